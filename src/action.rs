@@ -1,0 +1,97 @@
+//! What a user can ask for, in the words of the key file, the footer and the help.
+//!
+//! Knows no key, no screen and nothing of how a wish is met.
+
+use serde::{Deserialize, Serialize};
+
+/// One wish. The name in `[keys]` of the configuration is the variant's in kebab-case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    Quit,
+    Help,
+    Freeze,
+    NextPanel,
+    PreviousPanel,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Select,
+    SortNext,
+    SortReverse,
+    NextRank,
+    IntervalShorter,
+    IntervalLonger,
+    Redraw,
+    Suspend,
+}
+
+impl Action {
+    /// In the order of the help.
+    pub const ALL: [Self; 17] = [
+        Self::Help,
+        Self::Freeze,
+        Self::NextPanel,
+        Self::PreviousPanel,
+        Self::Up,
+        Self::Down,
+        Self::PageUp,
+        Self::PageDown,
+        Self::Select,
+        Self::SortNext,
+        Self::SortReverse,
+        Self::NextRank,
+        Self::IntervalShorter,
+        Self::IntervalLonger,
+        Self::Redraw,
+        Self::Suspend,
+        Self::Quit,
+    ];
+
+    /// One or two words for the footer.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::Quit => "quit",
+            Self::Help => "help",
+            Self::Freeze => "freeze",
+            Self::NextPanel => "panel",
+            Self::PreviousPanel => "panel back",
+            Self::Up => "move up",
+            Self::Down => "move",
+            Self::PageUp => "page up",
+            Self::PageDown => "page down",
+            Self::Select => "choose",
+            Self::SortNext => "sort",
+            Self::SortReverse => "reverse",
+            Self::NextRank => "rank",
+            Self::IntervalShorter => "faster",
+            Self::IntervalLonger => "slower",
+            Self::Redraw => "redraw",
+            Self::Suspend => "suspend",
+        }
+    }
+
+    /// A sentence part for the help.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Quit => "quit",
+            Self::Help => "open and close this help",
+            Self::Freeze => "freeze the screen, and go on",
+            Self::NextPanel => "next panel: it gets room first and scrolls",
+            Self::PreviousPanel => "previous panel",
+            Self::Up => "one line up",
+            Self::Down => "one line down",
+            Self::PageUp => "ten lines up",
+            Self::PageDown => "ten lines down",
+            Self::Select => "watch the marked process",
+            Self::SortNext => "sort the workers by the next column",
+            Self::SortReverse => "reverse that order",
+            Self::NextRank => "show the next rank",
+            Self::IntervalShorter => "read more often",
+            Self::IntervalLonger => "read less often",
+            Self::Redraw => "draw the whole screen anew",
+            Self::Suspend => "suspend to the shell",
+        }
+    }
+}

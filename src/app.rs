@@ -1,0 +1,240 @@
+//! The loop: input, samples and signals in, frames out.
+//!
+//! [`App::update`] takes one event and knows no clock and no terminal; [`App::run`] waits for the next
+//! one and draws on a sample, a key or a resize, and only then.
+
+mod run;
+mod wiring;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crossterm::event::Event as Input;
+
+use crate::action::Action;
+use crate::config::{Config, INTERVALS};
+use crate::model::{History, Model, Rates};
+use crate::sample::{Gap, Sample};
+use crate::source::sampler::Request;
+use crate::ui::{Attach, UiState, View};
+use crate::verdict::{Judge, Kind, Verdict};
+
+pub use run::Outside;
+pub use wiring::{Setup, watch};
+
+/// Times between two readings that keys step through, in milliseconds.
+const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
+
+/// What came in.
+#[derive(Debug)]
+pub enum Event {
+    Input(Input),
+    Sample(Box<Sample>),
+    Signal(Signal),
+}
+
+/// What the system asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// End: SIGTERM, SIGHUP, SIGINT.
+    Stop,
+    /// SIGTSTP.
+    Suspend,
+    /// SIGCONT.
+    Resume,
+}
+
+/// How to go on after an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flow {
+    /// Nothing to draw.
+    Continue,
+    Draw,
+    /// Draw every cell anew.
+    Redraw,
+    Ask(Request),
+    Suspend,
+    Resume,
+    Quit,
+}
+
+/// Everything that the screen shows, and what keys do to it.
+#[derive(Debug)]
+pub struct App {
+    model: Model,
+    judge: Judge,
+    verdict: Option<Verdict>,
+    state: UiState,
+    config: Config,
+    attach: Attach,
+    /// What is shown while the screen is frozen.
+    frozen: Option<Box<Frozen>>,
+}
+
+#[derive(Debug)]
+struct Frozen {
+    window: Option<Rates>,
+    latest: Option<Rates>,
+    history: History,
+    verdict: Option<Verdict>,
+    gaps: Vec<Gap>,
+    uptime: Option<Duration>,
+}
+
+impl App {
+    /// `wanted` says in words what is looked for while there is no job.
+    pub fn new(config: Config, window: Duration, wanted: String) -> Self {
+        Self {
+            model: Model::new(window),
+            judge: Judge::new(),
+            verdict: None,
+            state: UiState::default(),
+            config,
+            attach: Attach::LookingForJob { wanted },
+            frozen: None,
+        }
+    }
+
+    /// The kind of the last verdict; `None` where there was none.
+    pub fn kind(&self) -> Option<Kind> {
+        self.verdict.as_ref().map(|verdict| verdict.kind)
+    }
+
+    /// Takes one event in and says how to go on.
+    pub fn update(&mut self, event: Event) -> Flow {
+        match event {
+            Event::Signal(Signal::Stop) => Flow::Quit,
+            Event::Signal(Signal::Suspend) => Flow::Suspend,
+            Event::Signal(Signal::Resume) => Flow::Resume,
+            Event::Sample(sample) => self.sample(*sample),
+            Event::Input(Input::Resize(..)) => Flow::Draw,
+            Event::Input(Input::Key(key)) => match self.config.keys.action(&key) {
+                Some(action) => self.act(action),
+                None => Flow::Continue,
+            },
+            Event::Input(_) => Flow::Continue,
+        }
+    }
+
+    fn sample(&mut self, sample: Sample) -> Flow {
+        if let Some(job) = &sample.job {
+            self.attach = if job.ended {
+                Attach::Ended
+            } else {
+                Attach::Attached
+            };
+        } else if !sample.candidates.is_empty() {
+            self.attach = Attach::Picker(sample.candidates.clone());
+        } else if let Attach::Picker(_) | Attach::Attached = self.attach {
+            let wanted = "a Python process that has loaded PyTorch".to_owned();
+            self.attach = Attach::LookingForJob { wanted };
+        }
+        self.model.apply(sample);
+        let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
+        self.verdict = known.then(|| self.judge.judge(&self.model));
+        if self.frozen.is_some() {
+            Flow::Continue
+        } else {
+            Flow::Draw
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Flow {
+        match action {
+            Action::Quit => return Flow::Quit,
+            Action::Suspend => return Flow::Suspend,
+            Action::Redraw => return Flow::Redraw,
+            Action::IntervalShorter => return self.interval(false),
+            Action::IntervalLonger => return self.interval(true),
+            Action::Select => {
+                let Attach::Picker(candidates) = &self.attach else {
+                    return Flow::Continue;
+                };
+                let picked = candidates.get(self.state.picked);
+                return picked.map_or(Flow::Continue, |job| Flow::Ask(Request::Attach(job.pid)));
+            }
+            _ => {}
+        }
+        let ranks = self.model.latest().and_then(|rates| rates.job.as_ref());
+        let ranks = ranks.map_or(0, |job| job.ranks.len());
+        let candidates = match &self.attach {
+            Attach::Picker(candidates) => candidates.len(),
+            _ => 0,
+        };
+        self.state.apply(action, ranks, candidates);
+        if action == Action::Freeze {
+            self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
+        }
+        Flow::Draw
+    }
+
+    /// The next longer or shorter step.
+    fn interval(&mut self, longer: bool) -> Flow {
+        let now = self.config.interval;
+        let mut steps = STEPS.map(Duration::from_millis).into_iter();
+        let next = if longer {
+            steps.find(|step| *step > now)
+        } else {
+            steps.rfind(|step| *step < now)
+        };
+        let Some(next) = next else {
+            return Flow::Continue;
+        };
+        self.config.interval = next.clamp(INTERVALS.0, INTERVALS.1);
+        Flow::Ask(Request::Interval(self.config.interval))
+    }
+
+    fn freeze(&self) -> Frozen {
+        Frozen {
+            window: self.model.window().cloned(),
+            latest: self.model.latest().cloned(),
+            history: self.model.history().clone(),
+            verdict: self.verdict.clone(),
+            gaps: self.gaps().to_vec(),
+            uptime: self.uptime(),
+        }
+    }
+
+    fn gaps(&self) -> &[Gap] {
+        self.model.sample().map_or(&[], |sample| &sample.gaps)
+    }
+
+    /// How long the job ran when the newest sample was taken.
+    fn uptime(&self) -> Option<Duration> {
+        let sample = self.model.sample()?;
+        let started = sample.job.as_ref()?.key.start_ticks;
+        let ours = sample.host.boot_ticks_at_start?;
+        let per_second = sample.host.ticks_per_second.filter(|ticks| *ticks > 0)?;
+        let before_us = Duration::from_secs(ours.checked_sub(started)? / per_second);
+        Some(before_us.saturating_add(sample.at.since_start))
+    }
+
+    /// What a frame shows now.
+    pub fn view(&self) -> View<'_> {
+        let view = View {
+            window: self.model.window(),
+            latest: self.model.latest(),
+            history: self.model.history(),
+            verdict: self.verdict.as_ref(),
+            gaps: self.gaps(),
+            state: &self.state,
+            config: &self.config,
+            attach: &self.attach,
+            uptime: self.uptime(),
+        };
+        match &self.frozen {
+            None => view,
+            Some(frozen) => View {
+                window: frozen.window.as_ref(),
+                latest: frozen.latest.as_ref(),
+                history: &frozen.history,
+                verdict: frozen.verdict.as_ref(),
+                gaps: &frozen.gaps,
+                uptime: frozen.uptime,
+                ..view
+            },
+        }
+    }
+}

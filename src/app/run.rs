@@ -1,0 +1,124 @@
+//! Waiting for the next event and drawing after it. Only here and in the samplers is time real.
+
+use std::time::Duration;
+
+use crossterm::event::Event as Input;
+use futures_util::{Stream, StreamExt};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use tokio::sync::mpsc;
+
+use super::{App, Event, Flow, Signal};
+use crate::sample::Sample;
+use crate::source::sampler::Request;
+use crate::terminal::is_gone;
+use crate::ui;
+
+/// The outside world as the loop sees it: all of it can be scripted.
+#[derive(Debug)]
+pub struct Outside<K, A, T> {
+    pub keys: K,
+    pub samples: mpsc::Receiver<Sample>,
+    pub signals: mpsc::Receiver<Signal>,
+    /// Tells the sampler.
+    pub ask: A,
+    /// Gives the terminal to the shell or takes it again; called for [`Flow::Suspend`] and
+    /// [`Flow::Resume`].
+    pub terminal: T,
+    /// End after this time.
+    pub span: Option<Duration>,
+}
+
+impl App {
+    /// Runs until the user, a signal, the span or the terminal ends it.
+    ///
+    /// # Errors
+    /// Where the terminal cannot be drawn on although it is there.
+    pub async fn run<B, K, A, T>(
+        &mut self,
+        terminal: &mut Terminal<B>,
+        mut outside: Outside<K, A, T>,
+    ) -> anyhow::Result<()>
+    where
+        B: Backend,
+        B::Error: Send + Sync + 'static,
+        K: Stream<Item = std::io::Result<Input>> + Unpin,
+        A: FnMut(Request),
+        T: FnMut(&Flow) -> std::io::Result<()>,
+    {
+        if !self.paint(terminal, false)? {
+            return Ok(());
+        }
+        let span = tokio::time::sleep(outside.span.unwrap_or(Duration::MAX));
+        tokio::pin!(span);
+        loop {
+            let event = tokio::select! {
+                biased;
+                Some(signal) = outside.signals.recv() => Event::Signal(signal),
+                key = outside.keys.next() => match key {
+                    Some(Ok(input)) => Event::Input(input),
+                    // The terminal is gone.
+                    Some(Err(_)) | None => return Ok(()),
+                },
+                Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
+                () = &mut span, if outside.span.is_some() => return Ok(()),
+            };
+            let (mut draw, mut anew) = (false, false);
+            let mut next = Some(event);
+            // A held key must not queue up frames: whatever was typed goes into one.
+            while let Some(event) = next.take() {
+                match self.update(event) {
+                    Flow::Continue => {}
+                    Flow::Draw => draw = true,
+                    Flow::Redraw => anew = true,
+                    Flow::Ask(request) => {
+                        (outside.ask)(request);
+                        draw = true;
+                    }
+                    flow @ (Flow::Suspend | Flow::Resume) => {
+                        if (outside.terminal)(&flow).is_err() {
+                            return Ok(());
+                        }
+                        anew = true;
+                    }
+                    Flow::Quit => return Ok(()),
+                }
+                next = tokio::select! {
+                    biased;
+                    key = outside.keys.next() => match key {
+                        Some(Ok(input)) => Some(Event::Input(input)),
+                        Some(Err(_)) | None => return Ok(()),
+                    },
+                    () = std::future::ready(()) => None,
+                };
+            }
+            if (draw || anew) && !self.paint(terminal, anew)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Draws; false where the terminal is gone.
+    fn paint<B>(&self, terminal: &mut Terminal<B>, anew: bool) -> anyhow::Result<bool>
+    where
+        B: Backend,
+        B::Error: Send + Sync + 'static,
+    {
+        let cleared = if anew {
+            // Not `Terminal::clear`: it asks the terminal where the cursor is and waits for the answer.
+            terminal.swap_buffers();
+            terminal.backend_mut().clear()
+        } else {
+            Ok(())
+        };
+        let drawn = cleared.and_then(|()| {
+            terminal.draw(|frame| ui::draw(&self.view(), frame))?;
+            Ok(())
+        });
+        match drawn {
+            Ok(()) => Ok(true),
+            Err(error) if is_gone(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

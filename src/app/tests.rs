@@ -1,0 +1,281 @@
+use std::io;
+use std::pin::Pin;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use futures_util::{Stream, stream};
+use ratatui::backend::{CrosstermBackend, TestBackend};
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::model::literals::{machine, training};
+use crate::sample::JobCandidate;
+use crate::units::Pid;
+
+type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
+
+/// The other end of everything that the loop listens to.
+struct Script {
+    keys: mpsc::UnboundedSender<Input>,
+    samples: mpsc::Sender<Sample>,
+    signals: mpsc::Sender<Signal>,
+}
+
+impl Script {
+    fn key(&self, code: KeyCode) {
+        let key = Input::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        self.keys.send(key).expect("the loop listens");
+    }
+
+    fn typed(&self, keys: &str) {
+        keys.chars().for_each(|key| self.key(KeyCode::Char(key)));
+    }
+
+    async fn sample(&self, sample: Sample) {
+        self.samples.send(sample).await.expect("the loop listens");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// What the loop asked of the outside.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Sampler(Request),
+    Terminal(Flow),
+}
+
+struct Session {
+    app: App,
+    terminal: Terminal<TestBackend>,
+    asked: Vec<Asked>,
+}
+
+impl Session {
+    fn text(&self) -> String {
+        self.terminal.backend().to_string()
+    }
+
+    /// Frames drawn, with the first.
+    fn frames(&mut self) -> usize {
+        self.terminal.get_frame().count()
+    }
+}
+
+fn app() -> App {
+    App::new(
+        Config::default(),
+        Duration::from_secs(10),
+        "a job".to_owned(),
+    )
+}
+
+/// Runs the loop against a script, until either ends.
+async fn session(span: Option<Duration>, script: impl AsyncFnOnce(&Script)) -> Session {
+    let mut session = Session {
+        app: app(),
+        terminal: Terminal::new(TestBackend::new(120, 40)).expect("a test backend"),
+        asked: Vec::new(),
+    };
+    let (keys, typed) = mpsc::unbounded_channel();
+    let (samples, taken) = mpsc::channel(1);
+    let (signals, sent) = mpsc::channel(1);
+    let ends = Script {
+        keys,
+        samples,
+        signals,
+    };
+    let typed = stream::unfold(typed, async |mut typed| {
+        let key = typed.recv().await?;
+        Some((Ok(key), typed))
+    });
+    let asked = std::cell::RefCell::new(Vec::new());
+    let outside = Outside {
+        keys: Box::pin(typed) as Keys,
+        samples: taken,
+        signals: sent,
+        ask: |request| asked.borrow_mut().push(Asked::Sampler(request)),
+        terminal: |flow: &Flow| {
+            asked.borrow_mut().push(Asked::Terminal(flow.clone()));
+            Ok(())
+        },
+        span,
+    };
+    let play = async {
+        script(&ends).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        // Hanging up ends the loop.
+        drop(ends);
+    };
+    let (ended, ()) = tokio::join!(session.app.run(&mut session.terminal, outside), play);
+    ended.expect("a test backend takes everything");
+    session.asked = asked.into_inner();
+    session
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_found_watched_and_judged() {
+    let mut session = session(None, async |script| {
+        script.sample(machine(0.0)).await;
+        for at in 1..=21 {
+            script.sample(training(f64::from(at))).await;
+        }
+    })
+    .await;
+    assert_eq!(session.app.kind(), Some(Kind::DataBound));
+    let text = session.text();
+    assert!(text.contains("DATA-BOUND"), "{text}");
+    assert!(text.contains("train.py"), "{text}");
+    // pipetop started 1000 s after boot, the job at boot: 999 s and the 21 s since.
+    assert!(text.contains("up 17:00"), "{text}");
+    assert_eq!(session.frames(), 1 + 22);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_that_wait_go_into_one_frame() {
+    let mut session = session(None, async |script| {
+        script.typed(&"j".repeat(500));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+    assert_eq!(session.frames(), 2);
+    assert_eq!(session.app.state.scroll, 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_drawn_where_nothing_happens() {
+    let mut session = session(None, async |script| {
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        script.typed("~~~");
+    })
+    .await;
+    assert_eq!(session.frames(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_screen_stays_and_then_catches_up() {
+    let mut session = session(None, async |script| {
+        for at in 0..3 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed(" ");
+        for at in 3..6 {
+            script.sample(training(f64::from(at))).await;
+        }
+        // Looking around in a frozen screen shows the frozen figures.
+        script.typed("s");
+    })
+    .await;
+    let text = session.text();
+    assert!(text.contains("FROZEN"), "{text}");
+    assert!(
+        text.contains("last 2.0 s") || text.contains("last 2 s"),
+        "{text}"
+    );
+    assert_eq!(session.frames(), 1 + 3 + 2);
+    session.app.act(Action::Freeze);
+    let window = session.app.view().window.map(|rates| rates.seconds.round());
+    assert_eq!(window, Some(5.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_marked_job_is_asked_for() {
+    let mut several = machine(0.0);
+    several.candidates = [7, 8]
+        .map(|pid| JobCandidate {
+            pid: Pid(pid),
+            command: format!("python {pid}.py"),
+            ranks: 1,
+            workers: 2,
+        })
+        .to_vec();
+    let session = session(None, async move |script| {
+        script.sample(several).await;
+        script.key(KeyCode::Down);
+        script.key(KeyCode::Enter);
+    })
+    .await;
+    assert!(session.text().contains("which of 2 jobs?"));
+    let asked = Asked::Sampler(Request::Attach(Pid(8)));
+    assert_eq!(session.asked, [asked]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_interval_steps_and_stops_at_its_ends() {
+    let session = session(None, async |script| {
+        script.typed("-----");
+    })
+    .await;
+    let asked =
+        [500, 200, 100].map(|ms| Asked::Sampler(Request::Interval(Duration::from_millis(ms))));
+    assert_eq!(session.asked, asked);
+    assert!(session.text().contains("every 0.1 s"), "{}", session.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn signals_suspend_and_end() {
+    let mut session = session(None, async |script| {
+        for signal in [Signal::Suspend, Signal::Resume, Signal::Stop] {
+            script.signals.send(signal).await.expect("the loop listens");
+        }
+    })
+    .await;
+    let asked = [Flow::Suspend, Flow::Resume].map(Asked::Terminal);
+    assert_eq!(session.asked, asked);
+    assert_eq!(session.frames(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_ends_after_the_span() {
+    let began = tokio::time::Instant::now();
+    session(Some(Duration::from_secs(14)), async |script| {
+        script.keys.closed().await;
+    })
+    .await;
+    assert_eq!(began.elapsed().as_secs(), 15);
+}
+
+#[test]
+fn an_ended_job_keeps_its_verdict() {
+    let mut app = app();
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+    }
+    let mut last = training(21.0);
+    last.job.iter_mut().for_each(|job| job.ended = true);
+    app.update(Event::Sample(Box::new(last)));
+    assert_eq!(app.attach, Attach::Ended);
+    assert_eq!(app.kind(), Some(Kind::DataBound));
+}
+
+/// A terminal whose other end is gone.
+struct HungUp;
+
+impl io::Write for HungUp {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(rustix::io::Errno::IO.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(rustix::io::Errno::IO.into())
+    }
+}
+
+#[tokio::test]
+async fn a_terminal_that_is_gone_ends_it_quietly() {
+    let viewport = Viewport::Fixed(Rect::new(0, 0, 80, 24));
+    let backend = CrosstermBackend::new(HungUp);
+    let mut terminal =
+        Terminal::with_options(backend, TerminalOptions { viewport }).expect("a fixed size");
+    let (_samples, taken) = mpsc::channel(1);
+    let (_signals, sent) = mpsc::channel(1);
+    let outside = Outside {
+        keys: stream::pending(),
+        samples: taken,
+        signals: sent,
+        ask: |_| {},
+        terminal: |_: &Flow| Ok(()),
+        span: None,
+    };
+    app().run(&mut terminal, outside).await.expect("quietly");
+}

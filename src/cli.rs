@@ -1,0 +1,208 @@
+//! The command line: what can be asked for, and what is refused with one line and one hint.
+//!
+//! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
+
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::error::Hinted;
+use crate::verdict::Kind;
+
+pub use value::{GpuChoice, Target};
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.
+
+  pipetop                       find the training job and watch it
+  pipetop 48213                 watch this process
+  pipetop train.py --once       observe, print one report, exit
+  pipetop --once --json --fail-if data-bound    for scripts and CI";
+
+/// Is my training waiting for data, or is it computing, and what should I change?
+///
+/// pipetop attaches to a running, unmodified PyTorch training and says so. Where standard output is no
+/// terminal it prints one plain line per interval.
+#[derive(Debug, Parser)]
+#[command(name = "pipetop", version, after_help = AFTER_HELP)]
+#[command(max_term_width = 100)]
+pub struct Args {
+    /// What to watch: a PID, or a word of a command line. Found by itself when omitted.
+    ///
+    /// A word that is also the name of a command is taken as the command; `pipetop -- config` watches
+    /// the process with `config` in its command line.
+    #[arg(value_parser = value::target)]
+    pub target: Option<Target>,
+
+    #[command(flatten)]
+    pub watch: Watch,
+
+    #[command(flatten)]
+    pub places: Places,
+
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// How to watch.
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Watch {
+    /// Observe, print one report and exit
+    #[arg(long)]
+    pub once: bool,
+
+    /// Print JSON: with --once one document, else one line per interval
+    #[arg(long)]
+    pub json: bool,
+
+    /// How long to observe, as in `14s` or `2min`
+    #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
+    pub span: Option<Duration>,
+
+    /// Time between two readings, as in `1s` or `500ms`
+    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
+    pub interval: Option<Duration>,
+
+    /// GPUs to show: indices or UUIDs, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
+    pub gpu: Vec<GpuChoice>,
+
+    /// Colours, by the name of a theme
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+
+    /// Exit with code 3 when the verdict is one of these
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
+    pub fail_if: Vec<Kind>,
+}
+
+/// Where to read from.
+#[derive(Debug, clap::Args)]
+pub struct Places {
+    /// Configuration file to use in place of the user's own
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// Read processes from here in place of /proc
+    #[arg(long, value_name = "DIR", default_value = "/proc", global = true)]
+    pub proc_root: PathBuf,
+
+    /// Read devices and control groups from here in place of /sys
+    #[arg(long, value_name = "DIR", default_value = "/sys", global = true)]
+    pub sys_root: PathBuf,
+
+    /// Load this NVML library in place of the system's
+    #[arg(long, value_name = "PATH", global = true)]
+    pub nvml_lib: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what can be seen here, what cannot, why, and the command that would change it
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a completion script for a shell
+    Completions { shell: Shell },
+    /// Print the manual page
+    Man,
+    /// Print the default configuration file
+    Config,
+}
+
+/// Why nothing is to be done after parsing.
+#[derive(Debug)]
+pub enum Stop {
+    /// Help or version was asked for: print it and exit with 0.
+    Show(String),
+    /// What was typed cannot be understood: exit with 2.
+    Usage(Hinted),
+}
+
+/// Reads a command line, the program's name first.
+pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
+    let args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
+    if args.command.is_some() && (args.target.is_some() || args.watch != Watch::default()) {
+        return Err(Stop::Usage(Hinted::new(
+            "a command takes no target and no options for watching",
+            "put `--` before a target that is named like a command, and a command's options after it",
+        )));
+    }
+    if let (Some(span), Some(interval)) = (args.watch.span, args.watch.interval)
+        && span < interval
+    {
+        let hint = "observe at least two intervals, as in --for 14s --interval 1s";
+        let message = "--for is shorter than --interval";
+        return Err(Stop::Usage(Hinted::new(message, hint)));
+    }
+    Ok(args)
+}
+
+/// A completion script.
+pub fn completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "pipetop", &mut script);
+    script
+}
+
+/// The manual page, in roff.
+pub fn manual() -> std::io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Args::command()).render(&mut page)?;
+    Ok(page)
+}
+
+/// Turns clap's paragraphs into one line and one hint.
+fn stop(error: &clap::Error) -> Stop {
+    let text = error.render().to_string();
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
+        return Stop::Show(text);
+    }
+    let mut lines = text.lines().map(str::trim);
+    let message = lines.next().unwrap_or_default();
+    let mut message = message
+        .strip_prefix("error: ")
+        .unwrap_or(message)
+        .to_owned();
+    if message.ends_with(':') {
+        for word in lines.by_ref().take_while(|line| !line.is_empty()) {
+            message.push(' ');
+            message.push_str(word);
+        }
+    }
+    let ours = error
+        .source()
+        .and_then(|source| source.downcast_ref::<Hinted>());
+    let hint = ours.map(|ours| ours.hint.clone()).or_else(|| {
+        lines.find_map(|line| {
+            let values = line
+                .strip_prefix('[')
+                .and_then(|line| line.strip_suffix(']'));
+            line.strip_prefix("tip: ")
+                .filter(|tip| !tip.starts_with("to pass"))
+                .or(values)
+                .map(str::to_owned)
+        })
+    });
+    let hint = hint.unwrap_or_else(|| "pipetop --help lists what can be asked for".to_owned());
+    Stop::Usage(Hinted::new(message, hint))
+}

@@ -1,0 +1,153 @@
+use super::*;
+use crate::units::Pid;
+
+fn typed(line: &str) -> Result<Args, Stop> {
+    parse(
+        std::iter::once("pipetop")
+            .chain(line.split_whitespace())
+            .map(OsString::from),
+    )
+}
+
+fn refused(line: &str) -> (String, String) {
+    match typed(line) {
+        Err(Stop::Usage(error)) => (error.message, error.hint),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Args::command().debug_assert();
+}
+
+#[test]
+fn nothing_typed_means_find_the_job() {
+    let args = typed("").unwrap();
+    assert_eq!(args.target, None);
+    assert!(args.command.is_none() && !args.watch.once && args.watch.span.is_none());
+    assert_eq!(args.places.proc_root, PathBuf::from("/proc"));
+}
+
+#[test]
+fn a_target_is_a_number_or_a_word() {
+    assert_eq!(
+        typed("48213").unwrap().target,
+        Some(Target::Pid(Pid(48213)))
+    );
+    let word = |text: &str| Some(Target::Word(text.to_owned()));
+    assert_eq!(typed("train.py").unwrap().target, word("train.py"));
+    assert_eq!(typed("-- config").unwrap().target, word("config"));
+    assert!(typed("config").unwrap().command.is_some());
+    assert!(refused("0").1.contains("pgrep"));
+    assert!(
+        refused("99999999999")
+            .0
+            .contains("no process has this number")
+    );
+    let empty = parse(["pipetop", ""].map(OsString::from));
+    assert!(matches!(empty, Err(Stop::Usage(_))));
+}
+
+#[test]
+fn every_option_is_read() {
+    let args = typed(
+        "train.py --once --json --for 14s --interval 500ms --gpu 0,GPU-8f2a --theme mono --ascii \
+         --fail-if data-bound,stalled --config c.toml --proc-root p --sys-root s --nvml-lib n",
+    )
+    .unwrap();
+    let watch = args.watch;
+    assert!(watch.once && watch.json && watch.ascii);
+    assert_eq!(watch.span, Some(Duration::from_secs(14)));
+    assert_eq!(watch.interval, Some(Duration::from_millis(500)));
+    let uuid = GpuChoice::Uuid("GPU-8f2a".to_owned());
+    assert_eq!(watch.gpu, [GpuChoice::Index(0), uuid]);
+    assert_eq!(watch.theme.as_deref(), Some("mono"));
+    assert_eq!(watch.fail_if, [Kind::DataBound, Kind::Stalled]);
+    let places = args.places;
+    assert_eq!(places.config, Some(PathBuf::from("c.toml")));
+    assert_eq!(places.proc_root, PathBuf::from("p"));
+    assert_eq!(places.sys_root, PathBuf::from("s"));
+    assert_eq!(places.nvml_lib, Some(PathBuf::from("n")));
+}
+
+#[test]
+fn every_kind_can_fail() {
+    let kinds = [
+        Kind::DataBound,
+        Kind::Balanced,
+        Kind::ComputeBound,
+        Kind::HostBound,
+        Kind::CommunicationBound,
+        Kind::WarmingUp,
+        Kind::Stalled,
+        Kind::Unknown,
+    ];
+    for kind in kinds {
+        let name = serde_json::to_value(kind).unwrap();
+        let args = typed(&format!("--fail-if {}", name.as_str().unwrap())).unwrap();
+        assert_eq!(args.watch.fail_if, [kind]);
+    }
+}
+
+#[test]
+fn commands_take_their_own_options_and_the_places() {
+    let args = typed("doctor --json --proc-root p").unwrap();
+    assert!(matches!(args.command, Some(Command::Doctor { json: true })));
+    assert_eq!(args.places.proc_root, PathBuf::from("p"));
+    let args = typed("completions bash").unwrap();
+    assert!(matches!(
+        args.command,
+        Some(Command::Completions { shell: Shell::Bash })
+    ));
+    assert!(matches!(typed("man").unwrap().command, Some(Command::Man)));
+    for line in ["--once doctor", "train.py doctor", "--json doctor"] {
+        assert!(refused(line).0.contains("takes no target"), "{line}");
+    }
+    let args = typed("--proc-root p doctor").unwrap();
+    assert_eq!(args.places.proc_root, PathBuf::from("p"));
+    refused("completions");
+}
+
+#[test]
+fn what_is_refused_has_one_line_and_one_hint() {
+    let refusals = [
+        ("--for 14", "time unit needed", "14s"),
+        ("--interval 1ms", "out of range", "between 100ms and 1m"),
+        (
+            "--for 5s --interval 10s",
+            "shorter than --interval",
+            "--for 14s",
+        ),
+        ("--gpu zero", "neither an index nor a UUID", "nvidia-smi -L"),
+        ("--fail-if slow", "invalid value 'slow'", "data-bound"),
+        ("--onec", "unexpected argument '--onec'", "--once"),
+        ("--record f", "unexpected argument '--record'", "--help"),
+        ("a b", "unexpected argument 'b'", "--help"),
+        ("--for", "a value is required", "--help"),
+    ];
+    for (line, message, hint) in refusals {
+        let (said, hinted) = refused(line);
+        assert!(said.contains(message), "{line}: {said}");
+        assert!(hinted.contains(hint), "{line}: {hinted}");
+        assert!(!said.contains('\n') && !hinted.contains('\n'));
+        assert!(!said.starts_with("error"));
+    }
+}
+
+#[test]
+fn help_version_completions_and_manual_are_there() {
+    let shown = |line| match typed(line) {
+        Err(Stop::Show(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(shown("--help").contains("--fail-if"));
+    assert_eq!(
+        shown("--version").trim(),
+        concat!("pipetop ", env!("CARGO_PKG_VERSION"))
+    );
+    let script = String::from_utf8(completions(Shell::Bash)).unwrap();
+    assert!(script.contains("--fail-if") && script.contains("data-bound"));
+    let page = String::from_utf8(manual().unwrap()).unwrap();
+    assert!(page.contains(".TH pipetop"));
+}

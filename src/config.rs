@@ -1,0 +1,184 @@
+//! What the user may choose: command line over file over default, checked, with no option left open.
+//!
+//! Knows how choices are written; knows no screen, no job and nothing that was read.
+
+mod file;
+mod keymap;
+mod theme;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use file::{Ascii, ConfigError};
+pub use keymap::{KeyPress, Keymap};
+pub use theme::{Paint, Theme, ThemeName};
+
+/// The default, commented, as `pipetop config` prints it. It is also what [`Config::default`] reads,
+/// so that the two cannot differ.
+pub const DEFAULT_FILE: &str = include_str!("../config/pipetop.toml");
+
+/// Shortest and longest time between two readings.
+pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));
+
+/// Every choice, made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Time between two readings.
+    pub interval: Duration,
+    /// Draw with ASCII only.
+    pub ascii: bool,
+    pub theme: Theme,
+    pub keys: Keymap,
+    /// GPUs to show, by index or UUID; `None` = those that the job may use.
+    pub gpus: Option<Vec<String>>,
+}
+
+/// What the command line says; `None` where it says nothing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Overrides {
+    pub interval: Option<Duration>,
+    /// `--ascii` was given.
+    pub ascii: bool,
+    pub theme: Option<ThemeName>,
+    pub gpus: Option<Vec<String>>,
+}
+
+/// What the environment says about the terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// The first that is set and not empty of `LC_ALL`, `LC_CTYPE`, `LANG`.
+    pub locale: Option<String>,
+    /// `TERM`.
+    pub term: Option<String>,
+    /// `NO_COLOR` is set and not empty.
+    pub no_color: bool,
+}
+
+impl Environment {
+    /// As this process has it.
+    pub fn read() -> Self {
+        let set = |name| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(|value| value.to_string_lossy().into_owned())
+        };
+        Self {
+            locale: ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set),
+            term: set("TERM"),
+            no_color: set("NO_COLOR").is_some(),
+        }
+    }
+
+    /// The terminal may not show more than ASCII: no UTF-8 locale, or a console with a small font.
+    pub fn needs_ascii(&self) -> bool {
+        let utf8 = self.locale.as_deref().is_some_and(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        !utf8
+            || matches!(
+                self.term.as_deref(),
+                None | Some("linux" | "dumb" | "vt100")
+            )
+    }
+}
+
+impl Config {
+    /// The user's file where there is one, the command line over it, the default under it.
+    ///
+    /// `path` is what `--config` named; without it, the usual place, which need not exist.
+    pub fn load(
+        path: Option<&Path>,
+        overrides: &Overrides,
+        environment: &Environment,
+    ) -> Result<Self, ConfigError> {
+        let (path, text) = match path {
+            Some(path) => (path.to_owned(), file::read(path)?),
+            None => match usual_path() {
+                Some(path) if path.exists() => {
+                    let text = file::read(&path)?;
+                    (path, text)
+                }
+                _ => (PathBuf::new(), String::new()),
+            },
+        };
+        Self::from_text(&path, &text, overrides, environment)
+    }
+
+    /// The same from a text; `path` is named in errors.
+    pub fn from_text(
+        path: &Path,
+        text: &str,
+        overrides: &Overrides,
+        environment: &Environment,
+    ) -> Result<Self, ConfigError> {
+        let default = file::parse(Path::new("config/pipetop.toml"), DEFAULT_FILE)?;
+        let user = file::parse(path, text)?;
+        let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
+            .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
+        let ascii = overrides.ascii
+            || match user.ascii.or(default.ascii) {
+                Some(Ascii::Always) => true,
+                Some(Ascii::Never) => false,
+                Some(Ascii::Auto) | None => environment.needs_ascii(),
+            };
+        let name = if let Some(name) = overrides.theme {
+            name
+        } else if environment.no_color {
+            ThemeName::Mono
+        } else {
+            user.theme.or(default.theme).unwrap_or(ThemeName::Dark)
+        };
+        let mut colours = default.colours.unwrap_or_default();
+        colours.extend(user.colours.unwrap_or_default());
+        if name == ThemeName::Mono {
+            colours.clear();
+        }
+        let interval = overrides
+            .interval
+            .or(user.interval)
+            .or(default.interval)
+            .unwrap_or(Duration::from_secs(1));
+        let gpus = overrides
+            .gpus
+            .clone()
+            .or_else(|| {
+                let names = user.gpu.or(default.gpu)?;
+                Some(names.into_iter().map(file::GpuName::into_string).collect())
+            })
+            .filter(|list| !list.is_empty());
+        Ok(Self {
+            interval: interval.clamp(INTERVALS.0, INTERVALS.1),
+            ascii,
+            theme: Theme::new(name, colours),
+            keys,
+            gpus,
+        })
+    }
+}
+
+impl Default for Config {
+    /// The default file on a terminal that can show everything.
+    fn default() -> Self {
+        let environment = Environment {
+            locale: Some("C.UTF-8".to_owned()),
+            term: Some("xterm-256color".to_owned()),
+            no_color: false,
+        };
+        Self::from_text(Path::new(""), "", &Overrides::default(), &environment)
+            .expect("the built-in default is tested")
+    }
+}
+
+/// `$XDG_CONFIG_HOME/pipetop/pipetop.toml`, else under `~/.config`.
+pub fn usual_path() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
+    std::env::var_os("XDG_CONFIG_HOME")
+        .filter(|dir| !dir.is_empty())
+        .map(PathBuf::from)
+        .or_else(home)
+        .map(|dir| dir.join("pipetop/pipetop.toml"))
+}
+
+#[cfg(test)]
+mod tests;

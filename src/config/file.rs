@@ -1,0 +1,118 @@
+//! The configuration file as it is written: every field optional, none unknown.
+//!
+//! Knows no default and no command line.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer};
+
+use super::keymap::{Bindings, KeyPress};
+use super::theme::{Colour, Paint, ThemeName};
+
+/// Mirror of `config/pipetop.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default, deserialize_with = "duration")]
+    pub(super) interval: Option<Duration>,
+    pub(super) ascii: Option<Ascii>,
+    pub(super) theme: Option<ThemeName>,
+    pub(super) gpu: Option<Vec<GpuName>>,
+    pub(super) keys: Option<Bindings>,
+    pub(super) colours: Option<BTreeMap<Paint, Colour>>,
+}
+
+/// A GPU by its index or its UUID.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a GPU is an index or a UUID")]
+pub(super) enum GpuName {
+    Index(u32),
+    Uuid(String),
+}
+
+impl GpuName {
+    pub(super) fn into_string(self) -> String {
+        match self {
+            Self::Index(index) => index.to_string(),
+            Self::Uuid(uuid) => uuid,
+        }
+    }
+}
+
+/// When to draw with ASCII only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ascii {
+    Auto,
+    Always,
+    Never,
+}
+
+/// A configuration that cannot be used, and where it says so.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{}:{line}:{column}: {message}", path.display())]
+    Wrong {
+        path: PathBuf,
+        /// Both from 1.
+        line: usize,
+        column: usize,
+        message: String,
+    },
+}
+
+impl ConfigError {
+    /// An error at a byte range of `text`.
+    pub(super) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: String) -> Self {
+        let start = span.map_or(0, |span| span.start).min(text.len());
+        let before = text.get(..start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        Self::Wrong {
+            path: path.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message,
+        }
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
+    toml::from_str(text).map_err(|error| {
+        let message = error.message().trim().replace('\n', " ");
+        ConfigError::at(path, text, error.span(), message)
+    })
+}
+
+fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(from)?;
+    let length = humantime::parse_duration(&text).map_err(serde::de::Error::custom)?;
+    if length < super::INTERVALS.0 || length > super::INTERVALS.1 {
+        return Err(serde::de::Error::custom(
+            "an interval lies between 100ms and 1m",
+        ));
+    }
+    Ok(Some(length))
+}
+
+impl<'de> Deserialize<'de> for KeyPress {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

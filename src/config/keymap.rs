@@ -1,0 +1,180 @@
+//! Which key asks for what: `"ctrl-c"` to a key event and back.
+//!
+//! One table for the file, the loop, the footer and the help.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use toml::Spanned;
+
+use crate::action::Action;
+
+/// `[keys]` as it is written.
+pub(super) type Bindings = BTreeMap<Action, Vec<Spanned<KeyPress>>>;
+
+/// Keys with names, as they are written in the file and shown on screen.
+const NAMES: [(&str, KeyCode); 17] = [
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("shift-tab", KeyCode::BackTab),
+    ("space", KeyCode::Char(' ')),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("page-up", KeyCode::PageUp),
+    ("page-down", KeyCode::PageDown),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("insert", KeyCode::Insert),
+    ("null", KeyCode::Null),
+];
+
+const MODIFIERS: [(&str, KeyModifiers); 3] = [
+    ("ctrl-", KeyModifiers::CONTROL),
+    ("alt-", KeyModifiers::ALT),
+    ("shift-", KeyModifiers::SHIFT),
+];
+
+/// One key with what is held down beside it. Shift is part of a character, not beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
+pub struct KeyPress {
+    code: KeyCode,
+    modifiers: KeyModifiers,
+}
+
+impl KeyPress {
+    fn new(code: KeyCode, modifiers: KeyModifiers) -> Self {
+        let code = match code {
+            KeyCode::Tab if modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
+            other => other,
+        };
+        let kept = modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let modifiers = match code {
+            KeyCode::Char(_) | KeyCode::BackTab => kept - KeyModifiers::SHIFT,
+            _ => kept,
+        };
+        Self { code, modifiers }
+    }
+}
+
+impl FromStr for KeyPress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut rest = text;
+        let mut modifiers = KeyModifiers::NONE;
+        while let Some((prefix, modifier)) = MODIFIERS
+            .iter()
+            .find(|(prefix, _)| rest.starts_with(prefix) && rest.len() > prefix.len())
+        {
+            rest = &rest[prefix.len()..];
+            modifiers |= *modifier;
+        }
+        let mut chars = rest.chars();
+        let code = match (chars.next(), chars.next()) {
+            (Some(only), None) => Some(KeyCode::Char(only)),
+            _ => NAMES
+                .iter()
+                .find(|(name, _)| *name == rest)
+                .map(|(_, code)| *code)
+                .or_else(|| {
+                    let number = rest.strip_prefix('f')?.parse().ok()?;
+                    (1..=12).contains(&number).then_some(KeyCode::F(number))
+                }),
+        };
+        code.map(|code| Self::new(code, modifiers))
+            .ok_or_else(|| format!("`{}` is not a key", text.escape_debug()))
+    }
+}
+
+impl fmt::Display for KeyPress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, modifier) in MODIFIERS {
+            if self.modifiers.contains(modifier) {
+                f.write_str(name)?;
+            }
+        }
+        if let Some((name, _)) = NAMES.iter().find(|(_, code)| *code == self.code) {
+            return f.write_str(name);
+        }
+        match self.code {
+            KeyCode::Char(key) => write!(f, "{key}"),
+            KeyCode::F(number) => write!(f, "f{number}"),
+            _ => f.write_str("?"),
+        }
+    }
+}
+
+/// Two actions that ask for the same key.
+#[derive(Debug)]
+pub(super) struct Clash {
+    pub(super) span: Option<Range<usize>>,
+    pub(super) message: String,
+}
+
+/// Every action's keys.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Keymap {
+    keys: BTreeMap<Action, Vec<KeyPress>>,
+}
+
+impl Keymap {
+    /// The user's keys over the default ones: an action that the user lists has no other keys, and a
+    /// key that the user takes is taken from whatever had it.
+    pub(super) fn layered(user: Bindings, default: Option<Bindings>) -> Result<Self, Clash> {
+        let mut keys: BTreeMap<Action, Vec<KeyPress>> = BTreeMap::new();
+        for (action, list) in user {
+            let mut own = Vec::new();
+            for key in list {
+                let taken = keys.iter().find(|(_, keys)| keys.contains(key.get_ref()));
+                if let Some((other, _)) = taken {
+                    return Err(Clash {
+                        span: Some(key.span()),
+                        message: format!(
+                            "key `{}` stands for both `{}` and `{}`",
+                            key.get_ref(),
+                            other.short(),
+                            action.short()
+                        ),
+                    });
+                }
+                own.push(key.into_inner());
+            }
+            keys.insert(action, own);
+        }
+        let taken: Vec<KeyPress> = keys.values().flatten().copied().collect();
+        for (action, list) in default.unwrap_or_default() {
+            keys.entry(action).or_insert_with(|| {
+                list.into_iter()
+                    .map(Spanned::into_inner)
+                    .filter(|key| !taken.contains(key))
+                    .collect()
+            });
+        }
+        Ok(Self { keys })
+    }
+
+    /// What this key asks for; releases ask for nothing.
+    pub fn action(&self, event: &KeyEvent) -> Option<Action> {
+        if event.kind == KeyEventKind::Release {
+            return None;
+        }
+        let pressed = KeyPress::new(event.code, event.modifiers);
+        self.keys
+            .iter()
+            .find(|(_, keys)| keys.contains(&pressed))
+            .map(|(action, _)| *action)
+    }
+
+    /// The keys of an action, the one to show first.
+    pub fn keys(&self, action: Action) -> &[KeyPress] {
+        self.keys.get(&action).map_or(&[], Vec::as_slice)
+    }
+}

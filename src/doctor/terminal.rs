@@ -1,0 +1,110 @@
+//! The terminal: what it says of itself, and whether that is enough for the screen.
+//!
+//! Knows stdout and the environment, nothing of the machine.
+
+use std::io::IsTerminal as _;
+
+use crate::doctor::Check;
+use crate::doctor::checks::{limited, ok};
+
+/// What stdout is and what the environment says of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Terminal {
+    pub is_terminal: bool,
+    pub term: String,
+    /// The locale of characters: the first that is set of `LC_ALL`, `LC_CTYPE`, `LANG`.
+    pub locale: String,
+    pub colorterm: String,
+    pub no_color: bool,
+    /// Columns and rows.
+    pub size: Option<(u16, u16)>,
+}
+
+impl Terminal {
+    /// Of this process's stdout and environment.
+    pub fn current() -> Self {
+        let variable = |name| {
+            std::env::var_os(name)
+                .map(|value| value.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        };
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
+        let is_terminal = std::io::stdout().is_terminal();
+        Self {
+            is_terminal,
+            term: variable("TERM"),
+            locale: locale
+                .into_iter()
+                .find(|value| !value.is_empty())
+                .unwrap_or_default(),
+            colorterm: variable("COLORTERM"),
+            no_color: !variable("NO_COLOR").is_empty(),
+            size: is_terminal
+                .then(crossterm::terminal::size)
+                .and_then(Result::ok),
+        }
+    }
+}
+
+pub(super) fn terminal(terminal: &Terminal) -> Check {
+    const ID: &str = "terminal";
+    const SMALLEST: (u16, u16) = (40, 10);
+    let Terminal { term, .. } = terminal;
+    if !terminal.is_terminal {
+        return limited(
+            ID,
+            "output is no terminal: one plain line per interval",
+            "over ssh `ssh -t HOST pipetop`; in docker `docker run -it`",
+        );
+    }
+    if matches!(&**term, "" | "dumb") {
+        return limited(
+            ID,
+            "TERM is not set or dumb",
+            "`export TERM=xterm-256color`",
+        );
+    }
+    match terminal.size {
+        Some((columns, rows)) if columns < SMALLEST.0 || rows < SMALLEST.1 => limited(
+            ID,
+            format!("{term}, {columns} x {rows}: too small for the panels"),
+            "a window of 80 x 24 or more",
+        ),
+        Some((columns, rows)) => ok(ID, format!("{term}, {columns} x {rows}")),
+        None => limited(
+            ID,
+            format!("{term}, size not known"),
+            "`stty rows 24 cols 80`",
+        ),
+    }
+}
+
+pub(super) fn characters(terminal: &Terminal) -> Check {
+    const ID: &str = "characters";
+    let locale = terminal.locale.to_lowercase();
+    if locale.contains("utf-8") || locale.contains("utf8") {
+        ok(ID, format!("UTF-8 ({})", terminal.locale))
+    } else {
+        let set = if locale.is_empty() {
+            "no locale is set"
+        } else {
+            &*terminal.locale
+        };
+        limited(ID, format!("plain ASCII: {set}"), "`export LANG=C.UTF-8`")
+    }
+}
+
+pub(super) fn colour(terminal: &Terminal) -> Check {
+    const ID: &str = "colour";
+    if terminal.no_color {
+        ok(ID, "off (NO_COLOR)")
+    } else if matches!(&*terminal.colorterm, "truecolor" | "24bit") {
+        ok(ID, "16 million colours")
+    } else if terminal.term.contains("256color") {
+        ok(ID, "256 colours")
+    } else if matches!(&*terminal.term, "" | "dumb") {
+        limited(ID, "none", "`export TERM=xterm-256color`")
+    } else {
+        ok(ID, "16 colours")
+    }
+}

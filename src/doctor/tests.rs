@@ -1,0 +1,214 @@
+use super::{Check, Facts, Process, State, Terminal, checks, json, text};
+use crate::sample::{CgroupSample, Gap, GpuSample, HostSample, PressureSample};
+use crate::units::{Bytes, Pid};
+
+/// A machine on which everything can be seen.
+fn open() -> Facts {
+    Facts {
+        gpus: Ok(vec![GpuSample {
+            name: Some("NVIDIA H200".into()),
+            ..GpuSample::default()
+        }]),
+        process: Process {
+            pid: Some(Pid(42)),
+            uid: Some(1000),
+            cap_sys_ptrace: Some(false),
+            cpus_allowed: Some(64),
+        },
+        ptrace_scope: Some(0),
+        hidepid: None,
+        process_files: vec![("schedstat", true), ("wchan", true)],
+        delay_accounting: Some(true),
+        host: HostSample {
+            cpus: 64,
+            pressure: Some(PressureSample::default()),
+            ..HostSample::default()
+        },
+        host_gaps: Vec::new(),
+        cgroup_version: Some("version 2"),
+        cgroup: Some(CgroupSample {
+            path: "/user.slice".into(),
+            ..CgroupSample::default()
+        }),
+        cgroup_gaps: Vec::new(),
+        disks: vec!["nvme0n1".into()],
+        disk_gaps: Vec::new(),
+        container: None,
+        inner_pid_namespace: Some(false),
+        terminal: Terminal {
+            is_terminal: true,
+            term: "xterm-256color".into(),
+            locale: "en_GB.UTF-8".into(),
+            size: Some((120, 40)),
+            ..Terminal::default()
+        },
+    }
+}
+
+fn check(id: &str, facts: &Facts) -> Check {
+    checks(facts)
+        .into_iter()
+        .find(|check| check.id == id)
+        .unwrap()
+}
+
+fn gap(source: &str, reason: &str, hint: &str) -> Gap {
+    Gap {
+        source: source.into(),
+        reason: reason.into(),
+        hint: hint.into(),
+    }
+}
+
+#[test]
+fn an_open_machine_is_all_ok_and_gives_no_advice() {
+    for check in checks(&open()) {
+        assert_eq!((check.state, &check.hint), (State::Ok, &None), "{check:?}");
+    }
+}
+
+#[test]
+fn the_right_to_attach_follows_yama_and_the_capability() {
+    let table = [
+        (None, false, State::Ok, ""),
+        (Some(0), false, State::Ok, ""),
+        (Some(1), false, State::Limited, "ptrace_scope=0"),
+        (Some(1), true, State::Ok, ""),
+        (Some(2), false, State::Limited, "setcap"),
+        (Some(2), true, State::Ok, ""),
+        (Some(3), true, State::Missing, "reboot"),
+    ];
+    for (scope, capable, state, hint) in table {
+        let mut facts = open();
+        facts.ptrace_scope = scope;
+        facts.process.cap_sys_ptrace = Some(capable);
+        let attach = check("attach", &facts);
+        assert_eq!(attach.state, state, "{scope:?} {capable}");
+        assert!(attach.hint.unwrap_or_default().contains(hint));
+        assert_eq!(check("python", &facts).state, state);
+    }
+}
+
+#[test]
+fn every_missing_thing_says_why_and_what_would_change_it() {
+    let mut facts = open();
+    facts.gpus = Err(gap("nvml", "libnvidia-ml.so.1 not found", "--gpus all"));
+    facts.inner_pid_namespace = Some(true);
+    facts.hidepid = Some("hidepid=2".into());
+    facts.process_files = vec![("schedstat", true), ("wchan", false)];
+    facts.delay_accounting = Some(false);
+    facts.host.pressure = None;
+    facts.host_gaps = vec![gap("host", "x", ""), gap("psi", "switched off", "psi=1")];
+    facts.cgroup_gaps = vec![gap("cgroup", "not mounted", "mount it")];
+    facts.disks.clear();
+    facts.disk_gaps = vec![gap("disk", "no such file", "mount it")];
+    facts.terminal = Terminal::default();
+    let expected = [
+        ("nvml", State::Missing, "libnvidia-ml.so.1 not found"),
+        (
+            "pid-namespace",
+            State::Limited,
+            "one of its own: the driver may number GPU processes as the host does",
+        ),
+        (
+            "processes",
+            State::Limited,
+            "only own processes are listed (/proc has hidepid=2)",
+        ),
+        (
+            "process-files",
+            State::Limited,
+            "no wchan: the waits of processes are seen less well",
+        ),
+        (
+            "delay-accounting",
+            State::Limited,
+            "off: waits for disks are sampled, not counted",
+        ),
+        ("pressure", State::Missing, "switched off"),
+        ("cgroup", State::Limited, "not mounted"),
+        ("disks", State::Missing, "no such file"),
+        (
+            "terminal",
+            State::Limited,
+            "output is no terminal: one plain line per interval",
+        ),
+        (
+            "characters",
+            State::Limited,
+            "plain ASCII: no locale is set",
+        ),
+        ("colour", State::Limited, "none"),
+    ];
+    for (id, state, found) in expected {
+        let check = check(id, &facts);
+        assert_eq!((check.state, &*check.found), (state, found));
+        assert!(check.hint.is_some(), "{id} gives no way out");
+    }
+}
+
+#[test]
+fn limits_are_told_and_are_no_fault() {
+    let mut facts = open();
+    facts.process.cpus_allowed = Some(8);
+    facts.cgroup = Some(CgroupSample {
+        path: "/job_7".into(),
+        cpu_quota: Some(7.5),
+        mem_limit: Some(Bytes(64 << 30)),
+        ..CgroupSample::default()
+    });
+    assert_eq!(check("cpus", &facts).found, "8 allowed of 64 online");
+    let group = check("cgroup", &facts);
+    assert_eq!(
+        group.found,
+        "version 2, /job_7: quota 7.5 CPUs, memory 64.0 GiB"
+    );
+    assert_eq!(group.state, State::Ok);
+}
+
+#[test]
+fn a_gpu_in_trouble_is_named() {
+    let mut facts = open();
+    facts.gpus = Ok(vec![
+        GpuSample::default(),
+        GpuSample {
+            index: 1,
+            name: Some("H200".into()),
+            gap: Some("lost".into()),
+            ..GpuSample::default()
+        },
+    ]);
+    let check = check("nvml", &facts);
+    assert_eq!(check.state, State::Limited);
+    assert_eq!(check.found, "0 no name, 1 H200 (lost)");
+}
+
+#[test]
+fn the_text_is_aligned_and_the_json_has_its_schema() {
+    let checks = [
+        Check {
+            id: "nvml",
+            state: State::Missing,
+            found: "libnvidia-ml.so.1 not found".into(),
+            hint: Some("`docker run --gpus all`".into()),
+        },
+        Check {
+            id: "attach",
+            state: State::Ok,
+            found: "may\tattach".into(),
+            hint: None,
+        },
+    ];
+    let expected = "\
+missing  nvml    libnvidia-ml.so.1 not found
+                 -> `docker run --gpus all`
+ok       attach  may\u{fffd}attach
+
+1 ok, 0 limited, 1 missing
+";
+    assert_eq!(text(&checks), expected);
+    let json = json(&checks);
+    assert_eq!(json["schema"], "pipetop.doctor/1");
+    assert_eq!(json["checks"][0]["state"], "missing");
+    assert_eq!(json["checks"][1]["hint"], serde_json::Value::Null);
+}

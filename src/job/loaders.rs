@@ -1,0 +1,85 @@
+//! A rank's loaders: workers that put their batches into the same pipe belong together.
+
+use super::Process;
+use crate::units::ProcessKey;
+
+/// Workers that feed one queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loader {
+    /// The result pipe; `None` where descriptors cannot be read.
+    pub pipe: Option<ResultPipe>,
+    /// Ordered by start.
+    pub workers: Vec<ProcessKey>,
+}
+
+/// Where the trainer reads batches from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResultPipe {
+    pub inode: u64,
+    /// The trainer's descriptor of the read end.
+    pub fd: i32,
+}
+
+/// Groups `workers` (ordered by start) by the result pipe that they share with `trainer`.
+///
+/// A `multiprocessing.Queue` is a pipe whose two ends both stay open in trainer and worker. A loader opens
+/// its result queue, then an index queue for each worker; a forked worker inherits all that was open
+/// before. So a worker that is the first of its loader brings two new queues or more, of which its index
+/// queue was opened last and the result queue before that; each further worker brings one. `polled` are
+/// descriptors on which the trainer was seen to wait for a batch: they need no guess.
+pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<Loader> {
+    if workers.is_empty() {
+        return Vec::new();
+    }
+    if trainer.pipes.is_none() || workers.iter().any(|worker| worker.pipes.is_none()) {
+        let workers = workers.iter().map(|worker| worker.key).collect();
+        return vec![Loader {
+            pipe: None,
+            workers,
+        }];
+    }
+    let mut found: Vec<(ResultPipe, Vec<&Process>)> = Vec::new();
+    for worker in workers {
+        let mut new = queues(trainer, worker)
+            .filter(|queue| {
+                !found
+                    .iter()
+                    .flat_map(|(_, known)| known)
+                    .any(|known| known.writes(queue.inode))
+            })
+            .collect::<Vec<_>>();
+        new.sort_by_key(|queue| queue.fd);
+        let shared = found
+            .iter()
+            .rposition(|(pipe, _)| worker.writes(pipe.inode));
+        match (new.as_slice(), shared) {
+            ([] | [_], Some(loader)) => found[loader].1.push(worker),
+            ([.., result, _], _) => {
+                let seen = new.iter().find(|queue| polled.contains(&queue.fd));
+                found.push((*seen.unwrap_or(result), vec![worker]));
+            }
+            ([only], None) => found.push((*only, vec![worker])),
+            ([], None) => {}
+        }
+    }
+    found
+        .into_iter()
+        .map(|(pipe, workers)| Loader {
+            pipe: Some(pipe),
+            workers: workers.iter().map(|worker| worker.key).collect(),
+        })
+        .collect()
+}
+
+/// Pipes of which the trainer holds both ends and the worker the writing one.
+fn queues<'a>(trainer: &'a Process, worker: &'a Process) -> impl Iterator<Item = ResultPipe> + 'a {
+    trainer
+        .pipes
+        .iter()
+        .flatten()
+        .filter(|end| !end.write && trainer.writes(end.inode) && worker.writes(end.inode))
+        .map(|end| ResultPipe {
+            inode: end.inode,
+            fd: end.fd,
+        })
+}

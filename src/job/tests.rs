@@ -1,0 +1,282 @@
+use super::*;
+
+/// A process with number `pid` below `parent`; starts in order of the numbers.
+fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
+    Process {
+        key: key(pid),
+        parent: Pid(parent),
+        comm: comm.into(),
+        command: command.into(),
+        state: 'S',
+        kernel: false,
+        rank: None,
+        world_size: None,
+        framework: Some(false),
+        pipes: Some(vec![]),
+    }
+}
+
+fn key(pid: i32) -> ProcessKey {
+    ProcessKey {
+        pid: Pid(pid),
+        start_ticks: u64::try_from(pid).unwrap() * 10,
+    }
+}
+
+/// `fd:inode` for a reading end, `fd:inode!` for a writing one.
+fn with_pipes(mut process: Process, ends: &str) -> Process {
+    process.pipes = Some(
+        ends.split_whitespace()
+            .map(|end| {
+                let (fd, inode) = end.trim_end_matches('!').split_once(':').unwrap();
+                PipeEnd {
+                    fd: fd.parse().unwrap(),
+                    inode: inode.parse().unwrap(),
+                    write: end.ends_with('!'),
+                }
+            })
+            .collect(),
+    );
+    process
+}
+
+/// What a forking loader with two workers really holds: result queue 100, index queues 101 and 104,
+/// `Popen` pipes 102, 103, 105, 106.
+fn forked() -> Vec<Process> {
+    vec![
+        process(1, 0, "bash", "bash"),
+        with_pipes(
+            process(10, 1, "python3", "python3 train.py"),
+            "3:100 4:100! 5:101 6:101! 7:102 11:103! 8:104 9:104! 12:105 15:106!",
+        ),
+        with_pipes(
+            process(11, 10, "pt_data_worker", "python3 train.py"),
+            "3:100 4:100! 5:101 6:101! 8:102! 9:103",
+        ),
+        with_pipes(
+            process(12, 10, "pt_data_worker", "python3 train.py"),
+            "3:100 4:100! 5:101 6:101! 7:102 8:104 9:104! 13:105! 14:106",
+        ),
+    ]
+}
+
+#[test]
+fn workers_that_share_a_result_pipe_are_one_loader() {
+    let processes = forked();
+    let tree = Tree::new(&processes);
+    let trainer = tree.get(Pid(10)).unwrap();
+    let found = loaders(trainer, &tree.workers(trainer), &[]);
+    assert_eq!(
+        found,
+        vec![Loader {
+            pipe: Some(loaders::ResultPipe { inode: 100, fd: 3 }),
+            workers: vec![key(11), key(12)]
+        }]
+    );
+}
+
+#[test]
+fn a_second_loader_inherits_the_first_ones_pipes_and_is_told_apart() {
+    let mut processes = forked();
+    processes[1] = with_pipes(
+        processes[1].clone(),
+        "3:100 4:100! 5:101 6:101! 8:104 9:104! 20:200 21:200! 22:201 23:201! 24:202",
+    );
+    processes.push(with_pipes(
+        process(13, 10, "pt_data_worker", "python3 train.py"),
+        "3:100 4:100! 5:101 6:101! 8:104 9:104! 20:200 21:200! 22:201 23:201! 30:202!",
+    ));
+    let tree = Tree::new(&processes);
+    let trainer = tree.get(Pid(10)).unwrap();
+    let found = loaders(trainer, &tree.workers(trainer), &[]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1].pipe.map(|pipe| pipe.inode), Some(200));
+    assert_eq!(found[1].workers, vec![key(13)]);
+}
+
+#[test]
+fn pipes_that_were_open_before_the_loader_are_not_its_queue() {
+    let mut processes = forked();
+    for (at, fds) in [
+        (1, "1:90 2:90! 40:91 41:91!"),
+        (2, "1:90 2:90! 40:91 41:91!"),
+        (3, "1:90 2:90! 40:91 41:91!"),
+    ] {
+        let ours = with_pipes(processes[at].clone(), fds).pipes.unwrap();
+        processes[at].pipes.as_mut().unwrap().extend(ours);
+    }
+    let tree = Tree::new(&processes);
+    let trainer = tree.get(Pid(10)).unwrap();
+    let found = loaders(trainer, &tree.workers(trainer), &[3]);
+    assert_eq!(
+        found[0].pipe.map(|pipe| pipe.inode),
+        Some(100),
+        "seen to be polled"
+    );
+
+    // Without that: what was opened before has the lower descriptors, as a rule.
+    for process in &mut processes {
+        process.pipes.as_mut().unwrap().retain(|end| end.fd < 40);
+    }
+    let tree = Tree::new(&processes);
+    let trainer = tree.get(Pid(10)).unwrap();
+    let found = loaders(trainer, &tree.workers(trainer), &[]);
+    assert_eq!(found[0].pipe.map(|pipe| pipe.inode), Some(100));
+    assert_eq!(found[0].workers.len(), 2);
+}
+
+#[test]
+fn without_descriptors_the_workers_are_one_loader_without_a_pipe() {
+    let mut processes = forked();
+    for process in &mut processes {
+        process.pipes = None;
+    }
+    let tree = Tree::new(&processes);
+    let trainer = tree.get(Pid(10)).unwrap();
+    let found = loaders(trainer, &tree.workers(trainer), &[]);
+    assert_eq!(
+        found,
+        vec![Loader {
+            pipe: None,
+            workers: vec![key(11), key(12)]
+        }]
+    );
+}
+
+#[test]
+fn older_pytorch_workers_are_known_by_their_pipes() {
+    let mut processes = forked();
+    processes[2].comm = "python3".into();
+    processes[3].comm = "python3".into();
+    // A copy of the trainer that shares nothing with it is no worker.
+    processes.push(process(14, 10, "python3", "python3 train.py"));
+    let tree = Tree::new(&processes);
+    let workers = tree.workers(tree.get(Pid(10)).unwrap());
+    assert_eq!(
+        workers.iter().map(|worker| worker.key).collect::<Vec<_>>(),
+        [key(11), key(12)]
+    );
+}
+
+#[test]
+fn workers_of_a_fork_server_are_grandchildren() {
+    let server = "python3 -c from multiprocessing.forkserver import main; main(5, 6)";
+    let tracker = "python3 -c from multiprocessing.resource_tracker import main; main(7)";
+    let mut processes = forked();
+    processes.truncate(2);
+    processes.push(process(20, 10, "python3", server));
+    processes.push(process(21, 10, "python3", tracker));
+    processes.push(with_pipes(
+        process(22, 20, "pt_data_worker", server),
+        "4:100! 5:101",
+    ));
+    let tree = Tree::new(&processes);
+    let workers = tree.workers(tree.get(Pid(10)).unwrap());
+    assert_eq!(
+        workers.iter().map(|worker| worker.key).collect::<Vec<_>>(),
+        [key(22)]
+    );
+    assert_eq!(tree.trainer_of(&processes[4]).unwrap().key, key(10));
+}
+
+#[test]
+fn a_worker_or_a_launcher_stands_for_its_job() {
+    let processes = forked();
+    for pid in [1, 10, 12] {
+        let job = resolve(&processes, &Target::Pid(Pid(pid)))
+            .unwrap()
+            .unwrap();
+        assert_eq!(job.ranks, vec![key(10)], "target {pid}");
+        assert_eq!(job.workers, 2);
+    }
+    let job = resolve(&processes, &Target::Word("train.py".into()))
+        .unwrap()
+        .unwrap();
+    assert_eq!(job.ranks, vec![key(10)]);
+    assert_eq!(
+        resolve(&processes, &Target::Any).unwrap().unwrap().ranks,
+        vec![key(10)]
+    );
+}
+
+#[test]
+fn ranks_of_one_launcher_are_one_job_in_their_order() {
+    let mut processes = vec![process(
+        5,
+        1,
+        "python3",
+        "python3 -m torch.distributed.run t.py",
+    )];
+    for (pid, rank) in [(8, 1), (9, 0)] {
+        let mut trainer = process(pid, 5, "python3", "python3 -u t.py");
+        trainer.rank = Some(rank);
+        trainer.world_size = Some(2);
+        trainer.framework = Some(true);
+        processes.push(trainer);
+    }
+    processes[0].framework = Some(true);
+    for target in [Target::Pid(Pid(5)), Target::Pid(Pid(8)), Target::Any] {
+        let job = resolve(&processes, &target).unwrap().unwrap();
+        assert_eq!(job.ranks, vec![key(9), key(8)], "{target:?}");
+    }
+}
+
+#[test]
+fn each_bad_target_has_its_own_reason() {
+    let mut processes = forked();
+    processes.push(Process {
+        kernel: true,
+        ..process(2, 0, "kthreadd", "")
+    });
+    processes.push(process(30, 1, "sleep", "sleep 100"));
+    processes.push(process(31, 1, "python3", "python3 -m http.server"));
+    processes.push(Process {
+        state: 'Z',
+        ..process(32, 1, "python3", "")
+    });
+    let of = |target| resolve(&processes, &target).unwrap_err();
+    assert_eq!(of(Target::Pid(Pid(999))), NoTarget::NoProcess(Pid(999)));
+    assert_eq!(of(Target::Pid(Pid(2))), NoTarget::Kernel(Pid(2)));
+    assert_eq!(
+        of(Target::Pid(Pid(30))),
+        NoTarget::NoPython(Pid(30), "sleep".into())
+    );
+    assert_eq!(
+        of(Target::Pid(Pid(31))),
+        NoTarget::NoFramework(Pid(31), "python3".into())
+    );
+    assert_eq!(
+        of(Target::Pid(Pid(32))),
+        NoTarget::Zombie(Pid(32), "python3".into())
+    );
+    assert_eq!(
+        of(Target::Word("nothing".into())),
+        NoTarget::NoMatch("nothing".into())
+    );
+    assert_eq!(
+        of(Target::Word("http.server".into())),
+        NoTarget::NoFramework(Pid(31), "python3".into())
+    );
+}
+
+#[test]
+fn several_jobs_are_listed_with_the_most_workers_first() {
+    let mut processes = forked();
+    processes.push(Process {
+        framework: Some(true),
+        ..process(40, 1, "python3", "python3 b.py")
+    });
+    let Err(NoTarget::Several(jobs)) = resolve(&processes, &Target::Any) else {
+        panic!("two jobs must not be taken for one");
+    };
+    assert_eq!(
+        jobs.iter().map(|job| job.workers).collect::<Vec<_>>(),
+        [2, 0]
+    );
+}
+
+#[test]
+fn a_tree_that_names_itself_ends() {
+    let processes = vec![process(1, 2, "python3", "a"), process(2, 1, "python3", "b")];
+    assert_eq!(Tree::new(&processes).descendants(Pid(1)).len(), 2);
+}

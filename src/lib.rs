@@ -1,0 +1,25 @@
+//! pipetop: is my training waiting for data, or is it computing, and what should I change?
+//!
+//! The modules in the order in which data flows through them:
+//!
+//! ```text
+//! source -> sample -> model -> verdict -> ui, report
+//! ```
+
+pub mod action;
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod doctor;
+pub mod error;
+pub mod job;
+pub mod model;
+pub mod observe;
+pub mod report;
+pub mod sample;
+pub mod source;
+pub mod start;
+pub mod terminal;
+pub mod ui;
+pub mod units;
+pub mod verdict;

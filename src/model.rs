@@ -1,0 +1,173 @@
+//! What it means over time: samples go in, the rates of the last interval and of the verdict's window
+//! come out, and a history of fixed size stays.
+//!
+//! Pure: knows no clock, no file and no screen. Time is what the samples say.
+
+pub mod history;
+mod interim;
+mod progress;
+pub mod rates;
+mod rhythm;
+mod span;
+
+#[cfg(test)]
+pub(crate) mod literals;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::sample::{Sample, Wait};
+use crate::units::ProcessKey;
+
+pub use history::{HISTORY, History, Ring, WorkerPlace};
+pub use interim::Interim;
+use progress::Follow;
+pub use progress::Progress;
+pub use rates::{Estimate, Rates};
+
+/// Samples that are kept at most, however long the window.
+const SAMPLES: usize = 1024;
+
+/// The state of everything watched.
+#[derive(Debug)]
+pub struct Model {
+    /// Samples of the verdict's window, oldest first; the newest is the current one. Of a window
+    /// without end: the first and the newest.
+    samples: VecDeque<Sample>,
+    /// What passed between the first and the newest of them.
+    interim: Interim,
+    window_length: Duration,
+    latest: Option<Rates>,
+    window: Option<Rates>,
+    history: History,
+    follow: Follow,
+}
+
+impl Model {
+    /// A model whose window is the newest `window` of time; with [`Duration::MAX`] all since the job
+    /// was first seen.
+    pub fn new(window: Duration) -> Self {
+        Self {
+            samples: VecDeque::new(),
+            interim: Interim::default(),
+            window_length: window,
+            latest: None,
+            window: None,
+            history: History::new(),
+            follow: Follow::default(),
+        }
+    }
+
+    /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
+    /// start is not mixed in), and where time runs backwards.
+    pub fn apply(&mut self, sample: Sample) {
+        let Some(previous) = self.samples.back() else {
+            self.follow.apply(&sample, None);
+            self.samples.push_back(sample);
+            return;
+        };
+        let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
+        let other_job = job(previous) != job(&sample);
+        if !other_job && sample.job.as_ref().is_some_and(|job| job.ended) {
+            self.after_the_end(sample);
+            return;
+        }
+        self.latest = Rates::between(previous, &sample);
+        if other_job {
+            self.history.forget_job();
+            self.follow = Follow::default();
+        }
+        let rates = self.latest.as_ref().filter(|_| !other_job);
+        self.follow.apply(&sample, rates);
+        self.history.push(self.latest.as_ref());
+        let backwards = sample.at.since_start < previous.at.since_start;
+        if other_job || backwards || self.follow.has_just_begun() {
+            self.samples.clear();
+            self.interim = Interim::default();
+            self.window = None;
+            self.samples.push_back(sample);
+            return;
+        }
+        if self.window_length == Duration::MAX {
+            self.interim.add(previous, &sample);
+            self.samples.truncate(1);
+            self.samples.push_back(sample);
+        } else {
+            self.samples.push_back(sample);
+            self.slide();
+        }
+        self.window = match (self.samples.front(), self.samples.back()) {
+            (Some(first), Some(last)) => Rates::over(first, &self.interim, last),
+            _ => None,
+        };
+    }
+
+    /// The machine goes on; of the job and of its window stays what was last found.
+    fn after_the_end(&mut self, sample: Sample) {
+        let Some(previous) = self.samples.pop_back() else {
+            return;
+        };
+        let before = self.latest.take().and_then(|rates| rates.job);
+        self.latest = Rates::between(&previous, &sample);
+        if let Some(rates) = &mut self.latest {
+            let job = before.or(rates.job.take());
+            self.history.push(Some(rates));
+            rates.job = job;
+        }
+        for rates in [&mut self.latest, &mut self.window].into_iter().flatten() {
+            rates.job.iter_mut().for_each(|job| job.ended = true);
+        }
+        self.samples.push_back(sample);
+    }
+
+    /// Drops what lies before the window, but for the one sample that it starts from.
+    fn slide(&mut self) {
+        let Some(now) = self.samples.back().map(|sample| sample.at.since_start) else {
+            return;
+        };
+        let start = now.saturating_sub(self.window_length);
+        while self.samples.len() > SAMPLES
+            || (self.samples.len() > 2 && self.samples[1].at.since_start <= start)
+        {
+            self.samples.pop_front();
+        }
+        self.interim = Interim::default();
+        for (older, newer) in self.samples.iter().zip(self.samples.iter().skip(1)) {
+            self.interim.add(older, newer);
+        }
+    }
+
+    /// The newest sample.
+    pub fn sample(&self) -> Option<&Sample> {
+        self.samples.back()
+    }
+
+    /// Rates of the last interval; `None` until there are two samples.
+    pub fn latest(&self) -> Option<&Rates> {
+        self.latest.as_ref()
+    }
+
+    /// Rates of the verdict's window; `None` until there are two samples of the job.
+    pub fn window(&self) -> Option<&Rates> {
+        self.window.as_ref()
+    }
+
+    /// How far the observation of the job has come.
+    pub fn progress(&self) -> Progress {
+        self.follow.progress()
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The waits of a rank that ended in the window, oldest first.
+    pub fn waits(&self, rank: ProcessKey) -> impl Iterator<Item = &Wait> {
+        self.interim
+            .rank(rank)
+            .into_iter()
+            .flat_map(|rank| &rank.waits)
+    }
+}

@@ -1,0 +1,255 @@
+//! What passes between two samples and neither of them alone can tell: waits that ended, workers that
+//! started, batches counted by clocks that come and go, readings of GPUs.
+//!
+//! Sums up in fixed memory; makes no rate and has no opinion.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::model::span::Span;
+use crate::sample::{BatchClock, BatchCount, GpuSample, LoaderSample, RankSample, Sample, Wait};
+use crate::units::ProcessKey;
+
+/// Waits, and starts of workers, that are kept of each rank: the newest.
+const KEPT: usize = 4096;
+
+/// The sum of what passed between an older and a newer sample, step by step.
+#[derive(Debug, Clone, Default)]
+pub struct Interim {
+    /// Where the first step began, in seconds since pipetop started.
+    from: Option<f64>,
+    /// Length of the newest step in seconds.
+    pub(crate) last_step: f64,
+    ranks: BTreeMap<ProcessKey, RankInterim>,
+    gpus: BTreeMap<GpuKey, GpuInterim>,
+}
+
+/// What passed of one rank.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RankInterim {
+    /// Waits that ended, oldest first.
+    pub(crate) waits: VecDeque<Wait>,
+    /// All that ended; more than `waits` holds where the oldest were dropped.
+    pub(crate) waits_ended: u64,
+    /// When workers started, in seconds since pipetop started.
+    pub(crate) starts: VecDeque<f64>,
+    /// Batches of all its loaders.
+    pub(crate) batches: Counted,
+    loaders: BTreeMap<u64, Counted>,
+    workers: BTreeMap<ProcessKey, Counted>,
+}
+
+/// Batches, and the seconds in which something counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Counted {
+    pub(crate) batches: u64,
+    pub(crate) seconds: f64,
+}
+
+impl Counted {
+    fn add(&mut self, batches: u64, seconds: f64) {
+        self.batches = self.batches.saturating_add(batches);
+        self.seconds += seconds;
+    }
+
+    /// Batches counted; `None` where nothing counted.
+    pub(crate) fn known(&self) -> Option<u64> {
+        (self.seconds > 0.0).then_some(self.batches)
+    }
+
+    pub(crate) fn per_second(&self) -> Option<f64> {
+        Some(self.known()? as f64 / self.seconds)
+    }
+}
+
+type GpuKey = (u32, Option<String>);
+
+/// Utilisation readings in percent: of the driver's sample history, and of its current figure.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct GpuInterim {
+    history: Mean,
+    current: Mean,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, percent: f64) {
+        if (0.0..=100.0).contains(&percent) {
+            self.sum += percent;
+            self.count += 1;
+        }
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+impl GpuInterim {
+    /// Mean of the driver's history; `None` where it has none.
+    pub(crate) fn history(&self) -> Option<f64> {
+        self.history.get()
+    }
+
+    /// The best mean there is.
+    pub(crate) fn percent(&self) -> Option<f64> {
+        self.history.get().or_else(|| self.current.get())
+    }
+}
+
+impl Interim {
+    /// Adds the step from one sample to the next. What is gone from `newer` is forgotten.
+    pub fn add(&mut self, older: &Sample, newer: &Sample) {
+        let span = Span::new(older, newer);
+        let from = *self.from.get_or_insert(span.from);
+        self.last_step = span.seconds;
+        let ranks = newer.job.iter().flat_map(|job| &job.ranks);
+        self.ranks
+            .retain(|key, _| ranks.clone().any(|rank| rank.key == *key));
+        for rank in ranks {
+            let before = older.job.as_ref().and_then(|job| rank_of(&job.ranks, rank));
+            self.ranks
+                .entry(rank.key)
+                .or_default()
+                .add(before, rank, &span, from);
+        }
+        self.gpus
+            .retain(|key, _| newer.gpus.iter().any(|gpu| gpu_key(gpu) == *key));
+        for gpu in &newer.gpus {
+            let key = gpu_key(gpu);
+            let before = older.gpus.iter().find(|older| gpu_key(older) == key);
+            // A driver that hangs leaves its last reading standing: no news.
+            if gpu.read_at.is_some() && before.is_some_and(|older| older.read_at == gpu.read_at) {
+                continue;
+            }
+            let sums = self.gpus.entry(key).or_default();
+            for (_, percent) in &gpu.util_samples {
+                sums.history.add(*percent);
+            }
+            if let Some(percent) = gpu.util_percent {
+                sums.current.add(percent);
+            }
+        }
+    }
+
+    pub(crate) fn rank(&self, key: ProcessKey) -> Option<&RankInterim> {
+        self.ranks.get(&key)
+    }
+
+    pub(crate) fn gpu(&self, gpu: &GpuSample) -> Option<&GpuInterim> {
+        self.gpus.get(&gpu_key(gpu))
+    }
+}
+
+impl RankInterim {
+    /// `from` is where the first step began.
+    fn add(&mut self, older: Option<&RankSample>, newer: &RankSample, span: &Span, from: f64) {
+        self.waits_ended = self.waits_ended.saturating_add(newer.waits.len() as u64);
+        keep(&mut self.waits, newer.waits.iter().copied());
+        let loaders = &newer.loaders;
+        self.loaders
+            .retain(|id, _| loaders.iter().any(|loader| loader.id == *id));
+        self.workers.retain(|key, _| {
+            let mut workers = loaders.iter().flat_map(|loader| &loader.workers);
+            workers.any(|worker| worker.key == *key)
+        });
+        let mut counted = None;
+        for loader in loaders {
+            let before = older.and_then(|rank| loader_of(&rank.loaders, loader));
+            if let Some(batches) = batches_grown(older.is_some(), before, loader) {
+                self.loaders
+                    .entry(loader.id)
+                    .or_default()
+                    .add(batches, span.seconds);
+                counted = Some(batches.saturating_add(counted.unwrap_or(0)));
+            }
+            self.add_workers(before, loader, span, from);
+        }
+        if let Some(batches) = counted {
+            self.batches.add(batches, span.seconds);
+        }
+    }
+
+    fn add_workers(
+        &mut self,
+        older: Option<&LoaderSample>,
+        newer: &LoaderSample,
+        span: &Span,
+        from: f64,
+    ) {
+        for worker in &newer.workers {
+            let before = older.and_then(|loader| {
+                let mut workers = loader.workers.iter();
+                workers.find(|before| before.key == worker.key)
+            });
+            // It may have started some steps before it was found.
+            let start = span
+                .start_of(worker.key)
+                .filter(|start| before.is_none() && *start >= from);
+            keep(&mut self.starts, start);
+            let grown = match (before, start) {
+                (Some(before), _) => worker
+                    .batches
+                    .zip(before.batches)
+                    .and_then(|(newer, older)| newer.checked_sub(older))
+                    .map(|batches| (batches, span.seconds)),
+                (None, Some(start)) => worker.batches.map(|batches| (batches, span.to - start)),
+                (None, None) => None,
+            };
+            if let Some((batches, seconds)) = grown {
+                self.workers
+                    .entry(worker.key)
+                    .or_default()
+                    .add(batches, seconds);
+            }
+        }
+    }
+
+    pub(crate) fn loader(&self, id: u64) -> Counted {
+        self.loaders.get(&id).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn worker(&self, key: ProcessKey) -> Counted {
+        self.workers.get(&key).copied().unwrap_or_default()
+    }
+}
+
+/// Batches of a loader in one step; `None` where its clock is not known, changed or went backwards.
+///
+/// A loader that is new to a rank we already watched counts from 0 if its clock is our own; the other
+/// clocks may show batches from before we saw it.
+fn batches_grown(watched: bool, older: Option<&LoaderSample>, newer: &LoaderSample) -> Option<u64> {
+    let BatchCount { count, source } = newer.batches?;
+    match older {
+        Some(older) => older
+            .batches
+            .filter(|older| older.source == source)
+            .and_then(|older| count.checked_sub(older.count)),
+        None => (watched && source == BatchClock::Waits).then_some(count),
+    }
+}
+
+fn rank_of<'a>(ranks: &'a [RankSample], rank: &RankSample) -> Option<&'a RankSample> {
+    ranks.iter().find(|other| other.key == rank.key)
+}
+
+fn loader_of<'a>(loaders: &'a [LoaderSample], loader: &LoaderSample) -> Option<&'a LoaderSample> {
+    loaders.iter().find(|other| other.id == loader.id)
+}
+
+fn gpu_key(gpu: &GpuSample) -> GpuKey {
+    (gpu.index, gpu.uuid.clone())
+}
+
+fn keep<T>(kept: &mut VecDeque<T>, new: impl IntoIterator<Item = T>) {
+    for item in new {
+        if kept.len() == KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(item);
+    }
+}

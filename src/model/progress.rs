@@ -1,0 +1,157 @@
+//! How far the observation of a job has come, and whether the job moves at all.
+
+use std::time::Duration;
+
+use crate::model::rates::Rates;
+use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
+
+/// What the judge asks before it says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// Since attaching; of a job that was watched from its start, since its first batch.
+    pub seconds: f64,
+    /// Batches that the rank furthest on has taken in all, as far as anything counts them.
+    pub batches: Option<u64>,
+    /// Since a batch was last taken, where batches are counted.
+    pub seconds_without_batch: Option<f64>,
+    /// Usual pause between two batches before that; `None` before a few were seen.
+    pub usual_pause: Option<f64>,
+}
+
+/// Batches that can have been taken in the interval that saw the first.
+const FIRST_FEW: u64 = 3;
+
+/// Follows one job from its first sample.
+#[derive(Debug, Default)]
+pub(super) struct Follow {
+    first: Option<Duration>,
+    /// The job's first batch was taken while it was watched, just before this sample.
+    began: Option<Duration>,
+    now: Duration,
+    /// Batches in all, as far as anything counts them.
+    batches: Option<u64>,
+    /// Batches that were taken since attaching, and when the last of them was.
+    taken: u64,
+    taken_at: Option<Duration>,
+}
+
+impl Follow {
+    /// The newest sample is the first with a batch: what lies before it was the start.
+    pub(super) fn has_just_begun(&self) -> bool {
+        self.began == Some(self.now) && self.first != self.began
+    }
+
+    /// `rates` are those between the sample before and this one.
+    pub(super) fn apply(&mut self, sample: &Sample, rates: Option<&Rates>) {
+        let Some(job) = &sample.job else { return };
+        self.now = sample.at.since_start;
+        self.first.get_or_insert(self.now);
+        let counted = batches(job);
+        // A count that begins above the first few was only unknown before: the job runs already.
+        if self.batches.is_none_or(|before| before == 0)
+            && counted.is_some_and(|now| (1..=FIRST_FEW).contains(&now))
+        {
+            self.began = Some(self.now);
+        }
+        // A clock that changes its mind (another source counts) does not turn time back.
+        self.batches = counted.max(self.batches);
+        let ranks = rates
+            .and_then(|rates| rates.job.as_ref())
+            .map(|job| &job.ranks);
+        let taken = ranks
+            .into_iter()
+            .flatten()
+            .filter_map(|rank| rank.step.batches)
+            .max();
+        if let Some(taken) = taken {
+            self.taken = self.taken.saturating_add(taken);
+            if taken > 0 || self.taken_at.is_none() {
+                self.taken_at = Some(self.now);
+            }
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let Some(first) = self.first else {
+            return Progress::default();
+        };
+        let since = |at: Duration| self.now.saturating_sub(at).as_secs_f64();
+        let usual_pause = self
+            .taken_at
+            .filter(|_| self.taken >= 3)
+            .map(|at| at.saturating_sub(first).as_secs_f64() / self.taken as f64);
+        Progress {
+            seconds: since(self.began.unwrap_or(first)),
+            batches: self.batches,
+            seconds_without_batch: self.taken_at.map(since),
+            usual_pause,
+        }
+    }
+}
+
+fn batches(job: &JobSample) -> Option<u64> {
+    let rank = |rank: &RankSample| rank.loaders.iter().map(taken).fold(None, sum);
+    job.ranks.iter().filter_map(rank).max()
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// By the loader's clock, or by what its present workers made, whichever saw more.
+fn taken(loader: &LoaderSample) -> Option<u64> {
+    let made = loader
+        .workers
+        .iter()
+        .map(|worker| worker.batches)
+        .fold(None, sum);
+    loader.batches.map(|batches| batches.count).max(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::Model;
+    use crate::model::literals::training;
+    use crate::sample::{BatchClock, BatchCount, Sample};
+    use std::time::Duration;
+
+    /// A sample at this second, of a job whose loader has yielded so many batches.
+    fn at(seconds: f64, batches: Option<u64>) -> Sample {
+        let mut sample = training(seconds);
+        let loader = &mut sample.job.as_mut().unwrap().ranks[0].loaders[0];
+        loader.batches = batches.map(|count| BatchCount {
+            count,
+            source: BatchClock::Iterator,
+        });
+        for worker in &mut loader.workers {
+            worker.batches = None;
+        }
+        sample
+    }
+
+    fn model(samples: &[(f64, Option<u64>)]) -> Model {
+        let mut model = Model::new(Duration::MAX);
+        for (seconds, batches) in samples {
+            model.apply(at(*seconds, *batches));
+        }
+        model
+    }
+
+    #[test]
+    fn a_job_that_was_seen_to_start_is_judged_from_its_first_batch() {
+        let model = model(&[(1.0, None), (3.0, None), (4.0, Some(1)), (9.0, Some(21))]);
+        assert!((model.progress().seconds - 5.0).abs() < 1e-9);
+        assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_job_that_runs_already_is_judged_from_attaching() {
+        let model = model(&[(1.0, None), (3.0, Some(5000)), (9.0, Some(5100))]);
+        assert!((model.progress().seconds - 8.0).abs() < 1e-9);
+        assert!((model.window().unwrap().seconds - 8.0).abs() < 1e-9);
+        assert_eq!(model.progress().batches, Some(5100));
+    }
+}

@@ -1,0 +1,278 @@
+//! What two samples say together: every rate, share and estimate of the time between them.
+//!
+//! Pure: two samples in, one [`Rates`] out. Knows no clock, no file and no opinion about what is good.
+//!
+//! A counter of the kernel that went backwards, that one side lacks, or whose process is another one by
+//! now gives `None`: never 0 and never a spike. A tally that pipetop itself keeps since attaching counts
+//! from 0 where the older sample did not have it yet.
+
+mod estimate;
+mod job;
+mod loader;
+mod machine;
+mod tally;
+
+#[cfg(test)]
+mod tests;
+
+use crate::model::Interim;
+use crate::model::span::{Span, seconds_grown};
+use crate::sample::{GpuSample, LoaderKind, LoaderSettings, QueueSource, Sample, Tier, WorkerNow};
+use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
+
+/// Seconds; what lies closer together says nothing about a rate.
+const SHORTEST: f64 = 0.001;
+
+/// The time between an older and a newer sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rates {
+    /// Measured time between the two samples.
+    pub seconds: f64,
+    pub host: HostRates,
+    pub disks: Vec<DiskRates>,
+    pub gpus: Vec<GpuRates>,
+    pub job: Option<JobRates>,
+    /// CPU time of pipetop itself, as a share of one core.
+    pub own_cpu: Option<Share>,
+    pub own_rss: Option<Bytes>,
+    /// Looks that came late, in this time.
+    pub own_late: u64,
+}
+
+impl Rates {
+    /// The rates of the time between two samples that follow each other. `None` where that time is
+    /// shorter than a millisecond or runs backwards.
+    pub fn between(older: &Sample, newer: &Sample) -> Option<Self> {
+        let mut interim = Interim::default();
+        interim.add(older, newer);
+        Self::over(older, &interim, newer)
+    }
+
+    /// The rates of the time between two samples with others between them, which `interim` sums up.
+    pub fn over(older: &Sample, interim: &Interim, newer: &Sample) -> Option<Self> {
+        let span = Span::new(older, newer);
+        if span.seconds < SHORTEST {
+            return None;
+        }
+        let seconds = span.seconds;
+        let own_cpu = seconds_grown(older.own.cpu, newer.own.cpu);
+        Some(Self {
+            seconds,
+            host: machine::host(&older.host, &newer.host, seconds),
+            disks: machine::disks(&older.disks, &newer.disks, seconds),
+            gpus: machine::gpus(newer, interim),
+            job: newer.job.as_ref().map(|job| {
+                let same = older.job.as_ref().filter(|older| older.key == job.key);
+                job::rates(same, job, interim, &span)
+            }),
+            own_cpu: own_cpu.and_then(|cpu| Share::of(cpu, seconds)),
+            own_rss: newer.own.rss,
+            own_late: newer.own.late.saturating_sub(older.own.late),
+        })
+    }
+}
+
+/// A share with the interval that it lies in at 95 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Estimate {
+    pub share: Share,
+    pub low: Share,
+    pub high: Share,
+    /// Looks that it rests on.
+    pub looks: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct HostRates {
+    pub cpus: u32,
+    /// Busy share of all CPUs together.
+    pub cpu: Option<Share>,
+    pub mem_total: Option<Bytes>,
+    pub mem_available: Option<Bytes>,
+    /// Share of time in which at least one task waited for it. `None` without PSI.
+    pub pressure_cpu: Option<Share>,
+    pub pressure_io: Option<Share>,
+    pub pressure_memory: Option<Share>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskRates {
+    pub device: String,
+    pub read: BytesPerSecond,
+    pub write: BytesPerSecond,
+    /// Share of time with at least one request under way.
+    pub util: Share,
+    /// Mean time of a request; `None` where there was none.
+    pub await_ms: Option<f64>,
+    pub queue_depth: f64,
+    pub holds_job_files: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct GpuRates {
+    /// The newest reading, whole.
+    pub now: GpuSample,
+    /// Mean utilisation in this time, in percent.
+    pub util_percent: Option<f64>,
+    /// Share of time in which a kernel ran, from the driver's sample history where it has one.
+    pub busy: Option<Share>,
+    /// Age of the reading in seconds where it is older than an interval should make it.
+    pub stale_seconds: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobRates {
+    pub key: ProcessKey,
+    pub command: String,
+    pub access: Tier,
+    pub ended: bool,
+    /// Ordered as in the sample: by rank.
+    pub ranks: Vec<RankRates>,
+    pub cgroup: Option<CgroupRates>,
+    pub cpus_allowed: Option<u32>,
+    /// CPU time of all the job's processes that are known, in cores.
+    pub cpu_cores: Option<f64>,
+    /// Bytes fetched from block devices by all of them.
+    pub read: Option<BytesPerSecond>,
+    /// Bytes asked for by read calls of all workers, wherever they came from.
+    pub rchar: Option<BytesPerSecond>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CgroupRates {
+    /// CPUs' worth of time; `None` = no limit or not known.
+    pub cpu_quota: Option<f64>,
+    /// Share of scheduler periods that were cut short by the quota.
+    pub throttled_periods: Option<Share>,
+    pub cpuset: Option<u32>,
+    pub mem_limit: Option<Bytes>,
+    pub mem_used: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RankRates {
+    pub key: ProcessKey,
+    pub rank: Option<u32>,
+    pub world_size: Option<u32>,
+    /// State letter of the main thread now; `None` = gone.
+    pub state: Option<char>,
+    /// Share of time blocked in the loader. `None` where it cannot be seen.
+    pub wait: Option<Estimate>,
+    /// Of the time: blocked for a batch, receiving one, making one itself. Sum = `wait`.
+    pub waiting: Option<Share>,
+    pub receiving: Option<Share>,
+    pub loading: Option<Share>,
+    /// Of the time: on a disk, stopped.
+    pub disk: Option<Share>,
+    pub stopped: Option<Share>,
+    /// Of the time: main thread on a CPU (as a share of one core), and runnable but not running.
+    pub main_cpu: Option<Share>,
+    pub main_run_delay: Option<Share>,
+    /// Of the time: waits that a start of workers caused.
+    pub startup: Option<Share>,
+    /// The trainer waits every so many batches. `None` = no rhythm seen.
+    pub period_batches: Option<u32>,
+    pub step: StepRates,
+    /// Hottest functions of the main thread, by share of the looks with a stack.
+    pub activity: Vec<Activity>,
+    pub loaders: Vec<LoaderRates>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StepRates {
+    /// Batches that the trainer took in this time; `None` where nothing counts them.
+    pub batches: Option<u64>,
+    pub batches_per_s: Option<f64>,
+    /// Time between two batches less the wait.
+    pub step_ms: Option<f64>,
+    pub wait_ms: Option<f64>,
+    /// Worker time to make one batch.
+    pub load_ms: Option<f64>,
+}
+
+/// A function and the share of looks it was seen in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Activity {
+    pub name: String,
+    pub share: Share,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoaderRates {
+    pub id: u64,
+    pub kind: LoaderKind,
+    pub settings: LoaderSettings,
+    /// Ordered by worker number.
+    pub workers: Vec<WorkerRates>,
+    /// Worker processes that started in this time.
+    pub workers_started: u64,
+    pub queue: Option<QueueRates>,
+    pub batches_per_s: Option<f64>,
+    /// Batches that the trainer took from it so far, by the iterator's own counter; `None` where
+    /// that is not seen, as lesser clocks cannot tell whose batch is the next.
+    pub batches_taken: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct QueueRates {
+    /// Ready batches at the last look.
+    pub ready: u32,
+    /// Mean of ready batches over the time.
+    pub mean_ready: f64,
+    pub capacity: Option<u32>,
+    /// Mean ready / capacity.
+    pub occupancy: Option<Share>,
+    pub empty: Share,
+    pub source: QueueSource,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerRates {
+    pub key: ProcessKey,
+    pub id: u32,
+    pub now: WorkerNow,
+    /// CPU time of the process, in shares of one core: may exceed 1 with threads.
+    pub cpu: Option<f64>,
+    /// Of the time: runnable, not running.
+    pub run_delay: Option<Share>,
+    /// Of the time: not waiting for an index.
+    pub busy: Option<Share>,
+    /// Of the time: blocked on a disk, on the network, on handing over, asleep otherwise.
+    pub disk: Option<Share>,
+    pub network: Option<Share>,
+    pub handover: Option<Share>,
+    pub asleep: Option<Share>,
+    /// From block devices, and by read calls from anywhere.
+    pub read: Option<BytesPerSecond>,
+    pub rchar: Option<BytesPerSecond>,
+    pub major_faults_per_s: Option<f64>,
+    pub batches_per_s: Option<f64>,
+    /// Busy time per batch.
+    pub load_ms: Option<f64>,
+    pub cpus_allowed: Option<u32>,
+    pub activity: Vec<Activity>,
+}
+
+impl RankRates {
+    /// The loader that stands for the rank: the one that yields most; first those with a queue.
+    pub fn busiest_loader(&self) -> Option<&LoaderRates> {
+        let first = self.loaders.first()?;
+        let rate = |loader: &LoaderRates| {
+            let queue = u8::from(loader.queue.is_some());
+            (loader.batches_per_s.unwrap_or(-1.0), queue)
+        };
+        Some(self.loaders.iter().fold(first, |best, loader| {
+            if rate(loader) > rate(best) {
+                loader
+            } else {
+                best
+            }
+        }))
+    }
+}
+
+impl WorkerRates {
+    pub fn pid(&self) -> Pid {
+        self.key.pid
+    }
+}

@@ -1,0 +1,108 @@
+//! How far a share that was counted in looks may be off.
+//!
+//! Knows counts only. The formula:
+//!
+//! - `p` = looks in the loader / looks. Looks at a stopped process stay in: that time passed too.
+//! - Looks within one wait say the same thing: what is independent are the pairs of a step and the wait
+//!   after it. Of `k` pairs, each `c` long of which `w` waited, the share `p` is a ratio of sums, and its
+//!   variance is that of a ratio estimator, `sum (w - p c)^2 / (k (k - 1) mean(c)^2)`. A few pairs say
+//!   little of their own variance, so it is raised by the factor `1 + 4 / k`. The window cuts the first
+//!   and the last pair anywhere, which adds `(p (1-p) / k)^2 / 3`.
+//! - With fewer than five pairs their variance is not known; their lengths are then taken to vary by
+//!   `cv^2` = 1/2, between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
+//! - That is as if `n = p (1-p) / variance` looks had been independent, and no more than there were. Where
+//!   no look differs from another (`p` is 0 or 1), `n` = looks.
+//! - The interval is Wilson's at 95 % for `p` and `n`, so 0 and 1 have a width too, and is never
+//!   narrower than one point to each side.
+//! - Looks that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
+//!   end to `(in the loader + unseen) / looks`. A main thread that worker processes feed does not load
+//!   itself: there, an unseen look at it on a CPU hides no more than the unpacking of batches, for which
+//!   a tenth of the looks is allowed.
+
+use std::collections::VecDeque;
+
+use crate::model::Estimate;
+use crate::sample::{MainTally, Wait};
+use crate::units::Share;
+
+/// Two-sided 95 % of the normal distribution.
+const Z: f64 = 1.96;
+/// Narrowest distance of either end from the share.
+const NARROWEST: f64 = 0.01;
+/// Most of the time that unpacking batches may take unseen.
+const UNPACKING: f64 = 0.1;
+
+/// Pairs of a step and a wait from which on their own variance is taken.
+const ENOUGH: usize = 5;
+
+/// The wait share that a tally shows. `waits` are those that were seen, oldest first, `episodes` how many
+/// there were in all; `fed` where all loaders have worker processes.
+pub(super) fn wait(
+    tally: &MainTally,
+    waits: &VecDeque<Wait>,
+    episodes: u64,
+    fed: bool,
+) -> Estimate {
+    let looks = tally.looks as f64;
+    let inside = tally.waiting as f64 + tally.receiving as f64 + tally.loading as f64;
+    let p = (inside / looks).clamp(0.0, 1.0);
+    let (low, high) = wilson(p, independent(p, looks, waits, episodes));
+    let unseen = tally.unseen as f64;
+    let hidden = if fed {
+        let asleep = unseen.min(tally.other as f64);
+        asleep + (unseen - asleep).min(UNPACKING * looks)
+    } else {
+        unseen
+    };
+    Estimate {
+        share: Share(p),
+        low: Share(low.min(p - NARROWEST)).clamped(),
+        high: Share(high.max(p + NARROWEST).max(p + hidden / looks)).clamped(),
+        looks: tally.looks,
+    }
+}
+
+fn independent(p: f64, looks: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64 {
+    let spread = p * (1.0 - p);
+    if spread <= 0.0 {
+        return looks;
+    }
+    let pairs: Vec<(f64, f64)> = waits
+        .iter()
+        .zip(waits.iter().skip(1))
+        .map(|(before, wait)| {
+            let waited = wait.to.saturating_sub(wait.from).as_secs_f64();
+            let cycle = wait.to.saturating_sub(before.to).as_secs_f64();
+            (waited, cycle)
+        })
+        .collect();
+    let variance = if pairs.len() < ENOUGH {
+        spread * spread / episodes.max(1) as f64
+    } else {
+        ratio_variance(&pairs) + (spread / pairs.len() as f64).powi(2) / 3.0
+    };
+    looks.min(spread / variance)
+}
+
+/// Variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.
+fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
+    let k = pairs.len() as f64;
+    let whole: f64 = pairs.iter().map(|(_, whole)| whole).sum();
+    if whole <= 0.0 {
+        return 1.0;
+    }
+    let ratio = pairs.iter().map(|(part, _)| part).sum::<f64>() / whole;
+    let apart: f64 = pairs
+        .iter()
+        .map(|(part, whole)| (part - ratio * whole).powi(2))
+        .sum();
+    let mean = whole / k;
+    (1.0 + 4.0 / k) * apart / (k * (k - 1.0) * mean * mean)
+}
+
+fn wilson(p: f64, n: f64) -> (f64, f64) {
+    let z2 = Z * Z;
+    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+    (centre - half, centre + half)
+}

@@ -1,0 +1,193 @@
+//! Rates of the job: its ranks, its control group, what all of its processes use together.
+//!
+//! Knows nothing of how a loader works inside.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::model::Interim;
+use crate::model::interim::RankInterim;
+use crate::model::rates::{
+    CgroupRates, JobRates, LoaderRates, RankRates, StepRates, estimate, loader, tally,
+};
+use crate::model::rhythm;
+use crate::model::span::{Growth, Span, count_grown};
+use crate::sample::{CgroupSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample};
+use crate::units::{BytesPerSecond, ProcessKey, Share};
+
+/// `older` is the same job, by its key.
+pub(super) fn rates(
+    older: Option<&JobSample>,
+    newer: &JobSample,
+    interim: &Interim,
+    span: &Span,
+) -> JobRates {
+    let row = |rank: &RankSample| {
+        let older = older.and_then(|older| older.ranks.iter().find(|old| old.key == rank.key));
+        self::rank(older, rank, interim.rank(rank.key), span)
+    };
+    let ranks = || newer.ranks.iter().map(|rank| (rank.key, &rank.process));
+    let workers = || {
+        let loaders = newer.ranks.iter().flat_map(|rank| &rank.loaders);
+        let workers = loaders.flat_map(|loader| &loader.workers);
+        workers.map(|worker| (worker.key, &worker.process))
+    };
+    let grown = |(key, process): (ProcessKey, _)| {
+        Growth::new(
+            older.and_then(|older| process_of(older, key)),
+            process,
+            key,
+            span,
+        )
+    };
+    JobRates {
+        key: newer.key,
+        command: newer.command.clone(),
+        access: newer.access,
+        ended: newer.ended,
+        ranks: newer.ranks.iter().map(row).collect(),
+        cgroup: newer
+            .cgroup
+            .as_ref()
+            .map(|group| cgroup(older.and_then(|older| older.cgroup.as_ref()), group)),
+        cpus_allowed: newer.cpus_allowed,
+        cpu_cores: sum(ranks().chain(workers()).map(grown), |process| {
+            process.time(|process| process.cpu)
+        })
+        .map(|cpu| cpu / span.seconds),
+        read: sum(ranks().chain(workers()).map(grown), |process| {
+            process.count(|process| Some(process.io?.read_bytes.0))
+        })
+        .map(|bytes| BytesPerSecond(bytes / span.seconds)),
+        rchar: sum(workers().map(grown), |process| {
+            process.count(|process| Some(process.io?.rchar.0))
+        })
+        .map(|bytes| BytesPerSecond(bytes / span.seconds)),
+    }
+}
+
+/// The sum of what is known; `None` where nothing is.
+fn sum<'a>(
+    processes: impl Iterator<Item = Growth<'a>>,
+    of: impl Fn(&Growth<'a>) -> Option<f64>,
+) -> Option<f64> {
+    processes
+        .filter_map(|process| of(&process))
+        .reduce(|a, b| a + b)
+}
+
+fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {
+    job.ranks.iter().find_map(|rank| {
+        if rank.key == key {
+            return Some(&rank.process);
+        }
+        let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+        Some(&workers.find(|worker| worker.key == key)?.process)
+    })
+}
+
+fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
+    let older = older.filter(|older| older.path == newer.path);
+    let grown = |of: fn(&CgroupSample) -> Option<u64>| count_grown(of(older?), of(newer));
+    CgroupRates {
+        cpu_quota: newer.cpu_quota,
+        throttled_periods: grown(|group| group.throttled_periods)
+            .zip(grown(|group| group.periods))
+            .and_then(|(cut, all)| Share::of(cut, all)),
+        cpuset: newer.cpuset,
+        mem_limit: newer.mem_limit,
+        mem_used: newer.mem_used,
+    }
+}
+
+/// Seconds between two batches from which on looks at the main thread see each wait by itself.
+const ONE_BY_ONE: f64 = 0.15;
+
+fn rank(
+    older: Option<&RankSample>,
+    newer: &RankSample,
+    interim: Option<&RankInterim>,
+    span: &Span,
+) -> RankRates {
+    let empty = RankInterim::default();
+    let interim = interim.unwrap_or(&empty);
+    let main = tally::main(older.and_then(|older| older.main), newer.main);
+    let fed = !newer.loaders.is_empty()
+        && newer
+            .loaders
+            .iter()
+            .all(|loader| loader.kind == LoaderKind::PytorchProcesses);
+    // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
+    // to end, each batch stands for one.
+    let period = interim.batches.per_second().map(|rate| 1.0 / rate);
+    let merged = period.is_some_and(|period| period < ONE_BY_ONE);
+    let nothing = VecDeque::new();
+    let (waits, episodes) = if merged || interim.waits_ended == 0 {
+        (&nothing, interim.batches.batches)
+    } else {
+        (&interim.waits, interim.waits_ended)
+    };
+    let wait = main.map(|main| estimate::wait(&main, waits, episodes, fed));
+    let looks = |of: fn(&MainTally) -> u64| {
+        main.and_then(|main| Share::of(of(&main) as f64, main.looks as f64))
+    };
+    let grown = Growth::new(
+        older.map(|older| &older.process),
+        &newer.process,
+        newer.key,
+        span,
+    );
+    let time = |of: fn(&ProcessSample) -> Option<Duration>| {
+        grown
+            .time(of)
+            .and_then(|time| Share::of(time, grown.seconds))
+    };
+    let loaders: Vec<_> = newer
+        .loaders
+        .iter()
+        .map(|loader| {
+            let older = older.and_then(|rank| rank.loaders.iter().find(|old| old.id == loader.id));
+            loader::rates(older, loader, interim, span)
+        })
+        .collect();
+    let loading = looks(|main| main.loading);
+    RankRates {
+        key: newer.key,
+        rank: newer.rank,
+        world_size: newer.world_size,
+        state: newer.process.state,
+        wait,
+        waiting: looks(|main| main.waiting),
+        receiving: looks(|main| main.receiving),
+        loading,
+        disk: looks(|main| main.disk),
+        stopped: looks(|main| main.stopped),
+        main_cpu: time(|process| process.main_cpu),
+        main_run_delay: time(|process| process.main_run_delay),
+        startup: wait.and_then(|_| rhythm::startup(interim, span)),
+        period_batches: rhythm::period_batches(&interim.waits),
+        step: step(interim, wait.map(|wait| wait.share), loading, &loaders),
+        activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
+        loaders,
+    }
+}
+
+fn step(
+    interim: &RankInterim,
+    wait: Option<Share>,
+    loading: Option<Share>,
+    loaders: &[LoaderRates],
+) -> StepRates {
+    let batches_per_s = interim.batches.per_second();
+    let period_ms = batches_per_s
+        .filter(|rate| *rate > 0.0)
+        .map(|rate| 1000.0 / rate);
+    let part = |share: Option<Share>| Some(share?.0 * period_ms?);
+    StepRates {
+        batches: interim.batches.known(),
+        batches_per_s,
+        step_ms: part(wait.map(Share::rest)),
+        wait_ms: part(wait),
+        load_ms: loader::load_ms(loaders, loading, period_ms),
+    }
+}

@@ -1,0 +1,74 @@
+//! Rates of the machine: host, disks, GPUs. Knows nothing of the job.
+
+use std::time::Duration;
+
+use crate::model::Interim;
+use crate::model::interim::GpuInterim;
+use crate::model::rates::{DiskRates, GpuRates, HostRates};
+use crate::model::span::{count_grown, seconds_grown};
+use crate::sample::{DiskSample, GpuSample, HostSample, PressureSample, Sample};
+use crate::units::{BytesPerSecond, Share};
+
+/// Seconds; a reading that is younger is never called stale.
+const FRESH: f64 = 2.0;
+
+pub(super) fn host(older: &HostSample, newer: &HostSample, seconds: f64) -> HostRates {
+    let pressure = |of: fn(&PressureSample) -> Option<Duration>| {
+        let stalled = seconds_grown(
+            older.pressure.as_ref().and_then(of),
+            newer.pressure.as_ref().and_then(of),
+        )?;
+        Share::of(stalled, seconds)
+    };
+    HostRates {
+        cpus: newer.cpus,
+        cpu: seconds_grown(older.cpu_busy, newer.cpu_busy)
+            .and_then(|busy| Share::of(busy, seconds * f64::from(newer.cpus))),
+        mem_total: newer.mem_total,
+        mem_available: newer.mem_available,
+        pressure_cpu: pressure(|pressure| pressure.cpu),
+        pressure_io: pressure(|pressure| pressure.io),
+        pressure_memory: pressure(|pressure| pressure.memory),
+    }
+}
+
+/// A disk that is new, or whose counters went backwards, has no row.
+pub(super) fn disks(older: &[DiskSample], newer: &[DiskSample], seconds: f64) -> Vec<DiskRates> {
+    let row = |newer: &DiskSample| {
+        let older = older.iter().find(|older| older.device == newer.device)?;
+        disk(older, newer, seconds)
+    };
+    newer.iter().filter_map(row).collect()
+}
+
+fn disk(older: &DiskSample, newer: &DiskSample, seconds: f64) -> Option<DiskRates> {
+    let time = |of: fn(&DiskSample) -> Duration| seconds_grown(Some(of(older)), Some(of(newer)));
+    let count = |of: fn(&DiskSample) -> u64| count_grown(Some(of(older)), Some(of(newer)));
+    let requests = count(|disk| disk.reads)? + count(|disk| disk.writes)?;
+    let taken = time(|disk| disk.read_time)? + time(|disk| disk.write_time)?;
+    Some(DiskRates {
+        device: newer.device.clone(),
+        read: BytesPerSecond(count(|disk| disk.read_bytes.0)? / seconds),
+        write: BytesPerSecond(count(|disk| disk.write_bytes.0)? / seconds),
+        util: Share::of(time(|disk| disk.busy)?, seconds)?,
+        await_ms: (requests > 0.0).then(|| 1000.0 * taken / requests),
+        queue_depth: time(|disk| disk.queued)? / seconds,
+        holds_job_files: newer.holds_job_files,
+    })
+}
+
+pub(super) fn gpus(newer: &Sample, interim: &Interim) -> Vec<GpuRates> {
+    let row = |gpu: &GpuSample| {
+        let seen = interim.gpu(gpu);
+        let age = gpu.read_at.map(|read| newer.at.seconds_since(&read));
+        GpuRates {
+            now: gpu.clone(),
+            util_percent: seen.and_then(GpuInterim::percent),
+            busy: seen
+                .and_then(GpuInterim::history)
+                .and_then(|percent| Share::of(percent, 100.0)),
+            stale_seconds: age.filter(|age| *age > FRESH.max(2.0 * interim.last_step)),
+        }
+    };
+    newer.gpus.iter().map(row).collect()
+}

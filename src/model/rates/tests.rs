@@ -1,0 +1,441 @@
+use std::time::Duration;
+
+use super::*;
+use crate::model::literals::{
+    first_loader, first_rank, key, machine, moment, secs, training, worker,
+};
+use crate::sample::{BatchClock, IoSample, MainTally, Wait};
+
+fn job(rates: Option<Rates>) -> JobRates {
+    rates.unwrap().job.unwrap()
+}
+
+fn close(value: impl Into<Option<f64>>, expected: f64) {
+    let value = value.into().expect("known");
+    assert!(
+        (value - expected).abs() <= 1e-6 * expected.abs().max(1.0),
+        "{value} is not {expected}"
+    );
+}
+
+#[test]
+fn the_measured_interval_is_what_counts() {
+    let rates = Rates::between(&training(4.0), &training(6.5)).unwrap();
+    close(rates.seconds, 2.5);
+    close(rates.host.cpu.map(|cpu| cpu.0), 0.5);
+    close(rates.host.pressure_cpu.map(|cpu| cpu.0), 0.5);
+    assert_eq!(rates.host.pressure_io, Some(Share::ZERO));
+    assert_eq!(rates.host.pressure_memory, None);
+    close(rates.own_cpu.map(|cpu| cpu.0), 0.01);
+    assert_eq!(rates.own_late, 0);
+    let disk = &rates.disks[0];
+    close(disk.read.0, 50e6);
+    close(disk.util.0, 0.1);
+    close(disk.await_ms, 2.0);
+    close(disk.queue_depth, 0.2);
+    let gpu = &rates.gpus[0];
+    close(gpu.util_percent, 40.0);
+    close(gpu.busy.map(|busy| busy.0), 0.4);
+    assert_eq!(gpu.stale_seconds, None);
+}
+
+#[test]
+fn a_job_shows_what_all_its_processes_use() {
+    let job = job(Rates::between(&training(4.0), &training(6.0)));
+    close(job.cpu_cores, 0.3 + 2.0 * 0.8);
+    close(job.read.map(|read| read.0), 3.0 * 20e6);
+    close(job.rchar.map(|rchar| rchar.0), 2.0 * 100e6);
+    let throttled = job.cgroup.unwrap().throttled_periods;
+    close(throttled.map(|share| share.0), 0.1);
+}
+
+#[test]
+fn a_rank_shows_wait_step_and_load() {
+    let job = job(Rates::between(&training(4.0), &training(6.0)));
+    let rank = &job.ranks[0];
+    let wait = rank.wait.unwrap();
+    close(wait.share.0, 0.6);
+    assert_eq!(wait.looks, 200);
+    assert!(wait.low.0 > 0.4 && wait.low.0 < 0.56 && wait.high.0 > 0.64 && wait.high.0 < 0.8);
+    close(rank.waiting.map(|share| share.0), 0.5);
+    close(rank.receiving.map(|share| share.0), 0.1);
+    assert_eq!(rank.loading, Some(Share::ZERO));
+    close(rank.main_cpu.map(|share| share.0), 0.3);
+    close(rank.main_run_delay.map(|share| share.0), 0.1);
+    assert_eq!(rank.step.batches, Some(20));
+    close(rank.step.batches_per_s, 10.0);
+    close(rank.step.wait_ms, 60.0);
+    close(rank.step.step_ms, 40.0);
+    close(rank.step.load_ms, 180.0);
+    assert_eq!(rank.activity[0].name, "Tensor.item");
+    close(rank.activity[0].share.0, 0.75);
+    let loader = &rank.loaders[0];
+    close(loader.batches_per_s, 10.0);
+    let queue = loader.queue.unwrap();
+    close(queue.mean_ready, 0.5);
+    close(queue.occupancy.map(|share| share.0), 0.125);
+    close(queue.empty.0, 0.75);
+    let worker = &loader.workers[1];
+    close(worker.cpu, 0.8);
+    close(worker.run_delay.map(|share| share.0), 0.1);
+    close(worker.busy.map(|share| share.0), 0.9);
+    close(worker.disk.map(|share| share.0), 0.1);
+    close(worker.read.map(|read| read.0), 20e6);
+    close(worker.major_faults_per_s, 5.0);
+    close(worker.batches_per_s, 5.0);
+    close(worker.load_ms, 180.0);
+}
+
+#[test]
+fn an_interval_below_a_millisecond_says_nothing() {
+    assert_eq!(Rates::between(&training(4.0), &training(4.0009)), None);
+    assert_eq!(Rates::between(&training(4.0), &training(3.0)), None);
+    assert!(Rates::between(&training(4.0), &training(4.002)).is_some());
+}
+
+#[test]
+fn a_counter_that_went_backwards_is_unknown_and_alone() {
+    let mut newer = training(6.0);
+    newer.host.cpu_busy = Some(Duration::ZERO);
+    newer.disks[0].reads = 0;
+    first_rank(&mut newer).process.main_cpu = Some(Duration::ZERO);
+    let loader = first_loader(&mut newer);
+    loader.batches.as_mut().unwrap().count = 3;
+    loader.queue.as_mut().unwrap().looks = 1;
+    loader.workers[0].tally.as_mut().unwrap().cpu = 1;
+    loader.workers[0].process.io.as_mut().unwrap().rchar = Bytes(1);
+    loader.workers[0].batches = Some(0);
+    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    assert_eq!(rates.host.cpu, None);
+    assert!(rates.host.pressure_cpu.is_some());
+    assert_eq!(rates.disks, []);
+    let job = rates.job.unwrap();
+    close(job.rchar.map(|rchar| rchar.0), 100e6);
+    let rank = &job.ranks[0];
+    assert_eq!(rank.main_cpu, None);
+    assert!(rank.main_run_delay.is_some() && rank.wait.is_some());
+    assert_eq!(rank.step.batches, None);
+    assert_eq!(rank.step.step_ms, None);
+    let loader = &rank.loaders[0];
+    assert_eq!((loader.batches_per_s, loader.queue), (None, None));
+    let worker = &loader.workers[0];
+    assert_eq!((worker.busy, worker.rchar), (None, None));
+    assert_eq!((worker.batches_per_s, worker.load_ms), (None, None));
+    assert!(worker.read.is_some());
+    assert!(loader.workers[1].busy.is_some());
+}
+
+#[test]
+fn a_reused_pid_is_another_process() {
+    let mut newer = training(6.0);
+    // Started half a second before pipetop did.
+    first_loader(&mut newer).workers[0].key.start_ticks = 99_950;
+    let job = job(Rates::between(&training(4.0), &newer));
+    let worker = &job.ranks[0].loaders[0].workers[0];
+    assert_eq!((worker.cpu, worker.read), (None, None));
+    assert_eq!((worker.batches_per_s, worker.load_ms), (None, None));
+    // Tallies are our own, kept since attaching: they hold.
+    close(worker.busy.map(|busy| busy.0), 0.9);
+    close(job.cpu_cores, 0.3 + 0.8);
+}
+
+#[test]
+fn a_worker_that_began_in_the_interval_counts_from_its_start() {
+    let mut newer = training(6.0);
+    let mut young = worker(1.0, 2);
+    young.key.start_ticks = 100_500;
+    first_loader(&mut newer).workers.push(young);
+    let rates = job(Rates::between(&training(4.0), &newer));
+    let young = &rates.ranks[0].loaders[0].workers[2];
+    close(young.cpu, 0.8);
+    close(young.rchar.map(|rchar| rchar.0), 100e6);
+    close(young.batches_per_s, 5.0);
+    close(young.load_ms, 180.0);
+
+    // Too young for a clock of 10 ms ticks, and with no clock at all.
+    first_loader(&mut newer).workers[2].key.start_ticks = 100_595;
+    let rates = job(Rates::between(&training(4.0), &newer));
+    assert_eq!(rates.ranks[0].loaders[0].workers[2].cpu, None);
+    first_loader(&mut newer).workers[2].key.start_ticks = 100_500;
+    newer.host.boot_ticks_at_start = None;
+    let rates = job(Rates::between(&training(4.0), &newer));
+    let young = &rates.ranks[0].loaders[0].workers[2];
+    assert_eq!((young.cpu, young.batches_per_s), (None, None));
+    assert_eq!(rates.ranks[0].startup, None);
+}
+
+#[test]
+fn what_vanished_is_not_in_the_rates() {
+    let mut newer = training(6.0);
+    first_loader(&mut newer).workers.remove(0);
+    newer.gpus.clear();
+    newer.disks.clear();
+    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    assert!(rates.gpus.is_empty() && rates.disks.is_empty());
+    let job = rates.job.unwrap();
+    assert_eq!(job.ranks[0].loaders[0].workers.len(), 1);
+    close(job.cpu_cores, 0.3 + 0.8);
+    newer.job = None;
+    assert_eq!(Rates::between(&training(4.0), &newer).unwrap().job, None);
+}
+
+#[test]
+fn what_is_not_read_stays_unknown() {
+    let mut newer = training(6.0);
+    newer.host = crate::sample::HostSample::default();
+    newer.own = crate::sample::OwnSample::default();
+    newer.gpus[0].util_samples.clear();
+    newer.gpus[0].util_percent = None;
+    let job = newer.job.as_mut().unwrap();
+    job.cgroup.as_mut().unwrap().periods = None;
+    let rank = first_rank(&mut newer);
+    rank.process = crate::sample::ProcessSample::default();
+    rank.main = None;
+    rank.activity.clear();
+    let loader = first_loader(&mut newer);
+    loader.queue = None;
+    loader.batches = None;
+    loader.workers[0].process = crate::sample::ProcessSample::default();
+    loader.workers[0].tally = None;
+    loader.workers[0].batches = None;
+    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    assert_eq!(rates.host, HostRates::default());
+    assert_eq!((rates.own_cpu, rates.own_rss), (None, None));
+    assert_eq!(
+        (rates.gpus[0].util_percent, rates.gpus[0].busy),
+        (None, None)
+    );
+    let job = rates.job.unwrap();
+    assert_eq!(job.cgroup.unwrap().throttled_periods, None);
+    let rank = &job.ranks[0];
+    assert_eq!((rank.wait, rank.waiting, rank.stopped), (None, None, None));
+    assert_eq!((rank.startup, rank.main_cpu), (None, None));
+    assert!(rank.activity.is_empty());
+    assert_eq!((rank.step.batches, rank.step.batches_per_s), (None, None));
+    assert_eq!((rank.step.wait_ms, rank.step.step_ms), (None, None));
+    // The other worker still counts its own.
+    close(rank.step.load_ms, 180.0);
+    let worker = &rank.loaders[0].workers[0];
+    assert_eq!(worker.now, WorkerNow::Unknown);
+    assert_eq!((worker.cpu, worker.load_ms), (None, None));
+    assert_eq!((worker.busy, worker.run_delay), (None, None));
+}
+
+#[test]
+fn a_job_seen_for_the_first_time_has_only_its_tallies() {
+    let job = job(Rates::between(&machine(4.0), &training(6.0)));
+    assert_eq!((job.cpu_cores, job.read), (None, None));
+    let rank = &job.ranks[0];
+    assert_eq!(rank.step.batches, None);
+    close(rank.wait.map(|wait| wait.share.0), 0.6);
+}
+
+#[test]
+fn a_batch_clock_that_changes_loses_one_step() {
+    let mut newer = training(6.0);
+    first_loader(&mut newer).batches.as_mut().unwrap().source = BatchClock::SharedMemory;
+    let rates = job(Rates::between(&training(4.0), &newer));
+    assert_eq!(rates.ranks[0].step.batches, None);
+
+    let mut interim = Interim::default();
+    let mut oldest = training(3.0);
+    first_loader(&mut oldest).batches.as_mut().unwrap().source = BatchClock::Waits;
+    interim.add(&oldest, &training(4.0));
+    interim.add(&training(4.0), &training(6.0));
+    let rates = job(Rates::over(&oldest, &interim, &training(6.0)));
+    assert_eq!(rates.ranks[0].step.batches, Some(20));
+    close(rates.ranks[0].step.batches_per_s, 10.0);
+}
+
+#[test]
+fn a_new_loader_counts_from_zero_only_by_our_own_clock() {
+    let mut older = training(4.0);
+    first_rank(&mut older).loaders.clear();
+    let mut newer = training(6.0);
+    let rates = job(Rates::between(&older, &newer));
+    assert_eq!(rates.ranks[0].step.batches, None);
+    let batches = first_loader(&mut newer).batches.as_mut().unwrap();
+    (batches.count, batches.source) = (20, BatchClock::Waits);
+    let rates = job(Rates::between(&older, &newer));
+    assert_eq!(rates.ranks[0].step.batches, Some(20));
+}
+
+#[test]
+fn load_falls_back_to_the_workers_time_over_the_trainers_batches() {
+    let (mut older, mut newer) = (training(4.0), training(6.0));
+    for sample in [&mut older, &mut newer] {
+        for worker in &mut first_loader(sample).workers {
+            worker.batches = None;
+        }
+    }
+    let rates = job(Rates::between(&older, &newer));
+    close(rates.ranks[0].step.load_ms, 180.0);
+    // A worker whose time is unknown would make it look too short.
+    first_loader(&mut newer).workers[1].tally = None;
+    let rates = job(Rates::between(&older, &newer));
+    assert_eq!(rates.ranks[0].step.load_ms, None);
+}
+
+#[test]
+fn a_loader_in_the_main_thread_loads_there() {
+    let (mut older, mut newer) = (training(4.0), training(6.0));
+    for sample in [&mut older, &mut newer] {
+        let rank = first_rank(sample);
+        let main = rank.main.as_mut().unwrap();
+        (main.loading, main.waiting, main.receiving) = (main.waiting + main.receiving, 0, 0);
+        rank.loaders[0].workers.clear();
+        rank.loaders[0].kind = LoaderKind::PytorchMain;
+    }
+    let rates = job(Rates::between(&older, &newer));
+    close(rates.ranks[0].step.load_ms, 60.0);
+    close(rates.ranks[0].wait.map(|wait| wait.share.0), 0.6);
+}
+
+#[test]
+fn a_gpu_that_hangs_is_stale_and_has_no_news() {
+    let mut newer = training(12.0);
+    newer.gpus[0].read_at = Some(moment(4.0));
+    let gpu = &Rates::between(&training(4.0), &newer).unwrap().gpus[0];
+    assert_eq!((gpu.util_percent, gpu.busy), (None, None));
+    assert_eq!(gpu.stale_seconds, None);
+    let gpu = &Rates::between(&training(9.0), &newer).unwrap().gpus[0];
+    close(gpu.stale_seconds, 8.0);
+    // Another GPU at the same place, and a driver without a history.
+    let mut newer = training(5.0);
+    newer.gpus[0].uuid = Some("GPU-1".to_owned());
+    newer.gpus[0].util_samples.clear();
+    let gpu = &Rates::between(&training(4.0), &newer).unwrap().gpus[0];
+    close(gpu.util_percent, 40.0);
+    assert_eq!(gpu.busy, None);
+}
+
+#[test]
+fn workers_share_the_loaders_batches_by_what_they_wrote() {
+    // 579 bytes for a batch: of the loader's 20 batches in two seconds one worker wrote fifteen.
+    let with = |at: f64, written: [Option<u64>; 2]| {
+        let mut sample = training(at);
+        let workers = &mut sample.job.as_mut().unwrap().ranks[0].loaders[0].workers;
+        for (worker, written) in workers.iter_mut().zip(written) {
+            worker.process.io = written.map(|wchar| IoSample {
+                wchar: Bytes(wchar),
+                ..IoSample::default()
+            });
+        }
+        sample
+    };
+    let rates = |older, newer| {
+        let job = job(Rates::between(&with(4.0, older), &with(6.0, newer)));
+        job.ranks[0].loaders[0].workers.clone()
+    };
+    let workers = rates(
+        [Some(1000), Some(50)],
+        [Some(1000 + 15 * 579), Some(50 + 5 * 579)],
+    );
+    close(workers[0].batches_per_s, 7.5);
+    close(workers[1].batches_per_s, 2.5);
+    close(
+        workers[1].load_ms,
+        1000.0 * workers[1].busy.unwrap().0 / 2.5,
+    );
+    let idle = rates([Some(0), Some(7)], [Some(20 * 579), Some(7)]);
+    assert_eq!((idle[1].batches_per_s, idle[1].load_ms), (Some(0.0), None));
+    // Where one is not known, nothing can be shared out.
+    let denied = rates([Some(0), None], [Some(20 * 579), None]);
+    close(denied[0].batches_per_s, 5.0);
+}
+
+fn no_waits() -> std::collections::VecDeque<Wait> {
+    std::collections::VecDeque::new()
+}
+
+#[test]
+fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
+    // Steps of 0.7 s, and waits of 1.3 s that vary by the given number of milliseconds.
+    let waits = |apart: [u64; 10]| {
+        let mut now = 0;
+        let wait = |more: u64| {
+            let from = now + 700;
+            now = from + 1300 + more;
+            Wait {
+                from: Duration::from_millis(from),
+                to: Duration::from_millis(now),
+                batch: None,
+            }
+        };
+        apart.map(wait).into_iter().collect()
+    };
+    let tally = MainTally {
+        looks: 2000,
+        waiting: 1300,
+        other: 700,
+        ..MainTally::default()
+    };
+    let width = |waits| {
+        let estimate = estimate::wait(&tally, &waits, 10, true);
+        assert!(estimate.low.0 < 0.65 && estimate.high.0 > 0.65);
+        estimate.high.0 - estimate.low.0
+    };
+    let steady = width(waits([0; 10]));
+    let jittered = width(waits([0, 300, 100, 900, 0, 700, 200, 0, 1200, 0]));
+    assert!(steady < 0.07, "{steady}");
+    assert!(jittered > steady * 1.5, "{jittered}");
+}
+
+#[test]
+fn the_interval_of_a_share_has_a_width_everywhere() {
+    let tally = |waiting, looks| MainTally {
+        looks,
+        waiting,
+        running: looks - waiting,
+        ..MainTally::default()
+    };
+    let none = estimate::wait(&tally(0, 200), &no_waits(), 0, true);
+    assert_eq!((none.share, none.low), (Share::ZERO, Share::ZERO));
+    close(none.high.0, 3.8416 / (200.0 + 3.8416));
+    let all = estimate::wait(&tally(200, 200), &no_waits(), 1, true);
+    assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
+    close(all.low.0, 200.0 / (200.0 + 3.8416));
+    // However many looks: one point to each side.
+    let many = estimate::wait(&tally(500_000, 1_000_000), &no_waits(), 1_000_000, true);
+    close(many.low.0, 0.49);
+    close(many.high.0, 0.51);
+    // Looks within one long wait are one observation, not a hundred.
+    let few = estimate::wait(&tally(100, 200), &no_waits(), 2, true);
+    let more = estimate::wait(&tally(100, 200), &no_waits(), 50, true);
+    assert!(few.high.0 - few.low.0 > 0.5 && more.high.0 - more.low.0 < 0.14);
+}
+
+#[test]
+fn unseen_looks_raise_the_upper_end_only() {
+    let mut tally = MainTally {
+        looks: 1000,
+        waiting: 100,
+        running: 800,
+        other: 100,
+        ..MainTally::default()
+    };
+    let seen = estimate::wait(&tally, &no_waits(), 500, true);
+    tally.unseen = 850;
+    let fed = estimate::wait(&tally, &no_waits(), 500, true);
+    let alone = estimate::wait(&tally, &no_waits(), 500, false);
+    assert_eq!((fed.share, fed.low), (seen.share, seen.low));
+    // Asleep for an unknown reason: all of it; on a CPU: a tenth of the looks.
+    close(fed.high.0, 0.1 + 0.1 + 0.1);
+    close(alone.high.0, 0.1 + 0.85);
+}
+
+#[test]
+fn own_figures_and_late_looks_are_differences() {
+    let mut newer = machine(6.0);
+    newer.own.late = 5;
+    newer.own.cpu = Some(secs(0.04));
+    let rates = Rates::between(&machine(4.0), &newer).unwrap();
+    assert_eq!(rates.own_late, 3);
+    assert_eq!(rates.own_cpu, Some(Share::ZERO));
+    assert_eq!(rates.own_rss, Some(Bytes(8 << 20)));
+    assert_eq!(rates.job, None);
+    let mut other = training(6.0);
+    other.job.as_mut().unwrap().key = key(101);
+    let rates = job(Rates::between(&training(4.0), &other));
+    assert_eq!(rates.cpu_cores, None);
+}

@@ -1,0 +1,383 @@
+mod end;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::literals::{
+    first_loader, first_rank, key, machine, moment, secs, training, wait,
+};
+use crate::sample::{MainTally, WorkerNow, WorkerTally};
+use crate::units::Share;
+
+const TEN: Duration = Duration::from_secs(10);
+
+fn fed(window: Duration, seconds: impl IntoIterator<Item = u32>) -> Model {
+    let mut model = Model::new(window);
+    for at in seconds {
+        model.apply(training(f64::from(at)));
+    }
+    model
+}
+
+#[test]
+fn one_sample_says_nothing() {
+    let model = fed(TEN, [3]);
+    assert!(model.latest().is_none() && model.window().is_none());
+    assert!(model.sample().is_some() && model.history().wait.is_empty());
+}
+
+#[test]
+fn the_window_is_the_newest_time() {
+    let model = fed(TEN, 0..30);
+    assert!((model.latest().unwrap().seconds - 1.0).abs() < 1e-9);
+    let window = model.window().unwrap();
+    assert!((window.seconds - 10.0).abs() < 1e-9);
+    assert_eq!(
+        window.job.as_ref().unwrap().ranks[0].step.batches,
+        Some(100)
+    );
+    assert_eq!(model.waits(key(100)).count(), 100);
+    assert_eq!(model.samples.len(), 11);
+}
+
+#[test]
+fn a_window_without_end_keeps_two_samples() {
+    let model = fed(Duration::MAX, 1..3000);
+    let window = model.window().unwrap();
+    assert!((window.seconds - 2998.0).abs() < 1e-6);
+    let step = window.job.as_ref().unwrap().ranks[0].step;
+    assert_eq!(step.batches, Some(29_980));
+    assert!(model.waits(key(100)).count() <= 4096);
+    assert_eq!(model.samples.len(), 2);
+}
+
+#[test]
+fn another_job_starts_the_window_anew() {
+    let mut model = Model::new(Duration::MAX);
+    model.apply(machine(1.0));
+    model.apply(machine(2.0));
+    model.apply(training(3.0));
+    assert!(model.window().is_none());
+    model.apply(training(5.0));
+    assert!((model.window().unwrap().seconds - 2.0).abs() < 1e-9);
+    assert_eq!(model.history().wait.last(9).flatten().count(), 2);
+    let mut other = training(6.0);
+    other.job.as_mut().unwrap().key = key(101);
+    model.apply(other);
+    assert!(model.window().is_none());
+    assert_eq!(model.history().wait.last(9).flatten().count(), 1);
+    assert_eq!(model.history().gpu_util[0].len(), 4);
+}
+
+#[test]
+fn time_that_runs_backwards_starts_the_window_anew() {
+    let mut model = fed(TEN, [5, 6, 7, 2]);
+    assert!(model.latest().is_none() && model.window().is_none());
+    model.apply(training(3.0));
+    assert!((model.window().unwrap().seconds - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn progress_counts_from_the_first_sight_of_the_job() {
+    let mut model = fed(TEN, 3..9);
+    let progress = model.progress();
+    assert!((progress.seconds - 5.0).abs() < 1e-9);
+    assert_eq!(progress.batches, Some(580));
+    assert_eq!(progress.seconds_without_batch, Some(0.0));
+    assert!((progress.usual_pause.unwrap() - 0.1).abs() < 1e-9);
+    // The trainer takes no more: the counter stands still.
+    for at in 9..20 {
+        let mut sample = training(f64::from(at));
+        first_loader(&mut sample).batches = first_loader(&mut training(8.0)).batches;
+        model.apply(sample);
+    }
+    let progress = model.progress();
+    assert_eq!(progress.seconds_without_batch, Some(11.0));
+    assert!((progress.usual_pause.unwrap() - 0.1).abs() < 1e-9);
+    // Another job begins anew.
+    let mut other = training(21.0);
+    other.job.as_mut().unwrap().key = key(101);
+    model.apply(other);
+    assert!(model.progress().seconds.abs() < 1e-9 && model.progress().usual_pause.is_none());
+}
+
+#[test]
+fn samples_are_bounded_however_dense() {
+    let mut model = Model::new(TEN);
+    for step in 0..1500 {
+        model.apply(machine(0.002 * f64::from(step)));
+    }
+    assert_eq!(model.samples.len(), SAMPLES);
+}
+
+#[test]
+fn history_has_one_value_per_interval_and_forgets_places() {
+    let mut model = fed(TEN, 0..4);
+    let history = model.history();
+    let waits: Vec<_> = history.wait.last(9).collect();
+    assert_eq!(waits, [Some(Share(0.6)); 3]);
+    let ready: Vec<_> = history.ready.last(9).collect();
+    assert_eq!(ready, [Some(0.5); 3]);
+    assert_eq!(history.queue.last(1).next(), Some(Some(Share(0.125))));
+    assert_eq!(history.gpu_util[0].last(1).next(), Some(Some(40.0)));
+    assert_eq!(history.disk_read.last(1).next(), Some(Some(60e6)));
+    let place = WorkerPlace {
+        rank: key(100),
+        loader: 7,
+        id: 1,
+    };
+    let now = history.workers[&place].last(1).next();
+    assert_eq!(now, Some(Some(WorkerNow::Cpu)));
+    for at in 4..400 {
+        let mut sample = training(f64::from(at));
+        first_loader(&mut sample).workers.truncate(1);
+        model.apply(sample);
+    }
+    assert_eq!(model.history().workers.len(), 1);
+}
+
+#[test]
+fn workers_found_late_and_re_made_cost_startup_time() {
+    let mut model = Model::new(TEN);
+    for at in 0..9 {
+        let mut sample = training(f64::from(at));
+        first_rank(&mut sample).waits.clear();
+        if at == 6 {
+            // Started at 3.9 s, found at 6 s; the wait for them lasted from 4 to 5.5 s.
+            first_rank(&mut sample).waits = vec![
+                wait(1.0, 2.0, None),
+                wait(4.0, 5.5, None),
+                wait(5.6, 5.8, None),
+            ];
+        }
+        if at >= 6 {
+            for worker in &mut first_loader(&mut sample).workers {
+                worker.key.start_ticks = 100_390;
+            }
+        }
+        model.apply(sample);
+    }
+    let window = model.window().unwrap();
+    let startup = window.job.as_ref().unwrap().ranks[0].startup.unwrap();
+    assert!((startup.0 - 1.5 / 8.0).abs() < 1e-9, "{startup:?}");
+}
+
+#[test]
+fn workers_that_were_there_before_cost_no_startup_time() {
+    let model = fed(TEN, 0..9);
+    let window = model.window().unwrap();
+    let startup = window.job.as_ref().unwrap().ranks[0].startup;
+    assert_eq!(startup, Some(Share::ZERO));
+}
+
+/// Waits of the newest batches, of a loader with `workers` of `load` seconds a batch, in order, for a
+/// trainer of 0.1 s a step. `stretch` gives each batch's load time as a part of `load`.
+fn simulated(
+    workers: usize,
+    load: f64,
+    batches: u64,
+    mut stretch: impl FnMut() -> f64,
+) -> Vec<crate::sample::Wait> {
+    let prefetch = 2 * workers as u64;
+    let mut free = vec![0.0_f64; workers];
+    let mut asked = vec![0.0_f64; usize::try_from(batches + prefetch).unwrap()];
+    let mut now = 0.0_f64;
+    let mut waits = Vec::new();
+    for batch in 0..batches {
+        let at = usize::try_from(batch).unwrap();
+        let worker = &mut free[at % workers];
+        *worker = worker.max(asked[at]) + load * stretch();
+        if *worker > now + 0.02 {
+            waits.push(wait(now, *worker, Some(batch)));
+        }
+        now = now.max(*worker);
+        asked[at + usize::try_from(prefetch).unwrap()] = now;
+        now += 0.1;
+    }
+    waits
+}
+
+/// A fixed sequence that looks random, 0 to 1.
+fn noise() -> impl FnMut() -> f64 {
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f64 / f64::from(1_u32 << 24)
+    }
+}
+
+#[test]
+fn the_rhythm_of_equal_workers_is_their_number() {
+    let period = |waits: Vec<_>| rhythm::period_batches(&waits.into());
+    assert_eq!(period(simulated(7, 2.0, 98, || 1.0)), Some(7));
+    assert_eq!(period(simulated(2, 0.5, 50, || 1.0)), Some(2));
+    assert_eq!(period(simulated(16, 2.0, 200, || 1.0)), Some(16));
+    // A long start does not hide it.
+    let mut waits = simulated(7, 2.0, 98, || 1.0);
+    waits.insert(0, wait(0.0, 40.0, Some(0)));
+    assert_eq!(period(waits), Some(7));
+    // Nor does a clock that is one batch off now and then, or a little unevenness.
+    let mut random = noise();
+    let mut waits = simulated(7, 2.0, 300, || 1.0);
+    for wait in &mut waits {
+        let off = u64::from(random() < 0.03);
+        wait.batch = wait.batch.map(|batch| batch + off);
+    }
+    assert_eq!(period(waits), Some(7));
+}
+
+#[test]
+fn where_there_is_no_rhythm_none_is_claimed() {
+    let period = |waits: Vec<_>| rhythm::period_batches(&waits.into());
+    for seed in 0..20 {
+        let mut random = noise();
+        for _ in 0..seed {
+            random();
+        }
+        let jittered = simulated(7, 2.0, 300, || 0.5 + random());
+        assert_eq!(period(jittered), None, "jitter, seed {seed}");
+        let mut random = noise();
+        for _ in 0..seed {
+            random();
+        }
+        let scattered = (0..200)
+            .map(|batch| wait(0.0, 0.01 + random(), Some(batch)))
+            .filter(|wait| wait.to > secs(0.5));
+        assert_eq!(period(scattered.collect()), None, "scatter, seed {seed}");
+    }
+    let every = (0..200).map(|batch| wait(0.0, 0.2, Some(batch)));
+    assert_eq!(period(every.collect()), None);
+    let drifting =
+        (0..200_u32).map(|batch| wait(0.0, f64::from(batch) / 100.0, Some(batch.into())));
+    let drifting: Vec<_> = drifting.collect();
+    assert_eq!(period(drifting), None);
+    assert_eq!(
+        period(simulated(7, 2.0, 20, || 1.0)),
+        None,
+        "seen twice only"
+    );
+    assert_eq!(period(vec![wait(0.0, 1.0, None); 50]), None);
+    assert_eq!(period(Vec::new()), None);
+    let far = vec![wait(0.0, 1.0, Some(0)), wait(0.0, 1.0, Some(u64::MAX))];
+    assert_eq!(period(far), None);
+}
+
+/// Sets every counter of a sample from `numbers`, however little they fit together.
+fn scramble(sample: &mut Sample, numbers: &[u64]) {
+    let mut numbers = numbers.iter().copied().cycle();
+    let mut next = || numbers.next().unwrap_or(0);
+    sample.at = moment((next() % 5000) as f64 / 1000.0);
+    sample.host.cpus = u32::try_from(next() % 3).unwrap();
+    sample.host.cpu_busy = Some(Duration::from_nanos(next()));
+    sample.host.boot_ticks_at_start = Some(next());
+    sample.host.ticks_per_second = Some(next() % 3);
+    sample.own.cpu = Some(Duration::from_nanos(next()));
+    sample.own.late = next();
+    let disk = &mut sample.disks[0];
+    disk.reads = next();
+    disk.writes = next();
+    disk.read_time = Duration::new(next(), 0);
+    disk.write_time = Duration::new(next(), 0);
+    disk.busy = Duration::new(next(), 0);
+    sample.gpus[0].util_samples = vec![(next(), f64::from_bits(next()))];
+    sample.gpus[0].util_percent = Some(f64::from_bits(next()));
+    let rank = first_rank(sample);
+    rank.process.main_cpu = Some(Duration::from_nanos(next()));
+    rank.main = Some(MainTally {
+        looks: next(),
+        waiting: next(),
+        receiving: next(),
+        loading: next(),
+        running: next(),
+        other: next(),
+        disk: next(),
+        stopped: next(),
+        unseen: next(),
+    });
+    rank.waits = (0..next() % 20)
+        .map(|_| Wait {
+            from: Duration::from_millis(next() % 10_000),
+            to: Duration::from_millis(next() % 10_000),
+            batch: Some(next()).filter(|batch| batch % 5 > 0),
+        })
+        .collect();
+    *rank.activity.values_mut().next().unwrap() = next();
+    let loader = first_loader(sample);
+    loader.batches.as_mut().unwrap().count = next();
+    loader.workers_started = next();
+    let queue = loader.queue.as_mut().unwrap();
+    (queue.looks, queue.empty) = (next(), next());
+    (queue.ready_sum, queue.capacity) = (next(), u32::try_from(next() % 3).ok());
+    for worker in &mut loader.workers {
+        worker.key.start_ticks = next() % 3;
+        worker.batches = Some(next());
+        worker.process.cpu = Some(Duration::from_nanos(next()));
+        worker.tally = Some(WorkerTally {
+            looks: next(),
+            idle: next(),
+            cpu: next(),
+            disk: next(),
+            network: next(),
+            handover: next(),
+            other: next(),
+            now: WorkerNow::Cpu,
+        });
+    }
+}
+
+fn shares(rates: &Rates) -> Vec<Option<Share>> {
+    let mut shares = vec![rates.own_cpu, rates.host.cpu, rates.host.pressure_cpu];
+    shares.extend(rates.disks.iter().map(|disk| Some(disk.util)));
+    shares.extend(rates.gpus.iter().map(|gpu| gpu.busy));
+    for rank in rates.job.iter().flat_map(|job| &job.ranks) {
+        shares.extend([rank.waiting, rank.receiving, rank.loading, rank.disk]);
+        shares.extend([rank.stopped, rank.main_cpu, rank.startup]);
+        shares.extend(rank.activity.iter().map(|activity| Some(activity.share)));
+        if let Some(wait) = rank.wait {
+            shares.extend([wait.share, wait.low, wait.high].map(Some));
+            assert!(wait.low <= wait.share && wait.share <= wait.high);
+        }
+        for loader in &rank.loaders {
+            shares.extend(
+                loader
+                    .queue
+                    .iter()
+                    .flat_map(|queue| [Some(queue.empty), queue.occupancy]),
+            );
+            for worker in &loader.workers {
+                shares.extend([worker.busy, worker.disk, worker.run_delay, worker.asleep]);
+            }
+        }
+    }
+    shares
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_read_nothing_panics_and_shares_are_shares(
+        rows in prop::collection::vec(
+            prop::collection::vec(prop_oneof![0..50_u64, 0..5000_u64, any::<u64>()], 5..90),
+            2..8,
+        ),
+        endless: bool,
+    ) {
+        let mut model = Model::new(if endless { Duration::MAX } else { Duration::from_secs(2) });
+        for numbers in rows {
+            let mut sample = training(1.0);
+            scramble(&mut sample, &numbers);
+            model.apply(sample);
+            for rates in model.latest().into_iter().chain(model.window()) {
+                for share in shares(rates).into_iter().flatten() {
+                    prop_assert!((0.0..=1.0).contains(&share.0), "{share:?}");
+                }
+                for gpu in &rates.gpus {
+                    prop_assert!(gpu.util_percent.is_none_or(|util| (0.0..=100.0).contains(&util)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Watching without a screen: one report at the end (`--once`), or a line for each interval.
+//!
+//! Knows nothing of terminals; who is watched and how was settled before.
+
+use std::io::Write;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::error::Hinted;
+use crate::job::Candidate;
+use crate::model::Model;
+use crate::report;
+use crate::sample::Sample;
+use crate::source::sampler::{Options, Sampler};
+use crate::verdict::{Judge, Kind, Verdict};
+
+/// Long enough for a verdict on a job in steady state, which needs ten seconds.
+pub const ONCE: Duration = Duration::from_secs(12);
+/// What the verdict of a live line speaks of.
+pub const WINDOW: Duration = Duration::from_secs(10);
+
+/// How to observe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// One report at the end, in place of a line per interval.
+    pub once: bool,
+    pub json: bool,
+    /// `None` = to the end of the job where it is once, else for ever.
+    pub span: Option<Duration>,
+}
+
+/// Observes, writes to `out`, and returns the kind of the last verdict; `None` where nothing was seen.
+///
+/// # Errors
+/// Where no thread can be started, and where a job that is observed once has ended before there was
+/// anything to say of it. That nobody reads `out` any more ends the observation quietly.
+pub fn observe(
+    options: Options,
+    job: Option<Candidate>,
+    how: Observation,
+    out: &mut impl Write,
+) -> Result<Option<Kind>, Hinted> {
+    let span = how.span.or(how.once.then_some(ONCE));
+    let interval = options.interval;
+    let (send, samples) = mpsc::channel();
+    let _sampler = Sampler::start(options, job, move |sample: Sample| {
+        send.send(sample).is_ok()
+    })
+    .map_err(|error| {
+        Hinted::new(
+            format!("cannot start a thread: {error}"),
+            "raise the limit of processes (ulimit -u)",
+        )
+    })?;
+    let mut model = Model::new(if how.once { Duration::MAX } else { WINDOW });
+    let mut judge = Judge::new();
+    let mut last = None;
+    let mut began = None;
+    for sample in samples {
+        let at = sample.at.since_start;
+        let began = *began.get_or_insert(at);
+        let ended = sample.job.as_ref().is_none_or(|job| job.ended);
+        if how.once && ended && model.window().is_none() {
+            return Err(Hinted::new(
+                "the job has ended before it was read twice",
+                "name one that trains for longer than two intervals; --interval makes them shorter",
+            ));
+        }
+        model.apply(sample);
+        let verdict = judge.judge(&model);
+        // Another round would end after the span.
+        let done = span.is_some_and(|span| at.saturating_sub(began) + interval / 2 >= span);
+        let done = done || (how.once && ended);
+        let first = model.latest().is_none();
+        let due = if how.once { done } else { !first };
+        last = Some(verdict.kind);
+        if (due && write(out, how, &model, &verdict).is_err()) || done {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+fn write(
+    out: &mut impl Write,
+    how: Observation,
+    model: &Model,
+    verdict: &Verdict,
+) -> std::io::Result<()> {
+    if how.json {
+        let document = report::json(model, verdict);
+        if how.once {
+            serde_json::to_writer_pretty(&mut *out, &document)?;
+        } else {
+            serde_json::to_writer(&mut *out, &document)?;
+        }
+        writeln!(out)?;
+    } else if how.once {
+        write!(out, "{}", report::text(model, verdict))?;
+    } else {
+        writeln!(out, "{}", report::line(model, verdict))?;
+    }
+    out.flush()
+}

@@ -1,0 +1,18 @@
+//! The only code that touches the machine: one file per kernel or driver interface, and the threads
+//! that read them. Knows nothing of what the numbers mean.
+
+pub mod cgroup;
+pub mod clock;
+pub mod discovery;
+pub mod disk;
+pub mod file;
+pub mod gpu;
+pub mod host;
+pub mod job_view;
+pub mod looks;
+pub mod mounts;
+pub mod nvml;
+pub mod process;
+pub mod python;
+pub mod sampler;
+pub mod shared_memory;

@@ -1,0 +1,174 @@
+//! All processes of the machine as `job` wants to know them, with what is dear to read read once.
+//!
+//! Knows nothing of which of them matter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::job::{PipeEnd, Process};
+use crate::source::process::ProcessReader;
+use crate::units::{Pid, ProcessKey};
+
+/// Age below which a Python process may still be importing its framework, in clock ticks (100 Hz).
+const YOUNG_TICKS: u64 = 3000;
+
+/// Lists processes; remembers what does not change while a process lives.
+#[derive(Debug)]
+pub struct Discovery {
+    reader: ProcessReader,
+    known: BTreeMap<ProcessKey, Known>,
+    own: Pid,
+}
+
+/// What is read once, because it waits for the target's memory map lock.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// The name under which the command line was read: `exec` changes both.
+    comm: String,
+    command: String,
+    rank: Option<u32>,
+    world_size: Option<u32>,
+    framework: Option<bool>,
+    /// Read again when it is a trainer and its children change.
+    pipes: Option<Vec<PipeEnd>>,
+    children: Vec<Pid>,
+}
+
+impl Discovery {
+    pub fn new(proc_root: &Path) -> Self {
+        Self {
+            reader: ProcessReader::new(proc_root),
+            known: BTreeMap::new(),
+            own: Pid(i32::try_from(std::process::id()).unwrap_or_default()),
+        }
+    }
+
+    /// Every process but this one.
+    pub fn everything(&mut self) -> Vec<Process> {
+        let all = self.reader.all();
+        let found = all
+            .into_iter()
+            .filter_map(|pid| self.process(pid))
+            .collect::<Vec<_>>();
+        let alive: BTreeSet<ProcessKey> = found.iter().map(|process| process.key).collect();
+        self.known.retain(|key, _| alive.contains(key));
+        found
+    }
+
+    /// The trainers `ranks` with their children, and the children of their fork servers: all that a
+    /// watched job can consist of. Cheap enough for each second; `thorough` also asks threads other than
+    /// the main one for children.
+    pub fn family(&mut self, ranks: &[ProcessKey], thorough: bool) -> Vec<Process> {
+        let mut found = Vec::new();
+        for rank in ranks {
+            let children = self.children(rank.pid, thorough);
+            // New children come with new pipes.
+            if let Some(known) = self.known.get_mut(rank)
+                && known.children != children
+            {
+                known.pipes = None;
+                known.children.clone_from(&children);
+            }
+            found.extend(self.process(rank.pid));
+            for child in children {
+                let Some(child) = self.process(child) else {
+                    continue;
+                };
+                if child.command.contains("multiprocessing.forkserver") {
+                    let grandchildren = self.children(child.key.pid, false);
+                    found.extend(
+                        grandchildren
+                            .into_iter()
+                            .filter_map(|pid| self.process(pid)),
+                    );
+                }
+                found.push(child);
+            }
+        }
+        found
+    }
+
+    fn children(&mut self, pid: Pid, thorough: bool) -> Vec<Pid> {
+        let children = if thorough {
+            self.reader.children(pid)
+        } else {
+            self.reader.children_of_main_thread(pid)
+        };
+        children.unwrap_or_else(|| {
+            // A kernel that lists no children: ask every process for its parent.
+            let all = self.reader.all();
+            all.into_iter()
+                .filter(|child| {
+                    self.reader
+                        .stat(*child)
+                        .is_ok_and(|stat| stat.parent == pid)
+                })
+                .collect()
+        })
+    }
+
+    fn process(&mut self, pid: Pid) -> Option<Process> {
+        let stat = self.reader.stat(pid).ok()?;
+        if pid == self.own {
+            return None;
+        }
+        let mut process = Process {
+            key: stat.key,
+            parent: stat.parent,
+            comm: stat.comm,
+            command: String::new(),
+            state: stat.state,
+            kernel: stat.kernel,
+            rank: None,
+            world_size: None,
+            framework: None,
+            pipes: None,
+        };
+        if process.kernel || process.state == 'Z' {
+            return Some(process);
+        }
+        let known = self
+            .known
+            .remove(&process.key)
+            .filter(|known| known.comm == process.comm);
+        let mut known = known.unwrap_or_else(|| self.ask(&process));
+        process.command.clone_from(&known.command);
+        if process.is_python() {
+            // A library once loaded stays; one that is missing may still come.
+            if known.framework != Some(true) {
+                known.framework = self.framework(&process);
+            }
+            if known.pipes.is_none() {
+                known.pipes = self.reader.pipes(pid);
+            }
+        }
+        process.rank = known.rank;
+        process.world_size = known.world_size;
+        process.framework = known.framework;
+        process.pipes.clone_from(&known.pipes);
+        self.known.insert(process.key, known);
+        Some(process)
+    }
+
+    fn ask(&mut self, process: &Process) -> Known {
+        let pid = process.key.pid;
+        let command = self.reader.command(pid).unwrap_or_default();
+        let names = ["RANK", "WORLD_SIZE"];
+        let [rank, world_size] = self.reader.environment(pid, names).unwrap_or_default();
+        let number = |value: Option<String>| value?.trim().parse().ok();
+        Known {
+            comm: process.comm.clone(),
+            command,
+            rank: number(rank),
+            world_size: number(world_size),
+            ..Known::default()
+        }
+    }
+
+    /// `None`, that is not known, also while a process is so young that it may still be importing.
+    fn framework(&mut self, process: &Process) -> Option<bool> {
+        let found = self.reader.has_framework(process.key.pid)?;
+        let now = self.reader.uptime_ticks()?;
+        (found || process.key.start_ticks + YOUNG_TICKS < now).then_some(found)
+    }
+}

@@ -1,0 +1,212 @@
+//! `/proc/diskstats`, and which device holds the files that a process has open.
+//!
+//! Knows devices and mounts; knows nothing of loaders, and opens no file of the job.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use procfs::DiskStat;
+
+use crate::sample::{DiskSample, Gap};
+use crate::source::file::{KernelFile, unreadable};
+use crate::source::mounts::{self, Mount};
+use crate::units::{Bytes, Pid};
+
+/// The kernel counts sectors of this many bytes, whatever the device's own sectors are.
+const SECTOR: u64 = 512;
+
+/// The reader of all block devices.
+#[derive(Debug)]
+pub struct Disks {
+    diskstats: KernelFile,
+    sys_block: PathBuf,
+}
+
+impl Disks {
+    pub fn new(proc_root: &Path, sys_root: &Path) -> Self {
+        Self {
+            diskstats: KernelFile::new(proc_root.join("diskstats")),
+            sys_block: sys_root.join("block"),
+        }
+    }
+
+    /// Every whole device: no partition, no RAM disk, and a loop device only where the job's files lie on
+    /// it (images of containers and data sets are mounted so). `holding` are the devices of the job's files.
+    pub fn read(&mut self, holding: &BTreeSet<String>) -> (Vec<DiskSample>, Vec<Gap>) {
+        let text = match self.diskstats.read() {
+            Ok(text) => text,
+            Err(error) => return (Vec::new(), vec![self.diskstats.gap("disk", &error)]),
+        };
+        let (mut disks, mut torn) = (Vec::new(), false);
+        for line in text.lines() {
+            let Ok(stat) = DiskStat::from_line(line) else {
+                torn = true;
+                continue;
+            };
+            let held = holding.contains(&stat.name);
+            let kept = held || !(stat.name.starts_with("loop") || stat.name.starts_with("ram"));
+            if kept && is_whole(&self.sys_block, &stat.name) {
+                disks.push(sample(stat, held));
+            }
+        }
+        let mut gaps = Vec::new();
+        if torn {
+            gaps.push(
+                self.diskstats
+                    .gap("disk", &io::ErrorKind::InvalidData.into()),
+            );
+        }
+        if !disks.is_empty() && !self.sys_block.is_dir() {
+            gaps.push(Gap {
+                source: "disk".to_owned(),
+                reason: format!(
+                    "no {}: partitions stand beside their disks",
+                    self.sys_block.display()
+                ),
+                hint: "mount sysfs at /sys".to_owned(),
+            });
+        }
+        (disks, gaps)
+    }
+}
+
+/// Without sysfs nothing tells a partition from a disk, so everything counts as whole.
+fn is_whole(sys_block: &Path, name: &str) -> bool {
+    sys_block.join(name.replace('/', "!")).is_dir() || !sys_block.is_dir()
+}
+
+fn sample(stat: DiskStat, holds_job_files: bool) -> DiskSample {
+    DiskSample {
+        device: stat.name,
+        reads: stat.reads,
+        read_bytes: Bytes(stat.sectors_read.saturating_mul(SECTOR)),
+        read_time: Duration::from_millis(stat.time_reading),
+        writes: stat.writes,
+        write_bytes: Bytes(stat.sectors_written.saturating_mul(SECTOR)),
+        write_time: Duration::from_millis(stat.time_writing),
+        busy: Duration::from_millis(stat.time_in_progress),
+        queued: Duration::from_millis(stat.weighted_time_in_progress),
+        holds_job_files,
+    }
+}
+
+/// What files lie on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Holder {
+    /// A whole block device, by its name in `/proc/diskstats`.
+    Device(String),
+    /// A file system on no block device that can be seen from here, by its type: `nfs4`, `tmpfs`, `overlay`.
+    FileSystem(String),
+}
+
+/// What the files lie on that the process has open for reading (needs T1).
+///
+/// Asks `fdinfo` and the mount table, never the file: asking a file of a dead server would hang.
+pub fn holders(proc_root: &Path, sys_root: &Path, pid: Pid) -> Result<BTreeSet<Holder>, Gap> {
+    let process = proc_root.join(pid.to_string());
+    let mounts = mounts::read(&process)
+        .map_err(|error| unreadable("disk", &process.join("mountinfo"), &error))?;
+    let fdinfo = process.join("fdinfo");
+    let entries = std::fs::read_dir(&fdinfo).map_err(|error| Gap {
+        hint: "run as the user of the job, or as root".to_owned(),
+        ..unreadable("disk", &fdinfo, &error)
+    })?;
+    // One that was closed meanwhile is nothing to speak of.
+    let mut used: Vec<&Mount> = entries
+        .flatten()
+        .filter_map(|entry| std::fs::read_to_string(entry.path()).ok())
+        .filter_map(|text| mount_read_from(&text))
+        .filter_map(|id| mounts.iter().find(|mount| mount.id == id))
+        .filter(|mount| !KERNEL_MADE.contains(&&*mount.fs))
+        .collect();
+    used.sort_by_key(|mount| mount.id);
+    used.dedup_by_key(|mount| mount.id);
+    Ok(used
+        .into_iter()
+        .map(|mount| holder_of(sys_root, &mounts, mount))
+        .collect())
+}
+
+/// What the file at `path` lies on. `path` and `mounts` are one process's.
+pub fn holder_of_path(sys_root: &Path, mounts: &[Mount], path: &Path) -> Option<Holder> {
+    mounts::covering(mounts, path).map(|mount| holder_of(sys_root, mounts, mount))
+}
+
+/// File systems that hold no data: what a process has open there are devices and figures.
+const KERNEL_MADE: [&str; 5] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2"];
+
+/// The mount of an open file, from its `fdinfo`. `None` for one that is only written to, as logs are.
+fn mount_read_from(fdinfo: &str) -> Option<u64> {
+    const WRITE_ONLY: u32 = 0o1;
+    const ACCESS: u32 = 0o3;
+    let field = |name| {
+        fdinfo
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    (flags & ACCESS != WRITE_ONLY).then_some(())?;
+    field("mnt_id:")?.parse().ok()
+}
+
+fn holder_of(sys_root: &Path, mounts: &[Mount], mount: &Mount) -> Holder {
+    let device = device_of(sys_root, mount.major, mount.minor)
+        // btrfs and others have a made-up device number, and their device as the source.
+        .or_else(|| {
+            let name = mount.source.strip_prefix("/dev/")?;
+            whole_device(&sys_root.join("class/block").join(name.replace('/', "!")))
+        })
+        .or_else(|| device_behind(sys_root, &mount.source))
+        .or_else(|| upper_device(sys_root, mounts, mount));
+    device.map_or_else(|| Holder::FileSystem(mount.fs.clone()), Holder::Device)
+}
+
+/// A name such as `/dev/mapper/data` is a link or a node of its own: its number says which device it is.
+fn device_behind(sys_root: &Path, source: &str) -> Option<String> {
+    use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+    if !source.starts_with("/dev/") {
+        return None;
+    }
+    let node = std::fs::metadata(source).ok()?;
+    let number = node.file_type().is_block_device().then(|| node.rdev())?;
+    device_of(
+        sys_root,
+        rustix::fs::major(number),
+        rustix::fs::minor(number),
+    )
+}
+
+/// An overlay writes to a directory of another file system. Seen from inside a container that path leads
+/// back to the overlay, and then nothing can be said.
+fn upper_device(sys_root: &Path, mounts: &[Mount], mount: &Mount) -> Option<String> {
+    let upper = mount
+        .options
+        .split(',')
+        .find_map(|option| option.strip_prefix("upperdir="))?;
+    let below = mounts::covering(mounts, Path::new(upper))?;
+    (below.fs != "overlay").then_some(())?;
+    match holder_of(sys_root, mounts, below) {
+        Holder::Device(name) => Some(name),
+        Holder::FileSystem(_) => None,
+    }
+}
+
+/// The whole device that a device number belongs to, by its name in `/proc/diskstats`. `None` for a number
+/// without a device (network file systems, overlays, tmpfs, btrfs) and where sysfs is not mounted.
+pub fn device_of(sys_root: &Path, major: u32, minor: u32) -> Option<String> {
+    whole_device(&sys_root.join(format!("dev/block/{major}:{minor}")))
+}
+
+/// A partition's directory lies in its disk's.
+fn whole_device(link: &Path) -> Option<String> {
+    let entry = std::fs::canonicalize(link).ok()?;
+    let whole = if entry.join("partition").exists() {
+        entry.parent()?
+    } else {
+        &entry
+    };
+    Some(whole.file_name()?.to_str()?.replace('!', "/"))
+}

@@ -1,0 +1,275 @@
+//! The GPUs: one thread each reads it at its own pace and leaves the newest reading on a board.
+//!
+//! A driver that hangs makes one row old and holds up nobody: not the other GPUs, not who looks at the
+//! board, not the start and not the end of the program. Knows of NVML only how to open it.
+
+mod naming;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use self::naming::named;
+pub use self::naming::visible;
+use super::nvml;
+use crate::sample::{Gap, GpuSample};
+use crate::units::Moment;
+
+/// One GPU that can be asked.
+pub trait Gpu: Send {
+    /// Asks it. May take as long as the driver likes.
+    fn read(&mut self, at: Moment) -> GpuSample;
+}
+
+/// The GPUs of this machine, read in the background until this is dropped.
+pub struct Gpus {
+    shared: Arc<Shared>,
+    clock: Box<dyn Fn() -> Moment + Send>,
+    started: Moment,
+    /// Age at which a reading counts as not answered.
+    patience: Duration,
+}
+
+struct Shared {
+    board: Mutex<Board>,
+    /// Rung when `Board::stopped` is set.
+    stop: Condvar,
+    /// `None` = every GPU.
+    selection: Option<Vec<String>>,
+}
+
+#[derive(Default)]
+struct Board {
+    /// By index.
+    rows: Vec<Row>,
+    /// `None` while the driver is being opened.
+    gaps: Option<Vec<Gap>>,
+    stopped: bool,
+}
+
+struct Row {
+    sample: GpuSample,
+    opened: Moment,
+    /// The selection names it; `None` while its UUID would be needed to tell.
+    chosen: Option<bool>,
+}
+
+/// Utilisation samples kept for a taker that does not come: two minutes' worth.
+const SAMPLES_KEPT: usize = 1024;
+const SOURCE: &str = "nvml";
+
+impl Gpus {
+    /// Opens NVML (`None` = the driver's own library) and reads every GPU that `selection` names each
+    /// `interval`. A word of the selection is an index in PCI bus order, a UUID or the start of one.
+    pub fn start(
+        nvml_lib: Option<PathBuf>,
+        selection: Option<Vec<String>>,
+        interval: Duration,
+        clock: impl Fn() -> Moment + Send + Clone + 'static,
+    ) -> Self {
+        let open = move || nvml::open(nvml_lib.as_deref());
+        Self::start_with(open, selection, interval, clock)
+    }
+
+    fn start_with(
+        open: impl FnOnce() -> Result<Vec<Box<dyn Gpu>>, Gap> + Send + 'static,
+        selection: Option<Vec<String>>,
+        interval: Duration,
+        clock: impl Fn() -> Moment + Send + Clone + 'static,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            board: Mutex::default(),
+            stop: Condvar::new(),
+            selection,
+        });
+        let gpus = Self {
+            shared: Arc::clone(&shared),
+            started: clock(),
+            clock: Box::new(clock.clone()),
+            patience: (interval * 3).max(Duration::from_secs(2)),
+        };
+        // Opening the driver's library may take seconds, or for ever.
+        let opening = spawn("gpu-open".to_owned(), {
+            let shared = Arc::clone(&shared);
+            move || match open() {
+                Ok(found) => shared.watch_all(found, interval, &clock),
+                Err(gap) => shared.board().gaps = Some(vec![gap]),
+            }
+        });
+        if let Err(gap) = opening {
+            shared.board().gaps = Some(vec![gap]);
+        }
+        gpus
+    }
+
+    /// The newest reading of each selected GPU, and why there are none or not all. Returns at once.
+    ///
+    /// Utilisation samples are handed out once; all else stays until it is read anew.
+    pub fn newest(&self) -> (Vec<GpuSample>, Vec<Gap>) {
+        let now = (self.clock)();
+        let late = |since: &Moment| now.seconds_since(since) > self.patience.as_secs_f64();
+        let mut board = self.shared.board();
+        let gaps = match &board.gaps {
+            None => vec![not_open(late(&self.started))],
+            Some(gaps) => gaps.iter().cloned().chain(self.unmatched(&board)).collect(),
+        };
+        let chosen = |row: &&mut Row| row.chosen != Some(false);
+        let rows = board.rows.iter_mut().filter(chosen).map(|row| {
+            let util_samples = std::mem::take(&mut row.sample.util_samples);
+            let mut sample = row.sample.clone();
+            sample.util_samples = util_samples;
+            if late(&sample.read_at.unwrap_or(row.opened)) {
+                sample.gap = Some("driver does not answer".to_owned());
+            }
+            sample
+        });
+        (rows.collect(), gaps)
+    }
+
+    /// Words of the selection that name no GPU, once every GPU has said what it is.
+    fn unmatched(&self, board: &Board) -> Vec<Gap> {
+        let names = |word: &str| {
+            let mut rows = board.rows.iter().map(|row| &row.sample);
+            rows.any(|gpu| named(word, gpu.index, gpu.uuid.as_deref()) != Some(false))
+        };
+        let words = self.shared.selection.iter().flatten();
+        words
+            .filter(|word| !board.rows.is_empty() && !names(word))
+            .map(|word| Gap {
+                source: SOURCE.to_owned(),
+                reason: format!("no GPU is named {word:?}"),
+                hint: "`nvidia-smi -L` lists their numbers and UUIDs".to_owned(),
+            })
+            .collect()
+    }
+}
+
+impl Drop for Gpus {
+    /// Tells the threads to end and waits for none: one may be inside a driver that hangs.
+    fn drop(&mut self) {
+        self.shared.board().stopped = true;
+        self.shared.stop.notify_all();
+    }
+}
+
+impl Shared {
+    /// Held only to copy a reading in or out, never while a driver is asked.
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch_all(
+        self: &Arc<Self>,
+        found: Vec<Box<dyn Gpu>>,
+        interval: Duration,
+        clock: &(impl Fn() -> Moment + Send + Clone + 'static),
+    ) {
+        let mut gaps = Vec::new();
+        for (gpu, index) in found.into_iter().zip(0..) {
+            let chosen = self.chosen(index, None);
+            self.board().rows.push(Row {
+                sample: GpuSample {
+                    index,
+                    ..GpuSample::default()
+                },
+                opened: clock(),
+                chosen,
+            });
+            if chosen == Some(false) {
+                continue;
+            }
+            let (shared, clock) = (Arc::clone(self), clock.clone());
+            let watching = spawn(format!("gpu-{index}"), move || {
+                shared.watch(gpu, index, interval, &clock);
+            });
+            gaps.extend(watching.err());
+        }
+        self.board().gaps = Some(gaps);
+    }
+
+    fn watch(
+        &self,
+        mut gpu: Box<dyn Gpu>,
+        index: u32,
+        interval: Duration,
+        clock: &impl Fn() -> Moment,
+    ) {
+        loop {
+            let at = clock();
+            let sample = gpu.read(at);
+            if !self.put(index, sample) {
+                return;
+            }
+            let took = clock().since_start.saturating_sub(at.since_start);
+            // A slow driver is let rest as long as it took, up to an interval.
+            let rest = interval.saturating_sub(took).max(took.min(interval));
+            let (board, _) = self
+                .stop
+                .wait_timeout_while(self.board(), rest, |board| !board.stopped)
+                .unwrap_or_else(PoisonError::into_inner);
+            if board.stopped {
+                return;
+            }
+        }
+    }
+
+    /// Puts a reading on the board. `false` where nobody wants another of this GPU.
+    fn put(&self, index: u32, mut sample: GpuSample) -> bool {
+        let chosen = self.chosen(index, sample.uuid.as_deref());
+        let mut board = self.board();
+        let Some(row) = board.rows.iter_mut().find(|row| row.sample.index == index) else {
+            return false;
+        };
+        let mut samples = std::mem::take(&mut row.sample.util_samples);
+        samples.append(&mut sample.util_samples);
+        samples.drain(..samples.len().saturating_sub(SAMPLES_KEPT));
+        sample.util_samples = samples;
+        row.sample = sample;
+        row.chosen = chosen;
+        chosen != Some(false) && !board.stopped
+    }
+
+    fn chosen(&self, index: u32, uuid: Option<&str>) -> Option<bool> {
+        let Some(words) = &self.selection else {
+            return Some(true);
+        };
+        let answers: Vec<_> = words.iter().map(|word| named(word, index, uuid)).collect();
+        if answers.contains(&Some(true)) {
+            Some(true)
+        } else if answers.contains(&None) {
+            None
+        } else {
+            Some(false)
+        }
+    }
+}
+
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Gap> {
+    let thread = thread::Builder::new().name(name);
+    let started = thread.spawn(work).map(drop);
+    started.map_err(|error| Gap {
+        source: SOURCE.to_owned(),
+        reason: format!("no thread for a GPU: {error}"),
+        hint: "raise the limit on processes: `ulimit -u`".to_owned(),
+    })
+}
+
+fn not_open(late: bool) -> Gap {
+    let (reason, hint) = if late {
+        (
+            "the NVIDIA driver does not answer",
+            "look for `NVRM` and `Xid` in `dmesg`; it shows as soon as it answers",
+        )
+    } else {
+        ("the NVIDIA driver is being opened", "")
+    };
+    Gap {
+        source: SOURCE.to_owned(),
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

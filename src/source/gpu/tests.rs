@@ -1,0 +1,146 @@
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::SystemTime;
+
+use super::*;
+
+/// Waits for its cue before every reading.
+struct Cued {
+    index: u32,
+    cue: Receiver<GpuSample>,
+}
+
+impl Gpu for Cued {
+    fn read(&mut self, at: Moment) -> GpuSample {
+        let sample = self.cue.recv().unwrap_or_default();
+        GpuSample {
+            index: self.index,
+            uuid: Some(format!("GPU-{}", self.index)),
+            read_at: Some(at),
+            ..sample
+        }
+    }
+}
+
+/// GPUs that answer on cue and a clock that is set by hand.
+fn gpus(count: u32, selection: Option<&[&str]>) -> (Gpus, Vec<Sender<GpuSample>>, Arc<Mutex<u64>>) {
+    let time = Arc::new(Mutex::new(0));
+    let (cues, found): (Vec<_>, Vec<Box<dyn Gpu>>) = (0..count)
+        .map(|index| {
+            let (cue, heard) = channel();
+            (cue, Box::new(Cued { index, cue: heard }) as Box<dyn Gpu>)
+        })
+        .unzip();
+    let words = selection.map(|words| words.iter().map(|&word| word.to_owned()).collect());
+    let clock = Arc::clone(&time);
+    let gpus = Gpus::start_with(
+        move || Ok(found),
+        words,
+        Duration::ZERO,
+        move || Moment {
+            since_start: Duration::from_secs(*clock.lock().unwrap()),
+            wall: SystemTime::UNIX_EPOCH,
+        },
+    );
+    (gpus, cues, time)
+}
+
+/// Yields until the board shows what is waited for.
+fn until(gpus: &Gpus, shown: impl Fn(&[GpuSample]) -> bool) -> Vec<GpuSample> {
+    loop {
+        let (rows, gaps) = gpus.newest();
+        if gaps.is_empty() && shown(&rows) {
+            return rows;
+        }
+        thread::yield_now();
+    }
+}
+
+fn with_util(util_percent: f64) -> GpuSample {
+    GpuSample {
+        util_percent: Some(util_percent),
+        util_samples: vec![(7, util_percent)],
+        ..GpuSample::default()
+    }
+}
+
+#[test]
+fn a_gpu_that_hangs_goes_stale_and_the_others_live() {
+    let (gpus, cues, time) = gpus(2, None);
+    cues[0].send(with_util(10.0)).unwrap();
+    cues[1].send(with_util(20.0)).unwrap();
+    until(&gpus, |rows| {
+        rows.len() == 2 && rows.iter().all(|row| row.util_percent.is_some())
+    });
+    *time.lock().unwrap() = 10;
+    // Two: the reading that began at second 0 ends, the next one begins at second 10.
+    cues[1].send(with_util(30.0)).unwrap();
+    cues[1].send(with_util(40.0)).unwrap();
+    let rows = until(&gpus, |rows| rows[1].util_percent == Some(40.0));
+    assert_eq!(rows[0].util_percent, Some(10.0), "the old figures stay");
+    assert_eq!(rows[0].read_at.unwrap().since_start, Duration::ZERO);
+    assert_eq!(rows[0].gap.as_deref(), Some("driver does not answer"));
+    assert_eq!(rows[1].gap, None);
+}
+
+#[test]
+fn samples_are_handed_out_once_and_gathered_until_then() {
+    let (gpus, cues, _) = gpus(1, None);
+    for util in [1.0, 2.0, 3.0] {
+        cues[0].send(with_util(util)).unwrap();
+    }
+    let mut taken = Vec::new();
+    while taken.len() < 3 {
+        for row in gpus.newest().0 {
+            taken.extend(row.util_samples);
+        }
+    }
+    assert_eq!(taken, [(7, 1.0), (7, 2.0), (7, 3.0)]);
+}
+
+#[test]
+fn only_what_is_selected_is_shown_and_a_wrong_word_is_told() {
+    let (some, cues, _) = gpus(3, Some(&["2", "GPU-0"]));
+    for cue in &cues {
+        // A GPU that is not selected by number is not asked; nobody is there to hear.
+        let _ = cue.send(with_util(1.0));
+    }
+    let rows = until(&some, |rows| {
+        rows.len() == 2 && rows.iter().all(|row| row.util_percent.is_some())
+    });
+    assert_eq!((rows[0].index, rows[1].index), (0, 2));
+
+    let (none, _cues, _) = gpus(1, Some(&["7"]));
+    let told = loop {
+        let (rows, gaps) = none.newest();
+        if gaps.iter().any(|gap| gap.reason.contains("\"7\"")) {
+            break rows;
+        }
+        thread::yield_now();
+    };
+    assert_eq!(told, []);
+}
+
+#[test]
+fn a_library_that_never_opens_is_told_and_holds_up_nothing() {
+    let (keep, never) = channel::<()>();
+    let time = Arc::new(Mutex::new(0));
+    let clock = Arc::clone(&time);
+    let open = move || {
+        let _ = never.recv();
+        Ok(Vec::new())
+    };
+    let gpus = Gpus::start_with(open, None, Duration::from_secs(1), move || Moment {
+        since_start: Duration::from_secs(*clock.lock().unwrap()),
+        wall: SystemTime::UNIX_EPOCH,
+    });
+    assert_eq!(
+        gpus.newest().1[0].reason,
+        "the NVIDIA driver is being opened"
+    );
+    *time.lock().unwrap() = 60;
+    let (rows, gaps) = gpus.newest();
+    assert_eq!(rows, []);
+    assert_eq!(gaps[0].reason, "the NVIDIA driver does not answer");
+    drop(gpus);
+    drop(keep);
+}

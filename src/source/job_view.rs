@@ -1,0 +1,151 @@
+//! The watched job, read once an interval: who belongs to it now, and every counter of each.
+//!
+//! Keeps the looking thread told whom to look at. Knows nothing of the machine around the job.
+
+mod rank;
+mod slots;
+
+use std::path::Path;
+
+use crate::job::{Candidate, Loader, Tree};
+use crate::sample::{Gap, JobSample, Tier};
+use crate::source::clock::Clock;
+use crate::source::discovery::Discovery;
+use crate::source::looks::{Looks, Roster, Seen};
+use crate::source::process::ProcessReader;
+use crate::source::python::PythonError;
+use crate::units::ProcessKey;
+use rank::RankView;
+
+/// What changes seldom is asked for in every so many intervals.
+const THOROUGH: u64 = 5;
+
+/// Reads one job until it ends.
+#[derive(Debug)]
+pub struct JobView {
+    reader: ProcessReader,
+    discovery: Discovery,
+    looks: Looks,
+    command: String,
+    ranks: Vec<RankView>,
+    roster: Roster,
+    tick: u64,
+    last: Option<JobSample>,
+    gaps: Vec<Gap>,
+}
+
+impl JobView {
+    /// Begins to watch `job`.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn attach(proc_root: &Path, clock: Clock, job: &Candidate) -> std::io::Result<Self> {
+        Ok(Self {
+            reader: ProcessReader::new(proc_root),
+            discovery: Discovery::new(proc_root),
+            looks: Looks::start(proc_root, clock)?,
+            command: job.command.clone(),
+            ranks: job.ranks.iter().copied().map(RankView::new).collect(),
+            roster: Roster::default(),
+            tick: 0,
+            last: None,
+            gaps: vec![],
+        })
+    }
+
+    /// Reads everything. After the job's end: what was read last, marked as ended; `None` where it ended
+    /// before it was read once.
+    pub fn read(&mut self) -> Option<JobSample> {
+        let thorough = self.tick.is_multiple_of(THOROUGH);
+        self.tick += 1;
+        let keys: Vec<ProcessKey> = self.ranks.iter().map(|rank| rank.key).collect();
+        let processes = self.discovery.family(&keys, thorough);
+        let tree = Tree::new(&processes);
+        let alive = |key: &ProcessKey| {
+            tree.get(key.pid)
+                .is_some_and(|process| process.key == *key && process.state != 'Z')
+        };
+        if !keys.iter().any(alive) {
+            let last = self.last.as_mut()?;
+            last.ended = true;
+            return Some(last.clone());
+        }
+        let mut found = Vec::new();
+        for view in self.ranks.iter_mut().filter(|view| alive(&view.key)) {
+            if let Some(trainer) = tree.get(view.key.pid) {
+                found.push(view.follow(&mut self.reader, &tree, trainer, thorough));
+            }
+        }
+        self.tell_looks(&found, alive);
+        let seen = self.looks.take();
+        self.gaps = python_gaps(&seen);
+        let ranks = self
+            .ranks
+            .iter_mut()
+            .filter(|view| alive(&view.key))
+            .zip(found);
+        let ranks = ranks
+            .map(|(view, placed)| view.sample(&mut self.reader, &tree, &placed, &seen))
+            .collect::<Vec<_>>();
+        let access = self
+            .ranks
+            .iter()
+            .map(|view| view.tier)
+            .min()
+            .unwrap_or_default();
+        let sample = JobSample {
+            key: ranks.first()?.key,
+            command: self.command.clone(),
+            access,
+            cpus_allowed: ranks
+                .iter()
+                .filter_map(|rank| rank.process.cpus_allowed)
+                .max(),
+            ranks,
+            cgroup: None,
+            ended: false,
+        };
+        self.last = Some(sample.clone());
+        Some(sample)
+    }
+
+    /// What the last reading lacks.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Looks that came late, so far.
+    pub fn late(&self) -> u64 {
+        self.looks.late()
+    }
+
+    fn tell_looks(&mut self, placed: &[Vec<(u64, Loader)>], alive: impl Fn(&ProcessKey) -> bool) {
+        let views = self.ranks.iter().filter(|view| alive(&view.key));
+        let ranks = views
+            .zip(placed)
+            // What another user's process sleeps in reads as nothing.
+            .filter(|(view, _)| view.tier > Tier::T0)
+            .map(|(view, loaders)| view.watched(loaders));
+        let roster = Roster {
+            ranks: ranks.collect(),
+        };
+        if roster != self.roster {
+            self.looks.watch(roster.clone());
+            self.roster = roster;
+        }
+    }
+}
+
+/// Why there are no stacks of a trainer, once for all ranks.
+fn python_gaps(seen: &Seen) -> Vec<Gap> {
+    let errors = seen
+        .mains
+        .values()
+        .filter_map(|main| main.python_error.as_ref());
+    let gap = |error: &PythonError| Gap {
+        source: "python".into(),
+        reason: error.to_string(),
+        hint: error.hint().into(),
+    };
+    errors.map(gap).take(1).collect()
+}

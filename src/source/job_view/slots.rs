@@ -1,0 +1,121 @@
+//! Which loader is which from one epoch to the next: a loader that makes its workers and its queue anew
+//! keeps its number.
+
+use std::collections::BTreeSet;
+
+use crate::job::Loader;
+use crate::units::ProcessKey;
+
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    id: u64,
+    pipe: Option<u64>,
+    workers: BTreeSet<ProcessKey>,
+    alive: bool,
+    /// Workers beyond the first set.
+    started: u64,
+}
+
+impl Slots {
+    /// Gives each loader its number: the one of its pipe; else that of the last loader that had as many
+    /// workers and is gone; else that of any that is gone; else a new one.
+    pub(super) fn place(&mut self, loaders: &[Loader]) -> Vec<(u64, Loader)> {
+        for slot in &mut self.slots {
+            let pipe = |loader: &Loader| loader.pipe.map(|pipe| pipe.inode);
+            slot.alive = loaders.iter().any(|loader| {
+                pipe(loader) == slot.pipe
+                    && loader
+                        .workers
+                        .iter()
+                        .any(|worker| slot.workers.contains(worker))
+            });
+        }
+        loaders
+            .iter()
+            .map(|loader| (self.slot_for(loader), loader.clone()))
+            .collect()
+    }
+
+    /// Workers that `id` has started since its first set.
+    pub(super) fn started(&self, id: u64) -> u64 {
+        self.slots
+            .iter()
+            .find(|slot| slot.id == id)
+            .map_or(0, |slot| slot.started)
+    }
+
+    fn slot_for(&mut self, loader: &Loader) -> u64 {
+        let pipe = loader.pipe.map(|pipe| pipe.inode);
+        let same = |slot: &Slot| slot.alive && slot.pipe == pipe;
+        let as_many = |slot: &Slot| !slot.alive && slot.workers.len() == loader.workers.len();
+        let at = self
+            .slots
+            .iter()
+            .position(same)
+            .or_else(|| self.slots.iter().rposition(as_many))
+            .or_else(|| self.slots.iter().rposition(|slot| !slot.alive));
+        let workers: BTreeSet<ProcessKey> = loader.workers.iter().copied().collect();
+        if let Some(at) = at {
+            let slot = &mut self.slots[at];
+            slot.started += workers.difference(&slot.workers).count() as u64;
+            slot.pipe = pipe;
+            slot.alive = true;
+            slot.workers = workers;
+            return slot.id;
+        }
+        let id = self.slots.len() as u64;
+        self.slots.push(Slot {
+            id,
+            pipe,
+            workers,
+            alive: true,
+            started: 0,
+        });
+        id
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::ResultPipe;
+    use crate::units::Pid;
+
+    fn loader(inode: u64, workers: std::ops::Range<i32>) -> Loader {
+        Loader {
+            pipe: Some(ResultPipe { inode, fd: 3 }),
+            workers: workers
+                .map(|pid| ProcessKey {
+                    pid: Pid(pid),
+                    start_ticks: 1,
+                })
+                .collect(),
+        }
+    }
+
+    fn ids(placed: &[(u64, Loader)]) -> Vec<u64> {
+        placed.iter().map(|(id, _)| *id).collect()
+    }
+
+    #[test]
+    fn a_loader_keeps_its_number_over_epochs() {
+        let mut slots = Slots::default();
+        assert_eq!(ids(&slots.place(&[loader(100, 10..14)])), [0]);
+        assert_eq!(
+            ids(&slots.place(&[loader(100, 10..14), loader(200, 20..22)])),
+            [0, 1]
+        );
+        assert_eq!(
+            ids(&slots.place(&[loader(200, 20..22), loader(300, 30..34)])),
+            [1, 0]
+        );
+        assert_eq!((slots.started(0), slots.started(1)), (4, 0));
+        assert_eq!(ids(&slots.place(&[])), [0_u64; 0]);
+        assert_eq!(ids(&slots.place(&[loader(400, 40..42)])), [1]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Who is to be looked at, and what was counted of each: what travels between the sampler and the looking
+//! thread.
+//!
+//! Knows nothing of how it is looked.
+
+use std::collections::BTreeMap;
+
+use super::iterators::IteratorSeen;
+use crate::job::ResultPipe;
+use crate::sample::{MainTally, QueueTally, Wait, WorkerTally};
+use crate::source::python::PythonError;
+use crate::source::shared_memory::SegmentClock;
+use crate::units::{Pid, ProcessKey};
+
+/// Who is to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Roster {
+    pub ranks: Vec<WatchedRank>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedRank {
+    pub key: ProcessKey,
+    pub loaders: Vec<WatchedLoader>,
+    /// The thread that pins batches in memory, where there is one.
+    pub pin_thread: Option<Pid>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchedLoader {
+    pub id: u64,
+    pub pipe: Option<ResultPipe>,
+    pub workers: Vec<ProcessKey>,
+}
+
+/// Counts since each of them was first looked at.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    pub mains: BTreeMap<ProcessKey, MainSeen>,
+    pub workers: BTreeMap<ProcessKey, WorkerSeen>,
+    /// By rank and the loader's number.
+    pub queues: BTreeMap<(ProcessKey, u64), QueueTally>,
+    /// Rounds that began a whole period late.
+    pub late: u64,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct MainSeen {
+    pub tally: MainTally,
+    /// Waits that ended since the counts were last taken.
+    pub waits: Vec<Wait>,
+    /// Batches by the shared memory that the trainer was seen to hold, by loader.
+    pub segments: BTreeMap<u64, SegmentClock>,
+    /// What the loaders' iterators tell, by loader; [`MAIN_LOADER`] for one without workers.
+    pub iterators: BTreeMap<u64, IteratorSeen>,
+    pub activity: BTreeMap<String, u64>,
+    /// Descriptors that it polled while its stack was seen waiting for a batch.
+    pub polled: Vec<i32>,
+    /// Why there are no stacks, where there are none.
+    pub python_error: Option<PythonError>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct WorkerSeen {
+    pub tally: WorkerTally,
+    pub activity: BTreeMap<String, u64>,
+    /// The loader's number for it, and what else its frames have shown.
+    pub id: Option<u32>,
+    pub num_workers: Option<u32>,
+    pub persistent_workers: Option<bool>,
+    pub batch_size: Option<u32>,
+}
+
+/// Names that are counted for one process at most: more than a profile ever shows.
+const ACTIVITIES: usize = 256;
+
+/// Counts a function that was seen, as long as there is room for its name.
+pub(super) fn count_activity(activity: &mut BTreeMap<String, u64>, function: String) {
+    if activity.len() < ACTIVITIES || activity.contains_key(&function) {
+        *activity.entry(function).or_default() += 1;
+    }
+}

@@ -1,0 +1,76 @@
+//! One thread of the job, looked at many times a second through two files that stay open.
+//!
+//! Knows nothing of loaders: it says what the thread is blocked in and, where permitted, on which
+//! descriptor.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use remoteprocess::ProcessMemory;
+
+use super::blocked::{Blocked, Call, blocked_in};
+use crate::units::Pid;
+
+/// What one look saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) blocked: Blocked,
+    /// The only descriptor that it polls; `None` where it polls several or that cannot be seen.
+    pub(super) polled: Option<i32>,
+}
+
+#[derive(Debug)]
+pub(super) struct ThreadView {
+    wchan: File,
+    /// `None` without the right to attach.
+    syscall: Option<File>,
+    process: Pid,
+}
+
+impl ThreadView {
+    /// Opens the files of `thread` of `process`.
+    pub(super) fn open(proc_root: &Path, process: Pid, thread: Pid) -> io::Result<Self> {
+        let task = proc_root.join(format!("{process}/task/{thread}"));
+        let syscall = File::open(task.join("syscall")).ok();
+        let syscall = syscall.filter(|file| file.read_at(&mut [0; 1], 0).is_ok());
+        Ok(Self {
+            wchan: File::open(task.join("wchan"))?,
+            syscall,
+            process,
+        })
+    }
+
+    /// May memory and system calls be read: access tier T2.
+    pub(super) fn attachable(&self) -> bool {
+        self.syscall.is_some()
+    }
+
+    /// # Errors
+    /// Where the thread has ended.
+    pub(super) fn look(&self) -> io::Result<Look> {
+        let mut buffer = [0; 128];
+        let length = self.wchan.read_at(&mut buffer, 0)?;
+        let blocked = blocked_in(&String::from_utf8_lossy(&buffer[..length]));
+        let polled = if blocked == Blocked::Poll {
+            self.polled()
+        } else {
+            None
+        };
+        Ok(Look { blocked, polled })
+    }
+
+    fn polled(&self) -> Option<i32> {
+        let mut buffer = [0; 256];
+        let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        let address = Call::parse(&String::from_utf8_lossy(&buffer[..length]))?.polls_one()?;
+        // `struct pollfd` begins with the descriptor.
+        let memory = remoteprocess::Process {
+            pid: self.process.0,
+        };
+        memory
+            .copy_struct::<i32>(usize::try_from(address).ok()?)
+            .ok()
+    }
+}

@@ -1,0 +1,127 @@
+//! What goes wrong with NVML, in plain words with what would help. Asks nothing itself.
+
+use std::fmt;
+use std::path::Path;
+
+use nvml_wrapper::error::NvmlError;
+
+use crate::sample::Gap;
+
+/// Why a GPU gives less than it should. The later the worse.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Trouble {
+    Failed(String),
+    NoPermission,
+    NeedsReset,
+    Lost,
+}
+
+impl Trouble {
+    /// The GPU gives nothing at all.
+    pub(super) fn gone(&self) -> bool {
+        *self >= Self::NeedsReset
+    }
+
+    /// `None` where the GPU or the driver just does not have the figure.
+    fn of(error: &NvmlError) -> Option<Self> {
+        /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
+        const OTHER_FORM: u32 = 25;
+        match error {
+            NvmlError::NotSupported
+            | NvmlError::NotFound
+            | NvmlError::NoData
+            | NvmlError::FailedToLoadSymbol(_)
+            | NvmlError::FunctionNotFound
+            | NvmlError::Utf8Error(_)
+            | NvmlError::UnexpectedVariant(OTHER_FORM) => None,
+            NvmlError::GpuLost => Some(Self::Lost),
+            NvmlError::ResetRequired => Some(Self::NeedsReset),
+            NvmlError::NoPermission => Some(Self::NoPermission),
+            other => Some(Self::Failed(other.to_string())),
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(words) => write!(f, "driver: {words}"),
+            Self::NoPermission => f.write_str("no permission"),
+            Self::NeedsReset => f.write_str("needs a reset"),
+            Self::Lost => f.write_str("lost"),
+        }
+    }
+}
+
+/// Gathers what several calls answered.
+#[derive(Default)]
+pub(super) struct Troubles {
+    pub(super) worst: Option<Trouble>,
+}
+
+impl Troubles {
+    pub(super) fn ask<T>(&mut self, answer: Result<T, NvmlError>) -> Option<T> {
+        answer.map_err(|error| self.add(Trouble::of(&error))).ok()
+    }
+
+    pub(super) fn add(&mut self, trouble: Option<Trouble>) {
+        // `None` sorts before every trouble.
+        self.worst = self.worst.take().max(trouble);
+    }
+}
+
+/// Why the library cannot be used.
+pub(super) fn unopened(error: &NvmlError, library: Option<&Path>) -> Gap {
+    let name = library.map_or_else(
+        || "libnvidia-ml.so.1".to_owned(),
+        |path| path.display().to_string(),
+    );
+    let text = error.to_string();
+    // The same words with another name in front speak of a library that this one needs.
+    let absent = text.contains(&format!("{name}: cannot open")) && text.contains("No such file");
+    match error {
+        NvmlError::LibloadingError(_) if absent => gap(
+            format!("{name} not found"),
+            "no NVIDIA driver here, or a container started without it (`docker run --gpus all`)",
+        ),
+        NvmlError::LibloadingError(_) => gap(
+            format!("cannot load {name}: {text}"),
+            "it must be the 64-bit library of the installed NVIDIA driver",
+        ),
+        NvmlError::FailedToLoadSymbol(_) => gap(
+            format!("{name} is not NVML"),
+            "it must be libnvidia-ml.so.1 of the NVIDIA driver, not another library",
+        ),
+        NvmlError::LibRmVersionMismatch => gap(
+            "NVIDIA driver and library have different versions".to_owned(),
+            "the driver was upgraded: reboot, or reload the nvidia modules; restart a container",
+        ),
+        NvmlError::DriverNotLoaded => gap(
+            "the NVIDIA driver is not loaded".to_owned(),
+            "`sudo modprobe nvidia`, then see `dmesg`; a container needs `--gpus all`",
+        ),
+        NvmlError::NoPermission => gap(
+            "no permission to use the NVIDIA driver".to_owned(),
+            "look at the rights of /dev/nvidia*, and at the container's or job's device list",
+        ),
+        _ => gap(
+            format!("NVML does not start: {text}"),
+            "see whether `nvidia-smi` works, and `dmesg`",
+        ),
+    }
+}
+
+pub(super) fn no_gpu() -> Gap {
+    gap(
+        "the NVIDIA driver lists no GPU".to_owned(),
+        "see `nvidia-smi -L`; in a container, which GPUs it was given",
+    )
+}
+
+fn gap(reason: String, hint: &str) -> Gap {
+    Gap {
+        source: "nvml".to_owned(),
+        reason,
+        hint: hint.to_owned(),
+    }
+}

@@ -1,0 +1,93 @@
+//! What the texts of `/proc/PID` say. Pure: text in, figures out; `None` where a text is not understood.
+
+use std::time::Duration;
+
+use crate::sample::IoSample;
+use crate::units::{Bytes, Pid, ProcessKey, printable};
+
+/// `PF_KTHREAD` of `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// What `/proc/PID/stat` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    pub key: ProcessKey,
+    /// The kernel's name of its main thread, at most 15 bytes, control characters replaced.
+    pub comm: String,
+    /// `R`, `S`, `D`, `T`, `Z`, ... of the main thread.
+    pub state: char,
+    pub parent: Pid,
+    /// A thread of the kernel: has no memory of its own.
+    pub kernel: bool,
+    /// `utime + stime` of all threads, in clock ticks.
+    pub cpu_ticks: u64,
+    /// Page faults that had to wait for a read, of all threads.
+    pub major_faults: u64,
+    /// How many threads it has.
+    pub threads: u32,
+    /// Resident memory, in pages.
+    pub rss_pages: u64,
+}
+
+impl Stat {
+    /// Parses the file's text. The name may hold anything, also `) `: it ends at the last `)`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (head, tail) = text.rsplit_once(')')?;
+        let (pid, comm) = head.split_once('(')?;
+        let fields: Vec<&str> = tail.split_whitespace().collect();
+        // Field numbers as in proc_pid_stat(5); the state, field 3, is the first of `fields`.
+        let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            key: ProcessKey {
+                pid: Pid(pid.trim().parse().ok()?),
+                start_ticks: number(22)?,
+            },
+            comm: printable(comm),
+            state: fields.first()?.chars().next()?,
+            parent: Pid(fields.get(1)?.parse().ok()?),
+            kernel: number(9)? & KERNEL_THREAD != 0,
+            cpu_ticks: number(14)?.saturating_add(number(15)?),
+            major_faults: number(12)?,
+            threads: u32::try_from(number(20)?).ok()?,
+            rss_pages: number(24)?,
+        })
+    }
+}
+
+/// The numbers of a `children` file.
+pub(super) fn pids(text: &str) -> impl Iterator<Item = Pid> {
+    text.split_whitespace()
+        .filter_map(|pid| Some(Pid(pid.parse().ok()?)))
+}
+
+/// Time on a CPU and time runnable but not running, of one thread.
+pub(super) fn schedstat(text: &str) -> Option<(Duration, Duration)> {
+    let mut fields = text.split_whitespace().map(str::parse::<u64>);
+    let on_cpu = fields.next()?.ok()?;
+    let delay = fields.next()?.ok()?;
+    Some((Duration::from_nanos(on_cpu), Duration::from_nanos(delay)))
+}
+
+/// How many CPUs the mask `Cpus_allowed` of a `status` file names.
+pub(super) fn cpus_in_mask(status: &str) -> Option<u32> {
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
+    let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
+    let cpus = digits.map(u32::count_ones).sum();
+    (cpus > 0).then_some(cpus)
+}
+
+/// The counters of an `io` file.
+pub(super) fn parse_io(text: &str) -> Option<IoSample> {
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.strip_prefix(':')?.trim().parse().ok().map(Bytes)
+    };
+    Some(IoSample {
+        rchar: field("rchar")?,
+        wchar: field("wchar")?,
+        read_bytes: field("read_bytes")?,
+        write_bytes: field("write_bytes")?,
+    })
+}

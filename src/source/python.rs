@@ -1,0 +1,275 @@
+//! Python from outside: what a trainer's and a worker's main thread runs, and the loader's counters.
+//!
+//! Reads the memory of a running process (tier T2) and never stops, signals or writes to it. py-spy
+//! finds the interpreter; the rest is `process_vm_readv`. What is read may be half changed: that is an
+//! error which the caller counts, never a wrong answer or a panic. Knows nothing of shares or verdicts.
+
+mod frames;
+mod instance;
+mod iterator;
+mod layout;
+mod memory;
+mod naming;
+mod search;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use py_spy::PythonSpy;
+use py_spy::config::{Config, LineNo, LockingStrategy};
+
+use self::frames::{Frame, Walker};
+pub use self::iterator::{IteratorState, LoaderIterator, WorkerCounts};
+use self::layout::Layout;
+use self::memory::Memory;
+pub use self::naming::{InLoader, WorkerPhase};
+use self::naming::{Place, activity, in_loader, loader_frame, worker_frame, worker_phase};
+use self::search::Kinds;
+use crate::units::Pid;
+
+/// Why a Python process gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PythonError {
+    #[error("no right to read the memory of process {0}")]
+    NoRight(Pid),
+    #[error("process {0} does not run Python")]
+    NotPython(Pid),
+    #[error("process {pid} runs Python {version}, which is not known")]
+    Unsupported { pid: Pid, version: String },
+    #[error("process {0} has ended")]
+    Gone(Pid),
+    /// Often a process that is only starting: try again later.
+    #[error("cannot find the interpreter of process {pid}: {reason}")]
+    Attach { pid: Pid, reason: String },
+    /// The process changed what was being read; the next look may succeed.
+    #[error("process {0} moved while it was read")]
+    Torn(Pid),
+    /// The loader's iterator was dropped or its attributes moved: look for it again.
+    #[error("the loader iterator of process {0} is gone")]
+    IteratorGone(Pid),
+}
+
+impl PythonError {
+    /// What would change it; empty where nothing would.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoRight(_) => {
+                "run as root or with CAP_SYS_PTRACE, or set sysctl kernel.yama.ptrace_scope=0"
+            }
+            Self::Unsupported { .. } => "Python 3.8 to 3.14 with the GIL can be read",
+            _ => "",
+        }
+    }
+}
+
+/// What the main thread of a trainer does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MainStack {
+    pub loader: InLoader,
+    /// The function that tells most, as `decode (train.py)`; `None` while the loader is waited for,
+    /// received from or started, and where no Python runs.
+    pub function: Option<String>,
+    /// Address of the loader's iterator where a frame shows it: for [`Stacks::iterator`].
+    pub iterator: Option<usize>,
+}
+
+/// What the main thread of a loader worker does. A `None` was not in sight at this look.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkerStack {
+    pub phase: WorkerPhase,
+    pub worker_id: Option<u32>,
+    pub num_workers: Option<u32>,
+    pub persistent_workers: Option<bool>,
+    /// Number of the batch in work, counted over all workers of the epoch.
+    pub batch: Option<u64>,
+    /// Samples in the batch in work.
+    pub batch_size: Option<u32>,
+    /// The function that tells most; only while it prepares or makes a batch, or starts.
+    pub function: Option<String>,
+}
+
+/// The right and the knowledge to read one process's stacks.
+#[derive(Debug)]
+pub struct Stacks {
+    memory: Memory,
+    walker: Walker,
+    kinds: Kinds,
+}
+
+impl Stacks {
+    /// Finds the interpreter of a process: 4 to 10 ms with symbols, more where memory is searched.
+    /// Reads only; the process runs on.
+    pub fn attach(pid: Pid) -> Result<Self, PythonError> {
+        may_read(pid)?;
+        let config = Config {
+            blocking: LockingStrategy::NonBlocking,
+            lineno: LineNo::NoLine,
+            collect_thread_names: false,
+            ..Config::default()
+        };
+        // py-spy parses the binaries and the memory of a process that may end or exec meanwhile; it
+        // unwraps some of what it finds there (`from_binaries`).
+        let spy = catch_unwind(AssertUnwindSafe(|| PythonSpy::new(pid.0, &config)))
+            .map_err(|_| "py-spy failed on what it read".to_owned())
+            .and_then(|spy| spy.map_err(|error| format!("{error:#}")))
+            .map_err(|reason| attach_error(pid, reason))?;
+        let version = &spy.version;
+        let layout =
+            Layout::of(version.major, version.minor).ok_or_else(|| PythonError::Unsupported {
+                pid,
+                version: version.to_string(),
+            })?;
+        Self::at(pid, layout, spy.addresses.interpreter_address)
+    }
+
+    /// As [`attach`](Self::attach), but first tries where another process has its interpreter: a forked
+    /// worker has it where its trainer has, and is attached in well under a millisecond.
+    pub fn attach_like(pid: Pid, relative: &Self) -> Result<Self, PythonError> {
+        may_read(pid)?;
+        let layout = relative.memory.layout;
+        Self::at(pid, layout, relative.walker.interpreter()).or_else(|_| Self::attach(pid))
+    }
+
+    fn at(pid: Pid, layout: &'static Layout, interpreter: usize) -> Result<Self, PythonError> {
+        let mut stacks = Self {
+            memory: Memory { pid, layout },
+            walker: Walker::new(interpreter),
+            kinds: Kinds::new(),
+        };
+        // A process that runs on may be torn a few times, but not always.
+        let reason = match (0..8)
+            .map(|_| stacks.frames())
+            .find(|look| !matches!(look, Err(PythonError::Torn(_))))
+        {
+            Some(Ok(_)) => return Ok(stacks),
+            Some(Err(error)) => return Err(error),
+            None => "its threads are not where this version of Python has them".to_owned(),
+        };
+        Err(PythonError::Attach { pid, reason })
+    }
+
+    /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames.
+    pub fn main_thread(&mut self) -> Result<MainStack, PythonError> {
+        let frames = self.frames()?;
+        let places = places(&frames);
+        let own = loader_frame(&places).and_then(|index| frames.get(index));
+        let object = own.map(|frame| frame.first_local(&self.memory));
+        let object = object.transpose()?.flatten();
+        let class = object.map(|object| self.type_name_of(object)).transpose()?;
+        let is_iterator = class.as_deref().is_some_and(iterator::is_iterator);
+        let loader = in_loader(&places, class.as_deref());
+        let function = match loader {
+            InLoader::Outside => activity(&places),
+            InLoader::Loading => activity(within(&places, loader_frame(&places))),
+            InLoader::Waiting | InLoader::Receiving | InLoader::Starting => None,
+        };
+        Ok(MainStack {
+            loader,
+            function,
+            iterator: object.filter(|_| is_iterator),
+        })
+    }
+
+    /// What a worker's main thread does now. Some 40 us of CPU.
+    pub fn worker(&mut self) -> Result<WorkerStack, PythonError> {
+        let frames = self.frames()?;
+        let places = places(&frames);
+        let mut stack = WorkerStack::default();
+        if let Some(frame) = worker_frame(&places).and_then(|index| frames.get(index)) {
+            for (name, object) in frame.locals(&self.memory)? {
+                self.worker_local(&mut stack, name, object)?;
+            }
+        }
+        stack.phase = worker_phase(&places, stack.batch.is_some());
+        stack.function = match stack.phase {
+            WorkerPhase::Idle | WorkerPhase::Handover => None,
+            // A forked worker still has its trainer's frames around its own.
+            _ => activity(within(&places, worker_frame(&places))),
+        };
+        Ok(stack)
+    }
+
+    fn worker_local(
+        &self,
+        stack: &mut WorkerStack,
+        name: &str,
+        object: usize,
+    ) -> Result<(), PythonError> {
+        let number = || Ok::<_, PythonError>(u32::try_from(self.memory.integer(object)?.0).ok());
+        match name {
+            "worker_id" => stack.worker_id = number()?,
+            "num_workers" => stack.num_workers = number()?,
+            "persistent_workers" => stack.persistent_workers = number()?.map(|flag| flag != 0),
+            "idx" => stack.batch = u64::try_from(self.memory.integer(object)?.0).ok(),
+            "index" => {
+                let of_type = self.memory.type_of(object)?;
+                if matches!(self.memory.type_name(of_type)?.as_str(), "list" | "tuple") {
+                    stack.batch_size = u32::try_from(self.memory.len(object)?).ok();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The iterator at an address that [`main_thread`](Self::main_thread) gave.
+    pub fn iterator(&self, address: usize) -> Result<LoaderIterator, PythonError> {
+        LoaderIterator::at(self.memory, address)
+    }
+
+    fn type_name_of(&self, object: usize) -> Result<String, PythonError> {
+        self.memory.type_name(self.memory.type_of(object)?)
+    }
+
+    /// A second try makes up for nearly every stack that moved while it was read: it moves most while
+    /// Python runs, so leaving those looks out would make waits look longer.
+    fn frames(&mut self) -> Result<Vec<Frame>, PythonError> {
+        match self.walker.main_frames(&self.memory) {
+            Err(PythonError::Torn(_)) => self.walker.main_frames(&self.memory),
+            look => look,
+        }
+    }
+}
+
+fn places(frames: &[Frame]) -> Vec<&Place> {
+    frames.iter().map(|frame| &frame.code.place).collect()
+}
+
+/// What the frame at `index` called; the whole stack where there is no such frame.
+fn within<'a>(places: &'a [&'a Place], index: Option<usize>) -> &'a [&'a Place] {
+    places
+        .get(..index.unwrap_or(places.len()))
+        .unwrap_or(places)
+}
+
+/// Asks the kernel for the right to attach, before anything large is read.
+fn may_read(pid: Pid) -> Result<(), PythonError> {
+    match std::fs::File::open(format!("/proc/{pid}/mem")) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(PythonError::NoRight(pid))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(PythonError::Gone(pid)),
+        Err(error) => Err(PythonError::Attach {
+            pid,
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// What py-spy's refusal means; it tells only in words.
+fn attach_error(pid: Pid, reason: String) -> PythonError {
+    if std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
+        return PythonError::Gone(pid);
+    }
+    if reason.contains("find python version") {
+        return PythonError::NotPython(pid);
+    }
+    match reason.split_once("Unsupported version of Python: ") {
+        Some((_, version)) => PythonError::Unsupported {
+            pid,
+            version: version.to_owned(),
+        },
+        None => PythonError::Attach { pid, reason },
+    }
+}

@@ -1,0 +1,267 @@
+//! Where the attributes of an instance of a plain Python class lie: a dict, or values that the class
+//! names.
+//!
+//! Each version of CPython keeps them elsewhere; a reader that has found them once reads them again by
+//! address, for as long as the guards hold.
+
+use std::collections::HashMap;
+
+use super::PythonError;
+use super::layout::{InstanceLayout, KeysLayout};
+use super::memory::{MOST_ENTRIES, Memory, OB_TYPE, WORD};
+
+const TP_FLAGS: usize = 168;
+const TP_DICTOFFSET: usize = 288;
+const INLINE_VALUES: usize = 1 << 2;
+const MANAGED_DICT: usize = 1 << 4;
+const MA_KEYS: usize = 32;
+
+/// Where the attributes of one instance lie, and what must hold for that to stay true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attributes {
+    /// Words and the values that they had: the type, the dict, its keys.
+    guards: Vec<(usize, usize)>,
+    /// Name to the address of the word that points to the value.
+    slots: HashMap<String, usize>,
+}
+
+impl Attributes {
+    pub(super) fn slot(&self, name: &str) -> Option<usize> {
+        self.slots.get(name).copied()
+    }
+}
+
+impl Memory {
+    /// Key and the address of the value's slot of every entry of a dict that is in use.
+    pub(super) fn entries(&self, dict: usize) -> Result<Vec<(usize, usize)>, PythonError> {
+        let [keys, values] = self.words(dict.wrapping_add(MA_KEYS))?;
+        let values = match (values, self.layout.instance) {
+            (0, _) => None,
+            (at, InstanceLayout::Inline) => Some(at.wrapping_add(WORD)),
+            (at, _) => Some(at),
+        };
+        self.entries_of_keys(keys, values)
+    }
+
+    /// As [`entries`](Self::entries), for keys whose values may be kept apart from them.
+    fn entries_of_keys(
+        &self,
+        keys: usize,
+        values: Option<usize>,
+    ) -> Result<Vec<(usize, usize)>, PythonError> {
+        let header = self.words(keys)?;
+        let shape = keys_shape(self.layout.keys, header).ok_or(self.torn())?;
+        let start = keys.wrapping_add(shape.entries);
+        let raw = self.array(start, shape.count * shape.stride)?;
+        let key_word = shape.stride - 2;
+        Ok(raw
+            .chunks_exact(shape.stride)
+            .enumerate()
+            .map(|(index, entry)| {
+                let own = start + (index * shape.stride + key_word + 1) * WORD;
+                (
+                    entry[key_word],
+                    values.map_or(own, |values| values.wrapping_add(index * WORD)),
+                )
+            })
+            .filter(|(key, _)| *key != 0)
+            .collect())
+    }
+
+    /// Where the attributes of an instance of a plain Python class lie.
+    pub(super) fn attributes(&self, object: usize) -> Result<Attributes, PythonError> {
+        let of_type = self.type_of(object)?;
+        let mut guards = vec![(object.wrapping_add(OB_TYPE), of_type)];
+        let entries = match self.instance_dict(object, of_type, &mut guards)? {
+            InstanceDict::Dict(dict) => {
+                for at in [MA_KEYS, MA_KEYS + WORD].map(|offset| dict.wrapping_add(offset)) {
+                    guards.push((at, self.word(at)?));
+                }
+                self.entries(dict)?
+            }
+            InstanceDict::Values(values) => {
+                let keys = self.word(of_type.wrapping_add(self.layout.cached_keys))?;
+                self.entries_of_keys(keys, Some(values))?
+            }
+        };
+        let mut slots = HashMap::with_capacity(entries.len());
+        for (key, slot) in entries {
+            slots.insert(self.text(key)?, slot);
+        }
+        Ok(Attributes { guards, slots })
+    }
+
+    fn instance_dict(
+        &self,
+        object: usize,
+        of_type: usize,
+        guards: &mut Vec<(usize, usize)>,
+    ) -> Result<InstanceDict, PythonError> {
+        let mut guarded = |at: usize| -> Result<usize, PythonError> {
+            let word = self.word(at)?;
+            guards.push((at, word));
+            Ok(word)
+        };
+        let flags = self.word(of_type.wrapping_add(TP_FLAGS))?;
+        let managed =
+            self.layout.instance != InstanceLayout::DictOffset && flags & MANAGED_DICT != 0;
+        if !managed {
+            let offset = self.word(of_type.wrapping_add(TP_DICTOFFSET))?;
+            if offset == 0 || offset > MOST_ENTRIES {
+                return Err(self.torn());
+            }
+            return Ok(InstanceDict::Dict(guarded(object.wrapping_add(offset))?));
+        }
+        let dict = guarded(object.wrapping_sub(3 * WORD))?;
+        match self.layout.instance {
+            InstanceLayout::ValuesBefore if dict == 0 => Ok(InstanceDict::Values(guarded(
+                object.wrapping_sub(4 * WORD),
+            )?)),
+            InstanceLayout::Tagged if dict & 1 == 1 => {
+                Ok(InstanceDict::Values(dict.wrapping_add(1)))
+            }
+            InstanceLayout::Inline if dict == 0 && flags & INLINE_VALUES != 0 => {
+                Ok(InstanceDict::Values(object.wrapping_add(3 * WORD)))
+            }
+            _ => Ok(InstanceDict::Dict(dict)),
+        }
+    }
+
+    /// The object that an attribute holds; `None` where the instance has no such attribute.
+    pub(super) fn attribute(
+        &self,
+        of: &Attributes,
+        name: &str,
+    ) -> Result<Option<usize>, PythonError> {
+        match of.slot(name) {
+            Some(slot) => Ok(Some(self.word(slot)?).filter(|object| *object != 0)),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the attributes still lie where they were found.
+    pub(super) fn holds(&self, attributes: &Attributes) -> Result<bool, PythonError> {
+        for (at, value) in &attributes.guards {
+            if self.word(*at)? != *value {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+enum InstanceDict {
+    Dict(usize),
+    /// Address of the first value; the type's shared keys name them.
+    Values(usize),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct KeysShape {
+    /// Offset of the first entry.
+    entries: usize,
+    count: usize,
+    /// Words per entry; key and value are the last two.
+    stride: usize,
+}
+
+/// Reads the header of a `PyDictKeysObject`; `None` where it makes no sense.
+fn keys_shape(layout: KeysLayout, header: [usize; 5]) -> Option<KeysShape> {
+    let (entries, count, stride) = match layout {
+        KeysLayout::Wide => {
+            let size = header[1];
+            let index_bytes = match size {
+                0..=0xff => 1,
+                0x100..=0xffff => 2,
+                _ => 4,
+            };
+            (
+                size.checked_mul(index_bytes)?.checked_add(40)?,
+                header[4],
+                3,
+            )
+        }
+        KeysLayout::Compact => {
+            let [_, log_index_bytes, kind, ..] = header[1].to_ne_bytes();
+            let indices = 1_usize.checked_shl(u32::from(log_index_bytes))?;
+            (32 + indices, header[3], if kind == 0 { 3 } else { 2 })
+        }
+    };
+    (count <= MOST_ENTRIES && entries <= 1 << 20).then_some(KeysShape {
+        entries,
+        count,
+        stride,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::source::python::layout::Layout;
+    use crate::units::Pid;
+
+    proptest! {
+        /// Words that point at each other, at nothing, or are small numbers: what a freed object may
+        /// look like. Every answer will do, as long as there is one.
+        #[test]
+        fn garbage_is_never_a_panic(words in prop::collection::vec((0_usize..5, any::<usize>()), 256)) {
+            let mut heap = vec![0_usize; words.len()];
+            let start = heap.as_ptr() as usize;
+            for (cell, (kind, word)) in heap.iter_mut().zip(words) {
+                *cell = match kind {
+                    0 => word,
+                    1 => word % 64,
+                    2 => usize::MAX - word % 64,
+                    _ => start + word % 248 * WORD,
+                };
+            }
+            let pid = Pid(std::process::id().cast_signed());
+            for minor in 8..=14 {
+                let layout = Layout::of(3, minor).expect("known");
+                let memory = Memory { pid, layout };
+                for object in (0..64).map(|index| start + index * 4 * WORD) {
+                    if let Ok(attributes) = memory.attributes(object) {
+                        let _ = memory.holds(&attributes);
+                    }
+                    let _ = (memory.entries(object), memory.items(object), memory.text(object));
+                    let _ = (memory.type_name(object), memory.integer(object));
+                }
+            }
+            drop(heap);
+        }
+    }
+
+    #[test]
+    fn keys_that_make_no_sense_are_refused() {
+        let compact = usize::from_ne_bytes([6, 6, 1, 0, 0, 0, 0, 0]);
+        let shape = KeysShape {
+            entries: 96,
+            count: 37,
+            stride: 2,
+        };
+        assert_eq!(
+            keys_shape(KeysLayout::Compact, [1, compact, 0, 37, 0]),
+            Some(shape)
+        );
+        let shape = KeysShape {
+            entries: 104,
+            count: 37,
+            stride: 3,
+        };
+        assert_eq!(keys_shape(KeysLayout::Wide, [1, 64, 0, 0, 37]), Some(shape));
+        assert_eq!(
+            keys_shape(KeysLayout::Wide, [1, usize::MAX, 0, 0, 37]),
+            None
+        );
+        assert_eq!(
+            keys_shape(KeysLayout::Compact, [1, usize::MAX, 0, 37, 0]),
+            None
+        );
+        assert_eq!(
+            keys_shape(KeysLayout::Compact, [1, compact, 0, usize::MAX, 0]),
+            None
+        );
+    }
+}

@@ -1,0 +1,211 @@
+//! Where the fields of CPython's own structures lie, per minor version: 64-bit builds with the GIL.
+//!
+//! Offsets in bytes, from the headers of CPython (`Include/cpython`, `Include/internal`), as bindgen
+//! lays them out. Knows nothing of how they are read.
+
+/// The offsets that a reader of stacks and instances needs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// `PyInterpreterState`: the newest thread.
+    pub(super) threads_head: usize,
+    /// How a `PyThreadState` leads to its innermost frame.
+    pub(super) frame_of_thread: FrameOfThread,
+    pub(super) frame: FrameLayout,
+    pub(super) code: CodeLayout,
+    /// A generator's frame: a pointer to it up to 3.10, the frame itself since.
+    pub(super) generator_frame: usize,
+    /// Size of `PyASCIIObject` and of `PyCompactUnicodeObject`: the characters follow.
+    pub(super) ascii_header: usize,
+    pub(super) unicode_header: usize,
+    /// `PyTupleObject.ob_item`.
+    pub(super) tuple_items: usize,
+    pub(super) long: LongLayout,
+    pub(super) keys: KeysLayout,
+    pub(super) instance: InstanceLayout,
+    /// `PyHeapTypeObject.ht_cached_keys`.
+    pub(super) cached_keys: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum FrameOfThread {
+    /// `PyThreadState` points to it.
+    Direct(usize),
+    /// `PyThreadState` points to a C frame, which points to it (3.11, 3.12).
+    ByCFrame { cframe: usize, current: usize },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FrameLayout {
+    pub(super) previous: usize,
+    pub(super) code: usize,
+    /// One byte; from [`C_OWNED`] on it is no Python frame. `None` before 3.11.
+    pub(super) owner: Option<usize>,
+    /// First local variable; the value stack follows the last.
+    pub(super) locals: usize,
+}
+
+/// Frames whose owner is this or more belong to the interpreter's C code.
+pub(super) const C_OWNED: u8 = 3;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CodeLayout {
+    /// `co_filename`; `co_name` and, since 3.11, `co_qualname` follow it.
+    pub(super) filename: usize,
+    pub(super) qualname: Option<usize>,
+    /// Tuple of the names of the locals.
+    pub(super) names: usize,
+    /// How many locals there are, 32 bit. Up to 3.10 without cells and free variables.
+    pub(super) locals: usize,
+    /// Depth of the value stack, 32 bit.
+    pub(super) stack: usize,
+    /// Tuples of cells and of free variables: more locals, up to 3.10.
+    pub(super) more_locals: Option<[usize; 2]>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LongLayout {
+    /// `ob_size` with the sign of the number.
+    SignedSize,
+    /// Since 3.12: sign in the low two bits, size from bit 3 on.
+    Tag,
+}
+
+/// `PyDictKeysObject`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeysLayout {
+    /// Up to 3.10: `dk_size` as a word; entries always carry their hash.
+    Wide,
+    /// Since 3.11: sizes as powers of two, and a kind.
+    Compact,
+}
+
+/// Where an instance keeps its attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InstanceLayout {
+    /// A dict at `tp_dictoffset`.
+    DictOffset,
+    /// 3.11: values before the object, or a dict.
+    ValuesBefore,
+    /// 3.12: one tagged pointer before the object.
+    Tagged,
+    /// Since 3.13: values inside the object, or a dict.
+    Inline,
+}
+
+const FRAME_3_8: FrameLayout = FrameLayout {
+    previous: 24,
+    code: 32,
+    owner: None,
+    locals: 360,
+};
+const CODE_3_8: CodeLayout = CodeLayout {
+    filename: 104,
+    qualname: None,
+    names: 72,
+    locals: 28,
+    stack: 32,
+    more_locals: Some([80, 88]),
+};
+const V3_8: Layout = Layout {
+    threads_head: 8,
+    frame_of_thread: FrameOfThread::Direct(24),
+    frame: FRAME_3_8,
+    code: CODE_3_8,
+    generator_frame: 16,
+    ascii_header: 48,
+    unicode_header: 72,
+    tuple_items: 24,
+    long: LongLayout::SignedSize,
+    keys: KeysLayout::Wide,
+    instance: InstanceLayout::DictOffset,
+    cached_keys: 872,
+};
+const V3_10: Layout = Layout {
+    frame: FrameLayout {
+        locals: 352,
+        ..FRAME_3_8
+    },
+    ..V3_8
+};
+const CODE_3_11: CodeLayout = CodeLayout {
+    filename: 112,
+    qualname: Some(128),
+    names: 96,
+    locals: 76,
+    stack: 68,
+    more_locals: None,
+};
+const V3_11: Layout = Layout {
+    threads_head: 16,
+    frame_of_thread: FrameOfThread::ByCFrame {
+        cframe: 56,
+        current: 8,
+    },
+    frame: FrameLayout {
+        previous: 48,
+        code: 32,
+        owner: Some(69),
+        locals: 72,
+    },
+    code: CODE_3_11,
+    generator_frame: 80,
+    keys: KeysLayout::Compact,
+    instance: InstanceLayout::ValuesBefore,
+    ..V3_8
+};
+const FRAME_3_12: FrameLayout = FrameLayout {
+    previous: 8,
+    code: 0,
+    owner: Some(70),
+    locals: 72,
+};
+const V3_12: Layout = Layout {
+    threads_head: 72,
+    frame_of_thread: FrameOfThread::ByCFrame {
+        cframe: 56,
+        current: 0,
+    },
+    frame: FRAME_3_12,
+    code: CodeLayout {
+        locals: 72,
+        stack: 64,
+        ..CODE_3_11
+    },
+    generator_frame: 72,
+    ascii_header: 40,
+    unicode_header: 56,
+    long: LongLayout::Tag,
+    instance: InstanceLayout::Tagged,
+    cached_keys: 880,
+    ..V3_11
+};
+const V3_13: Layout = Layout {
+    threads_head: 7344,
+    frame_of_thread: FrameOfThread::Direct(72),
+    instance: InstanceLayout::Inline,
+    ..V3_12
+};
+const V3_14: Layout = Layout {
+    frame: FrameLayout {
+        owner: Some(74),
+        locals: 80,
+        ..FRAME_3_12
+    },
+    tuple_items: 32,
+    ..V3_13
+};
+
+impl Layout {
+    /// `None` for a version whose structures are not known.
+    pub(super) fn of(major: u64, minor: u64) -> Option<&'static Self> {
+        match (major, minor) {
+            (3, 8 | 9) => Some(&V3_8),
+            (3, 10) => Some(&V3_10),
+            (3, 11) => Some(&V3_11),
+            (3, 12) => Some(&V3_12),
+            (3, 13) => Some(&V3_13),
+            (3, 14) => Some(&V3_14),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Python objects read out of another process: words, strings, integers, types, attributes.
+//!
+//! Every read is one `process_vm_readv` of a process that runs on: what is read can be half changed,
+//! so each answer is checked for sense and an [`PythonError::Torn`] says that it made none. Knows
+//! CPython's objects, nothing of loaders.
+
+use std::io;
+
+use remoteprocess::{Process, ProcessMemory};
+
+use super::PythonError;
+use super::layout::{Layout, LongLayout};
+use crate::units::Pid;
+
+pub(super) const WORD: usize = 8;
+pub(super) const OB_TYPE: usize = 8;
+/// `ob_size` of a list, a tuple or a deque, and `ma_used` of a dict.
+const OB_SIZE: usize = 16;
+const TP_NAME: usize = 24;
+/// Room enough for any name that is worth showing and any instance of a loader.
+const MOST_CHARACTERS: usize = 1024;
+pub(super) const MOST_ENTRIES: usize = 4096;
+
+/// The memory of one Python process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Memory {
+    pub(super) pid: Pid,
+    pub(super) layout: &'static Layout,
+}
+
+impl Memory {
+    pub(super) fn torn(&self) -> PythonError {
+        PythonError::Torn(self.pid)
+    }
+
+    pub(super) fn words<const N: usize>(&self, at: usize) -> Result<[usize; N], PythonError> {
+        let process = Process { pid: self.pid.0 };
+        process.copy_struct(at).map_err(|error| self.error(error))
+    }
+
+    pub(super) fn word(&self, at: usize) -> Result<usize, PythonError> {
+        self.words::<1>(at).map(|[word]| word)
+    }
+
+    fn bytes(&self, at: usize, length: usize) -> Result<Vec<u8>, PythonError> {
+        let process = Process { pid: self.pid.0 };
+        process.copy(at, length).map_err(|error| self.error(error))
+    }
+
+    /// `count` words from `at` on.
+    pub(super) fn array(&self, at: usize, count: usize) -> Result<Vec<usize>, PythonError> {
+        if count > 2 * MOST_ENTRIES {
+            return Err(self.torn());
+        }
+        Ok(self
+            .bytes(at, count * WORD)?
+            .chunks_exact(WORD)
+            .map(number)
+            .collect())
+    }
+
+    fn error(&self, error: remoteprocess::Error) -> PythonError {
+        let remoteprocess::Error::IOError(error) = error else {
+            return self.torn();
+        };
+        match error
+            .raw_os_error()
+            .map(rustix::io::Errno::from_raw_os_error)
+        {
+            Some(rustix::io::Errno::SRCH) => PythonError::Gone(self.pid),
+            _ if error.kind() == io::ErrorKind::NotFound => PythonError::Gone(self.pid),
+            _ if error.kind() == io::ErrorKind::PermissionDenied => PythonError::NoRight(self.pid),
+            _ => self.torn(),
+        }
+    }
+
+    pub(super) fn type_of(&self, object: usize) -> Result<usize, PythonError> {
+        self.word(object.wrapping_add(OB_TYPE))
+    }
+
+    /// The number of objects in a list, tuple, deque or dict.
+    pub(super) fn len(&self, object: usize) -> Result<usize, PythonError> {
+        self.word(object.wrapping_add(OB_SIZE))
+    }
+
+    /// `tp_name`: without the module for classes written in Python.
+    pub(super) fn type_name(&self, of_type: usize) -> Result<String, PythonError> {
+        let name = self.word(of_type.wrapping_add(TP_NAME))?;
+        // A name may lie at the end of a mapping: only as much as surely is there is asked for first.
+        let to_page_end = 4096 - name % 4096;
+        let mut bytes = self.bytes(name, to_page_end.min(64))?;
+        if !bytes.contains(&0) && bytes.len() < 64 {
+            bytes.extend(self.bytes(name.wrapping_add(to_page_end), 64 - to_page_end)?);
+        }
+        let end = bytes
+            .iter()
+            .position(|byte| *byte == 0)
+            .ok_or(self.torn())?;
+        String::from_utf8(bytes[..end].to_vec()).map_err(|_| self.torn())
+    }
+
+    /// The text of a `str`.
+    pub(super) fn text(&self, object: usize) -> Result<String, PythonError> {
+        let [_, _, length, _, state] = self.words(object)?;
+        if length > MOST_CHARACTERS || state & 0x20 == 0 {
+            return Err(self.torn());
+        }
+        let (is_ascii, width) = (state & 0x40 != 0, (state >> 2) & 7);
+        let header = if is_ascii {
+            self.layout.ascii_header
+        } else {
+            self.layout.unicode_header
+        };
+        let bytes = self.bytes(object.wrapping_add(header), length * width)?;
+        match width {
+            1 => Ok(bytes.into_iter().map(char::from).collect()),
+            2 => {
+                let units = bytes
+                    .chunks_exact(2)
+                    .map(|pair| u16::from_ne_bytes([pair[0], pair[1]]));
+                Ok(char::decode_utf16(units)
+                    .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect())
+            }
+            4 => {
+                let points = bytes
+                    .chunks_exact(4)
+                    .map(|four| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]));
+                Ok(points
+                    .map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect())
+            }
+            _ => Err(self.torn()),
+        }
+    }
+
+    /// The value and the type of an `int` or `bool` of at most 60 bits, in one read.
+    pub(super) fn integer(&self, object: usize) -> Result<(i64, usize), PythonError> {
+        let [_, of_type, size, digits] = self.words(object)?;
+        let value = long(self.layout.long, size, digits).ok_or(self.torn())?;
+        Ok((value, of_type))
+    }
+
+    /// The addresses of a list's or a tuple's objects.
+    pub(super) fn items(&self, tuple: usize) -> Result<Vec<usize>, PythonError> {
+        let count = self.len(tuple)?;
+        self.array(tuple.wrapping_add(self.layout.tuple_items), count)
+    }
+}
+
+/// The value of a `PyLongObject` of at most two digits of 30 bits.
+fn long(layout: LongLayout, size: usize, digits: usize) -> Option<i64> {
+    let (count, is_negative) = match layout {
+        LongLayout::SignedSize => {
+            let signed = size.cast_signed();
+            (signed.unsigned_abs(), signed < 0)
+        }
+        LongLayout::Tag => (size >> 3, size & 3 == 2),
+    };
+    let low = digits & 0x3fff_ffff;
+    let high = (digits >> 32) & 0x3fff_ffff;
+    let value = i64::try_from(match count {
+        0 => 0,
+        1 => low,
+        2 => low | high << 30,
+        _ => return None,
+    })
+    .ok()?;
+    Some(if is_negative { -value } else { value })
+}
+
+fn number(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, byte| word << 8 | usize::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_read_in_both_layouts() {
+        let two_digits = 5 | 7 << 32;
+        for (layout, zero, one, minus_one, two, many) in [
+            (LongLayout::SignedSize, 0, 1, usize::MAX, 2, 3),
+            (LongLayout::Tag, 1, 8, 8 | 2, 16, 24),
+        ] {
+            assert_eq!(long(layout, zero, 99), Some(0));
+            assert_eq!(long(layout, one, 99), Some(99));
+            assert_eq!(long(layout, minus_one, 99), Some(-99));
+            assert_eq!(long(layout, two, two_digits), Some(5 + (7 << 30)));
+            assert_eq!(long(layout, many, 99), None);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+use super::*;
+
+const TORCH: &str = "/usr/lib/python3/dist-packages/torch";
+const LIB: &str = "/usr/lib/python3.11";
+
+/// Frames from `file:function` words, innermost first. `T` and `L` stand for torch and the library.
+fn places(frames: &[&str]) -> Vec<Place> {
+    frames
+        .iter()
+        .map(|frame| {
+            let (file, name) = frame.split_once(':').unwrap_or((frame, "f"));
+            Place {
+                name: name.to_owned(),
+                file: match (file.strip_prefix("T/"), file.strip_prefix("L/")) {
+                    (Some(rest), _) => format!("{TORCH}/{rest}"),
+                    (_, Some(rest)) => format!("{LIB}/{rest}"),
+                    _ => file.to_owned(),
+                },
+            }
+        })
+        .collect()
+}
+
+fn seen(frames: &[&str], iterator_type: Option<&str>) -> InLoader {
+    in_loader(&places(frames).iter().collect::<Vec<_>>(), iterator_type)
+}
+
+fn phase(frames: &[&str], has_index: bool) -> WorkerPhase {
+    worker_phase(&places(frames).iter().collect::<Vec<_>>(), has_index)
+}
+
+fn named(frames: &[&str]) -> Option<String> {
+    activity(&places(frames).iter().collect::<Vec<_>>())
+}
+
+const MULTI: Option<&str> = Some("_MultiProcessingDataLoaderIter");
+const SINGLE: Option<&str> = Some("_SingleProcessDataLoaderIter");
+
+#[test]
+fn a_poll_of_the_result_queue_is_waiting() {
+    let stack = [
+        "L/selectors.py:_PollLikeSelector.select",
+        "L/multiprocessing/connection.py:wait",
+        "L/multiprocessing/connection.py:Connection._poll",
+        "L/multiprocessing/connection.py:_ConnectionBase.poll",
+        "L/multiprocessing/queues.py:Queue.get",
+        "T/utils/data/dataloader.py:_MultiProcessingDataLoaderIter._try_get_data",
+        "T/utils/data/dataloader.py:_MultiProcessingDataLoaderIter._get_data",
+        "T/utils/data/dataloader.py:_MultiProcessingDataLoaderIter._next_data",
+        "T/utils/data/dataloader.py:_BaseDataLoaderIter.__next__",
+        "/home/me/train.py:main",
+    ];
+    assert_eq!(seen(&stack, MULTI), InLoader::Waiting);
+}
+
+#[test]
+fn a_pinned_loader_waits_on_a_condition() {
+    let stack = [
+        "L/threading.py:wait",
+        "L/queue.py:get",
+        "T/utils/data/dataloader.py:_get_data",
+        "T/utils/data/dataloader.py:_next_data",
+        "T/utils/data/dataloader.py:__next__",
+    ];
+    assert_eq!(seen(&stack, MULTI), InLoader::Waiting);
+}
+
+#[test]
+fn unpickling_and_mapping_a_batch_is_receiving() {
+    let tail = [
+        "T/utils/data/dataloader.py:_try_get_data",
+        "T/utils/data/dataloader.py:_next_data",
+        "T/utils/data/dataloader.py:__next__",
+    ];
+    let heads: [&[&str]; 4] = [
+        &["L/multiprocessing/queues.py:get"],
+        &[
+            "L/socket.py:recv",
+            "T/multiprocessing/reductions.py:rebuild_storage_fd",
+            "L/multiprocessing/queues.py:get",
+        ],
+        &[
+            "L/multiprocessing/connection.py:_recv",
+            "L/multiprocessing/queues.py:get",
+        ],
+        &[
+            "L/multiprocessing/resource_sharer.py:detach",
+            "L/multiprocessing/queues.py:get",
+        ],
+    ];
+    for head in heads {
+        assert_eq!(
+            seen(&[head, &tail].concat(), MULTI),
+            InLoader::Receiving,
+            "{head:?}"
+        );
+    }
+    let sends_index = [
+        "T/utils/data/dataloader.py:_try_put_index",
+        "T/utils/data/dataloader.py:_process_data",
+        tail[1],
+        tail[2],
+    ];
+    assert_eq!(seen(&sends_index, MULTI), InLoader::Receiving);
+}
+
+#[test]
+fn a_loader_without_workers_loads_in_the_main_thread() {
+    let stack = [
+        "/home/me/train.py:decode",
+        "T/utils/data/_utils/fetch.py:fetch",
+        "T/utils/data/dataloader.py:_next_data",
+        "T/utils/data/dataloader.py:__next__",
+    ];
+    assert_eq!(seen(&stack, SINGLE), InLoader::Loading);
+    assert_eq!(named(&stack).as_deref(), Some("decode (train.py)"));
+}
+
+#[test]
+fn making_and_ending_workers_is_starting() {
+    let making = [
+        "L/multiprocessing/process.py:start",
+        "T/utils/data/dataloader.py:__init__",
+        "T/utils/data/dataloader.py:_get_iterator",
+        "T/utils/data/dataloader.py:__iter__",
+    ];
+    assert_eq!(seen(&making, MULTI), InLoader::Starting);
+    let ending = [
+        "L/multiprocessing/process.py:join",
+        "T/utils/data/dataloader.py:_shutdown_workers",
+        "T/utils/data/dataloader.py:_next_data",
+    ];
+    assert_eq!(seen(&ending, MULTI), InLoader::Starting);
+}
+
+#[test]
+fn building_or_asking_a_loader_is_not_using_it() {
+    assert_eq!(
+        seen(&["T/utils/data/dataloader.py:__init__"], Some("DataLoader")),
+        InLoader::Outside
+    );
+    assert_eq!(
+        seen(&["T/utils/data/dataloader.py:__len__"], Some("DataLoader")),
+        InLoader::Outside
+    );
+    assert_eq!(
+        seen(&["/home/me/dataloader.py:__next__"], None),
+        InLoader::Outside
+    );
+    assert_eq!(seen(&[], None), InLoader::Outside);
+}
+
+#[test]
+fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
+    let work = "T/utils/data/_utils/worker.py:_worker_loop";
+    let (get, put) = (
+        "L/multiprocessing/queues.py:Queue.get",
+        "L/multiprocessing/queues.py:Queue.put",
+    );
+    assert_eq!(
+        phase(&["L/selectors.py:select", get, work], false),
+        WorkerPhase::Idle
+    );
+    assert_eq!(
+        phase(&["T/utils/data/_utils/worker.py:is_alive", work], false),
+        WorkerPhase::Idle
+    );
+    assert_eq!(
+        phase(&["T/utils/data/_utils/fetch.py:fetch", work], true),
+        WorkerPhase::Busy
+    );
+    assert_eq!(
+        phase(&["L/threading.py:notify", put, work], true),
+        WorkerPhase::Handover
+    );
+    assert_eq!(
+        phase(&["/home/me/train.py:init_fn", work], false),
+        WorkerPhase::Preparing
+    );
+    assert_eq!(
+        phase(&["L/multiprocessing/spawn.py:spawn_main"], false),
+        WorkerPhase::Starting
+    );
+    // A queue that the dataset itself waits on is the dataset's work.
+    assert_eq!(
+        phase(
+            &[
+                get,
+                "/home/me/train.py:read",
+                "T/utils/data/_utils/fetch.py:fetch",
+                work
+            ],
+            true
+        ),
+        WorkerPhase::Busy
+    );
+}
+
+#[test]
+fn the_innermost_function_that_tells_something_is_named() {
+    let cases: [(&[&str], Option<&str>); 9] = [
+        (
+            &["L/multiprocessing/spawn.py:spawn_main", "<string>:<module>"],
+            None,
+        ),
+        (
+            &[
+                "/venv/lib/python3.11/site-packages/PIL/Image.py:Image.resize",
+                "/home/me/train.py:decode",
+            ],
+            Some("Image.resize (PIL)"),
+        ),
+        (
+            &["L/json/decoder.py:JSONDecoder.raw_decode"],
+            Some("JSONDecoder.raw_decode (json)"),
+        ),
+        (
+            &["L/random.py:Random.shuffle"],
+            Some("Random.shuffle (random)"),
+        ),
+        (
+            &[
+                "T/nn/modules/module.py:Module._call_impl",
+                "/home/me/net.py:Net.forward",
+            ],
+            Some("Net.forward (net.py)"),
+        ),
+        (
+            &[
+                "T/utils/data/_utils/fetch.py:<listcomp>",
+                "T/utils/data/_utils/fetch.py:fetch",
+            ],
+            None,
+        ),
+        (
+            &["T/utils/data/_utils/collate.py:collate_tensor_fn"],
+            Some("collate (torch)"),
+        ),
+        (
+            &["/home/me/train.py:main.<locals>.Images.__getitem__"],
+            Some("Images.__getitem__ (train.py)"),
+        ),
+        (
+            &[
+                "<frozen importlib._bootstrap>:_find_and_load",
+                "/home/me/train.py:<module>",
+            ],
+            Some("<module> (train.py)"),
+        ),
+    ];
+    for (frames, expected) in cases {
+        assert_eq!(named(frames).as_deref(), expected, "{frames:?}");
+    }
+}
+
+#[test]
+fn names_carry_nothing_that_a_terminal_obeys() {
+    let long = format!("/home/me/\u{1b}[2J{}.py:f\u{7}", "x".repeat(200));
+    let name = named(&[&long]).unwrap_or_default();
+    assert!(!name.chars().any(char::is_control), "{name:?}");
+    assert!(name.len() < 2 * LONGEST_NAME + 8);
+}

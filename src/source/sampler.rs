@@ -1,0 +1,287 @@
+//! The thread that reads everything once an interval and sends one sample.
+//!
+//! Finds the job, stays with it to its end, and looks for the next one. Knows nothing of what the
+//! samples will mean; slow sources have threads of their own, whose newest reading it takes along.
+
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::job::{Candidate, NoTarget, Target, resolve};
+use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
+use crate::source::clock::Clock;
+use crate::source::discovery::Discovery;
+use crate::source::disk::Disks;
+use crate::source::gpu::Gpus;
+use crate::source::host::{Host, Own};
+use crate::source::process::ProcessReader;
+use crate::units::Pid;
+use watched::Watched;
+
+/// Between two searches of the whole machine for a job.
+const SEARCH_PAUSE: Duration = Duration::from_secs(2);
+
+/// Where and what to read.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `/proc`, or what stands for it.
+    pub proc_root: PathBuf,
+    /// `/sys`, or what stands for it.
+    pub sys_root: PathBuf,
+    /// The NVML library to load. `None` = the driver's own.
+    pub nvml_lib: Option<PathBuf>,
+    /// GPUs to show, by index or UUID. `None` = those that the job may use; all without a job.
+    pub gpus: Option<Vec<String>>,
+    /// From one sample to the next.
+    pub interval: Duration,
+    /// The job to watch where none was resolved before, and after the end of one.
+    pub target: Target,
+}
+
+/// What the screen can ask of the sampler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// From one sample to the next, from now on.
+    Interval(Duration),
+    /// Watch the job of this process.
+    Attach(Pid),
+}
+
+/// The running thread; dropping it ends it.
+#[derive(Debug)]
+pub struct Sampler {
+    requests: Option<mpsc::Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sampler {
+    /// Starts to read. `job` is what the target was resolved to, where that was done already. Samples
+    /// go to `send`, until it answers that nobody takes them any more.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn start(
+        options: Options,
+        job: Option<Candidate>,
+        send: impl Fn(Sample) -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (requests, asked) = mpsc::channel();
+        let clock = Clock::start();
+        let thread = std::thread::Builder::new()
+            .name("sampler".into())
+            .spawn(move || Round::new(options, clock, job).run(&asked, &send))?;
+        Ok(Self {
+            requests: Some(requests),
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for something else from the next sample on.
+    pub fn request(&self, request: Request) {
+        if let Some(requests) = &self.requests {
+            // A sampler that has ended has nobody to tell.
+            let _ = requests.send(request);
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.requests.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The job that `target` names, among the processes below `proc_root`.
+///
+/// # Errors
+/// Where it names none, several, or something that is no training job.
+pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTarget> {
+    resolve(&Discovery::new(proc_root).everything(), target)
+}
+
+/// Everything that one round needs from the round before.
+struct Round {
+    options: Options,
+    clock: Clock,
+    host: Host,
+    disks: Disks,
+    own: Own,
+    gpus: Gpus,
+    reader: ProcessReader,
+    boot_ticks: Option<u64>,
+    watched: Option<Watched>,
+    candidates: Vec<JobCandidate>,
+    searched_at: Option<Duration>,
+    discovery: Discovery,
+    gaps: Vec<Gap>,
+}
+
+impl Round {
+    fn new(options: Options, clock: Clock, job: Option<Candidate>) -> Self {
+        let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
+        let mut reader = ProcessReader::new(proc_root);
+        let mut round = Self {
+            clock,
+            host: Host::new(proc_root, sys_root),
+            disks: Disks::new(proc_root, sys_root),
+            own: Own::new(proc_root),
+            gpus: Gpus::start(
+                options.nvml_lib.clone(),
+                options.gpus.clone(),
+                options.interval,
+                move || clock.now(),
+            ),
+            boot_ticks: reader.uptime_ticks().map(|now| {
+                let since = clock.since_start().as_secs_f64() * reader.ticks_per_second() as f64;
+                now.saturating_sub(
+                    Duration::try_from_secs_f64(since).map_or(0, |ticks| ticks.as_secs()),
+                )
+            }),
+            reader,
+            watched: None,
+            candidates: vec![],
+            searched_at: None,
+            discovery: Discovery::new(proc_root),
+            gaps: vec![],
+            options,
+        };
+        if let Some(job) = job {
+            round.attach(&job);
+        }
+        round
+    }
+
+    fn run(mut self, asked: &mpsc::Receiver<Request>, send: &impl Fn(Sample) -> bool) {
+        let mut due = self.clock.since_start();
+        loop {
+            if !send(self.read()) {
+                return;
+            }
+            due = (due + self.options.interval).max(self.clock.since_start());
+            loop {
+                let pause = due.saturating_sub(self.clock.since_start());
+                match asked.recv_timeout(pause) {
+                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Disconnected) => return,
+                    Ok(Request::Interval(interval)) => {
+                        due = due.saturating_sub(self.options.interval) + interval;
+                        self.options.interval = interval;
+                    }
+                    Ok(Request::Attach(pid)) => {
+                        self.options.target = Target::Pid(pid);
+                        self.search(&Target::Pid(pid));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&mut self) -> Sample {
+        self.gaps.clear();
+        let now = self.clock.since_start();
+        if self.watched.as_ref().is_none_or(Watched::ended) {
+            let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
+            if !self.searched_at.is_some_and(recently) {
+                self.searched_at = Some(now);
+                // A process that was named is not waited for again; any job that comes is taken.
+                let target = match &self.options.target {
+                    Target::Word(word) => Target::Word(word.clone()),
+                    Target::Pid(_) | Target::Any => Target::Any,
+                };
+                self.search(&target);
+            }
+        }
+        let at = self.clock.now();
+        let (mut host, gaps) = self.host.read();
+        self.gaps.extend(gaps);
+        host.boot_ticks_at_start = self.boot_ticks;
+        host.ticks_per_second = Some(self.reader.ticks_per_second());
+        let job = self.job(now);
+        if let Some(pressure) = job.as_ref().and_then(|(_, pressure)| *pressure) {
+            host.pressure = Some(pressure);
+        }
+        let job = job.map(|(job, _)| job);
+        let watched = self.watched.as_ref();
+        let devices = watched.map(|watched| watched.devices().clone());
+        let late = watched.map_or(0, Watched::late);
+        let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
+        self.gaps.extend(gaps);
+        let gpus = self.gpus();
+        Sample {
+            at,
+            host,
+            disks,
+            gpus,
+            job,
+            candidates: self.candidates.clone(),
+            own: self.own.read(late),
+            gaps: std::mem::take(&mut self.gaps),
+        }
+    }
+
+    /// The job's sample, and its own group's pressure.
+    fn job(&mut self, now: Duration) -> Option<(JobSample, Option<PressureSample>)> {
+        let watched = self.watched.as_mut()?;
+        let had_ended = watched.ended();
+        let read = watched.read(now, &mut self.gaps);
+        if read.is_none() {
+            // There is nothing to show of it.
+            self.watched = None;
+        } else if watched.ended() && !had_ended {
+            self.searched_at = Some(now);
+        }
+        read
+    }
+
+    fn gpus(&mut self) -> Vec<GpuSample> {
+        let (mut gpus, gaps) = self.gpus.newest();
+        self.gaps.extend(gaps);
+        if let Some(watched) = &self.watched {
+            watched.mark_visible(&mut gpus);
+        }
+        gpus
+    }
+
+    fn search(&mut self, target: &Target) {
+        let processes = self.discovery.everything();
+        self.candidates.clear();
+        match resolve(&processes, target) {
+            Ok(Some(job)) => self.attach(&job),
+            Err(NoTarget::Several(jobs)) => {
+                let choice = |job: Candidate| {
+                    Some(JobCandidate {
+                        pid: job.ranks.first()?.pid,
+                        command: job.command,
+                        ranks: job.ranks.len(),
+                        workers: job.workers,
+                    })
+                };
+                self.candidates = jobs.into_iter().filter_map(choice).collect();
+            }
+            // While looking on, that nothing matches yet is no news.
+            Ok(None) | Err(_) => {}
+        }
+    }
+
+    fn attach(&mut self, job: &Candidate) {
+        let Some(first) = job.ranks.first() else {
+            return;
+        };
+        let (proc_root, sys_root) = (&self.options.proc_root, &self.options.sys_root);
+        match Watched::attach(proc_root, sys_root, self.clock, job, *first) {
+            Ok(watched) => self.watched = Some(watched),
+            Err(error) => self.gaps.push(Gap {
+                source: "job".into(),
+                reason: format!("cannot start a thread: {error}"),
+                hint: "raise the limit of processes (ulimit -u)".into(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The watched job with what is read for it beside its processes: its control group, the devices that its
+//! files lie on, the GPUs that it may use.
+//!
+//! Knows nothing of the rest of the machine, and of no other job.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::job::Candidate;
+use crate::sample::{Gap, GpuSample, JobSample, PressureSample};
+use crate::source::cgroup::Cgroup;
+use crate::source::clock::Clock;
+use crate::source::disk::{Holder, holders};
+use crate::source::gpu::visible;
+use crate::source::job_view::JobView;
+use crate::source::process::ProcessReader;
+use crate::units::{Pid, ProcessKey};
+
+/// Between two questions for what changes seldom.
+const SLOW_PAUSE: Duration = Duration::from_secs(5);
+/// Workers that are asked for the files that they have open: those of a loader read the same data.
+const WORKERS_ASKED: usize = 4;
+
+pub(super) struct Watched {
+    proc_root: PathBuf,
+    sys_root: PathBuf,
+    view: JobView,
+    cgroup: Cgroup,
+    /// Whole devices, by their names in `/proc/diskstats`.
+    devices: BTreeSet<String>,
+    device_gap: Option<Gap>,
+    /// The trainer's environment could be read.
+    environment: bool,
+    /// Its `CUDA_VISIBLE_DEVICES`; `None` = not set.
+    visible: Option<String>,
+    asked_at: Option<Duration>,
+    ended: bool,
+}
+
+impl Watched {
+    /// Begins to watch `job`, which `first` stands for.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub(super) fn attach(
+        proc_root: &Path,
+        sys_root: &Path,
+        clock: Clock,
+        job: &Candidate,
+        first: ProcessKey,
+    ) -> io::Result<Self> {
+        let view = JobView::attach(proc_root, clock, job)?;
+        let mut reader = ProcessReader::new(proc_root);
+        let environment = reader.environment(first.pid, ["CUDA_VISIBLE_DEVICES"]);
+        Ok(Self {
+            proc_root: proc_root.to_owned(),
+            sys_root: sys_root.to_owned(),
+            view,
+            cgroup: Cgroup::new(proc_root, sys_root, first.pid),
+            devices: BTreeSet::new(),
+            device_gap: None,
+            environment: environment.is_some(),
+            visible: environment.and_then(|[value]| value),
+            asked_at: None,
+            ended: false,
+        })
+    }
+
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Devices that the job has read from, as far as it was asked.
+    pub(super) fn devices(&self) -> &BTreeSet<String> {
+        &self.devices
+    }
+
+    /// Looks that came late, so far.
+    pub(super) fn late(&self) -> u64 {
+        self.view.late()
+    }
+
+    /// The job's sample, and the pressure within its own group where that is known. `None` where the job
+    /// ended before it was read once.
+    pub(super) fn read(
+        &mut self,
+        now: Duration,
+        gaps: &mut Vec<Gap>,
+    ) -> Option<(JobSample, Option<PressureSample>)> {
+        let mut job = self.view.read()?;
+        gaps.extend_from_slice(self.view.gaps());
+        self.ended = job.ended;
+        if job.ended {
+            return Some((job, None));
+        }
+        let recently = |at: Duration| now.saturating_sub(at) < SLOW_PAUSE;
+        if !self.asked_at.is_some_and(recently) {
+            self.asked_at = Some(now);
+            // The workers read the data; a trainer without workers reads it itself.
+            let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
+            let workers = loaders.flat_map(|loader| &loader.workers);
+            let workers = workers.map(|worker| worker.key.pid).take(WORKERS_ASKED);
+            self.ask_for_devices(workers.chain([job.key.pid]));
+        }
+        let group = self.cgroup.read();
+        gaps.extend(group.gaps);
+        gaps.extend(self.device_gap.clone());
+        job.cgroup = group.cgroup;
+        Some((job, group.pressure))
+    }
+
+    fn ask_for_devices(&mut self, readers: impl Iterator<Item = Pid>) {
+        let device = |holder| match holder {
+            Holder::Device(name) => Some(name),
+            Holder::FileSystem(_) => None,
+        };
+        // Of processes that end meanwhile the next question knows.
+        self.device_gap = None;
+        for pid in readers {
+            match holders(&self.proc_root, &self.sys_root, pid) {
+                Ok(found) => self.devices.extend(found.into_iter().filter_map(device)),
+                Err(gap) => self.device_gap = Some(gap),
+            }
+        }
+    }
+
+    /// Notes on each GPU whether the job may use it; leaves that unknown where the environment is denied.
+    pub(super) fn mark_visible(&self, gpus: &mut [GpuSample]) {
+        if !self.environment {
+            return;
+        }
+        let known = gpus.iter().map(|gpu| (gpu.index, gpu.uuid.as_deref()));
+        let answers = visible(&known.collect::<Vec<_>>(), self.visible.as_deref());
+        for (gpu, answer) in gpus.iter_mut().zip(answers) {
+            gpu.visible_to_job = answer;
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What you see: one pure function from a [`View`] to a frame.
+//!
+//! ```text
+//!  header: command, rank, pid, up                        loader and its settings
+//! ┌─ verdict ───────────────────────────────────────────────────────── last 10 s ─┐
+//! │ kind, share lost, cause, how sure; what to do; what speaks for it; against it │
+//! ├─ pipeline ────────────────────────────────────────────────────────────────────┤
+//! │ workers -> queue -> trainer; load, step, wait                                 │
+//! ├─ GPU ─────────────────────────────────┬─ disk ────────────────────────────────┤
+//! ├─ workers ─────────────────────────────┴───────────────────────────────────────┤
+//! ├─ history ─────────────────────────────────────────────────────────────────────┤
+//!  footer: keys                                       access, own cost, interval
+//! ```
+//!
+//! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
+
+mod disk;
+mod empty;
+mod footer;
+mod format;
+mod glyphs;
+mod gpu;
+mod header;
+mod help;
+mod history;
+pub mod layout;
+mod panel;
+mod picker;
+mod pipeline;
+mod row;
+pub mod state;
+mod verdict;
+mod workers;
+
+use std::time::Duration;
+
+use ratatui::Frame;
+
+use crate::config::{Config, Paint};
+use crate::model::rates::{GpuRates, LoaderRates, RankRates};
+use crate::model::{History, Rates};
+use crate::sample::{Gap, JobCandidate, WorkerNow};
+use crate::verdict::Verdict;
+
+use glyphs::Glyphs;
+use layout::{Wants, regions};
+use row::Row;
+pub use state::{Panel, Sort, UiState};
+
+/// Everything that one frame shows.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Of the verdict's window: what figures are taken from.
+    pub window: Option<&'a Rates>,
+    /// Of the last interval: what states are taken from.
+    pub latest: Option<&'a Rates>,
+    pub history: &'a History,
+    pub verdict: Option<&'a Verdict>,
+    pub gaps: &'a [Gap],
+    pub state: &'a UiState,
+    pub config: &'a Config,
+    pub attach: &'a Attach,
+    /// How long the job runs; `None` = not known.
+    pub uptime: Option<Duration>,
+}
+
+/// What there is to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attach {
+    /// No job found yet; what is being looked for, in words.
+    LookingForJob {
+        wanted: String,
+    },
+    /// Several jobs: the user chooses.
+    Picker(Vec<JobCandidate>),
+    Attached,
+    /// The job is gone; what is shown is the last of it.
+    Ended,
+}
+
+/// Draws the whole screen.
+pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    if area.is_empty() {
+        return;
+    }
+    if view.state.help {
+        return help::draw(view, frame, area);
+    }
+    match view.attach {
+        Attach::LookingForJob { wanted } => return empty::draw(view, frame, area, wanted),
+        Attach::Picker(candidates) => return picker::draw(view, frame, area, candidates),
+        Attach::Attached | Attach::Ended => {}
+    }
+    // What is left inside of a box, or between a cell of air on either side.
+    let inner_width = area
+        .width
+        .saturating_sub(if area.width >= 100 { 4 } else { 2 });
+    let wants = Wants {
+        verdict: count(verdict::lines(view, inner_width).len()),
+        pipeline: pipeline::wanted(view),
+        gpus: gpu::wanted(view),
+        workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
+        disk: disk::wanted(view),
+        focus: view.state.focus,
+    };
+    let regions = regions(area, &wants);
+    header::draw(view, frame, regions.header);
+    footer::draw(view, frame, regions.footer);
+    for panel in Panel::ALL {
+        let (area, chrome) = (regions.panel(panel), regions.chrome);
+        if area.is_empty() {
+            continue;
+        }
+        match panel {
+            Panel::Verdict => verdict::draw(view, frame, area, chrome),
+            Panel::Pipeline => pipeline::draw(view, frame, area, chrome),
+            Panel::Gpu => gpu::draw(view, frame, area, chrome),
+            Panel::Workers => workers::draw(view, frame, area, chrome),
+            Panel::Disk => disk::draw(view, frame, area, chrome),
+            Panel::History => history::draw(view, frame, area, chrome),
+        }
+    }
+}
+
+/// A number of lines for the layout.
+fn count(lines: usize) -> u16 {
+    u16::try_from(lines).unwrap_or(u16::MAX)
+}
+
+impl<'a> View<'a> {
+    /// Where figures come from: the verdict's window, the last interval before there is one.
+    fn figures(&self) -> Option<&'a Rates> {
+        self.window.or(self.latest)
+    }
+
+    /// The time that figures cover, as panels say it: `last 10 s`.
+    fn span(&self) -> String {
+        self.figures().map_or_else(String::new, |rates| {
+            format!("last {}", format::span(rates.seconds))
+        })
+    }
+
+    fn ranks(&self) -> &'a [RankRates] {
+        self.figures()
+            .and_then(|rates| rates.job.as_ref())
+            .map_or(&[], |job| &job.ranks)
+    }
+
+    /// The place of the rank that is shown: the user's choice, else the one that the verdict speaks of.
+    fn rank_place(&self) -> usize {
+        let ranks = self.ranks();
+        let by_verdict = || {
+            let key = self.verdict?.rank_key?;
+            ranks.iter().position(|rank| rank.key == key)
+        };
+        self.state
+            .rank
+            .filter(|place| *place < ranks.len())
+            .or_else(by_verdict)
+            .unwrap_or(0)
+    }
+
+    fn rank(&self) -> Option<&'a RankRates> {
+        self.ranks().get(self.rank_place())
+    }
+
+    /// The same rank in the last interval.
+    fn rank_now(&self) -> Option<&'a RankRates> {
+        let key = self.rank()?.key;
+        let job = self.latest?.job.as_ref()?;
+        job.ranks.iter().find(|rank| rank.key == key)
+    }
+
+    /// The loader that feeds the rank: of several, the one that delivers most.
+    fn loader(&self) -> Option<&'a LoaderRates> {
+        self.rank()?.busiest_loader()
+    }
+
+    /// The same loader in the last interval.
+    fn loader_now(&self) -> Option<&'a LoaderRates> {
+        let id = self.loader()?.id;
+        self.rank_now()?
+            .loaders
+            .iter()
+            .find(|loader| loader.id == id)
+    }
+
+    fn gpus(&self) -> &'a [GpuRates] {
+        self.figures().map_or(&[], |rates| &rates.gpus)
+    }
+
+    fn gap(&self, source: &str) -> Option<&'a Gap> {
+        self.gaps.iter().find(|gap| gap.source == source)
+    }
+
+    fn glyphs(&self) -> &'static Glyphs {
+        if self.config.ascii {
+            &glyphs::ASCII
+        } else {
+            &glyphs::UNICODE
+        }
+    }
+
+    fn row(&self, width: u16) -> Row<'a> {
+        Row::new(&self.config.theme, self.glyphs(), width)
+    }
+}
+
+/// What a worker does, as meaning, word and sign.
+fn doing(now: WorkerNow, glyphs: &Glyphs) -> (Paint, &'static str, &'static str) {
+    let (paint, word) = match now {
+        WorkerNow::Unknown => (Paint::Unknown, "n/a"),
+        WorkerNow::Idle => (Paint::Wait, "idle"),
+        WorkerNow::Cpu => (Paint::Cpu, "cpu"),
+        WorkerNow::Runnable => (Paint::Runnable, "runnable"),
+        WorkerNow::Read => (Paint::Read, "read"),
+        WorkerNow::Network => (Paint::Read, "network"),
+        WorkerNow::Handover => (Paint::Full, "full"),
+        WorkerNow::Sleep => return (Paint::Wait, "asleep", "z"),
+        WorkerNow::Stopped => (Paint::Trouble, "stopped"),
+        WorkerNow::Starting => return (Paint::Cpu, "starting", "+"),
+        WorkerNow::Gone => (Paint::Trouble, "gone"),
+    };
+    (paint, word, glyphs.sign(paint))
+}

@@ -1,0 +1,238 @@
+//! Where the data comes from: devices, what the job reads, what the machine is short of.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::history::spark;
+use super::layout::Chrome;
+use super::row::Row;
+use super::state::Panel;
+use super::{View, format, panel};
+use crate::config::Paint::{Dim, Read, Text, Trouble};
+use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
+
+pub(super) fn wanted(view: &View<'_>) -> u16 {
+    let workers = view.loader().map_or(0, |loader| loader.workers.len());
+    let disks = view.figures().map_or(0, |rates| shown(rates).len().max(1));
+    // Devices, the job, the workers in short, the machine, then each worker.
+    super::count(disks + 3 + workers.min(16))
+}
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+    let inner = panel::open(view, frame, area, chrome, Panel::Disk, "disk", &view.span());
+    let room = usize::from(inner.height);
+    let Some(rates) = view.figures() else {
+        let mut row = view.row(inner.width);
+        row.space(usize::from(chrome != Chrome::Boxed))
+            .text(Dim, "disk  n/a");
+        return panel::write(frame, inner, vec![row.line()]);
+    };
+    let start = || {
+        let mut row = view.row(inner.width);
+        row.space(usize::from(chrome != Chrome::Boxed));
+        row
+    };
+    let disks = shown(rates);
+    let mut lines = Vec::new();
+    // With three lines or more, one is the job's and one the machine's.
+    let devices = disks.len().min(room.saturating_sub(2).max(1));
+    for disk in disks.iter().take(devices) {
+        lines.push(device(view, disk, start(), rates, devices == 1, room == 1));
+    }
+    if disks.is_empty() {
+        let mut row = start();
+        row.text(Dim, "disk  ")
+            .text(Dim, "no block device holds the job's files");
+        lines.push(row.line());
+    }
+    if let Some(job) = &rates.job {
+        lines.push(job_line(job, start()));
+    }
+    let workers = view.loader().map_or(&[][..], |loader| &loader.workers);
+    let slots = room.saturating_sub(lines.len() + 1);
+    if workers.len() <= slots && room > 5 {
+        lines.push(machine(rates, start()));
+        lines.extend(workers.iter().map(|worker| worker_line(worker, start())));
+    } else {
+        lines.extend(together(workers, start()));
+        lines.push(machine(rates, start()));
+        let listed = room.saturating_sub(lines.len() + 1);
+        if listed >= 3 {
+            let first = workers.iter().take(listed);
+            lines.extend(first.map(|worker| worker_line(worker, start())));
+            let mut row = start();
+            row.text(
+                Dim,
+                &format!("  and {} more", workers.len().saturating_sub(listed)),
+            );
+            lines.push(row.line());
+        }
+    }
+    panel::write(frame, inner, lines);
+}
+
+/// Devices with the job's files, then others that do something.
+fn shown(rates: &Rates) -> Vec<&DiskRates> {
+    let busy = |disk: &DiskRates| disk.util.0 >= 0.005 || disk.read.0 + disk.write.0 >= 1000.0;
+    let mut disks: Vec<_> = rates
+        .disks
+        .iter()
+        .filter(|disk| disk.holds_job_files || busy(disk))
+        .collect();
+    disks.sort_by_key(|disk| !disk.holds_job_files);
+    if disks.is_empty() {
+        disks.extend(rates.disks.first());
+    }
+    disks.truncate(4);
+    disks
+}
+
+fn device(
+    view: &View<'_>,
+    disk: &DiskRates,
+    mut row: Row<'_>,
+    rates: &Rates,
+    only: bool,
+    alone: bool,
+) -> Line<'static> {
+    row.padded(Text, &disk.device, 8);
+    row.text(Dim, " read")
+        .right(Read, &format::rate(Some(disk.read.0)), 9);
+    let util = format!("{:>4}", format::percent(Some(disk.util)));
+    let wait = format!("{:>6}", format::millis(disk.await_ms));
+    let write = format!("{:>8}", format::rate(Some(disk.write.0)));
+    let tail = [
+        vec![(Dim, "util "), (Text, util.as_str())],
+        vec![(Dim, "wait "), (Text, wait.as_str())],
+        vec![(Dim, "write "), (Text, write.as_str())],
+    ];
+    let needed: usize = tail
+        .iter()
+        .flatten()
+        .map(|(_, text)| text.len())
+        .sum::<usize>()
+        + 6;
+    let cells = row.left().saturating_sub(needed + 2).min(20);
+    if only && !alone && cells >= 4 {
+        let values: Vec<_> = view.history.disk_read.last(cells).collect();
+        let most = values.iter().flatten().copied().fold(1.0, f64::max);
+        let scaled: Vec<_> = values
+            .iter()
+            .map(|value| value.map(|value| value / most))
+            .collect();
+        row.space(2);
+        spark(view, &mut row, Read, &scaled, cells);
+    }
+    for item in &tail {
+        row.item(2, item);
+    }
+    let cached = rates.job.as_ref().and_then(cached).filter(|_| alone);
+    if let Some(cached) = cached {
+        row.item(
+            2,
+            &[
+                (Dim, "cache "),
+                (Text, &format!("~{}", format::rate(Some(cached)))),
+            ],
+        );
+    }
+    row.line()
+}
+
+/// What read calls brought and no device did: from the page cache, or through pipes.
+fn cached(job: &JobRates) -> Option<f64> {
+    Some((job.rchar?.0 - job.read?.0).max(0.0))
+}
+
+fn job_line(job: &JobRates, mut row: Row<'_>) -> Line<'static> {
+    row.padded(Dim, "job", 8).text(Dim, " read");
+    row.right(Read, &format::rate(job.read.map(|rate| rate.0)), 9)
+        .text(Dim, " from disk");
+    if let Some(cached) = cached(job) {
+        let cached = format!("~{}", format::rate(Some(cached)));
+        row.item(2, &[(Text, &cached), (Dim, " from cache")]);
+    }
+    row.line()
+}
+
+/// `workers  53 MB/s each`, or from least to most where they differ.
+fn together(workers: &[WorkerRates], mut row: Row<'_>) -> Option<Line<'static>> {
+    let rates: Vec<f64> = workers
+        .iter()
+        .filter_map(|worker| Some(worker.read?.0))
+        .collect();
+    if rates.is_empty() {
+        return None;
+    }
+    let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = rates.iter().copied().fold(0.0, f64::max);
+    row.padded(Dim, "workers", 8).text(Dim, " read");
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    row.right(Read, &format::rate(Some(mean)), 9)
+        .text(Dim, " each");
+    if high > low * 1.2 + 1000.0 {
+        let ends = format!(
+            "{} to {}",
+            format::bytes(Some(low)),
+            format::rate(Some(high))
+        );
+        row.item(2, &[(Dim, "from "), (Text, &ends)]);
+    }
+    Some(row.line())
+}
+
+fn worker_line(worker: &WorkerRates, mut row: Row<'_>) -> Line<'static> {
+    let name = format!("  {} {}", worker.id, worker.pid());
+    row.padded(Dim, &name, 13);
+    row.right(Read, &format::rate(worker.read.map(|rate| rate.0)), 9)
+        .text(Dim, " from disk");
+    let asked = format::rate(worker.rchar.map(|rate| rate.0));
+    row.item(2, &[(Dim, "asked "), (Text, &format!("{asked:>8}"))]);
+    let faults = format::per_second(worker.major_faults_per_s);
+    row.item(2, &[(Dim, "faults "), (Text, &format!("{faults}/s"))]);
+    row.line()
+}
+
+/// What the machine, or the job's group, is short of.
+fn machine(rates: &Rates, mut row: Row<'_>) -> Line<'static> {
+    let host = &rates.host;
+    let pressures = [
+        ("cpu ", host.pressure_cpu),
+        ("io ", host.pressure_io),
+        ("memory ", host.pressure_memory),
+    ];
+    row.padded(Dim, "pressure", 9);
+    if pressures.iter().all(|(_, share)| share.is_none()) {
+        row.text(Dim, format::UNKNOWN);
+    } else {
+        for (gap, (label, share)) in [0, 2, 2].into_iter().zip(pressures) {
+            row.space(gap);
+            row.item(0, &[(Dim, label), (Text, &format::percent(share))]);
+        }
+    }
+    let cpus = host.cpus.to_string();
+    row.item(
+        3,
+        &[
+            (Dim, "host cpu "),
+            (Text, &format::percent(host.cpu)),
+            (Dim, " of "),
+            (Text, &cpus),
+        ],
+    );
+    let group = rates.job.as_ref().and_then(|job| job.cgroup.as_ref());
+    if let Some(throttled) = group
+        .and_then(|group| group.throttled_periods)
+        .filter(|share| share.0 >= 0.005)
+    {
+        row.item(
+            3,
+            &[
+                (Trouble, "quota cut "),
+                (Trouble, &format::percent(Some(throttled))),
+            ],
+        );
+    }
+    row.line()
+}

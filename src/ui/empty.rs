@@ -1,0 +1,70 @@
+//! The screen while there is no job: what is looked for, and how to start one.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::layout::Chrome;
+use super::state::Panel;
+use super::{View, footer, format, header, panel};
+use crate::config::Paint::{Dim, Key, Text, Unknown};
+
+const WAYS: [(&str, &str); 3] = [
+    ("python train.py", "start a training: it is found"),
+    ("pipetop PID", "watch a process by its number"),
+    ("pipetop doctor", "what can be seen here"),
+];
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &str) {
+    let body = ends(view, frame, area);
+    let chrome = if body.height >= 5 && body.width >= 30 {
+        Chrome::Boxed
+    } else {
+        Chrome::Bare
+    };
+    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, "no job yet", "");
+    let mut first = view.row(inner.width);
+    first
+        .bold(Unknown, "LOOKING")
+        .item(2, &[(Text, "for a training job to watch")]);
+    let mut lines = vec![first.line()];
+    let parts = format::wrap(wanted, usize::from(inner.width).saturating_sub(6));
+    for (place, part) in parts.iter().enumerate() {
+        let mut row = view.row(inner.width);
+        row.padded(Dim, if place == 0 { "for" } else { "" }, 6)
+            .sentence(Text, part);
+        lines.push(row.line());
+    }
+    lines.push(ratatui::text::Line::default());
+    for (place, (command, what)) in WAYS.iter().enumerate() {
+        let mut row = view.row(inner.width);
+        row.padded(Dim, if place == 0 { "or" } else { "" }, 6);
+        row.padded(Key, command, 34).sentence(Dim, what);
+        lines.push(row.line());
+    }
+    for gap in view.gaps.iter().take(4) {
+        let mut row = view.row(inner.width);
+        row.padded(Dim, format::UNKNOWN, 6);
+        row.sentence(Dim, &format!("{}: {}", gap.source, gap.reason));
+        lines.push(row.line());
+    }
+    panel::write(frame, inner, lines);
+}
+
+/// Draws header and footer where there is room, and gives what lies between.
+pub(super) fn ends(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
+    if area.height < 5 {
+        return area;
+    }
+    header::draw(view, frame, Rect { height: 1, ..area });
+    let last = Rect {
+        y: area.bottom() - 1,
+        height: 1,
+        ..area
+    };
+    footer::draw(view, frame, last);
+    Rect {
+        y: area.y + 1,
+        height: area.height - 2,
+        ..area
+    }
+}

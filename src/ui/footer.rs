@@ -1,0 +1,87 @@
+//! The last line: the keys that do something now, and what looking costs.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::{Attach, View, format, panel};
+use crate::action::Action;
+use crate::config::Paint::{Dim, Key, Text};
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    if area.is_empty() {
+        return;
+    }
+    // In full where there is room, else so that the keys keep theirs.
+    let (access, cost, every) = match area.width {
+        100.. => ("access ", "own cost ", "every "),
+        60.. => ("", "own ", ""),
+        _ => ("", "", ""),
+    };
+    let mut right = view.row(area.width);
+    if let Some(rates) = view.figures() {
+        if let Some(job) = &rates.job {
+            right.item(0, &[(Dim, access), (Text, &format!("{:?}", job.access))]);
+        }
+        if !cost.is_empty() {
+            let share = format::fine_percent(rates.own_cpu);
+            right.item(2, &[(Dim, cost), (Text, &share)]);
+        }
+    }
+    let interval = view.config.interval.as_secs_f64();
+    right.item(2, &[(Dim, every), (Text, &format!("{interval:.1} s"))]);
+    right.space(1);
+    let right = right.line();
+    let right_width = u16::try_from(right.width()).unwrap_or(area.width);
+
+    let mut row = view.row(area.width.saturating_sub(right_width));
+    row.space(1);
+    for action in possible(view) {
+        if let Some(key) = view.config.keys.keys(action).first() {
+            let key = key.to_string();
+            // Two cells of air before what stands on the right.
+            if row.left() > key.len() + action.short().len() + 4 {
+                let gap = if row.left() + 1 == usize::from(area.width - right_width) {
+                    0
+                } else {
+                    2
+                };
+                row.item(gap, &[(Key, &key), (Dim, " "), (Dim, action.short())]);
+            }
+        }
+    }
+    panel::write(frame, area, vec![row.line()]);
+    let at = Rect {
+        x: area.right() - right_width.min(area.width),
+        width: right_width.min(area.width),
+        ..area
+    };
+    frame.render_widget(right, at);
+}
+
+/// What can be asked for on this screen, the most needed first.
+fn possible(view: &View<'_>) -> Vec<Action> {
+    if view.state.help {
+        return vec![Action::Help, Action::Down, Action::Quit];
+    }
+    match view.attach {
+        Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
+        Attach::Picker(_) => vec![Action::Select, Action::Down, Action::Help, Action::Quit],
+        Attach::Attached | Attach::Ended => {
+            let mut actions = vec![
+                Action::Help,
+                Action::Quit,
+                Action::Freeze,
+                Action::NextPanel,
+            ];
+            if view.ranks().len() > 1 {
+                actions.push(Action::NextRank);
+            }
+            actions.extend([
+                Action::SortNext,
+                Action::IntervalShorter,
+                Action::IntervalLonger,
+            ]);
+            actions
+        }
+    }
+}

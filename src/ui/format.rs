@@ -1,0 +1,239 @@
+//! Figures to text of a fixed width, names to text that a terminal may show.
+//!
+//! Knows units and widths; knows no panel.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::units::{Bytes, Share};
+
+/// What stands for a figure that is not known.
+pub(crate) const UNKNOWN: &str = "n/a";
+
+/// `63 %`, at most 5 wide for what is below 1000 %.
+pub(crate) fn percent(share: Option<Share>) -> String {
+    share.map_or_else(
+        || UNKNOWN.to_owned(),
+        |share| whole_percent(share.percent()),
+    )
+}
+
+/// The same of a figure that is in percent already.
+pub(crate) fn whole_percent(percent: f64) -> String {
+    format!("{:.0} %", percent.max(0.0))
+}
+
+/// `0.4 %` below 10, whole above.
+pub(crate) fn fine_percent(share: Option<Share>) -> String {
+    match share {
+        Some(share) if share.percent() < 9.95 => format!("{:.1} %", share.percent()),
+        other => percent(other),
+    }
+}
+
+/// `412 ms`, `9.7 ms`, `12.4 s`: at most 7 wide, and within 3 % of the figure from 1 ms on, so that
+/// figures on screen can be checked against each other.
+pub(crate) fn millis(value: Option<f64>) -> String {
+    match value {
+        None => UNKNOWN.to_owned(),
+        Some(ms) if ms < 19.95 => format!("{ms:.1} ms"),
+        Some(ms) if ms < 9999.5 => format!("{ms:.0} ms"),
+        Some(ms) => format!("{:.1} s", ms / 1000.0),
+    }
+}
+
+/// `9.7`, `124`: per second.
+pub(crate) fn per_second(value: Option<f64>) -> String {
+    match value {
+        None => UNKNOWN.to_owned(),
+        Some(value) if value < 99.95 => format!("{value:.1}"),
+        Some(value) => format!("{value:.0}"),
+    }
+}
+
+/// `53 MB`, `1.9 GB`, `0 B`: two or three digits, decimal units, at most 6 wide.
+pub(crate) fn bytes(value: Option<f64>) -> String {
+    let Some(mut value) = value else {
+        return UNKNOWN.to_owned();
+    };
+    let units = ["B", "KB", "MB", "GB", "TB"];
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    let decimals = usize::from(unit > 0 && value < 9.95);
+    format!("{value:.decimals$} {}", units[unit])
+}
+
+/// `53 MB/s`.
+pub(crate) fn rate(value: Option<f64>) -> String {
+    match value {
+        None => UNKNOWN.to_owned(),
+        some => format!("{}/s", bytes(some)),
+    }
+}
+
+/// `21.4 / 140 GiB`: what is used in the unit of the whole.
+pub(crate) fn of_memory(used: Option<Bytes>, total: Option<Bytes>) -> String {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    let gib = |bytes: Option<Bytes>| {
+        bytes.map_or_else(
+            || UNKNOWN.to_owned(),
+            |Bytes(bytes)| {
+                let gib = bytes as f64 / GIB;
+                let decimals = usize::from(gib < 99.95);
+                format!("{gib:.decimals$}")
+            },
+        )
+    };
+    let whole = total.map(|Bytes(bytes)| format!("{:.0}", bytes as f64 / GIB));
+    let whole = whole.unwrap_or_else(|| UNKNOWN.to_owned());
+    format!("{} / {whole} GiB", gib(used))
+}
+
+/// `14:07` minutes and seconds, `3:14:07` with hours, `2 d 03:14` with days.
+pub(crate) fn clock(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes:02}:{rest:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
+        _ => format!("{days} d {hours:02}:{minutes:02}"),
+    }
+}
+
+/// `10 s`, `2.5 s`, `2 min`: a length of time in words.
+pub(crate) fn span(seconds: f64) -> String {
+    if seconds >= 119.5 {
+        format!("{:.0} min", seconds / 60.0)
+    } else if seconds < 9.95 && (seconds - seconds.round()).abs() >= 0.05 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{seconds:.0} s")
+    }
+}
+
+/// How many cells a text takes.
+pub(crate) fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The text without what a terminal would obey: control characters become `?`, characters without a
+/// width (marks, direction changes) go. With `ascii`, so does all that a small font may lack.
+pub(crate) fn clean(text: &str, ascii: bool) -> Cow<'_, str> {
+    let harmless = |c: char| c.is_ascii_graphic() || c == ' ';
+    if text.chars().all(harmless) {
+        return Cow::Borrowed(text);
+    }
+    let shown = text.chars().filter_map(|c| match c.width() {
+        None => Some('?'),
+        Some(0) => None,
+        Some(_) if ascii && !c.is_ascii() => Some('?'),
+        Some(_) => Some(c),
+    });
+    Cow::Owned(shown.collect())
+}
+
+/// The start of a text that fits into `room` cells, with `more` as its last cell where it was cut.
+pub(crate) fn cut(text: &str, room: usize, more: &str) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let keep = room.saturating_sub(width(more));
+    let mut kept = String::new();
+    let mut used = 0;
+    for c in text.chars() {
+        let cells = c.width().unwrap_or(0);
+        if used + cells > keep {
+            break;
+        }
+        used += cells;
+        kept.push(c);
+    }
+    if room >= width(more) {
+        kept.push_str(more);
+    }
+    kept
+}
+
+/// The same, cut between words where that leaves at least half of the room in use.
+pub(crate) fn cut_words(text: &str, room: usize, more: &str) -> String {
+    let cut = cut(text, room, more);
+    if cut == text {
+        return cut;
+    }
+    let body = cut.strip_suffix(more).unwrap_or(&cut);
+    let next_is_space = text[body.len()..].starts_with(' ');
+    match body.rfind(' ') {
+        Some(at) if !next_is_space && at * 2 >= room => {
+            format!(
+                "{}{more}",
+                body[..at].trim_end_matches([' ', ',', ';', ':'])
+            )
+        }
+        _ => cut,
+    }
+}
+
+/// Lines of at most `room` cells, broken between words.
+pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() && width(&line) + 1 + width(word) > room {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_their_width() {
+        assert_eq!(millis(Some(19.949)), "19.9 ms");
+        assert_eq!(millis(Some(19.96)), "20 ms");
+        assert_eq!(millis(Some(12_400.0)), "12.4 s");
+        assert_eq!(bytes(Some(0.0)), "0 B");
+        assert_eq!(bytes(Some(999_600.0)), "1.0 MB");
+        assert_eq!(rate(Some(53_000_000.0)), "53 MB/s");
+        assert_eq!(percent(None), "n/a");
+        assert_eq!(clock(847), "14:07");
+        assert_eq!(clock(200_000), "2 d 07:33");
+        assert_eq!(span(10.04), "10 s");
+        assert_eq!(span(120.0), "2 min");
+        let used = Bytes(22_978_772_992);
+        assert_eq!(
+            of_memory(Some(used), Some(Bytes(140 << 30))),
+            "21.4 / 140 GiB"
+        );
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_would_obey_is_left() {
+        assert_eq!(clean("a\u{1b}[31mb\nc\u{9b}d", false), "a?[31mb?c?d");
+        assert_eq!(clean("x\u{202e}y\u{200b}z", false), "xyz");
+        assert_eq!(clean("école", true), "?cole");
+        assert_eq!(clean("训练", false), "训练");
+    }
+
+    #[test]
+    fn texts_are_cut_by_cells_and_between_words() {
+        assert_eq!(cut("训练脚本", 5, "…"), "训练…");
+        assert_eq!(cut("abc", 0, "…"), "");
+        assert_eq!(
+            cut_words("raise num_workers to 11", 19, "…"),
+            "raise num_workers…"
+        );
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+    }
+}

@@ -1,0 +1,112 @@
+//! The signs that are drawn, in two sets: for terminals with Unicode and for those without.
+//!
+//! Knows meanings and signs; knows no colour and no figure.
+
+use ratatui::symbols::border;
+
+use crate::config::Paint;
+
+/// One set of signs. Every sign is one cell wide.
+#[derive(Debug, PartialEq)]
+pub(super) struct Glyphs {
+    pub(super) border: border::Set<'static>,
+    pub(super) rule: &'static str,
+    /// Eight heights, lowest first.
+    pub(super) levels: [&'static str; 8],
+    /// An interval without a reading.
+    pub(super) gap: &'static str,
+    pub(super) slot_full: &'static str,
+    pub(super) slot_empty: &'static str,
+    pub(super) bar_full: &'static str,
+    pub(super) bar_empty: &'static str,
+    pub(super) arrow: &'static str,
+    pub(super) mark: &'static str,
+    pub(super) more: &'static str,
+    pub(super) down: &'static str,
+    pub(super) up: &'static str,
+    cpu: &'static str,
+    read: &'static str,
+    wait: &'static str,
+    full: &'static str,
+    runnable: &'static str,
+    compute: &'static str,
+    trouble: &'static str,
+    unknown: &'static str,
+    /// Only ASCII may be drawn.
+    pub(super) ascii: bool,
+}
+
+impl Glyphs {
+    /// The sign of a meaning.
+    pub(super) fn sign(&self, paint: Paint) -> &'static str {
+        match paint {
+            Paint::Cpu => self.cpu,
+            Paint::Read => self.read,
+            Paint::Wait => self.wait,
+            Paint::Full => self.full,
+            Paint::Runnable => self.runnable,
+            Paint::Compute => self.compute,
+            Paint::Trouble => self.trouble,
+            _ => self.unknown,
+        }
+    }
+}
+
+pub(super) static UNICODE: Glyphs = Glyphs {
+    border: border::PLAIN,
+    rule: "─",
+    levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+    gap: " ",
+    slot_full: "▮",
+    slot_empty: "▯",
+    bar_full: "█",
+    bar_empty: "░",
+    arrow: "→",
+    mark: "▸",
+    more: "…",
+    down: "▼",
+    up: "▲",
+    cpu: "▓",
+    read: "▒",
+    wait: "·",
+    full: "■",
+    runnable: "░",
+    compute: "█",
+    trouble: "!",
+    unknown: "?",
+    ascii: false,
+};
+
+pub(super) static ASCII: Glyphs = Glyphs {
+    border: border::Set {
+        top_left: "+",
+        top_right: "+",
+        bottom_left: "+",
+        bottom_right: "+",
+        vertical_left: "|",
+        vertical_right: "|",
+        horizontal_top: "-",
+        horizontal_bottom: "-",
+    },
+    rule: "-",
+    levels: ["_", ".", ":", "-", "=", "+", "*", "#"],
+    gap: " ",
+    slot_full: "#",
+    slot_empty: "-",
+    bar_full: "#",
+    bar_empty: ".",
+    arrow: ">",
+    mark: ">",
+    more: "~",
+    down: "*",
+    up: "^",
+    cpu: "#",
+    read: "r",
+    wait: ".",
+    full: "=",
+    runnable: ":",
+    compute: "@",
+    trouble: "!",
+    unknown: "?",
+    ascii: true,
+};

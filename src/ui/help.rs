@@ -1,0 +1,231 @@
+//! The help: keys from the key map, colours and signs, what is not known and why, the words.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::layout::Chrome;
+use super::state::Panel;
+use super::{View, footer, format, panel};
+use crate::action::Action;
+use crate::config::Paint::{
+    self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
+};
+
+/// Every abbreviation and term of the screen.
+const WORDS: [(&str, &str); 19] = [
+    ("DATA-BOUND", "the trainer loses time waiting for batches"),
+    (
+        "COMPUTE-BOUND",
+        "batches are ready in time; the GPU sets the pace",
+    ),
+    ("BALANCED", "5 to 10 % is lost: at the edge"),
+    (
+        "HOST-BOUND",
+        "the GPU idles, though not for data: Python, launches, copies",
+    ),
+    (
+        "wait",
+        "time that the trainer's main thread is blocked in the loader",
+    ),
+    ("step", "time between two batches, less the wait"),
+    ("load", "time that one worker needs for one batch"),
+    (
+        "queue",
+        "batches ready, of those that fit: workers x prefetch",
+    ),
+    (
+        "idle",
+        "of a worker: nothing to do; of a GPU: no kernel runs",
+    ),
+    (
+        "delay",
+        "share of time runnable, not running: another has the CPU",
+    ),
+    (
+        "util",
+        "share of time in which the device does anything at all",
+    ),
+    (
+        "SM",
+        "streaming multiprocessor: the part of a GPU that computes",
+    ),
+    (
+        "pressure",
+        "share of time in which something waited for cpu, io, memory",
+    ),
+    (
+        "quota cut",
+        "scheduler periods that the CPU quota of the group cut short",
+    ),
+    (
+        "faults",
+        "pages per second that had to be read before going on",
+    ),
+    (
+        "asked",
+        "bytes asked for by read calls, from disk or from memory",
+    ),
+    (
+        "access",
+        "T0 any user, T1 same user, T2 may attach, T3 the job reports",
+    ),
+    ("own cost", "CPU time of pipetop, of one core"),
+    ("n/a, ~", "not known; an estimate"),
+];
+
+/// What each colour and sign stands for.
+const MEANINGS: [(Paint, &str); 8] = [
+    (Cpu, "working on the CPU"),
+    (Read, "reading, from disk or network"),
+    (Wait, "waiting for something upstream"),
+    (Full, "blocked on something downstream"),
+    (Runnable, "runnable, not running"),
+    (Compute, "computing on the GPU"),
+    (Trouble, "stopped, lost, held back"),
+    (Unknown, "not known, or old"),
+];
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let footer_height = u16::from(area.height >= 5);
+    let body = Rect {
+        height: area.height - footer_height,
+        ..area
+    };
+    let chrome = if area.width >= 40 && area.height >= 10 {
+        Chrome::Boxed
+    } else {
+        Chrome::Bare
+    };
+    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, "help", "");
+    let mut lines = lines(view, inner.width);
+    let shown = panel::window(lines.len(), usize::from(inner.height), view.state.scroll);
+    panel::write(frame, inner, lines.drain(shown).collect());
+    let at = Rect {
+        y: body.bottom(),
+        height: footer_height,
+        ..area
+    };
+    footer::draw(view, frame, at);
+}
+
+/// In two columns where there is room.
+fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    if width < 100 {
+        let mut all = keys(view, width);
+        all.push(Line::default());
+        all.extend(meanings(view, width));
+        all.extend(unknown(view, width));
+        all.push(Line::default());
+        all.extend(words(view, width));
+        return all;
+    }
+    let half = width / 2 - 1;
+    let mut left = keys(view, half);
+    left.push(Line::default());
+    left.extend(meanings(view, half));
+    let right = words(view, half);
+    let mut all: Vec<Line<'static>> = (0..left.len().max(right.len()))
+        .map(|place| {
+            let mut row = view.row(width);
+            for (line, at) in [(left.get(place), 0), (right.get(place), half + 2)] {
+                row.to(usize::from(at));
+                for span in line.into_iter().flat_map(|line| &line.spans) {
+                    row.styled(span.style, &span.content);
+                }
+            }
+            row.line()
+        })
+        .collect();
+    all.extend(unknown(view, width));
+    all
+}
+
+fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
+    let mut row = view.row(width);
+    row.text(Title, text);
+    row.line()
+}
+
+/// A word with its meaning, which may take several lines.
+fn entry(
+    view: &View<'_>,
+    width: u16,
+    label: (Paint, &str),
+    indent: usize,
+    text: &str,
+) -> Vec<Line<'static>> {
+    let parts = format::wrap(text, usize::from(width).saturating_sub(indent));
+    let line = |(place, part): (usize, &String)| {
+        let mut row = view.row(width);
+        if place == 0 {
+            row.space(2).text(label.0, label.1).space(1);
+        }
+        row.to(indent).sentence(Dim, part);
+        row.line()
+    };
+    parts.iter().enumerate().map(line).collect()
+}
+
+fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(view, width, "KEYS")];
+    for action in Action::ALL {
+        let keys = view.config.keys.keys(action);
+        if keys.is_empty() {
+            continue;
+        }
+        let names: Vec<_> = keys.iter().map(ToString::to_string).collect();
+        let label = names.join("  ");
+        lines.extend(entry(view, width, (Key, &label), 16, action.words()));
+    }
+    lines
+}
+
+fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(view, width, "COLOURS AND SIGNS")];
+    for (paint, text) in MEANINGS {
+        let sign = view.glyphs().sign(paint).repeat(2);
+        lines.extend(entry(view, width, (paint, &sign), 6, text));
+    }
+    let others = [
+        ("z +", "asleep while a batch is due; starting"),
+        (
+            "0 1",
+            "a worker's hue; a batch in the queue wears its worker's",
+        ),
+    ];
+    for (sign, text) in others {
+        lines.extend(entry(view, width, (Text, sign), 6, text));
+    }
+    lines
+}
+
+/// Why something is `n/a`, and what would change it.
+fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    if view.gaps.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::default(), heading(view, width, "NOT KNOWN, AND WHY")];
+    for gap in view.gaps {
+        let mut row = view.row(width);
+        row.padded(Key, &format!("  {}", gap.source), 12);
+        row.sentence(Text, &gap.reason);
+        lines.push(row.line());
+        if !gap.hint.is_empty() {
+            for text in format::wrap(&gap.hint, usize::from(width).saturating_sub(12)) {
+                let mut row = view.row(width);
+                row.to(12).sentence(Dim, &text);
+                lines.push(row.line());
+            }
+        }
+    }
+    lines
+}
+
+fn words(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(view, width, "WORDS")];
+    for (word, text) in WORDS {
+        lines.extend(entry(view, width, (Key, word), 17, text));
+    }
+    lines
+}

@@ -1,0 +1,209 @@
+//! The past: one line or more per figure, a cell an interval, the newest on the right.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::layout::Chrome;
+use super::row::Row;
+use super::state::Panel;
+use super::{View, format, panel};
+use crate::config::Paint::{self, Border, Compute, Dim, Full, Read, Text, Unknown, Wait};
+
+/// Cells for the names on the left and the figures on the right.
+const LABEL: usize = 7;
+const FIGURE: usize = 11;
+
+/// One figure over time, 0 to 1 as drawn.
+struct Series {
+    name: &'static str,
+    paint: Paint,
+    values: Vec<Option<f64>>,
+    /// The figure of the window, in words.
+    now: String,
+    /// What the full height stands for, in words.
+    top: String,
+}
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+    let room = area
+        .width
+        .saturating_sub(if chrome == Chrome::Boxed { 4 } else { 0 });
+    let indent = usize::from(chrome != Chrome::Boxed);
+    let cells = usize::from(room).saturating_sub(2 * indent + LABEL + FIGURE);
+    let seconds = cells as f64 * view.config.interval.as_secs_f64();
+    let first = view.ranks().first().and_then(|rank| rank.rank).unwrap_or(0);
+    let name = if view.ranks().len() > 1 {
+        format!("history of rank {first}")
+    } else {
+        "history".to_owned()
+    };
+    let span = format!("last {}", format::span(seconds));
+    let inner = panel::open(view, frame, area, chrome, Panel::History, &name, &span);
+    let mut series = series(view, cells);
+    let height = usize::from(inner.height);
+    series.truncate(if height >= 4 { 4 } else { height });
+    if series.is_empty() {
+        return;
+    }
+    // Tall pictures get a line of air between them.
+    let count = series.len();
+    let air = usize::from(height >= count * 4 - 1);
+    let rows = ((height - air * (count - 1)) / count).clamp(1, 7);
+    let lines = series
+        .iter()
+        .flat_map(|one| {
+            let mut lines = one.lines(view, inner.width, indent, cells, rows);
+            lines.extend((0..air).map(|_| Line::default()));
+            lines
+        })
+        .collect();
+    panel::write(frame, inner, lines);
+}
+
+fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
+    let rank = view.ranks().first();
+    let history = view.history;
+    let queue = rank.and_then(|rank| rank.busiest_loader()?.queue);
+    let mut series = vec![
+        Series {
+            name: "wait",
+            paint: Wait,
+            values: history
+                .wait
+                .last(cells)
+                .map(|share| share.map(|share| share.0))
+                .collect(),
+            now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
+            top: "100 %".to_owned(),
+        },
+        Series {
+            name: "queue",
+            top: "full".to_owned(),
+            paint: Full,
+            values: history
+                .queue
+                .last(cells)
+                .map(|share| share.map(|share| share.0))
+                .collect(),
+            now: queue.map_or_else(
+                || format::UNKNOWN.to_owned(),
+                |queue| {
+                    let ready = format::per_second(Some(queue.mean_ready));
+                    queue.capacity.map_or_else(
+                        || ready.clone(),
+                        |capacity| format!("{ready} of {capacity}"),
+                    )
+                },
+            ),
+        },
+    ];
+    if let Some(ring) = history.gpu_util.first().filter(|ring| !ring.is_empty()) {
+        let util = view.gpus().first().and_then(|gpu| gpu.util_percent);
+        series.push(Series {
+            name: "GPU",
+            top: "100 %".to_owned(),
+            paint: Compute,
+            values: ring
+                .last(cells)
+                .map(|value| value.map(|percent| percent / 100.0))
+                .collect(),
+            now: util.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent),
+        });
+    }
+    let values: Vec<_> = history.disk_read.last(cells).collect();
+    let most = values.iter().flatten().copied().fold(1.0, f64::max);
+    series.push(Series {
+        name: "read",
+        top: format::rate(Some(most)),
+        paint: Read,
+        values: values
+            .iter()
+            .map(|value| value.map(|value| value / most))
+            .collect(),
+        now: format::rate(
+            view.figures()
+                .and_then(|rates| Some(rates.job.as_ref()?.read?.0)),
+        ),
+    });
+    series
+}
+
+impl Series {
+    fn lines(
+        &self,
+        view: &View<'_>,
+        width: u16,
+        indent: usize,
+        cells: usize,
+        rows: usize,
+    ) -> Vec<Line<'static>> {
+        (0..rows)
+            .rev()
+            .map(|level| {
+                let mut row = view.row(width);
+                row.space(indent);
+                row.padded(Dim, if level == 0 { self.name } else { "" }, LABEL);
+                spark_row(view, &mut row, self.paint, &self.values, cells, level, rows);
+                if level == 0 {
+                    let known = if self.now == format::UNKNOWN {
+                        Unknown
+                    } else {
+                        Text
+                    };
+                    row.right(known, &self.now, FIGURE);
+                } else if level + 1 == rows && self.values.iter().any(Option::is_some) {
+                    row.right(Border, &self.top, FIGURE);
+                }
+                row.line()
+            })
+            .collect()
+    }
+}
+
+/// A line of heights: values from 0 to 1, the newest at the right end of `cells`.
+pub(super) fn spark(
+    view: &View<'_>,
+    row: &mut Row<'_>,
+    paint: Paint,
+    values: &[Option<f64>],
+    cells: usize,
+) {
+    spark_row(view, row, paint, values, cells, 0, 1);
+}
+
+/// One of `rows` lines of a taller picture, `level` 0 at the bottom.
+fn spark_row(
+    view: &View<'_>,
+    row: &mut Row<'_>,
+    paint: Paint,
+    values: &[Option<f64>],
+    cells: usize,
+    level: usize,
+    rows: usize,
+) {
+    let glyphs = view.glyphs();
+    let values = &values[values.len().saturating_sub(cells)..];
+    let mut text = " ".repeat(cells - values.len());
+    for value in values {
+        // Eighths of a line above the bottom of this line; the lowest line always shows something, and
+        // the last eighth stays free, so that what is full does not run into the line above.
+        let full = 8.0 * rows as f64 - 1.0;
+        let eighths = value.map(|value| value.clamp(0.0, 1.0) * full - 8.0 * level as f64);
+        text.push_str(match eighths {
+            None if level == 0 => glyphs.gap,
+            None => " ",
+            Some(height) => {
+                let step = (1..=8)
+                    .rev()
+                    .find(|step| height.round() >= f64::from(*step));
+                match (step, level) {
+                    (Some(step), _) => glyphs.levels[usize::try_from(step - 1).unwrap_or(0)],
+                    (None, 0) => glyphs.levels[0],
+                    (None, _) => " ",
+                }
+            }
+        });
+    }
+    row.text(paint, &text);
+}

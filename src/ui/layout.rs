@@ -1,0 +1,258 @@
+//! Where each panel stands: a pure function of the room and of how much there is to show.
+//!
+//! Knows sizes alone; no figure, no colour.
+
+use ratatui::layout::Rect;
+
+use super::state::Panel;
+
+/// Narrower than this there is room for the verdict alone.
+const NARROW: u16 = 40;
+/// From this size on, panels stand in boxes, GPU and disk side by side.
+const BOXED: (u16, u16) = (100, 26);
+/// From this height on, each panel has a rule with its name.
+const RULED: u16 = 18;
+
+/// How a panel is set off from its neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chrome {
+    Boxed,
+    /// A line with the panel's name above it.
+    Ruled,
+    /// Nothing: the panel names itself in its line.
+    Bare,
+}
+
+/// How many lines each part could fill. At least 1 where there is anything to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wants {
+    pub verdict: u16,
+    pub pipeline: u16,
+    pub gpus: u16,
+    /// Without the line of column names.
+    pub workers: u16,
+    pub disk: u16,
+    /// The panel that has the keys: it gets room first.
+    pub focus: Panel,
+}
+
+/// Where everything stands. An empty area is not drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Regions {
+    pub chrome: Chrome,
+    pub header: Rect,
+    pub footer: Rect,
+    panels: [Rect; 6],
+}
+
+impl Regions {
+    pub fn panel(&self, panel: Panel) -> Rect {
+        self.panels[panel as usize]
+    }
+
+    /// Every area, drawn or not.
+    pub fn all(&self) -> impl Iterator<Item = Rect> + '_ {
+        [self.header, self.footer].into_iter().chain(self.panels)
+    }
+}
+
+/// Lines inside each panel, by `Panel as usize`; 0 = not shown.
+type Lines = [u16; 6];
+
+/// The order in which panels go where there is not even a line for each; the verdict stays.
+const LAST_TO_GO: [Panel; 6] = [
+    Panel::Verdict,
+    Panel::Pipeline,
+    Panel::Workers,
+    Panel::Gpu,
+    Panel::Disk,
+    Panel::History,
+];
+
+/// Divides the room.
+pub fn regions(area: Rect, wants: &Wants) -> Regions {
+    let chrome = if area.width >= BOXED.0 && area.height >= BOXED.1 {
+        Chrome::Boxed
+    } else if area.width >= NARROW && area.height >= RULED {
+        Chrome::Ruled
+    } else {
+        Chrome::Bare
+    };
+    let mut lines: Lines = [0; 6];
+    if area.width < NARROW || area.height < 2 {
+        lines[Panel::Verdict as usize] = area.height.min(wants.verdict.max(1));
+        return place(area, chrome, &lines, false, false);
+    }
+    for (shown, panel) in LAST_TO_GO.iter().enumerate() {
+        if usize::from(area.height) > shown {
+            lines[*panel as usize] = 1;
+        }
+    }
+    let header = area.height >= 5;
+    let footer = area.height >= 8;
+    if area.height >= 5 {
+        // A line each for header and footer is worth more than the last panels.
+        for panel in LAST_TO_GO.iter().rev() {
+            if height(chrome, &lines) + u16::from(header) + u16::from(footer) <= area.height {
+                break;
+            }
+            lines[*panel as usize] = 0;
+        }
+    }
+    let room = area
+        .height
+        .saturating_sub(u16::from(header) + u16::from(footer));
+    for (panel, target) in steps(chrome, wants) {
+        let place = panel as usize;
+        while lines[place] > 0 {
+            let before = lines[place];
+            lines[place] = next(panel, before);
+            if panel == Panel::Workers && before == 1 {
+                // Column names and a single worker.
+                lines[place] = lines[place].min(target.max(2));
+            }
+            if lines[place] > target || height(chrome, &lines) > room {
+                lines[place] = before;
+                break;
+            }
+        }
+    }
+    place(area, chrome, &lines, header, footer)
+}
+
+/// The next number of lines at which a panel shows more.
+fn next(panel: Panel, lines: u16) -> u16 {
+    match (panel, lines) {
+        // From one line for all to column names and workers.
+        (Panel::Workers, 1) => 3,
+        // One line, two figures, four, each with two lines, then with air between them.
+        (Panel::History, 2) => 4,
+        (Panel::History, 4) => 8,
+        (Panel::History, 8) => 15,
+        (Panel::History, 15..) => lines.saturating_add(4),
+        _ => lines.saturating_add(1),
+    }
+}
+
+/// How panels grow beyond one line, the most useful line first.
+fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
+    let gpus = wants.gpus.max(1);
+    let all_workers = wants.workers.saturating_add(1);
+    if chrome == Chrome::Bare {
+        return vec![
+            (Panel::Verdict, wants.verdict.min(3)),
+            (Panel::Workers, all_workers.min(5)),
+            (Panel::Verdict, wants.verdict.min(4)),
+            (Panel::Workers, all_workers),
+            (Panel::History, 2),
+        ];
+    }
+    let mut steps = vec![
+        (Panel::Verdict, wants.verdict.min(3)),
+        (Panel::Workers, all_workers.min(3)),
+        (Panel::History, 2),
+        (Panel::Workers, all_workers.min(5)),
+        (Panel::Verdict, wants.verdict.min(4)),
+        (Panel::Pipeline, wants.pipeline.min(2)),
+        (Panel::Verdict, wants.verdict.min(5)),
+    ];
+    if chrome == Chrome::Boxed || gpus < 4 {
+        steps.push((Panel::Gpu, gpus.min(4)));
+    }
+    steps.push(match wants.focus {
+        Panel::Verdict => (Panel::Verdict, wants.verdict),
+        Panel::Pipeline => (Panel::Pipeline, wants.pipeline),
+        Panel::Gpu => (Panel::Gpu, gpus),
+        Panel::Workers => (Panel::Workers, all_workers.min(17)),
+        Panel::Disk => (Panel::Disk, wants.disk),
+        Panel::History => (Panel::History, 8),
+    });
+    steps.extend([
+        (Panel::Disk, 2),
+        (Panel::Gpu, gpus.min(8)),
+        (Panel::Disk, wants.disk.min(4)),
+        (Panel::Workers, all_workers.min(9)),
+        (Panel::Pipeline, wants.pipeline),
+        (Panel::Verdict, wants.verdict),
+        (Panel::Gpu, gpus),
+        (Panel::History, 4),
+        (Panel::Workers, all_workers.min(33)),
+        (Panel::Disk, wants.disk),
+        (Panel::History, 19),
+        (Panel::Workers, all_workers),
+        (Panel::History, 31),
+    ]);
+    steps
+}
+
+/// Lines that a panel takes with what sets it off.
+fn outer(chrome: Chrome, panel: Panel, lines: u16) -> u16 {
+    match (chrome, panel) {
+        _ if lines == 0 => 0,
+        (Chrome::Boxed, _) => lines.saturating_add(2),
+        (Chrome::Ruled, Panel::Verdict) | (Chrome::Bare, _) => lines,
+        (Chrome::Ruled, _) => lines.saturating_add(1),
+    }
+}
+
+/// Lines that all panels take together.
+fn height(chrome: Chrome, lines: &Lines) -> u16 {
+    let of = |panel: Panel| outer(chrome, panel, lines[panel as usize]);
+    let beside = match chrome {
+        Chrome::Boxed => of(Panel::Gpu).min(of(Panel::Disk)),
+        _ => 0,
+    };
+    Panel::ALL
+        .iter()
+        .fold(0_u16, |sum, panel| sum.saturating_add(of(*panel)))
+        .saturating_sub(beside)
+}
+
+fn place(area: Rect, chrome: Chrome, lines: &Lines, header: bool, footer: bool) -> Regions {
+    let mut rest = area;
+    let header = take(&mut rest, u16::from(header));
+    let footer_height = u16::from(footer).min(rest.height);
+    rest.height -= footer_height;
+    let footer = Rect {
+        y: rest.bottom(),
+        height: footer_height,
+        ..rest
+    };
+    let mut panels = [Rect::default(); 6];
+    for panel in Panel::ALL {
+        let own = outer(chrome, panel, lines[panel as usize]);
+        panels[panel as usize] = match (chrome, panel) {
+            (Chrome::Boxed, Panel::Gpu) => {
+                let disk = outer(chrome, Panel::Disk, lines[Panel::Disk as usize]);
+                let both = take(&mut rest, own.max(disk));
+                let left = both.width.div_ceil(2);
+                panels[Panel::Disk as usize] = Rect {
+                    x: both.x + left,
+                    width: both.width - left,
+                    ..both
+                };
+                Rect {
+                    width: left,
+                    ..both
+                }
+            }
+            (Chrome::Boxed, Panel::Disk) => continue,
+            _ => take(&mut rest, own),
+        };
+    }
+    Regions {
+        chrome,
+        header,
+        footer,
+        panels,
+    }
+}
+
+/// Cuts `height` lines, or what there is, from the top.
+fn take(rest: &mut Rect, height: u16) -> Rect {
+    let height = height.min(rest.height);
+    let taken = Rect { height, ..*rest };
+    rest.y += height;
+    rest.height -= height;
+    taken
+}

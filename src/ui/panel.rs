@@ -1,0 +1,113 @@
+//! What sets a panel off: box or rule, its name, and what its figures cover.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Paragraph};
+
+use super::View;
+use super::layout::Chrome;
+use super::state::Panel;
+use crate::config::Paint;
+
+/// Draws box or rule with the panel's name on the left and a remark on the right; gives what is left.
+pub(crate) fn open(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    chrome: Chrome,
+    panel: Panel,
+    name: &str,
+    remark: &str,
+) -> Rect {
+    let focused = view.state.focus == panel;
+    let style = view.config.theme.style(Paint::Border);
+    let (line, inner, inset) = match chrome {
+        Chrome::Bare => return airy(area),
+        Chrome::Ruled if panel == Panel::Verdict => return airy(area),
+        Chrome::Boxed => {
+            let block = Block::bordered()
+                .border_set(view.glyphs().border)
+                .border_style(style);
+            let inner = block.inner(area);
+            frame.render_widget(block, area);
+            // One cell of air left and right.
+            let inner = Rect {
+                x: inner.x + 1,
+                width: inner.width.saturating_sub(2),
+                ..inner
+            };
+            (Rect { height: 1, ..area }, inner, 2)
+        }
+        Chrome::Ruled => {
+            let rule = Rect {
+                height: area.height.min(1),
+                ..area
+            };
+            let text = view.glyphs().rule.repeat(usize::from(area.width));
+            frame.render_widget(Line::styled(text, style), rule);
+            let inner = Rect {
+                y: area.y + 1,
+                height: area.height.saturating_sub(1),
+                ..area
+            };
+            (rule, airy(inner), 1)
+        }
+    };
+    let room = line.width.saturating_sub(2 * inset);
+    let (paint, mark) = if focused {
+        (Paint::Focus, view.glyphs().mark)
+    } else {
+        (Paint::Title, "")
+    };
+    let mut title = view.row(room);
+    title
+        .text(paint, " ")
+        .text(paint, mark)
+        .sentence(paint, name);
+    title.text(paint, " ");
+    let title = title.line();
+    let used = u16::try_from(title.width()).unwrap_or(room);
+    let at = Rect {
+        x: line.x + inset,
+        width: used.min(room),
+        ..line
+    };
+    frame.render_widget(title, at);
+    let mut right = view.row(room.saturating_sub(used + 2));
+    if !remark.is_empty()
+        && right.item(
+            0,
+            &[(Paint::Dim, " "), (Paint::Dim, remark), (Paint::Dim, " ")],
+        )
+    {
+        let right = right.line();
+        let width = u16::try_from(right.width()).unwrap_or(0);
+        let at = Rect {
+            x: (line.x + inset + room).saturating_sub(width),
+            width,
+            ..line
+        };
+        frame.render_widget(right, at);
+    }
+    inner
+}
+
+/// Without a box, one cell of air on the right where there is any; each line starts with its own.
+fn airy(area: Rect) -> Rect {
+    Rect {
+        width: area.width - u16::from(area.width >= 40),
+        ..area
+    }
+}
+
+/// Draws lines from the top; what does not fit is left out.
+pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// The part of `count` lines that is seen through `room`, from `scroll` on, never past the end.
+pub(crate) fn window(count: usize, room: usize, scroll: usize) -> std::ops::Range<usize> {
+    let first = scroll.min(count.saturating_sub(room));
+    first..count.min(first + room)
+}

@@ -1,0 +1,220 @@
+//! The way of a batch: the workers' strips, the queue's boxes, what the trainer does.
+
+use ratatui::style::Style;
+use ratatui::text::Line;
+
+use crate::config::Paint::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
+use crate::model::WorkerPlace;
+use crate::model::rates::{LoaderRates, QueueRates};
+use crate::sample::{LoaderKind, WorkerNow};
+use crate::ui::row::Row;
+use crate::ui::{View, doing, format};
+
+/// Most boxes that the queue is drawn with; a larger one is drawn to scale.
+const SLOTS: u32 = 16;
+
+/// Workers, queue, trainer.
+pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line<'static> {
+    let mut row = view.row(width);
+    if !wide {
+        row.space(1);
+    }
+    let Some(loader) = view.loader() else {
+        row.text(Unknown, "n/a  no loader seen in this process yet");
+        return row.line();
+    };
+    let (arrow, gap) = if wide {
+        ("", 4)
+    } else {
+        (view.glyphs().arrow, 2)
+    };
+    let state = trainer(view);
+    let mut tail: Row<'_> = view.row(width);
+    queue(view, &mut tail, wide, width);
+    if wide {
+        tail.item(gap, &[(Dim, "trainer  "), (state.0, &state.1)]);
+    } else {
+        tail.item(gap, &[(Dim, arrow)]);
+        tail.item(gap, &[(state.0, &state.1)]);
+    }
+    if alone && width >= 60 {
+        let step = view.rank().map(|rank| rank.step).unwrap_or_default();
+        tail.item(3, &[(Dim, "step "), (Text, &format::millis(step.step_ms))]);
+        tail.item(2, &[(Dim, "wait "), (Text, &format::millis(step.wait_ms))]);
+    }
+    let tail = tail.line();
+    if wide {
+        row.text(Dim, "workers  ");
+    }
+    let room = row.left().saturating_sub(tail.width() + gap);
+    strip(view, loader, &mut row, room);
+    row.space(gap);
+    for span in tail.spans {
+        row.styled(span.style, &span.content);
+    }
+    row.line()
+}
+
+/// Each worker's last states in its own hue: many cells for few workers, one for many.
+fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) {
+    if loader.kind == LoaderKind::PytorchMain {
+        row.text(Text, "main thread");
+        return;
+    }
+    let Some(rank) = view.rank() else { return };
+    let workers = &loader.workers;
+    let digits = workers
+        .iter()
+        .map(|worker| worker.id.to_string().len())
+        .max()
+        .unwrap_or(1);
+    let at = |id| WorkerPlace {
+        rank: rank.key,
+        loader: loader.id,
+        id,
+    };
+    let past = |id| view.history.workers.get(&at(id));
+    // Where the past is not kept, a cell for the present is enough.
+    let lived = workers.iter().any(|worker| past(worker.id).is_some());
+    let most = if lived { usize::MAX } else { 1 };
+    let needed =
+        |ticks: usize, label: usize, gap: usize| workers.len() * (ticks.min(most) + label + gap);
+    let options = [
+        (8, digits + 1, 3),
+        (6, digits + 1, 2),
+        (4, digits + 1, 2),
+        (4, 0, 1),
+        (2, 0, 1),
+        (1, 0, 0),
+    ];
+    let (ticks, label, gap) = options
+        .into_iter()
+        .find(|(ticks, label, gap)| needed(*ticks, *label, *gap) <= room + gap)
+        .unwrap_or((1, 0, 0));
+    let ticks = ticks.min(most);
+    let more = format!(" +{}", workers.len());
+    let fits = if needed(ticks, label, gap) <= room + gap {
+        workers.len()
+    } else {
+        room.saturating_sub(more.len())
+    };
+    for (place, worker) in workers.iter().take(fits).enumerate() {
+        let hue = view.config.theme.hue(worker.id);
+        if place > 0 {
+            row.space(gap);
+        }
+        if label > 0 {
+            row.styled(hue, &format!("{:>digits$} ", worker.id));
+        }
+        let mut states: Vec<Option<WorkerNow>> = past(worker.id)
+            .map(|ring| ring.last(ticks).collect())
+            .unwrap_or_default();
+        if states.is_empty() {
+            states.push(Some(worker.now));
+        }
+        row.space(ticks.saturating_sub(states.len()));
+        for state in states {
+            let (paint, sign) = state.map_or((Unknown, view.glyphs().gap), |now| {
+                let (paint, _, sign) = doing(now, view.glyphs());
+                (paint, sign)
+            });
+            let style = match paint {
+                Trouble | Unknown | Wait => view.config.theme.style(paint),
+                _ => hue,
+            };
+            row.styled(style, sign);
+        }
+    }
+    if fits < workers.len() {
+        row.text(Dim, &format!(" +{}", workers.len() - fits));
+    }
+}
+
+/// Batches that are ready now as boxes, and their mean.
+fn queue(view: &View<'_>, row: &mut Row<'_>, wide: bool, view_width: u16) {
+    if wide {
+        row.text(Dim, "queue  ");
+    } else {
+        row.text(Dim, view.glyphs().arrow).space(2);
+    }
+    let Some(mean) = view.loader().and_then(|loader| loader.queue) else {
+        row.text(Unknown, "n/a");
+        return;
+    };
+    let now = view
+        .loader_now()
+        .and_then(|loader| loader.queue)
+        .unwrap_or(mean);
+    if wide || view_width >= 60 {
+        boxes(view, row, &now);
+    }
+    let of = if wide { " of " } else { "/" };
+    let capacity = mean
+        .capacity
+        .map_or_else(String::new, |capacity| format!("{of}{capacity}"));
+    let ready = format::per_second(Some(mean.mean_ready));
+    let gap = match (wide, view_width >= 60) {
+        (true, _) => 2,
+        (false, true) => 1,
+        (false, false) => 0,
+    };
+    row.item(gap, &[(Text, &ready), (Dim, &capacity)]);
+}
+
+fn boxes(view: &View<'_>, row: &mut Row<'_>, queue: &QueueRates) {
+    let Some(capacity) = queue.capacity.filter(|capacity| *capacity > 0) else {
+        return;
+    };
+    let slots = capacity.min(SLOTS);
+    let ready = u64::from(queue.ready.min(capacity));
+    let full = (ready * u64::from(slots)).div_ceil(u64::from(capacity));
+    for slot in 0..slots {
+        let (style, sign) = if u64::from(slot) < full {
+            (slot_style(view, slot, capacity), view.glyphs().slot_full)
+        } else {
+            (
+                view.config.theme.style(Paint::Border),
+                view.glyphs().slot_empty,
+            )
+        };
+        row.styled(style, sign);
+    }
+}
+
+/// A batch wears its worker's hue where it is known which worker made it: batches are handed out in
+/// turn and taken in order, so the next one is made by worker `batches taken % workers`.
+fn slot_style(view: &View<'_>, slot: u32, capacity: u32) -> Style {
+    let next = view.loader_now().and_then(|loader| {
+        let workers = loader.settings.num_workers.filter(|count| *count > 0)?;
+        let in_order = loader.settings.in_order == Some(true) && capacity <= SLOTS;
+        let taken = loader.batches_taken.filter(|_| in_order)?;
+        u32::try_from((taken + u64::from(slot)) % u64::from(workers)).ok()
+    });
+    next.map_or_else(
+        || view.config.theme.style(Text),
+        |worker| view.config.theme.hue(worker),
+    )
+}
+
+/// What the trainer's main thread mostly does in the window.
+fn trainer(view: &View<'_>) -> (Paint, String) {
+    let Some(rank) = view.rank() else {
+        return (Unknown, "n/a".to_owned());
+    };
+    match view.rank_now().map_or(rank.state, |now| now.state) {
+        None => return (Trouble, "gone".to_owned()),
+        Some('T' | 't') => return (Trouble, "stopped".to_owned()),
+        Some(_) => {}
+    }
+    let Some(wait) = rank.wait else {
+        return (Unknown, "n/a".to_owned());
+    };
+    let loading = rank.loading.unwrap_or_default();
+    if loading.0 >= 0.5 {
+        (Cpu, format!("loading {loading}"))
+    } else if wait.share.0 >= 0.5 {
+        (Wait, format!("waiting {}", wait.share))
+    } else {
+        (Compute, format!("computing {}", wait.share.rest()))
+    }
+}

@@ -1,0 +1,120 @@
+//! What the user has chosen to see: panel, order, rank, help, place in a list.
+//!
+//! Knows no figure; what a choice means on screen is the panels' business.
+
+use crate::action::Action;
+
+/// The panels that can have the keys, in the order of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Panel {
+    Verdict,
+    Pipeline,
+    Gpu,
+    #[default]
+    Workers,
+    Disk,
+    History,
+}
+
+impl Panel {
+    pub const ALL: [Self; 6] = [
+        Self::Verdict,
+        Self::Pipeline,
+        Self::Gpu,
+        Self::Workers,
+        Self::Disk,
+        Self::History,
+    ];
+}
+
+/// What the worker table is ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sort {
+    #[default]
+    Id,
+    Cpu,
+    Delay,
+    Read,
+    Batches,
+    Load,
+}
+
+impl Sort {
+    fn next(self) -> Self {
+        match self {
+            Self::Id => Self::Cpu,
+            Self::Cpu => Self::Delay,
+            Self::Delay => Self::Read,
+            Self::Read => Self::Batches,
+            Self::Batches => Self::Load,
+            Self::Load => Self::Id,
+        }
+    }
+}
+
+/// Everything that keys change and drawing only reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct UiState {
+    pub focus: Panel,
+    pub sort: Sort,
+    pub reversed: bool,
+    pub frozen: bool,
+    pub help: bool,
+    /// First line shown of the help, or of the panel that has the keys.
+    pub scroll: usize,
+    /// Which rank is shown, by place; `None` = the one that the verdict speaks of.
+    pub rank: Option<usize>,
+    /// The marked line of the picker.
+    pub picked: usize,
+}
+
+impl UiState {
+    /// Applies what only concerns the look. `ranks` and `candidates` are how many there are.
+    pub fn apply(&mut self, action: Action, ranks: usize, candidates: usize) {
+        match action {
+            Action::Help => {
+                self.help = !self.help;
+                self.scroll = 0;
+            }
+            Action::Freeze => self.frozen = !self.frozen,
+            Action::NextPanel => self.step_panel(1),
+            Action::PreviousPanel => self.step_panel(Panel::ALL.len() - 1),
+            Action::Up => self.step(candidates, false, 1),
+            Action::Down => self.step(candidates, true, 1),
+            Action::PageUp => self.step(candidates, false, 10),
+            Action::PageDown => self.step(candidates, true, 10),
+            Action::SortNext => self.sort = self.sort.next(),
+            Action::SortReverse => self.reversed = !self.reversed,
+            Action::NextRank if ranks > 0 => {
+                self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % ranks));
+            }
+            _ => {}
+        }
+    }
+
+    fn step_panel(&mut self, by: usize) {
+        let place = Panel::ALL
+            .iter()
+            .position(|panel| *panel == self.focus)
+            .unwrap_or(0);
+        self.focus = Panel::ALL[(place + by) % Panel::ALL.len()];
+        self.scroll = 0;
+    }
+
+    fn step(&mut self, candidates: usize, down: bool, by: usize) {
+        let picking = candidates > 0 && !self.help;
+        let place = if picking {
+            &mut self.picked
+        } else {
+            &mut self.scroll
+        };
+        *place = if down {
+            place.saturating_add(by)
+        } else {
+            place.saturating_sub(by)
+        };
+        if picking {
+            *place = (*place).min(candidates - 1);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The loader workers: one line each, or all of them in one.
+
+mod table;
+
+use std::cmp::Ordering;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::layout::Chrome;
+use super::state::{Panel, Sort};
+use super::{View, format, panel};
+use crate::config::Paint::{Cpu, Dim, Read, Text, Unknown};
+use crate::model::rates::{LoaderRates, WorkerRates};
+use crate::sample::{LoaderKind, WorkerNow};
+use table::Columns;
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+    let Some(loader) = view.loader() else {
+        let inner = panel::open(view, frame, area, chrome, Panel::Workers, "workers", "");
+        let mut row = view.row(inner.width);
+        row.space(usize::from(chrome != Chrome::Boxed))
+            .text(Unknown, "workers  n/a");
+        return panel::write(frame, inner, vec![row.line()]);
+    };
+    let (busy, idle, other) = states(view, loader);
+    let mut remark = format!("{busy} busy, {idle} idle");
+    if other > 0 {
+        remark = if other == loader.workers.len() {
+            format!("{other} workers")
+        } else {
+            format!("{remark}, {other} neither")
+        };
+    }
+    if !view.span().is_empty() {
+        remark = format!("{remark}  {}", view.span());
+    }
+    let inner = panel::open(
+        view,
+        frame,
+        area,
+        chrome,
+        Panel::Workers,
+        "workers",
+        &remark,
+    );
+    let room = usize::from(inner.height);
+    if loader.workers.is_empty() || room < 3 && loader.workers.len() + 1 > room {
+        return panel::write(
+            frame,
+            inner,
+            vec![summary(view, loader, inner.width, chrome)],
+        );
+    }
+    let order = ordered(view, loader);
+    let scroll = if view.state.focus == Panel::Workers {
+        view.state.scroll
+    } else {
+        0
+    };
+    let all = order.len() < room;
+    // Where not all fit, the last line says how many are left out.
+    let shown = panel::window(
+        order.len(),
+        if all { order.len() } else { room - 2 },
+        scroll,
+    );
+    let columns = Columns::new(loader, inner.width, chrome);
+    let mut lines = vec![columns.head(view)];
+    lines.extend(
+        order[shown.clone()]
+            .iter()
+            .map(|worker| columns.line(view, loader, worker)),
+    );
+    if !all {
+        let mut row = view.row(inner.width);
+        let (above, below) = (shown.start, order.len() - shown.end);
+        let text = match (above, below) {
+            (0, below) => format!("    and {below} more"),
+            (above, 0) => format!("    and {above} more above"),
+            (above, below) => format!("    and {above} more above, {below} below"),
+        };
+        row.text(Dim, &text);
+        lines.push(row.line());
+    }
+    panel::write(frame, inner, lines);
+}
+
+/// What a worker does at the last look.
+fn now(view: &View<'_>, worker: &WorkerRates) -> WorkerNow {
+    let newest = view
+        .loader_now()
+        .and_then(|loader| loader.workers.iter().find(|other| other.key == worker.key));
+    newest.map_or(worker.now, |worker| worker.now)
+}
+
+/// Workers that are busy, idle, and of which neither can be said.
+fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
+    let (mut busy, mut idle, mut other) = (0, 0, 0);
+    for worker in &loader.workers {
+        match now(view, worker) {
+            WorkerNow::Idle => idle += 1,
+            WorkerNow::Unknown | WorkerNow::Gone | WorkerNow::Stopped => other += 1,
+            _ => busy += 1,
+        }
+    }
+    (busy, idle, other)
+}
+
+fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates> {
+    let mut order: Vec<&WorkerRates> = loader.workers.iter().collect();
+    let figure = |worker: &WorkerRates| match view.state.sort {
+        Sort::Id => Some(-f64::from(worker.id)),
+        Sort::Cpu => worker.cpu,
+        Sort::Delay => worker.run_delay.map(|share| share.0),
+        Sort::Read => worker.read.map(|rate| rate.0),
+        Sort::Batches => worker.batches_per_s,
+        Sort::Load => worker.load_ms,
+    };
+    // Most first, unknown last, the worker's number where they are alike.
+    order.sort_by(|a, b| match (figure(a), figure(b)) {
+        (Some(a), Some(b)) => b.total_cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+    if view.state.reversed {
+        order.reverse();
+    }
+    order
+}
+
+/// All workers in one line.
+fn summary(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) -> Line<'static> {
+    let mut row = view.row(width);
+    row.space(usize::from(chrome != Chrome::Boxed));
+    if loader.kind == LoaderKind::PytorchMain || loader.workers.is_empty() {
+        row.text(Dim, "workers  ");
+        row.sentence(
+            Text,
+            "none: the trainer's main thread makes the batches itself",
+        );
+        return row.line();
+    }
+    let mean = |figure: fn(&WorkerRates) -> Option<f64>| {
+        let known: Vec<f64> = loader.workers.iter().filter_map(figure).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let (busy, _, other) = states(view, loader);
+    let all = loader.workers.len();
+    let of = if other == all {
+        format!("{all}, busy n/a")
+    } else {
+        format!("{busy} of {all} busy")
+    };
+    row.text(Dim, "workers  ").text(Text, &of);
+    row.item(2, &[(Dim, "CPU "), (Cpu, &cpu(mean(|worker| worker.cpu)))]);
+    row.item(
+        2,
+        &[
+            (Dim, "load "),
+            (Text, &format::millis(mean(|worker| worker.load_ms))),
+        ],
+    );
+    let read = mean(|worker| Some(worker.read?.0));
+    row.item(
+        2,
+        &[(Dim, "read "), (Read, &format::rate(read)), (Dim, " each")],
+    );
+    row.line()
+}
+
+fn cpu(cores: Option<f64>) -> String {
+    cores.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |cores| format::whole_percent(cores * 100.0),
+    )
+}

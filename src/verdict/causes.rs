@@ -1,0 +1,257 @@
+//! Why data comes too slowly: one plain function a cause, asked in the order of [`RULES`]. Each answers
+//! with the fact that decides, or abstains where its signal is missing.
+
+use super::case::{Case, median};
+use super::{Cause, Evidence};
+use crate::model::rates::WorkerRates;
+use crate::units::Share;
+
+type Rule = fn(&Case<'_>) -> Option<Evidence>;
+
+/// A cause that would hide behind another one comes first: what blocks many workers explains more than
+/// what each is busy with.
+pub(super) const RULES: [(Cause, Rule); 13] = [
+    (Cause::InMain, in_main),
+    (Cause::WorkerRestart, worker_restart),
+    (Cause::FewShards, few_shards),
+    (Cause::HeadOfLine, head_of_line),
+    (Cause::Ipc, ipc),
+    (Cause::MemoryPressure, memory_pressure),
+    (Cause::Disk, disk),
+    (Cause::Network, network),
+    (Cause::CpuQuota, cpu_quota),
+    (Cause::CpuAffinity, cpu_affinity),
+    (Cause::CpuOversubscribed, cpu_oversubscribed),
+    (Cause::CpuPreprocess, cpu_preprocess),
+    (Cause::Straggler, straggler),
+];
+
+/// The first cause whose rule speaks.
+pub(super) fn cause(case: &Case<'_>) -> Option<(Cause, Evidence)> {
+    RULES
+        .iter()
+        .find_map(|(cause, rule)| Some((*cause, rule(case)?)))
+}
+
+fn fact(id: &'static str, value: f64, threshold: f64, text: String) -> Evidence {
+    Evidence {
+        id,
+        supports: true,
+        value,
+        threshold: Some(threshold),
+        text,
+    }
+}
+
+/// At least this part of the waits must have one explanation.
+const MOST_OF_THE_WAIT: f64 = 0.5;
+
+fn part_of_wait(case: &Case<'_>, part: Option<Share>) -> Option<Share> {
+    Share::of(part?.0, case.wait()?.share.0)
+}
+
+fn in_main(case: &Case<'_>) -> Option<Evidence> {
+    let part = part_of_wait(case, case.rank.loading)?;
+    let loading = case.rank.loading?;
+    (case.loads_in_main() && part.0 >= MOST_OF_THE_WAIT).then(|| {
+        let text = format!("the main thread makes batches itself {loading} of the time");
+        fact("loads-in-main", loading.0, MOST_OF_THE_WAIT, text)
+    })
+}
+
+fn worker_restart(case: &Case<'_>) -> Option<Evidence> {
+    let part = part_of_wait(case, case.rank.startup)?;
+    let startup = case.rank.startup?;
+    (part.0 >= MOST_OF_THE_WAIT).then(|| {
+        let text = format!("{startup} of the time goes to starting workers");
+        fact("worker-start", startup.0, MOST_OF_THE_WAIT, text)
+    })
+}
+
+/// Workers that have nothing to load, as a part of all.
+fn few_shards(case: &Case<'_>) -> Option<Evidence> {
+    const UNUSED: f64 = 0.25;
+    const IDLE: f64 = 0.1;
+    let wanted = f64::from(case.loader?.settings.num_workers?);
+    let counted = case
+        .workers()
+        .iter()
+        .any(|worker| worker.batches_per_s > Some(0.0));
+    // One that has never handed over a batch has no count at all.
+    let makes_none = |worker: &&WorkerRates| {
+        let idle = worker.busy.is_some_and(|busy| busy.0 < IDLE);
+        counted && idle && worker.batches_per_s.is_none_or(|rate| rate == 0.0)
+    };
+    let useful = case.workers().iter().filter(|worker| !makes_none(worker));
+    let useful = useful.count() as f64;
+    let unused = Share::of(wanted - useful, wanted)?;
+    (useful > 0.0 && unused.0 >= UNUSED).then(|| {
+        let text = format!("{useful:.0} of {wanted:.0} workers have anything to load");
+        fact("unused-workers", unused.0, UNUSED, text)
+    })
+}
+
+/// One worker is busy all the time, the others could be and are not: batches are handed over in order,
+/// and an index goes out only for a batch that was taken.
+fn head_of_line(case: &Case<'_>) -> Option<Evidence> {
+    const BUSY: f64 = 0.75;
+    const IDLE: f64 = 0.5;
+    const SLOWER: f64 = 3.0;
+    if case.loader?.settings.in_order == Some(false) {
+        return None;
+    }
+    let mut workers: Vec<(f64, u32)> = case
+        .workers()
+        .iter()
+        .filter_map(|worker| Some((worker.busy?.0, worker.id)))
+        .collect();
+    workers.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let ((busiest, id), others) = workers.split_first()?;
+    let others = median(others.iter().map(|(busy, _)| *busy).collect())?;
+    let slower = busiest / others.max(0.01);
+    (*busiest >= BUSY && 1.0 - others >= IDLE && slower >= SLOWER).then(|| {
+        let text = format!(
+            "worker {id} is busy {} of the time, the others idle {}: batches are handed over in order",
+            Share(*busiest),
+            Share(1.0 - others)
+        );
+        fact("head-of-line", 1.0 - others, IDLE, text)
+    })
+}
+
+fn ipc(case: &Case<'_>) -> Option<Evidence> {
+    let receiving = case.rank.receiving?;
+    let part = part_of_wait(case, case.rank.receiving)?;
+    // Who gets no CPU is slow at everything: a trainer at receiving, workers at answering it.
+    let trainer = case
+        .rank
+        .main_run_delay
+        .map(|delay| delay.0 >= receiving.0 / 2.0);
+    let workers = case
+        .of_busy(|worker| worker.run_delay)
+        .map(|delay| delay.0 >= DELAYED);
+    let held_up = trainer == Some(true) || workers == Some(true);
+    (!case.loads_in_main() && !held_up && part.0 >= MOST_OF_THE_WAIT).then(|| {
+        let text =
+            format!("the trainer spends {receiving} of the time receiving batches that are ready");
+        fact("receiving", receiving.0, MOST_OF_THE_WAIT, text)
+    })
+}
+
+fn memory_pressure(case: &Case<'_>) -> Option<Evidence> {
+    const PRESSURE: f64 = 0.2;
+    let pressure = case.rates.host.pressure_memory?;
+    (pressure.0 >= PRESSURE).then(|| {
+        let text = format!("something waits for memory {pressure} of the time");
+        fact("memory-pressure", pressure.0, PRESSURE, text)
+    })
+}
+
+/// Share of the workers' busy time from which on one kind of sleep is what they are slow by.
+const MOST_OF_BUSY: f64 = 0.4;
+
+fn disk(case: &Case<'_>) -> Option<Evidence> {
+    let share = case.of_busy(|worker| worker.disk)?;
+    (share.0 >= MOST_OF_BUSY).then(|| {
+        let text = format!("workers wait for the disk {share} of their busy time");
+        fact("disk-wait", share.0, MOST_OF_BUSY, text)
+    })
+}
+
+fn network(case: &Case<'_>) -> Option<Evidence> {
+    let share = case.of_busy(|worker| worker.network)?;
+    (share.0 >= MOST_OF_BUSY).then(|| {
+        let text = format!("workers wait for the network {share} of their busy time");
+        fact("network-wait", share.0, MOST_OF_BUSY, text)
+    })
+}
+
+/// CPU time or the wait for it, of the workers' busy time: below this, CPUs are not what is short.
+const MOSTLY_CPU: f64 = 0.5;
+
+fn mostly_cpu(case: &Case<'_>) -> bool {
+    let on_cpu = |worker: &WorkerRates| {
+        let running = Share(worker.cpu?.min(1.0));
+        Some(Share(running.0 + worker.run_delay.map_or(0.0, |delay| delay.0)).clamped())
+    };
+    case.of_busy(on_cpu)
+        .is_some_and(|share| share.0 >= MOSTLY_CPU)
+}
+
+fn cpu_quota(case: &Case<'_>) -> Option<Evidence> {
+    const THROTTLED: f64 = 0.25;
+    let group = case.cgroup()?;
+    let throttled = group.throttled_periods?;
+    (mostly_cpu(case) && throttled.0 >= THROTTLED).then(|| {
+        let quota = group
+            .cpu_quota
+            .map_or(String::new(), |quota| format!(" of {quota:.1} CPUs"));
+        let text =
+            format!("the cgroup's quota{quota} cut short {throttled} of the scheduler periods");
+        fact("cpu-quota", throttled.0, THROTTLED, text)
+    })
+}
+
+/// Share of busy time that workers were runnable without running.
+const DELAYED: f64 = 0.3;
+
+/// Workers are kept to fewer CPUs than the job could use, and use those up.
+fn cpu_affinity(case: &Case<'_>) -> Option<Evidence> {
+    const USED_UP: f64 = 0.8;
+    let delay = case.of_busy(|worker| worker.run_delay)?;
+    let allowed = case
+        .workers()
+        .iter()
+        .filter_map(|worker| worker.cpus_allowed)
+        .max()?;
+    let could = case.rates.host.cpus;
+    let could = case
+        .cgroup()
+        .and_then(|group| group.cpuset)
+        .map_or(could, |set| set.min(could));
+    let used = case.workers_cpu()? / f64::from(allowed);
+    (allowed < could && delay.0 >= DELAYED && used >= USED_UP).then(|| {
+        let text = format!(
+            "workers may run on {allowed} of {could} CPUs and wait for them {delay} of their busy time"
+        );
+        fact("cpu-affinity", delay.0, DELAYED, text)
+    })
+}
+
+fn cpu_oversubscribed(case: &Case<'_>) -> Option<Evidence> {
+    let delay = case.of_busy(|worker| worker.run_delay)?;
+    (mostly_cpu(case) && delay.0 >= DELAYED).then(|| {
+        let text = format!("workers are runnable without running {delay} of their busy time");
+        fact("run-delay", delay.0, DELAYED, text)
+    })
+}
+
+fn cpu_preprocess(case: &Case<'_>) -> Option<Evidence> {
+    mostly_cpu(case).then(|| {
+        let cpu = case.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
+        let cpu = cpu.unwrap_or_default();
+        let text = match case.hottest() {
+            Some((name, share)) => {
+                format!("workers are on the CPU {cpu} of their busy time, {share} in {name}")
+            }
+            None => format!("workers are on the CPU {cpu} of their busy time"),
+        };
+        fact("worker-cpu", cpu.0, MOSTLY_CPU, text)
+    })
+}
+
+/// This rank waits much longer than the others of the same job.
+fn straggler(case: &Case<'_>) -> Option<Evidence> {
+    const APART: f64 = 0.2;
+    let own = case.wait()?.share.0;
+    let others = case
+        .job
+        .ranks
+        .iter()
+        .filter(|rank| rank.key != case.rank.key);
+    let others = median(others.filter_map(|rank| Some(rank.wait?.share.0)).collect())?;
+    (own - others >= APART).then(|| {
+        let text = format!("other ranks wait {} of the time", Share(others));
+        fact("straggler", own - others, APART, text)
+    })
+}

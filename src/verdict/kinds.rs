@@ -1,0 +1,80 @@
+//! Which kind it is: from the share of time waited and the share of time that the GPU idled.
+
+use super::case::Case;
+use super::{Interval, Kind, Level};
+use crate::model::rates::Estimate;
+use crate::units::Share;
+
+/// Below this share of the time nothing is lost; to the next slightly, to the next moderately.
+/// The published rules cluster on 5 % and 20 % of the step time (`XProf`, PyTorch Profiler, `TraceML`).
+pub(super) const SLIGHT: f64 = 0.05;
+pub(super) const MODERATE: f64 = 0.10;
+pub(super) const HIGH: f64 = 0.20;
+
+/// Of the time: from here on an empty queue says that batches come no faster than they are taken.
+const EMPTY: f64 = 0.5;
+
+pub(super) fn level(lost: Share) -> Level {
+    match lost.0 {
+        lost if lost < SLIGHT => Level::None,
+        lost if lost < MODERATE => Level::Slight,
+        lost if lost < HIGH => Level::Moderate,
+        _ => Level::High,
+    }
+}
+
+/// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, the waits.
+///
+/// The two are sampled apart, so their overlap is only bounded: at least what both must share, at most
+/// the smaller of them.
+pub(super) fn stall(wait: Estimate, idle: Option<Share>) -> Interval {
+    let Some(idle) = idle else {
+        return Interval {
+            share: wait.share,
+            low: wait.low,
+            high: wait.high,
+        };
+    };
+    let least = |wait: Share| (wait.0 + idle.0 - 1.0).max(0.0);
+    let most = |wait: Share| wait.0.min(idle.0);
+    Interval {
+        share: Share(f64::midpoint(least(wait.share), most(wait.share))),
+        low: Share(least(wait.low)),
+        high: Share(most(wait.high)),
+    }
+}
+
+/// The kind, where the waits are known.
+pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
+    let waits = wait.share.0;
+    match case.gpu_idle() {
+        None if waits >= MODERATE => Kind::DataBound,
+        None if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
+        None => Kind::ComputeBound,
+        Some(idle) => match (waits >= MODERATE, idle.0 >= MODERATE) {
+            (true, true) => Kind::DataBound,
+            // The waits are hidden behind work that is queued on the GPU.
+            (true, false) => Kind::Balanced,
+            (false, _) if waits >= SLIGHT => Kind::Balanced,
+            (false, true) if idle.0 >= HIGH => Kind::HostBound,
+            (false, _) if at_the_edge(case) => Kind::Balanced,
+            (false, _) => Kind::ComputeBound,
+        },
+    }
+}
+
+/// Hardly a wait, but no reserve either: the queue is empty most of the time.
+fn at_the_edge(case: &Case<'_>) -> bool {
+    case.queue_empty().is_some_and(|empty| empty.0 >= EMPTY)
+}
+
+/// Signals that cannot both be right. Whoever waits for a batch finds the queue empty.
+pub(super) fn contradiction(case: &Case<'_>) -> Option<String> {
+    let waiting = case.rank.waiting?;
+    let empty = case.queue_empty()?;
+    (waiting.0 >= HIGH && empty.0 < waiting.0 - 0.25).then(|| {
+        format!(
+            "the trainer seems to wait {waiting} of the time, yet its queue is empty only {empty}"
+        )
+    })
+}

@@ -1,0 +1,608 @@
+//! The real program in a shell's eyes: what it prints where, and its exit code, above all where it is asked
+//! for what cannot be done.
+
+#[expect(dead_code, reason = "other tests use all of it")]
+#[path = "support/fake_root.rs"]
+mod fake_root;
+#[expect(dead_code, reason = "other tests use all of it")]
+#[path = "support/stand_in.rs"]
+mod stand_in;
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Output, Stdio};
+
+use fake_root::FakeRoot;
+use proptest::prelude::*;
+use serde_json::Value;
+use stand_in::{StandIn, wait};
+
+const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
+/// What a terminal would obey: sets its title, clears the screen, turns the direction of writing.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r) R 1 (";
+/// Seconds since boot, and what a process that started long ago has as its start.
+const UPTIME: &str = "1000.00 1.00\n";
+const OLD: u64 = 100;
+const YOUNG: u64 = 99_900;
+
+/// With no configuration but what the test gives.
+fn pipetop(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(PIPETOP);
+    command
+        .args(args)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(line: &str) -> Output {
+    let output = pipetop(line.split_whitespace()).output();
+    output.expect("it starts")
+}
+
+/// What it says where it refuses: nothing on stdout, one error, one hint, and perhaps a list between them.
+#[derive(Debug)]
+struct Refused {
+    error: String,
+    choices: Vec<String>,
+    hint: String,
+}
+
+fn refused_with(output: &Output, code: i32) -> Refused {
+    let errors = String::from_utf8(output.stderr.clone()).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert_eq!(output.stdout, b"", "{errors}");
+    assert_harmless(&errors);
+    let mut lines: Vec<&str> = errors.lines().collect();
+    let hint = lines.pop().and_then(|line| line.strip_prefix("hint: "));
+    let error = lines.first().and_then(|line| line.strip_prefix("error: "));
+    let (error, hint) = (error.expect(&errors), hint.expect(&errors));
+    assert!(!error.is_empty() && !hint.is_empty(), "{errors}");
+    let choices = lines[1..].iter().map(|line| {
+        assert!(line.starts_with("  "), "{errors}");
+        line.trim().to_owned()
+    });
+    Refused {
+        choices: choices.collect(),
+        error: error.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+/// The error and the hint of what is refused with exit code 1 and without a list.
+fn refused(args: &[&str]) -> (String, String) {
+    let refused = refused_with(&pipetop(args).output().expect("it starts"), 1);
+    assert_eq!(refused.choices, [""; 0]);
+    (refused.error, refused.hint)
+}
+
+fn assert_harmless(text: &str) {
+    let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!text.contains(obeyed), "{text:?}");
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// A process of a machine that a temporary tree stands for.
+struct Process<'a> {
+    pid: u32,
+    parent: u32,
+    comm: &'a str,
+    command: &'a str,
+    state: char,
+    kernel: bool,
+    started: u64,
+}
+
+impl Default for Process<'_> {
+    fn default() -> Self {
+        Self {
+            pid: 1,
+            parent: 0,
+            comm: "init",
+            command: "/sbin/init",
+            state: 'S',
+            kernel: false,
+            started: OLD,
+        }
+    }
+}
+
+fn machine(processes: &[Process<'_>]) -> FakeRoot {
+    let root = FakeRoot::new();
+    root.file("proc/uptime", UPTIME);
+    for process in processes {
+        let Process {
+            pid,
+            parent,
+            comm,
+            state,
+            started,
+            ..
+        } = process;
+        let flags = if process.kernel { 0x0020_0000 } else { 0 };
+        let stat = format!(
+            "{pid} ({comm}) {state} {parent} {pid} {pid} 0 -1 {flags} 9 0 0 0 50 10 0 0 20 0 1 0 {started} 9 9\n"
+        );
+        let at = |file: &str| format!("proc/{pid}/{file}");
+        root.file(&at("stat"), stat)
+            .file(&at("cmdline"), process.command.replace(' ', "\0") + "\0")
+            .file(&at("environ"), "HOME=/\0")
+            .file(
+                &at("maps"),
+                "00400000-00500000 r-xp 0 00:00 0 /usr/bin/it\n",
+            );
+    }
+    root
+}
+
+/// A trainer with a worker that newer versions of PyTorch name so.
+fn trainer(pid: u32, command: &str) -> [Process<'_>; 2] {
+    [
+        Process {
+            pid,
+            parent: 1,
+            comm: "python3",
+            command,
+            ..Process::default()
+        },
+        Process {
+            pid: pid + 1,
+            parent: pid,
+            comm: "pt_data_worker",
+            command,
+            ..Process::default()
+        },
+    ]
+}
+
+fn on(root: &FakeRoot, line: &str) -> Output {
+    let (proc, sys) = (root.proc(), root.sys());
+    pipetop(line.split_whitespace())
+        .args([OsStr::new("--proc-root"), proc.as_os_str()])
+        .args([OsStr::new("--sys-root"), sys.as_os_str()])
+        .output()
+        .expect("it starts")
+}
+
+#[test]
+fn a_process_that_is_no_job_is_refused_with_the_reason() {
+    let (error, hint) = refused(&["2147483647"]);
+    assert_eq!(error, "no process 2147483647 here");
+    assert!(hint.contains("without a target"), "{hint}");
+
+    let mut sleep = Command::new("sleep").arg("60").spawn().expect("it starts");
+    let pid = sleep.id().to_string();
+    wait("its name", || {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (comm == "sleep\n").then_some(())
+    });
+    let (error, _) = refused(&[&pid]);
+    assert_eq!(
+        error,
+        format!("process {pid} (sleep) is no training job: no Python runs in it or below it")
+    );
+
+    sleep.kill().expect("it runs");
+    wait("its end", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.contains(") Z ").then_some(())
+    });
+    let (error, _) = refused(&[&pid, "--once"]);
+    assert_eq!(
+        error,
+        format!("process {pid} (sleep) has ended and waits for its parent")
+    );
+    sleep.wait().expect("our child");
+}
+
+#[test]
+fn a_thread_of_the_kernel_is_refused() {
+    let root = machine(&[Process {
+        pid: 2,
+        comm: "kthreadd",
+        command: "",
+        kernel: true,
+        ..Process::default()
+    }]);
+    let refused = refused_with(&on(&root, "2"), 1);
+    assert_eq!(refused.error, "process 2 is a thread of the kernel");
+    let comm = std::fs::read_to_string("/proc/2/comm").unwrap_or_default();
+    if comm != "kthreadd\n" {
+        return skip("no kernel thread is in sight here");
+    }
+    assert_eq!(
+        self::refused(&["2"]).0,
+        "process 2 is a thread of the kernel"
+    );
+}
+
+#[test]
+fn a_word_must_be_in_one_training_job() {
+    let word = "no-such-job-e1b5";
+    let (error, hint) = refused(&[word]);
+    assert_eq!(error, format!("no running command line has `{word}` in it"));
+    assert!(!hint.is_empty());
+    // A word that a terminal would obey comes back without that.
+    let (error, _) = refused(&[&format!("{word}\n{EVIL}")]);
+    assert!(error.starts_with("no running command line has"), "{error}");
+
+    let editor = |pid| Process {
+        pid,
+        comm: "vim",
+        command: "vim train.py",
+        ..Process::default()
+    };
+    let refused = refused_with(&on(&machine(&[editor(10)]), "train.py"), 1);
+    assert_eq!(
+        refused.error,
+        "process 10 (vim) is no training job: no Python runs in it or below it"
+    );
+    let refused = refused_with(&on(&machine(&[editor(10), editor(20)]), "train.py"), 1);
+    assert_eq!(
+        refused.error,
+        "`train.py` is in several command lines, but none of them is a training job"
+    );
+}
+
+#[test]
+fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_one() {
+    let python = |started| Process {
+        pid: 4_100_000,
+        comm: "python3",
+        command: "python3 server.py",
+        started,
+        ..Process::default()
+    };
+    let refused = refused_with(&on(&machine(&[python(OLD)]), "4100000 --once"), 1);
+    assert_eq!(
+        refused.error,
+        "process 4100000 (python3) is no training job: it has no loader workers and no deep-learning library loaded"
+    );
+    // A young one may still be importing, so it is watched.
+    let output = on(
+        &machine(&[python(YOUNG)]),
+        "4100000 --once --json --for 1s --interval 200ms",
+    );
+    let report = document(&output);
+    assert_eq!(report["job"]["pid"], 4_100_000);
+    assert_eq!(report["verdict"]["kind"], "warming-up");
+    assert_eq!(report["verdict"]["wait_share"], Value::Null);
+    // Without being named it is no candidate yet.
+    let refused = refused_with(&on(&machine(&[python(YOUNG)]), "--once"), 1);
+    assert_eq!(refused.error, "no training job is running here");
+}
+
+#[test]
+fn several_jobs_are_listed_and_nothing_in_their_names_is_obeyed() {
+    let evil = format!("python3 {EVIL}\ntrain.py");
+    let mut jobs = Vec::from(trainer(4_100_000, &evil));
+    jobs.extend(trainer(4_100_010, "python3 train.py --epochs 90"));
+    jobs.push(Process {
+        pid: 4_100_020,
+        comm: EVIL,
+        command: &evil,
+        ..Process::default()
+    });
+    let root = machine(&jobs);
+    for line in ["", "train.py", "--once", "train.py --json"] {
+        let refused = refused_with(&on(&root, line), 1);
+        assert_eq!(refused.error, "several training jobs are running");
+        assert_eq!(refused.hint, "name one by its number: `pipetop PID`");
+        assert_eq!(refused.choices.len(), 2, "{refused:?}");
+        assert!(refused.choices[0].starts_with("4100000    1 rank     1 worker  python3 "));
+        assert!(refused.choices[1].ends_with("python3 train.py --epochs 90"));
+    }
+    let refused = refused_with(&on(&root, "4100020"), 1);
+    assert!(refused.error.contains("is no training job"), "{refused:?}");
+
+    let output = on(&root, "4100000 --once --for 1s --interval 200ms");
+    assert_eq!(output.status.code(), Some(0));
+    assert_harmless(&String::from_utf8(output.stdout).expect("UTF-8"));
+    let output = on(&root, "4100000 --once --json --for 1s --interval 200ms");
+    assert_harmless(document(&output)["job"]["command"].as_str().expect("known"));
+}
+
+#[test]
+fn a_stat_file_that_cannot_be_read_or_understood_is_no_process() {
+    let root = machine(&trainer(4_100_000, "python3 train.py"));
+    for (pid, stat) in [
+        (10, "10 (python3) S 1"),
+        (11, ""),
+        (12, "not a stat file"),
+        (13, "13 (a) S x 1 1 0 -1 0 9 0 0 0 50 10 0 0 20 0 1 0 1 9 9"),
+        (
+            14,
+            "14 )python3( S 1 1 1 0 -1 0 9 0 0 0 50 10 0 0 20 0 1 0 1 9 9",
+        ),
+    ] {
+        root.file(&format!("proc/{pid}/stat"), stat);
+        let refused = refused_with(&on(&root, &pid.to_string()), 1);
+        assert_eq!(refused.error, format!("no process {pid} here"));
+    }
+    root.file("proc/15/stat/is-a-directory", "");
+    root.file("proc/99999999999/stat", "99999999999 (a) S 1");
+    assert_eq!(
+        refused_with(&on(&root, "15"), 1).error,
+        "no process 15 here"
+    );
+    // The job beside them is found all the same.
+    let report = document(&on(&root, "--once --json --for 1s --interval 200ms"));
+    assert_eq!(report["job"]["pid"], 4_100_000);
+}
+
+#[test]
+fn a_machine_without_processes_has_no_job() {
+    let root = FakeRoot::new();
+    for line in ["--once", "--once --json"] {
+        let refused = refused_with(&on(&root, line), 1);
+        assert_eq!(refused.error, "no training job is running here");
+    }
+    assert_eq!(refused_with(&on(&root, "1"), 1).error, "no process 1 here");
+    let output = on(&root, "--for 1s --interval 200ms");
+    let lines = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(lines.lines().count() >= 4, "{lines}");
+    assert!(
+        lines
+            .lines()
+            .all(|line| line.ends_with("s  no training job yet")),
+        "{lines}"
+    );
+}
+
+#[test]
+fn what_was_typed_wrongly_is_refused_with_what_would_be_right() {
+    for (line, error, hint) in [
+        ("--nonsense", "unexpected argument '--nonsense'", ""),
+        ("--onec", "'--onec'", "--once"),
+        ("--for", "--for <DURATION>", ""),
+        ("--for soon", "'soon'", "14s"),
+        ("--for 1", "'1'", "14s"),
+        ("--for 0s", "out of range", "1s"),
+        ("--interval 1ms", "out of range", "100ms"),
+        ("--for 1s --interval 2s", "shorter", "two intervals"),
+        ("--fail-if nonsense", "'nonsense'", "data-bound"),
+        ("--fail-if data-bound,", "a value is required", "data-bound"),
+        ("--gpu one", "neither an index nor a UUID", "nvidia-smi"),
+        ("0", "no process", "pgrep"),
+        ("99999999999", "no process", "pgrep"),
+        ("1 2", "unexpected argument '2'", ""),
+        ("--once doctor", "a command takes no target", "--"),
+        ("completions tcsh", "'tcsh'", "bash"),
+        ("completions", "<SHELL>", ""),
+    ] {
+        let refused = refused_with(&run(line), 2);
+        assert!(refused.error.contains(error), "{line}: {refused:?}");
+        assert!(refused.hint.contains(hint), "{line}: {refused:?}");
+        assert_eq!(refused.choices, [""; 0], "{line}");
+    }
+    let evil = pipetop(["--for", &format!("1s\n{EVIL}")]).output();
+    refused_with(&evil.expect("it starts"), 2);
+    let evil = pipetop([OsStr::new("--fail-if"), OsStr::new(EVIL)]).output();
+    refused_with(&evil.expect("it starts"), 2);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("pipetop.toml");
+    let name = path.to_str().expect("UTF-8");
+    for (text, place) in [
+        ("interval = 5\n", "1:12"),
+        ("\nascii = \"maybe\"\n", "2:9"),
+        ("[keys]\nquit = [\"q\"]\nwin = [\"w\"]\n", "3:1"),
+        ("a = = 1\n", "1:5"),
+        ("theme = \"\u{1b}[2J\"", "1:10"),
+    ] {
+        std::fs::write(&path, text).expect("a file can be written");
+        let (error, hint) = refused(&["--config", name]);
+        let expected = format!("{name}:{place}: ");
+        assert!(error.starts_with(&expected), "{expected} {error}");
+        assert!(hint.contains("pipetop config"), "{hint}");
+    }
+    std::fs::write(&path, [0xff, 0xfe]).expect("a file can be written");
+    let (error, _) = refused(&["--config", name]);
+    assert!(
+        error.starts_with(&format!("cannot read {name}: ")),
+        "{error}"
+    );
+    let directory = directory.path().to_str().expect("UTF-8");
+    let (error, _) = refused(&["--config", directory]);
+    assert!(
+        error.starts_with(&format!("cannot read {directory}: ")),
+        "{error}"
+    );
+    let absent = format!("{directory}/absent.toml");
+    let (error, _) = refused(&["--config", &absent, "--once"]);
+    assert!(
+        error.starts_with(&format!("cannot read {absent}: ")),
+        "{error}"
+    );
+    let (error, hint) = refused(&["--theme", EVIL]);
+    assert!(
+        error.starts_with("no theme") && hint.contains("dark"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_place_that_was_named_must_be_there() {
+    let (error, hint) = refused(&["--nvml-lib", "/nonexistent/libnvidia-ml.so.1"]);
+    assert_eq!(error, "no NVML library /nonexistent/libnvidia-ml.so.1");
+    assert!(hint.contains("--nvml-lib"));
+    for root in ["/nonexistent", "/proc/1/stat"] {
+        let (error, hint) = refused(&["--proc-root", root, "--once"]);
+        assert!(
+            error.starts_with(&format!("cannot list {root}: ")),
+            "{error}"
+        );
+        assert!(hint.contains("--proc-root"));
+    }
+}
+
+#[test]
+fn another_users_job_is_watched_as_far_as_its_rights_go() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("another user's job: needs root to become another user");
+    }
+    let job = StandIn::start(2);
+    // Where another user may run it.
+    let directory = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .expect("a temporary directory");
+    let program = directory.path().join("pipetop");
+    std::fs::copy(PIPETOP, &program).expect("it can be copied");
+    let output = Command::new(program)
+        .args([&job.pid().to_string(), "--once", "--json"])
+        .args(["--for", "1s", "--interval", "200ms"])
+        .uid(65534)
+        .gid(65534)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .output()
+        .expect("it starts");
+    let report = document(&output);
+    assert_eq!(report["window"]["access"], "T0");
+    let trainer = &report["job"]["ranks"][0];
+    assert_eq!(trainer["workers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(trainer["queue"], Value::Null);
+    assert_eq!(report["verdict"]["wait_share"], Value::Null);
+    let missing = report["verdict"]["missing"].as_array().expect("a list");
+    let hinted = missing
+        .iter()
+        .filter_map(|signal| signal["hint"].as_str())
+        .any(|hint| hint.contains("root") || hint.contains("sudo") || hint.contains("owner"));
+    assert!(hinted, "{missing:#?}");
+}
+
+/// The one document that it printed.
+fn document(output: &Output) -> Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert_eq!(errors, "");
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+fn printed(line: &str) -> String {
+    let output = run(line);
+    assert_eq!(output.status.code(), Some(0), "{line}");
+    assert_eq!(output.stderr, b"", "{line}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn what_it_can_say_of_itself_goes_to_stdout() {
+    let version = format!("pipetop {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(printed("--version"), version);
+    let help = printed("--help");
+    for word in ["--once", "--fail-if", "doctor", "Exit codes"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert!(printed("help doctor").contains("--json"));
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef pipetop"),
+        ("fish", "complete -c pipetop"),
+    ] {
+        assert!(printed(&format!("completions {shell}")).contains(word));
+    }
+    assert!(printed("man").contains(".TH pipetop 1"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("pipetop.toml");
+    std::fs::write(&path, printed("config")).expect("a file can be written");
+    let root = FakeRoot::new();
+    let line = format!("--config {} --once", path.display());
+    let refused = refused_with(&on(&root, &line), 1);
+    assert_eq!(
+        refused.error, "no training job is running here",
+        "the printed file is right"
+    );
+}
+
+#[test]
+fn the_doctor_says_what_it_finds_here_and_on_a_bare_machine() {
+    let text = printed("doctor");
+    assert!(text.lines().count() > 5, "{text}");
+    let checks: Value = serde_json::from_str(&printed("doctor --json")).expect("JSON");
+    let checks = checks["checks"]
+        .as_array()
+        .or(checks.as_array())
+        .expect("a list");
+    assert!(checks.len() > 5);
+    let root = FakeRoot::new();
+    let bare = on(&root, "doctor");
+    assert_eq!(bare.status.code(), Some(0));
+    let bare = String::from_utf8(bare.stdout).expect("UTF-8");
+    assert_harmless(&bare);
+    assert!(bare.lines().count() > 5, "{bare}");
+}
+
+/// Runs it until one line was read, and lets go of its stdout.
+fn read_one_line(mut command: Command) -> (String, Output) {
+    let mut child: Child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::with_capacity(1, child.stdout.take().expect("piped"));
+    stdout.read_line(&mut line).expect("it prints");
+    drop(stdout);
+    (line, child.wait_with_output().expect("our child"))
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let root = FakeRoot::new();
+    for line in [
+        "--help",
+        "completions bash",
+        "man",
+        "config",
+        "doctor",
+        "--interval 100ms",
+    ] {
+        let mut command = pipetop(line.split_whitespace());
+        command.arg("--proc-root").arg(root.proc());
+        let (first, output) = read_one_line(command);
+        assert!(first.ends_with('\n'), "{line}");
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert_eq!(output.stderr, b"", "{line}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
+
+    /// Whatever the files of a process hold.
+    #[test]
+    fn no_machine_makes_it_panic_or_print_what_a_terminal_would_obey(
+        stats in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..6),
+        tails in prop::collection::vec("[ -9()A-Za-z\u{1b}\n]{0,120}", 1..6),
+        environ in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let root = machine(&trainer(4_100_000, "python3 train.py"));
+        for (pid, bytes) in (10..).zip(&stats) {
+            root.file(&format!("proc/{pid}/stat"), bytes);
+        }
+        for (pid, tail) in (20..).zip(&tails) {
+            root.file(&format!("proc/{pid}/stat"), format!("{pid} ({tail}) S 1 {tail}"));
+            root.file(&format!("proc/{pid}/cmdline"), tail);
+        }
+        root.file("proc/4100000/environ", environ);
+        let mut words = String::new();
+        for pid in 10..30 {
+            let output = on(&root, &pid.to_string());
+            prop_assert_eq!(output.status.code(), Some(1));
+            write!(words, "{}", String::from_utf8(output.stderr).expect("UTF-8")).expect("a string");
+        }
+        assert_harmless(&words);
+    }
+}

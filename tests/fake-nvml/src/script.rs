@@ -1,0 +1,205 @@
+//! Reads the script and answers what a key holds at a time. Knows nothing of NVML but its error numbers.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a driver has a clock of its own, and hangs when it hangs"
+)]
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use nvml_wrapper_sys::bindings::*;
+
+/// The script as it stands now, and the time in it.
+pub struct Script {
+    lines: Vec<Line>,
+    /// Seconds.
+    pub now: f64,
+    /// Driver time at second 0, in microseconds since 1970; 0 where a file gives the time.
+    pub epoch_us: u64,
+}
+
+struct Line {
+    from: f64,
+    whom: Whom,
+    pairs: Vec<(String, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Whom {
+    Driver,
+    Gpu(u32),
+    EveryGpu,
+}
+
+impl Script {
+    pub fn read() -> Self {
+        static STARTED: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+        let (start, wall) = STARTED.get_or_init(|| (Instant::now(), SystemTime::now()));
+        let text = std::fs::read_to_string(path()).unwrap_or_default();
+        let mut script = Self {
+            lines: text.lines().filter_map(line).collect(),
+            now: start.elapsed().as_secs_f64(),
+            epoch_us: wall
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_micros() as u64),
+        };
+        if let Some(clock) = script.raw(None, "clock", f64::MAX) {
+            let text = std::fs::read_to_string(clock).unwrap_or_default();
+            script.now = text.trim().parse().unwrap_or(0.0);
+            script.epoch_us = 0;
+        }
+        script
+    }
+
+    /// The text of a key of a GPU, or of the driver.
+    pub fn text(&self, gpu: Option<u32>, key: &str) -> Option<String> {
+        self.raw(gpu, key, self.now)
+            .map(|text| text.replace('_', " "))
+    }
+
+    /// The number of a key now; `Err` where the script says `none`.
+    pub fn number(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
+        self.number_at(gpu, key, without, self.now)
+    }
+
+    pub fn number_at(
+        &self,
+        gpu: Option<u32>,
+        key: &str,
+        without: f64,
+        at: f64,
+    ) -> Result<f64, nvmlReturn_t> {
+        match self.raw(gpu, key, at) {
+            None => Ok(without),
+            Some("none") => Err(nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+            Some(text) => Ok(wave(text, at)),
+        }
+    }
+
+    /// Hangs and fails as the script wants it for `symbol`.
+    pub fn gate(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
+        let began = Instant::now();
+        let mut script = Self::read();
+        while began.elapsed().as_secs_f64() < script.hang(gpu, symbol) {
+            std::thread::sleep(Duration::from_millis(5));
+            script = Self::read();
+        }
+        let one = format!("fail.{symbol}");
+        let all = gpu.map(|_| (gpu, "fail"));
+        let error = [all, Some((gpu, &one)), Some((None, &one))]
+            .into_iter()
+            .flatten()
+            .filter_map(|(whom, key)| script.raw(whom, key, script.now))
+            .find(|error| *error != "no");
+        match error {
+            Some(error) => Err(error_number(error)),
+            None => Ok(script),
+        }
+    }
+
+    fn hang(&self, gpu: Option<u32>, symbol: &str) -> f64 {
+        let one = format!("hang.{symbol}");
+        let at = |gpu, key: &str| self.number(gpu, key, 0.0).unwrap_or(0.0);
+        let all = gpu.map_or(0.0, |_| at(gpu, "hang"));
+        all.max(at(gpu, &one)).max(at(None, &one))
+    }
+
+    fn raw(&self, gpu: Option<u32>, key: &str, at: f64) -> Option<&str> {
+        let whom = gpu.map_or(Whom::Driver, Whom::Gpu);
+        self.lines
+            .iter()
+            .rev()
+            .filter(|line| line.from <= at)
+            .filter(|line| line.whom == whom || (gpu.is_some() && line.whom == Whom::EveryGpu))
+            .find_map(|line| line.pairs.iter().find(|(name, _)| name == key))
+            .map(|(_, value)| value.as_str())
+    }
+}
+
+fn line(text: &str) -> Option<Line> {
+    let mut words = text.split('#').next()?.split_whitespace().peekable();
+    let from = match words.peek()?.strip_prefix('@') {
+        Some(seconds) => {
+            words.next();
+            seconds.parse().ok()?
+        }
+        None => f64::NEG_INFINITY,
+    };
+    let whom = match words.next()? {
+        "sys" => Whom::Driver,
+        _ => match words.next()? {
+            "*" => Whom::EveryGpu,
+            number => Whom::Gpu(number.parse().ok()?),
+        },
+    };
+    let pairs = words
+        .filter_map(|word| word.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    Some(Line { from, whom, pairs })
+}
+
+/// A number, or the value of a square wave `A~B/P` at a time.
+fn wave(text: &str, at: f64) -> f64 {
+    let Some((first, rest)) = text.split_once('~') else {
+        return number(text);
+    };
+    let (second, period) = rest.split_once('/').unwrap_or((rest, "1"));
+    let in_first_half = (at / number(period)).rem_euclid(1.0) < 0.5;
+    number(if in_first_half { first } else { second })
+}
+
+/// A number with an optional binary multiple.
+pub fn number(text: &str) -> f64 {
+    let multiple = match text.chars().last() {
+        Some('K') => 1024.0,
+        Some('M') => 1024.0_f64.powi(2),
+        Some('G') => 1024.0_f64.powi(3),
+        _ => 1.0,
+    };
+    let digits = text.trim_end_matches(['K', 'M', 'G']);
+    digits.parse().unwrap_or(0.0) * multiple
+}
+
+pub fn error_number(name: &str) -> nvmlReturn_t {
+    match name {
+        "not-supported" => nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED,
+        "no-permission" => nvmlReturn_enum_NVML_ERROR_NO_PERMISSION,
+        "not-found" => nvmlReturn_enum_NVML_ERROR_NOT_FOUND,
+        "not-loaded" => nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED,
+        "timeout" => nvmlReturn_enum_NVML_ERROR_TIMEOUT,
+        "lost" => nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST,
+        "reset" => nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED,
+        "mismatch" => nvmlReturn_enum_NVML_ERROR_LIB_RM_VERSION_MISMATCH,
+        number => number.parse().unwrap_or(nvmlReturn_enum_NVML_ERROR_UNKNOWN),
+    }
+}
+
+/// `$FAKE_NVML`, else `nvml.script` beside the file that this code was loaded from.
+fn path() -> PathBuf {
+    if let Some(script) = std::env::var_os("FAKE_NVML") {
+        return script.into();
+    }
+    static BESIDE: OnceLock<PathBuf> = OnceLock::new();
+    BESIDE
+        .get_or_init(|| {
+            let here = path as fn() -> PathBuf as usize;
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+            maps.lines()
+                .find_map(|line| {
+                    let (from, rest) = line.split_once('-')?;
+                    let (to, rest) = rest.split_once(' ')?;
+                    let range = usize::from_str_radix(from, 16).ok()?
+                        ..usize::from_str_radix(to, 16).ok()?;
+                    let library = PathBuf::from(&rest[rest.find('/')?..]);
+                    range.contains(&here).then_some(library)
+                })
+                .map_or_else(
+                    || "nvml.script".into(),
+                    |library| library.with_file_name("nvml.script"),
+                )
+        })
+        .clone()
+}

@@ -1,0 +1,76 @@
+//! The layout holds for every size, and whatever there is to show.
+
+#[expect(dead_code, reason = "the screens use all of it")]
+mod support;
+
+use pipetop::ui::layout::{Wants, regions};
+use pipetop::ui::{Panel, draw};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::layout::Rect;
+use support::{Pace, scene};
+
+fn panel() -> impl Strategy<Value = Panel> {
+    prop::sample::select(&Panel::ALL[..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    #[test]
+    fn regions_lie_inside_and_apart(
+        width in 0..=250_u16, height in 0..=80_u16, x in 0..3_u16, y in 0..3_u16,
+        verdict in 1..=9_u16, ranks in 1..=8_u16, gpus in 0..=16_u16, workers in 0..=256_u16,
+        disk in 0..=24_u16, focus in panel(),
+    ) {
+        let area = Rect { x, y, width, height };
+        let wants = Wants { verdict, pipeline: 2 + ranks, gpus, workers, disk, focus };
+        let regions = regions(area, &wants);
+        let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
+        for (place, region) in drawn.iter().enumerate() {
+            prop_assert_eq!(area.intersection(*region), *region, "outside of {:?}", area);
+            for other in &drawn[place + 1..] {
+                prop_assert!(!region.intersects(*other), "{:?} over {:?}", region, other);
+            }
+        }
+        prop_assert_eq!(regions.panel(Panel::Verdict).is_empty(), area.is_empty());
+        if width >= 40 && height >= 8 {
+            prop_assert_eq!(drawn.len(), 8, "a panel vanished at {}x{}", width, height);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(120) })]
+
+    #[test]
+    fn every_size_is_drawn(
+        width in 0..=250_u16, height in 0..=80_u16, gpus in 0..=16_u32, workers in 0..=256_u32,
+        ranks in 1..=8_u32, focus in panel(), scroll in 0..300_usize, help in prop::bool::weighted(0.1),
+    ) {
+        let pace = Pace { load_ms: 400.0, step_ms: 30.0, workers };
+        let mut scene = scene(pace, gpus, ranks);
+        scene.verdict = support::starved().verdict;
+        scene.state.focus = focus;
+        scene.state.scroll = scroll;
+        scene.state.help = help;
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+        terminal.draw(|frame| draw(&scene.view(), frame)).expect("a test backend");
+        if width >= 10 && height >= 1 && !help {
+            let text = terminal.backend().to_string();
+            prop_assert!(text.contains("DATA-BOUND"), "no verdict at {}x{}", width, height);
+        }
+    }
+}
+
+#[test]
+fn the_smallest_terminals_are_drawn() {
+    let scene = support::starved();
+    for (width, height) in [(0, 0), (1, 1), (1, 80), (250, 1), (10, 3), (500, 150)] {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+        terminal
+            .draw(|frame| draw(&scene.view(), frame))
+            .expect("a test backend");
+    }
+}

@@ -1,0 +1,69 @@
+"""Runs the stand-in loader; goes on by one pause per line on standard input."""
+
+import itertools
+import sys
+
+from pause import pause
+from torch.utils.data._utils.worker import _worker_loop
+from torch.utils.data.dataloader import DataLoader, _SingleProcessDataLoaderIter
+
+
+def train_step(batch):
+    print("training", flush=True)
+    sys.stdin.readline()
+
+
+def progress(batches):
+    shown = 0
+    for batch in batches:
+        shown += 1
+        yield batch
+
+
+def plain(loader):
+    for batch in loader:
+        if batch % 100 == 1:
+            train_step(batch)
+
+
+def enumerated(loader):
+    for step, batch in enumerate(progress(itertools.islice(loader, 1_000_000))):
+        if batch % 100 == 1:
+            train_step(batch)
+
+
+def persistent(loader):
+    next(iter(loader))
+    train_step(1)
+
+
+def epochs(loader):
+    for batch in loader:
+        pass
+    pause("between")
+
+
+def single():
+    for batch in _SingleProcessDataLoaderIter(DataLoader()):
+        train_step(batch)
+
+
+def decode(index):
+    pause("busy")
+
+
+mode = sys.argv[1]
+if mode == "worker":
+    _worker_loop(object(), decode, 3, 8, True)
+elif mode == "single":
+    single()
+elif mode == "busy":
+    print("running", flush=True)
+    while True:
+        source = "def f(n):\n    return n and f(n - 1)\n"
+        scope = {}
+        exec(source, scope)
+        scope["f"](20)
+else:
+    loader = DataLoader(mode == "persistent", 1 if mode == "epochs" else 1_000_000)
+    globals()[mode](loader)

@@ -1,0 +1,385 @@
+//! The judge on tables that a user can read: `tests/scenarios/*.toml` hold what was seen in a window, and
+//! the verdict that must follow. Every mistake of the judge becomes one more file.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use pipetop::model::Progress;
+use pipetop::model::rates::{
+    CgroupRates, Estimate, GpuRates, HostRates, JobRates, LoaderRates, QueueRates, RankRates,
+    Rates, StepRates, WorkerRates,
+};
+use pipetop::sample::{GpuSample, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
+use pipetop::units::{Pid, ProcessKey, Share};
+use pipetop::verdict::{Cause, Kind, assess};
+use serde::Deserialize;
+
+/// What was seen. All shares are of the time, 0 to 1; what is left out was not seen.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    /// What it stands for, in a sentence.
+    what: String,
+    #[serde(default = "twelve")]
+    seconds: f64,
+    #[serde(default = "hundred")]
+    batches_in_all: u64,
+    seconds_without_batch: Option<f64>,
+    usual_pause: Option<f64>,
+    #[serde(default = "two")]
+    access: u8,
+    #[serde(default = "sixteen")]
+    cpus: u32,
+    cpu_quota: Option<f64>,
+    throttled_periods: Option<f64>,
+    pressure_memory: Option<f64>,
+    #[serde(default)]
+    gpu_busy: Vec<f64>,
+    rank: Rank,
+    #[serde(default)]
+    other_ranks_wait: Vec<f64>,
+    expected: Expected,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rank {
+    #[serde(default = "sleeping")]
+    state: char,
+    waiting: Option<f64>,
+    #[serde(default)]
+    receiving: f64,
+    #[serde(default)]
+    loading: f64,
+    /// Half the width of the interval.
+    #[serde(default = "narrow")]
+    wait_within: f64,
+    startup: Option<f64>,
+    run_delay: Option<f64>,
+    batches_per_s: Option<f64>,
+    num_workers: Option<u32>,
+    in_order: Option<bool>,
+    pin_memory: Option<bool>,
+    queue_empty: Option<f64>,
+    #[serde(default)]
+    workers: Vec<Worker>,
+}
+
+/// So many workers that are alike.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Worker {
+    #[serde(default = "one")]
+    count: u32,
+    busy: Option<f64>,
+    cpu: Option<f64>,
+    run_delay: Option<f64>,
+    #[serde(default)]
+    disk: f64,
+    #[serde(default)]
+    network: f64,
+    batches_per_s: Option<f64>,
+    cpus_allowed: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    kind: Kind,
+    cause: Option<Cause>,
+    /// Words that some advice must hold, and that none may.
+    #[serde(default)]
+    advice: Vec<String>,
+    #[serde(default)]
+    not_advice: Vec<String>,
+    /// Ids of facts or of missing signals that must be there.
+    #[serde(default)]
+    evidence: Vec<String>,
+    #[serde(default)]
+    missing: Vec<String>,
+    workers_match: Option<u32>,
+    workers_advised: Option<u32>,
+    confidence_below: Option<f64>,
+    confidence_above: Option<f64>,
+    stall_between: Option<(f64, f64)>,
+}
+
+fn twelve() -> f64 {
+    12.0
+}
+fn hundred() -> u64 {
+    100
+}
+fn two() -> u8 {
+    2
+}
+fn sixteen() -> u32 {
+    16
+}
+fn one() -> u32 {
+    1
+}
+fn sleeping() -> char {
+    'S'
+}
+fn narrow() -> f64 {
+    0.02
+}
+
+fn key(pid: i32) -> ProcessKey {
+    ProcessKey {
+        pid: Pid(pid),
+        start_ticks: 1,
+    }
+}
+
+fn workers(rank: &Rank) -> Vec<WorkerRates> {
+    let each = rank
+        .workers
+        .iter()
+        .flat_map(|worker| (0..worker.count).map(move |_| worker));
+    (0..)
+        .zip(each)
+        .map(|(id, worker)| WorkerRates {
+            key: key(100 + i32::try_from(id).unwrap()),
+            id,
+            now: WorkerNow::Cpu,
+            cpu: worker.cpu,
+            run_delay: worker.run_delay.map(Share),
+            busy: worker.busy.map(Share),
+            disk: Some(Share(worker.disk)),
+            network: Some(Share(worker.network)),
+            handover: Some(Share::ZERO),
+            asleep: Some(Share::ZERO),
+            read: None,
+            rchar: None,
+            major_faults_per_s: None,
+            batches_per_s: worker.batches_per_s,
+            load_ms: None,
+            cpus_allowed: worker.cpus_allowed,
+            activity: vec![],
+        })
+        .collect()
+}
+
+fn loader(rank: &Rank) -> LoaderRates {
+    let workers = workers(rank);
+    let num_workers = rank
+        .num_workers
+        .unwrap_or(u32::try_from(workers.len()).unwrap());
+    LoaderRates {
+        id: 0,
+        kind: if num_workers == 0 {
+            LoaderKind::PytorchMain
+        } else {
+            LoaderKind::PytorchProcesses
+        },
+        settings: LoaderSettings {
+            num_workers: Some(num_workers),
+            prefetch_factor: Some(2),
+            in_order: rank.in_order,
+            pin_memory: rank.pin_memory,
+            ..LoaderSettings::default()
+        },
+        workers_started: 0,
+        queue: rank.queue_empty.map(|empty| QueueRates {
+            ready: 0,
+            mean_ready: 0.0,
+            capacity: Some(2 * num_workers),
+            occupancy: None,
+            empty: Share(empty),
+            source: QueueSource::Pipe,
+        }),
+        batches_per_s: rank.batches_per_s,
+        batches_taken: None,
+        workers,
+    }
+}
+
+fn estimate(share: f64, within: f64) -> Estimate {
+    Estimate {
+        share: Share(share),
+        low: Share(share - within).clamped(),
+        high: Share(share + within).clamped(),
+        looks: 1000,
+    }
+}
+
+fn rank(scenario: &Scenario) -> RankRates {
+    let rank = &scenario.rank;
+    let share = rank
+        .waiting
+        .map(|waiting| waiting + rank.receiving + rank.loading);
+    let loader = loader(rank);
+    let busy: f64 = loader
+        .workers
+        .iter()
+        .filter_map(|worker| Some(worker.busy?.0))
+        .sum();
+    let period = rank.batches_per_s.map(|rate| 1000.0 / rate);
+    let part = |share: Option<f64>| Some(share? * period?);
+    RankRates {
+        key: key(1),
+        rank: None,
+        world_size: None,
+        state: Some(rank.state),
+        wait: share.map(|share| estimate(share, rank.wait_within)),
+        waiting: rank.waiting.map(Share),
+        receiving: rank.waiting.map(|_| Share(rank.receiving)),
+        loading: rank.waiting.map(|_| Share(rank.loading)),
+        disk: None,
+        stopped: None,
+        main_cpu: Some(Share(0.1)),
+        main_run_delay: rank.run_delay.map(Share),
+        startup: rank.startup.map(Share),
+        period_batches: None,
+        step: StepRates {
+            batches: rank.batches_per_s.map(|_| 100),
+            batches_per_s: rank.batches_per_s,
+            step_ms: part(share.map(|share| 1.0 - share)),
+            wait_ms: part(share),
+            load_ms: part(Some(busy)).filter(|_| busy > 0.0),
+        },
+        activity: vec![],
+        loaders: vec![loader],
+    }
+}
+
+fn rates(scenario: &Scenario) -> Rates {
+    let first = rank(scenario);
+    let others = (2..)
+        .zip(&scenario.other_ranks_wait)
+        .map(|(pid, wait)| RankRates {
+            key: key(pid),
+            wait: Some(estimate(*wait, 0.02)),
+            loaders: vec![],
+            ..first.clone()
+        });
+    let gpus = (0..).zip(&scenario.gpu_busy).map(|(index, busy)| GpuRates {
+        now: GpuSample {
+            index,
+            visible_to_job: Some(true),
+            ..GpuSample::default()
+        },
+        util_percent: Some(busy * 100.0),
+        busy: Some(Share(*busy)),
+        stale_seconds: None,
+    });
+    Rates {
+        seconds: scenario.seconds,
+        host: HostRates {
+            cpus: scenario.cpus,
+            pressure_memory: scenario.pressure_memory.map(Share),
+            ..HostRates::default()
+        },
+        disks: vec![],
+        gpus: gpus.collect(),
+        job: Some(JobRates {
+            key: key(1),
+            command: "python train.py".into(),
+            access: [Tier::T0, Tier::T1, Tier::T2, Tier::T3][usize::from(scenario.access)],
+            ended: false,
+            ranks: std::iter::once(first.clone()).chain(others).collect(),
+            cgroup: Some(CgroupRates {
+                cpu_quota: scenario.cpu_quota,
+                throttled_periods: scenario.throttled_periods.map(Share),
+                ..CgroupRates::default()
+            }),
+            cpus_allowed: Some(scenario.cpus),
+            cpu_cores: None,
+            read: None,
+            rchar: None,
+        }),
+        own_cpu: None,
+        own_rss: None,
+        own_late: 0,
+    }
+}
+
+fn check(path: &Path) {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let text = fs::read_to_string(path).unwrap();
+    let scenario: Scenario =
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let progress = Progress {
+        seconds: scenario.seconds,
+        batches: Some(scenario.batches_in_all),
+        seconds_without_batch: scenario.seconds_without_batch,
+        usual_pause: scenario.usual_pause,
+    };
+    let verdict = assess(Some(&rates(&scenario)), &progress, &[]);
+    let expected = &scenario.expected;
+    let about = format!("{name}: {}\n{verdict:#?}", scenario.what);
+    assert_eq!(
+        (verdict.kind, verdict.cause),
+        (expected.kind, expected.cause),
+        "{about}"
+    );
+    let advised = |word: &String| verdict.advice.iter().any(|advice| advice.contains(word));
+    assert!(expected.advice.iter().all(advised), "{about}");
+    assert!(!expected.not_advice.iter().any(advised), "{about}");
+    for id in &expected.evidence {
+        assert!(
+            verdict.evidence.iter().any(|fact| fact.id == id),
+            "no {id} in {about}"
+        );
+    }
+    for id in &expected.missing {
+        assert!(
+            verdict.missing.iter().any(|missing| missing.id == *id),
+            "no {id} in {about}"
+        );
+    }
+    let workers = verdict.workers;
+    if expected.workers_match.is_some() {
+        let found = workers.and_then(|workers| workers.match_step);
+        assert_eq!(found, expected.workers_match, "{about}");
+    }
+    if expected.workers_advised.is_some() {
+        assert_eq!(
+            workers.and_then(|workers| workers.advised),
+            expected.workers_advised,
+            "{about}"
+        );
+    }
+    let confidence = verdict.confidence.0;
+    assert!(
+        expected
+            .confidence_below
+            .is_none_or(|most| confidence < most),
+        "{about}"
+    );
+    assert!(
+        expected
+            .confidence_above
+            .is_none_or(|least| confidence > least),
+        "{about}"
+    );
+    if let Some((low, high)) = expected.stall_between {
+        let stall = verdict.stall.map(|stall| stall.share.0);
+        assert!(
+            stall.is_some_and(|stall| (low..=high).contains(&stall)),
+            "{about}"
+        );
+    }
+}
+
+#[test]
+fn the_judge_is_right_on_every_scenario() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 25, "scenarios went missing: {}", paths.len());
+    for path in paths {
+        check(&path);
+    }
+}

@@ -1,0 +1,354 @@
+//! Whole screens: a situation in, the text that a user sees out; and colours by their meaning.
+
+mod support;
+
+use pipetop::config::{Config, Environment, Overrides};
+use pipetop::model::rates::StepRates;
+use pipetop::sample::{JobCandidate, LoaderSettings, Tier, WorkerNow};
+use pipetop::ui::{Attach, Panel, draw};
+use pipetop::units::{Pid, Share};
+use pipetop::verdict::{Cause, Kind, WarmingUp};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::Color;
+use std::path::Path;
+use support::{Pace, Scene, compute_bound, gap, missing, nothing, scene, starved, verdict};
+
+fn screen(scene: &Scene, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+    terminal
+        .draw(|frame| draw(&scene.view(), frame))
+        .expect("a test backend");
+    terminal
+}
+
+fn text(scene: &Scene, width: u16, height: u16) -> String {
+    screen(scene, width, height).backend().to_string()
+}
+
+/// Snapshots of one situation in every size that is promised.
+fn in_sizes(name: &str, scene: &Scene, sizes: &[(u16, u16)]) {
+    for (width, height) in sizes {
+        let terminal = screen(scene, *width, *height);
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), terminal.backend());
+    }
+}
+
+const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (40, 10)];
+
+#[test]
+fn a_starved_job() {
+    in_sizes("starved", &starved(), &SIZES);
+}
+
+#[test]
+fn a_compute_bound_job_on_eight_gpus() {
+    in_sizes("compute_bound", &compute_bound(), &SIZES);
+}
+
+#[test]
+fn no_gpu() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.history.gpu_util.clear();
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    if let Some(verdict) = &mut scene.verdict {
+        verdict.gpu_idle = None;
+        verdict.confidence = Share(0.7);
+        verdict
+            .evidence
+            .retain(|fact| fact.id != "gpu-idle" && fact.id != "overlap");
+        verdict.missing = vec![missing("GPU", "libnvidia-ml.so.1 not found", "")];
+    }
+    in_sizes("no_gpu", &scene, &SIZES);
+}
+
+#[test]
+fn no_permission() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        job.access = Tier::T0;
+        job.read = None;
+        job.rchar = None;
+        for rank in &mut job.ranks {
+            rank.wait = None;
+            rank.step = StepRates::default();
+            for loader in &mut rank.loaders {
+                loader.queue = None;
+                loader.settings = LoaderSettings::default();
+                for worker in &mut loader.workers {
+                    worker.now = WorkerNow::Unknown;
+                    worker.read = None;
+                    worker.load_ms = None;
+                    worker.batches_per_s = None;
+                    worker.activity.clear();
+                }
+            }
+        }
+    });
+    scene.history = nothing().history;
+    let hint = "sudo pipetop 48213";
+    scene.gaps = vec![
+        gap("main thread", "the process belongs to alice", hint),
+        gap("queue", "the process belongs to alice", hint),
+    ];
+    scene.verdict = Some(verdict(Kind::Unknown));
+    in_sizes("no_permission", &scene, &SIZES);
+}
+
+#[test]
+fn warming_up() {
+    let mut scene = starved();
+    let mut early = verdict(Kind::WarmingUp);
+    early.warming_up = Some(WarmingUp {
+        batches: Some(7),
+        batches_needed: 20,
+        seconds: 4.0,
+        seconds_needed: 10.0,
+    });
+    early.seconds = 4.0;
+    scene.verdict = Some(early);
+    scene.window = None;
+    in_sizes("warming_up", &scene, &SIZES);
+}
+
+#[test]
+fn looking_for_a_job() {
+    let mut scene = nothing();
+    scene.attach = Attach::LookingForJob {
+        wanted: "Python processes that have loaded PyTorch, of every user that may be read"
+            .to_owned(),
+    };
+    in_sizes("looking", &scene, &SIZES);
+}
+
+#[test]
+fn several_jobs_to_choose_from() {
+    let mut scene = nothing();
+    let candidate = |pid, command: &str, workers| JobCandidate {
+        pid: Pid(pid),
+        command: command.to_owned(),
+        ranks: 1,
+        workers,
+    };
+    scene.attach = Attach::Picker(vec![
+        candidate(48213, "python train.py --epochs 90", 4),
+        candidate(50112, "python -m torch.distributed.run 训练.py", 0),
+    ]);
+    scene.state.picked = 1;
+    in_sizes("picker", &scene, &SIZES);
+}
+
+#[test]
+fn an_ended_job_keeps_its_last_verdict() {
+    let mut scene = starved();
+    scene.attach = Attach::Ended;
+    scene.each_job(|job| {
+        job.ended = true;
+        for rank in &mut job.ranks {
+            rank.state = None;
+            for worker in rank
+                .loaders
+                .iter_mut()
+                .flat_map(|loader| &mut loader.workers)
+            {
+                worker.now = WorkerNow::Gone;
+            }
+        }
+    });
+    in_sizes("ended", &scene, &SIZES);
+}
+
+#[test]
+fn two_ranks() {
+    let pace = Pace {
+        load_ms: 412.0,
+        step_ms: 38.0,
+        workers: 4,
+    };
+    let mut two = scene(pace, 2, 2);
+    two.verdict = starved().verdict;
+    two.state.rank = Some(1);
+    in_sizes("two_ranks", &two, &SIZES);
+}
+
+#[test]
+fn help() {
+    let mut scene = starved();
+    scene.state.help = true;
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    in_sizes("help", &scene, &SIZES);
+}
+
+#[test]
+fn ascii_and_mono() {
+    let bare = Environment {
+        locale: None,
+        term: Some("linux".to_owned()),
+        no_color: true,
+    };
+    let config = Config::from_text(Path::new(""), "", &Overrides::default(), &bare);
+    let mut scene = starved();
+    scene.config = config.expect("the default is right");
+    for (width, height) in SIZES {
+        let terminal = screen(&scene, width, height);
+        let buffer = terminal.backend().buffer();
+        assert!(buffer.content.iter().all(|cell| cell.symbol().is_ascii()));
+        assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset));
+    }
+    in_sizes("ascii_mono", &scene, &SIZES);
+}
+
+/// Where a text starts on screen.
+fn find(terminal: &Terminal<TestBackend>, wanted: &str) -> (u16, u16) {
+    let buffer = terminal.backend().buffer();
+    let starts = |&(x, y): &(u16, u16)| {
+        let behind = (x..buffer.area.width).map(|x| buffer[(x, y)].symbol());
+        behind.collect::<String>().starts_with(wanted)
+    };
+    let mut cells =
+        (0..buffer.area.height).flat_map(|y| (0..buffer.area.width).map(move |x| (x, y)));
+    let found = cells.find(starts);
+    assert!(found.is_some(), "no `{wanted}` on:\n{}", terminal.backend());
+    found.unwrap_or_default()
+}
+
+fn colour_of(terminal: &Terminal<TestBackend>, wanted: &str) -> Color {
+    terminal.backend().buffer()[find(terminal, wanted)].fg
+}
+
+#[test]
+fn the_verdict_wears_the_colour_of_its_cause_on_every_panel() {
+    let mut scene = starved();
+    let terminal = screen(&scene, 120, 40);
+    let cpu = colour_of(&terminal, "DATA-BOUND");
+    assert_eq!(cpu, colour_of(&terminal, "cause: CPU preprocessing"));
+    assert_eq!(cpu, colour_of(&terminal, "cpu       99 %"));
+    assert_ne!(cpu, colour_of(&terminal, "63 % of the time"));
+
+    scene.verdict.as_mut().expect("starved").cause = Some(Cause::Disk);
+    let terminal = screen(&scene, 120, 40);
+    let read = colour_of(&terminal, "DATA-BOUND");
+    assert_ne!(read, cpu);
+    assert_eq!(read, colour_of(&terminal, "212 MB/s"));
+
+    let terminal = screen(&compute_bound(), 120, 40);
+    let compute = colour_of(&terminal, "COMPUTE-BOUND");
+    assert_eq!(compute, colour_of(&terminal, "100 %"));
+}
+
+/// The number behind the first `label`.
+fn number(text: &str, label: &str) -> f64 {
+    let behind = text.split(label).nth(1).expect(label);
+    let word = behind.split_whitespace().next().expect(label);
+    word.parse().expect(label)
+}
+
+#[test]
+fn figures_that_can_be_checked_against_each_other_agree() {
+    for (load_ms, step_ms, workers) in [
+        (412.0, 38.0, 4),
+        (412.4, 38.4, 3),
+        (97.3, 6.6, 7),
+        (31.0, 2.26, 3),
+    ] {
+        let pace = Pace {
+            load_ms,
+            step_ms,
+            workers,
+        };
+        let scene = scene(pace, 1, 1);
+        let text = text(&scene, 120, 40);
+        let (load, step) = (number(&text, "load "), number(&text, "step "));
+        let (wait, every) = (number(&text, "wait "), number(&text, "every "));
+        let each = number(&text, "workers = ");
+        let share = number(&text, "trainer  waiting ");
+        assert!(
+            (step + wait - every).abs() <= 0.5,
+            "{step} + {wait} = {every}"
+        );
+        assert!(
+            (load / f64::from(workers) - each).abs() <= 0.5,
+            "{load} / {workers} = {each}"
+        );
+        assert!(
+            (100.0 * wait / every - share).abs() <= 1.0,
+            "{wait} / {every} = {share} %"
+        );
+    }
+    let text = text(&starved(), 120, 40);
+    assert!(text.contains("lost waiting for data (61-66 %)"), "{text}");
+    assert!((number(&text, "DATA-BOUND   ") - number(&text, "trainer  waiting ")).abs() < 0.5);
+}
+
+#[test]
+fn what_a_terminal_would_obey_never_reaches_it() {
+    let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r\n";
+    let mut scene = starved();
+    scene.each_job(|job| {
+        job.command = format!("python {evil}.py");
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.activity[0].name = evil.to_owned();
+        }
+    });
+    scene.each_rates(|rates| {
+        rates.disks[0].device = evil.to_owned();
+        rates.gpus[0].now.name = Some(evil.to_owned());
+    });
+    scene.gaps = vec![gap(evil, evil, evil)];
+    let checks = |scene: &Scene| {
+        for (width, height) in SIZES {
+            let terminal = screen(scene, width, height);
+            for cell in &terminal.backend().buffer().content {
+                let harmless = |c: char| !c.is_control() && c != '\u{202e}';
+                assert!(cell.symbol().chars().all(harmless), "{:?}", cell.symbol());
+            }
+        }
+    };
+    checks(&scene);
+    scene.state.help = true;
+    checks(&scene);
+    scene.state.help = false;
+    scene.attach = Attach::Picker(vec![JobCandidate {
+        pid: Pid(1),
+        command: evil.to_owned(),
+        ranks: 1,
+        workers: 0,
+    }]);
+    checks(&scene);
+}
+
+#[test]
+fn an_old_reading_says_how_old_it_is_and_loses_its_colour() {
+    let mut scene = starved();
+    let fresh = colour_of(&screen(&scene, 120, 40), "37 %");
+    scene.each_rates(|rates| rates.gpus[0].stale_seconds = Some(12.0));
+    let terminal = screen(&scene, 120, 40);
+    find(&terminal, "12 s old");
+    assert_ne!(colour_of(&terminal, "37 %"), fresh);
+}
+
+#[test]
+fn the_panel_with_the_keys_scrolls_and_says_what_is_left_out() {
+    let pace = Pace {
+        load_ms: 6000.0,
+        step_ms: 38.0,
+        workers: 64,
+    };
+    let mut many = scene(pace, 1, 1);
+    many.state.focus = Panel::Workers;
+    find(&screen(&many, 120, 40), "and 4");
+    many.state.scroll = 10;
+    let terminal = screen(&many, 120, 40);
+    find(&terminal, "and 10 more above");
+    many.state.scroll = usize::MAX;
+    find(&screen(&many, 120, 40), " 63 ");
+}

@@ -1,0 +1,480 @@
+//! Situations as the screen gets them: figures that agree with each other, built from a few numbers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pipetop::config::Config;
+use pipetop::model::history::Ring;
+use pipetop::model::rates::{
+    Activity, CgroupRates, DiskRates, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
+    RankRates, StepRates, WorkerRates,
+};
+use pipetop::model::{Estimate, History, Rates, WorkerPlace};
+use pipetop::sample::{
+    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow,
+};
+use pipetop::ui::{Attach, UiState, View};
+use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
+use pipetop::verdict::{
+    Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
+};
+
+/// Owns what a [`View`] borrows.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    pub(crate) window: Option<Rates>,
+    pub(crate) latest: Option<Rates>,
+    pub(crate) history: History,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) gaps: Vec<Gap>,
+    pub(crate) state: UiState,
+    pub(crate) config: Config,
+    pub(crate) attach: Attach,
+    pub(crate) uptime: Option<Duration>,
+}
+
+impl Scene {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            window: self.window.as_ref(),
+            latest: self.latest.as_ref(),
+            history: &self.history,
+            verdict: self.verdict.as_ref(),
+            gaps: &self.gaps,
+            state: &self.state,
+            config: &self.config,
+            attach: &self.attach,
+            uptime: self.uptime,
+        }
+    }
+
+    /// Changes the job in both the window and the last interval.
+    pub(crate) fn each_job(&mut self, change: impl Fn(&mut JobRates)) {
+        for rates in [&mut self.window, &mut self.latest].into_iter().flatten() {
+            rates.job.iter_mut().for_each(&change);
+        }
+    }
+
+    pub(crate) fn each_rates(&mut self, change: impl Fn(&mut Rates)) {
+        [&mut self.window, &mut self.latest]
+            .into_iter()
+            .flatten()
+            .for_each(change);
+    }
+}
+
+/// Milliseconds that load and step take; all else follows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) load_ms: f64,
+    pub(crate) step_ms: f64,
+    pub(crate) workers: u32,
+}
+
+impl Pace {
+    /// Time between two batches: what is slower of the workers together and the step.
+    pub(crate) fn period_ms(self) -> f64 {
+        (self.load_ms / f64::from(self.workers.max(1))).max(self.step_ms)
+    }
+
+    pub(crate) fn wait_ms(self) -> f64 {
+        self.period_ms() - self.step_ms
+    }
+
+    pub(crate) fn wait_share(self) -> f64 {
+        self.wait_ms() / self.period_ms()
+    }
+}
+
+pub(crate) fn key(pid: i32) -> ProcessKey {
+    ProcessKey {
+        pid: Pid(pid),
+        start_ticks: 1_000_000,
+    }
+}
+
+/// A job that waits for its data: 412 ms to load a batch, 38 ms to use it, four workers.
+pub(crate) fn starved() -> Scene {
+    let pace = Pace {
+        load_ms: 412.0,
+        step_ms: 38.0,
+        workers: 4,
+    };
+    let mut scene = scene(pace, 1, 1);
+    let lost = pace.wait_share();
+    let verdict = Verdict {
+        kind: Kind::DataBound,
+        cause: Some(Cause::CpuPreprocess),
+        level: Level::High,
+        stall: Some(interval(lost, 0.025)),
+        wait: Some(interval(lost, 0.025)),
+        gpu_idle: Some(Share(0.63)),
+        confidence: Share(0.94),
+        headspace: Some(Headspace {
+            speedup_max: 2.7,
+            step_ms_now: Some(103.0),
+            step_ms_free: Some(38.0),
+        }),
+        workers: Some(WorkerAdvice {
+            now: 4,
+            match_step: Some(11),
+            cpu_allows: Some(14),
+            advised: Some(11),
+        }),
+        evidence: vec![
+            fact("queue-empty", true, "queue empty 91 % of the time"),
+            fact(
+                "workers-busy",
+                true,
+                "workers busy 99 %: 78 % in Image.resize (PIL)",
+            ),
+            fact("gpu-idle", true, "GPU idle 63 % while waiting"),
+            fact("overlap", false, "2 % of the waits overlap GPU work"),
+        ],
+        advice: vec![
+            "num_workers 4 -> 11 (matches the GPU; 16 CPUs allow 14): up to 2.7x faster".to_owned(),
+            "make Image.resize cheaper: resize once and store, or decode smaller".to_owned(),
+        ],
+        ..verdict(Kind::DataBound)
+    };
+    scene.verdict = Some(verdict);
+    scene
+}
+
+/// Eight GPUs that are never without work.
+pub(crate) fn compute_bound() -> Scene {
+    let pace = Pace {
+        load_ms: 210.0,
+        step_ms: 180.0,
+        workers: 6,
+    };
+    let mut scene = scene(pace, 8, 1);
+    scene.verdict = Some(Verdict {
+        stall: Some(Interval {
+            share: Share(0.01),
+            low: Share(0.0),
+            high: Share(0.02),
+        }),
+        confidence: Share(0.97),
+        evidence: vec![
+            fact("queue-full", true, "queue full 96 % of the time"),
+            fact("workers-idle", true, "workers idle 81 %"),
+            fact("gpu-busy", true, "GPU busy 98 %"),
+        ],
+        advice: vec!["look at the model, not at the data: batches are ready in time".to_owned()],
+        ..verdict(Kind::ComputeBound)
+    });
+    scene
+}
+
+pub(crate) fn verdict(kind: Kind) -> Verdict {
+    Verdict {
+        kind,
+        cause: None,
+        level: Level::None,
+        rank: Some(0),
+        rank_key: Some(key(48213)),
+        wait: None,
+        gpu_idle: None,
+        stall: None,
+        confidence: Share(0.5),
+        headspace: None,
+        workers: None,
+        period_batches: None,
+        evidence: Vec::new(),
+        missing: Vec::new(),
+        advice: Vec::new(),
+        seconds: 10.0,
+        batches: Some(97),
+        warming_up: None,
+    }
+}
+
+pub(crate) fn missing(id: &str, why: &str, hint: &str) -> Missing {
+    Missing {
+        id: id.to_owned(),
+        why: why.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+pub(crate) fn gap(source: &str, reason: &str, hint: &str) -> Gap {
+    Gap {
+        source: source.to_owned(),
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+fn interval(share: f64, half: f64) -> Interval {
+    Interval {
+        share: Share(share),
+        low: Share(share - half),
+        high: Share(share + half),
+    }
+}
+
+fn fact(id: &'static str, supports: bool, text: &str) -> Evidence {
+    Evidence {
+        id,
+        supports,
+        value: 0.0,
+        threshold: None,
+        text: text.to_owned(),
+    }
+}
+
+/// Nothing read yet.
+pub(crate) fn nothing() -> Scene {
+    Scene {
+        window: None,
+        latest: None,
+        history: History {
+            wait: Ring::new(3600),
+            queue: Ring::new(3600),
+            ready: Ring::new(3600),
+            gpu_util: Vec::new(),
+            disk_read: Ring::new(3600),
+            workers: BTreeMap::new(),
+        },
+        verdict: None,
+        gaps: Vec::new(),
+        state: UiState::default(),
+        config: Config::default(),
+        attach: Attach::Attached,
+        uptime: None,
+    }
+}
+
+/// A job with a window of 10 s and two minutes of history, all from one pace.
+pub(crate) fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
+    let rates = |seconds: f64| Rates {
+        seconds,
+        host: HostRates {
+            cpus: 16,
+            cpu: Some(Share(0.31)),
+            mem_total: Some(Bytes(256 << 30)),
+            mem_available: Some(Bytes(190 << 30)),
+            pressure_cpu: Some(Share(0.04)),
+            pressure_io: Some(Share(0.0)),
+            pressure_memory: Some(Share(0.0)),
+        },
+        disks: vec![DiskRates {
+            device: "nvme0n1".to_owned(),
+            read: BytesPerSecond(212e6),
+            write: BytesPerSecond(0.0),
+            util: Share(0.11),
+            await_ms: Some(0.1),
+            queue_depth: 0.2,
+            holds_job_files: true,
+        }],
+        gpus: (0..gpus).map(|index| gpu(index, gpus, pace)).collect(),
+        job: Some(job(pace, ranks)),
+        own_cpu: Some(Share(0.004)),
+        own_rss: Some(Bytes(12 << 20)),
+        own_late: 0,
+    };
+    let mut scene = Scene {
+        window: Some(rates(10.0)),
+        latest: Some(rates(1.0)),
+        uptime: Some(Duration::from_secs(847)),
+        ..nothing()
+    };
+    remember(&mut scene.history, pace, gpus, ranks);
+    scene
+}
+
+/// Two minutes: a full queue that empties, and the waits that come of it.
+fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
+    history.gpu_util = (0..gpus).map(|_| Ring::new(3600)).collect();
+    let lost = pace.wait_share();
+    for second in 0..120_u32 {
+        let onset = (f64::from(second) / 6.0 - 0.8).clamp(0.0, 1.0);
+        let sway = f64::from(second * 7 % 5) / 100.0;
+        let wait = lost * onset + sway * lost;
+        // A minute ago a reading is missing.
+        let known = second != 60;
+        history.wait.push(known.then_some(Share(wait.min(1.0))));
+        let queue = if lost > 0.05 {
+            1.0 - 0.95 * onset
+        } else {
+            0.97
+        };
+        history.queue.push(known.then_some(Share(queue)));
+        history.ready.push(Some(queue * 8.0));
+        history.disk_read.push(Some(212e6 * (0.98 + sway)));
+        for (place, ring) in history.gpu_util.iter_mut().enumerate() {
+            let beat = f64::from((second + u32::try_from(place).unwrap_or(0)) % 3) * lost * 30.0;
+            ring.push(Some(
+                (100.0 - lost * 90.0 + beat - 12.0 * lost).clamp(0.0, 100.0),
+            ));
+        }
+        for rank in 0..ranks {
+            for id in 0..pace.workers {
+                let at = WorkerPlace {
+                    rank: rank_key(rank),
+                    loader: 1,
+                    id,
+                };
+                let ring = history.workers.entry(at).or_insert_with(|| Ring::new(3600));
+                ring.push(Some(doing(pace, id, second)));
+            }
+        }
+    }
+}
+
+fn rank_key(rank: u32) -> ProcessKey {
+    key(48213 + i32::try_from(rank).unwrap_or(0) * 1000)
+}
+
+fn doing(pace: Pace, id: u32, second: u32) -> WorkerNow {
+    if pace.wait_share() < 0.05 && !(second + id).is_multiple_of(5) {
+        return WorkerNow::Idle;
+    }
+    match (second + id * 3) % 11 {
+        10 => WorkerNow::Read,
+        _ => WorkerNow::Cpu,
+    }
+}
+
+fn job(pace: Pace, ranks: u32) -> JobRates {
+    JobRates {
+        key: key(48213),
+        command: "/usr/bin/python3 train.py --epochs 90".to_owned(),
+        access: Tier::T2,
+        ended: false,
+        ranks: (0..ranks)
+            .map(|rank| rank_rates(pace, rank, ranks))
+            .collect(),
+        cgroup: Some(CgroupRates::default()),
+        cpus_allowed: Some(16),
+        cpu_cores: Some(4.9),
+        read: Some(BytesPerSecond(212e6)),
+        rchar: Some(BytesPerSecond(2.112e9)),
+    }
+}
+
+fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
+    let lost = Share(pace.wait_share());
+    let rate = 1000.0 / pace.period_ms();
+    let starved = lost.0 > 0.05;
+    let capacity = (pace.workers * 2).max(1);
+    let mean_ready = if starved {
+        0.4
+    } else {
+        f64::from(capacity) - 0.3
+    };
+    let loader = LoaderRates {
+        id: 1,
+        kind: LoaderKind::PytorchProcesses,
+        settings: LoaderSettings {
+            num_workers: Some(pace.workers),
+            prefetch_factor: Some(2),
+            pin_memory: Some(true),
+            persistent_workers: Some(true),
+            in_order: Some(true),
+            start_method: Some("fork".to_owned()),
+            batch_size: Some(64),
+        },
+        workers: (0..pace.workers).map(|id| worker(pace, rank, id)).collect(),
+        workers_started: 0,
+        queue: Some(QueueRates {
+            ready: if starved { 1 } else { capacity },
+            mean_ready,
+            capacity: Some(capacity),
+            occupancy: Some(Share(mean_ready / f64::from(capacity))),
+            empty: Share(if starved { 0.91 } else { 0.0 }),
+            source: QueueSource::Pipe,
+        }),
+        batches_per_s: Some(rate),
+        batches_taken: Some(970),
+    };
+    RankRates {
+        key: rank_key(rank),
+        rank: Some(rank),
+        world_size: Some(ranks),
+        state: Some('S'),
+        wait: Some(Estimate {
+            share: lost,
+            low: lost,
+            high: lost,
+            looks: 200,
+        }),
+        waiting: Some(lost),
+        receiving: Some(Share::ZERO),
+        loading: Some(Share::ZERO),
+        disk: Some(Share::ZERO),
+        stopped: Some(Share::ZERO),
+        main_cpu: Some(lost.rest()),
+        main_run_delay: Some(Share(0.01)),
+        startup: None,
+        period_batches: None,
+        step: StepRates {
+            batches: Some(97),
+            batches_per_s: Some(rate),
+            step_ms: Some(pace.step_ms),
+            wait_ms: Some(pace.wait_ms()),
+            load_ms: Some(pace.load_ms),
+        },
+        activity: Vec::new(),
+        loaders: vec![loader],
+    }
+}
+
+fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
+    let busy = (pace.load_ms / f64::from(pace.workers.max(1)) / pace.period_ms()).min(1.0) * 0.99;
+    let number = i32::try_from(id + 1).unwrap_or(0) + 16;
+    WorkerRates {
+        key: key(rank_key(rank).pid.0 + number),
+        id,
+        now: doing(pace, id, 119),
+        cpu: Some(busy - 0.01 * f64::from(id % 3)),
+        run_delay: Some(Share(0.01 * f64::from(id % 2 + 1))),
+        busy: Some(Share(busy)),
+        disk: Some(Share(0.02)),
+        network: Some(Share::ZERO),
+        handover: Some(Share::ZERO),
+        asleep: Some(Share::ZERO),
+        read: Some(BytesPerSecond(212e6 / f64::from(pace.workers.max(1)))),
+        rchar: Some(BytesPerSecond(2.112e9 / f64::from(pace.workers.max(1)))),
+        major_faults_per_s: Some(0.0),
+        batches_per_s: Some(1000.0 / pace.period_ms() / f64::from(pace.workers.max(1))),
+        load_ms: Some(pace.load_ms),
+        cpus_allowed: Some(16),
+        activity: vec![Activity {
+            name: "PIL.Image.resize".to_owned(),
+            share: Share(0.78),
+        }],
+    }
+}
+
+fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
+    let busy = 1.0 - pace.wait_share();
+    GpuRates {
+        now: GpuSample {
+            index,
+            uuid: Some(format!("GPU-{index}")),
+            name: Some("NVIDIA H200".to_owned()),
+            util_percent: Some(busy * 100.0),
+            mem_util_percent: Some(busy * 60.0),
+            mem_used: Some(Bytes(22_978_772_992)),
+            mem_total: Some(Bytes(140 << 30)),
+            power_watts: Some(100.0 + 500.0 * busy),
+            power_limit_watts: Some(700.0),
+            temperature_c: Some(54.0),
+            sm_clock_mhz: Some(1980.0),
+            mem_clock_mhz: Some(3201.0),
+            throttle: Some(Vec::new()),
+            processes: Some(vec![GpuProcess {
+                pid: Pid(48213),
+                mem: Some(Bytes(22_000_000_000)),
+                sm_percent: Some(busy * 95.0),
+            }]),
+            visible_to_job: Some(all < 2 || index + 1 < all),
+            ..GpuSample::default()
+        },
+        util_percent: Some(busy * 100.0),
+        busy: Some(Share(busy)),
+        stale_seconds: None,
+    }
+}

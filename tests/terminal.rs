@@ -1,0 +1,102 @@
+//! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
+
+#[expect(dead_code, reason = "other tests use all of it")]
+#[path = "support/session.rs"]
+mod session;
+
+use std::sync::atomic::Ordering;
+
+use portable_pty::PtySize;
+use rustix::process::Signal;
+use session::{Session, wait};
+
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?1049l";
+const SHOW_CURSOR: &str = "\u{1b}[?25h";
+
+/// On a machine without processes, so on the screen that looks for a job.
+fn looking() -> Session {
+    let session = Session::start::<&str>(&[]);
+    session.until("the screen", |text| text.contains("LOOKING"));
+    session
+}
+
+fn assert_given_back(text: &str) {
+    let left = text.rfind(LEAVE).expect("the alternate screen was left");
+    assert!(text.rfind(ENTER).is_some_and(|entered| entered < left));
+    assert!(text.rfind(SHOW_CURSOR).is_some(), "the cursor is back");
+}
+
+#[test]
+fn a_key_or_a_signal_ends_it_and_gives_the_terminal_back() {
+    for end in [
+        None,
+        Some(Signal::TERM),
+        Some(Signal::HUP),
+        Some(Signal::INT),
+    ] {
+        let mut session = looking();
+        match end {
+            None => session.press("q"),
+            Some(signal) => session.signal(signal),
+        }
+        assert!(session.ended().success(), "{end:?}");
+        session.until("the screen to go", |text| text.contains(LEAVE));
+        assert_given_back(&session.text());
+    }
+}
+
+#[test]
+fn it_stops_and_goes_on_like_any_program() {
+    let mut session = looking();
+    for round in 1..=2 {
+        if round == 1 {
+            session.press("\u{1a}");
+        } else {
+            session.signal(Signal::TSTP);
+        }
+        wait("the stop", || session.is_stopped().then_some(()));
+        session.until("the screen to go", |text| {
+            text.matches(LEAVE).count() >= round
+        });
+        assert_given_back(&session.text());
+        let before = session.text().len();
+        session.signal(Signal::CONT);
+        session.until("the screen again", |text| {
+            text[before..].contains(ENTER) && text[before..].contains("LOOKING")
+        });
+    }
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it() {
+    let mut session = looking();
+    session.let_go.store(true, Ordering::SeqCst);
+    let before = session.text().len();
+    session.press("?");
+    session.until("the help", |text| text.len() > before);
+    session.writer.take();
+    session.master.take();
+    // Nobody hangs up on it but the terminal itself.
+    session.ended();
+}
+
+#[test]
+fn it_follows_the_size_of_the_terminal() {
+    let mut session = looking();
+    let before = session.text().len();
+    let size = PtySize {
+        rows: 10,
+        cols: 40,
+        ..PtySize::default()
+    };
+    let master = session.master.as_ref().expect("still open");
+    master.resize(size).expect("it is open");
+    session.until("a frame of that size", |text| {
+        text[before..].contains("no job yet")
+    });
+    session.press("q");
+    assert!(session.ended().success());
+}

@@ -1,0 +1,83 @@
+//! Jobs that need the CPUs for themselves: one runs at a time.
+
+use crate::cgroup::Limit;
+use crate::job::Start;
+use crate::trial::{
+    Situation, check, each_python, ensure, heavy, no_more_workers, throughput_ratio,
+};
+
+const COMPUTE: Situation = heavy("compute").kinds(&["compute-bound"]);
+
+#[test]
+fn jpeg_decoding_with_one_worker() {
+    check(heavy("jpeg").cause("cpu-preprocess"), |report| {
+        let seen = report.what_workers_do();
+        // Pillow decodes in `ImageFile.load`, called from the script's `decode_jpeg`.
+        let named = seen
+            .iter()
+            .any(|text| text.contains("decode_jpeg") || text.contains("ImageFile"));
+        ensure(named, || {
+            format!("the decode function is not named: {seen:?}")
+        })
+    });
+}
+
+#[test]
+fn more_hungry_workers_than_cpus() {
+    check(
+        heavy("oversubscribed").cause("cpu-oversubscribed"),
+        no_more_workers,
+    );
+}
+
+#[test]
+fn compute() {
+    check(COMPUTE, no_more_workers);
+}
+
+#[test]
+fn many_small_tensors() {
+    check(heavy("many-tensors").cause("ipc"), no_more_workers);
+}
+
+#[test]
+fn cpu_quota() {
+    check(
+        heavy("quota").cause("cpu-quota").limit(Limit::Cpus(1.0)),
+        no_more_workers,
+    );
+}
+
+#[test]
+fn spawned_workers_with_short_epochs() {
+    check(
+        heavy("short-epochs").cause("worker-restart"),
+        no_more_workers,
+    );
+}
+
+#[test]
+fn two_ranks() {
+    let situation = heavy("two-ranks").start(Start::Torchrun);
+    check(situation, |report| {
+        let rank = |rank: &serde_json::Value| {
+            let workers = rank.get("workers")?.as_array()?.len();
+            Some((rank.get("rank")?.as_u64()?, workers))
+        };
+        let ranks: Vec<_> = report.list("/job/ranks").iter().map(rank).collect();
+        ensure(ranks == [Some((0, 2)), Some((1, 2))], || {
+            format!("ranks and their workers: {ranks:?}")
+        })
+    });
+}
+
+#[test]
+fn harmless_to_a_job_that_computes() {
+    each_python(COMPUTE, |python| {
+        let ratio = throughput_ratio(COMPUTE, python)?;
+        // Other tenants of the machine move this more than pipetop does.
+        ensure(ratio > 0.85, || {
+            format!("watched, it ran at {ratio:.3} of its speed")
+        })
+    });
+}

@@ -1,0 +1,16 @@
+//! Real time: the jobs run in it.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Seconds of `CLOCK_MONOTONIC`, the clock of the script's marks.
+pub(crate) fn now() -> f64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+pub(crate) fn sleep(time: Duration) {
+    #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
+    std::thread::sleep(time);
+}

@@ -1,0 +1,234 @@
+//! Jobs that sleep most of the time: two run side by side.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::cgroup::Limit;
+use crate::clock::{now, sleep};
+use crate::job::for_everyone;
+use crate::machine::{is_root, note, skip};
+use crate::report::Report;
+use crate::trial::{
+    OBSERVED, Outcome, PIPETOP, Situation, about, check, check_without_ptrace, each_python, ensure,
+    has_access, light, no_more_workers, throughput_ratio,
+};
+
+const STARVED: Situation = light("starved");
+// The loader just keeps up: either word is right, data-bound is not.
+const MATCHED: Situation = light("matched").kinds(&["balanced", "compute-bound"]);
+const OVER_PROVISIONED: Situation = light("over-provisioned").kinds(&["compute-bound"]);
+const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
+const NOBODY: u32 = 65534;
+
+#[test]
+fn starved() {
+    check(STARVED, |report| {
+        let matching = report.number("/verdict/workers/match");
+        // Load time 2 s over step time 0.1 s.
+        ensure(
+            matching.is_some_and(|workers| (18.0..=22.0).contains(&workers)),
+            || format!("20 workers would match, not {matching:?}"),
+        )
+    });
+}
+
+#[test]
+fn matched() {
+    check(MATCHED, |_| Ok(()));
+}
+
+#[test]
+fn over_provisioned() {
+    check(OVER_PROVISIONED, no_more_workers);
+}
+
+#[test]
+fn jitter() {
+    check(light("jitter"), |_| Ok(()));
+}
+
+#[test]
+fn cold_reads_of_a_slow_disk() {
+    check(
+        light("cold-reads").cause("disk").limit(SLOW_DISK),
+        no_more_workers,
+    );
+}
+
+#[test]
+fn warm_reads_of_a_slow_disk() {
+    check(
+        light("warm-reads")
+            .kinds(&["compute-bound"])
+            .limit(SLOW_DISK),
+        |report| {
+            let cause = report.text("/verdict/cause");
+            ensure(cause != "disk", || "blames the disk".into())
+        },
+    );
+}
+
+#[test]
+fn one_slow_worker() {
+    check(light("slow-worker").cause("head-of-line"), |report| {
+        no_more_workers(report)?;
+        let helps = report
+            .advice()
+            .any(|advice| advice.contains("in_order") || advice.contains("balance"));
+        ensure(helps, || {
+            "advises neither in_order=False nor balance".into()
+        })
+    });
+}
+
+#[test]
+fn loading_in_the_main_thread() {
+    check(light("in-main").cause("in-main"), |_| Ok(()));
+}
+
+#[test]
+fn two_shards_for_six_workers() {
+    check(light("few-shards").cause("few-shards"), no_more_workers);
+}
+
+#[test]
+fn two_shards_for_six_persistent_workers() {
+    check(
+        light("few-shards-persistent").cause("few-shards"),
+        no_more_workers,
+    );
+}
+
+#[test]
+fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
+    check(light("arrays").kinds(&["compute-bound"]), |report| {
+        let queue = |key: &str| format!("/job/ranks/0/queue/{key}");
+        let source = report.text(&queue("source"));
+        ensure(source == "semaphore", || format!("counted by {source}"))?;
+        // Three workers make two each ahead of time; one may be half written.
+        let ready = report.number(&queue("ready"));
+        ensure(
+            ready.is_some_and(|ready| (4.0..=6.0).contains(&ready)),
+            || format!("{ready:?} of 6 batches are ready"),
+        )
+    });
+}
+
+#[test]
+fn ten_batches_only() {
+    check(
+        light("ten-batches").kinds(&["warming-up"]).steady_after(1),
+        |_| Ok(()),
+    );
+}
+
+#[test]
+fn stopped_job() {
+    each_python(OVER_PROVISIONED, |python| {
+        let job = OVER_PROVISIONED.job(python)?;
+        job.stop();
+        let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
+        about(
+            &report,
+            ensure(report.kind() == "stalled", || {
+                "a stopped job is stalled".into()
+            }),
+        )
+    });
+}
+
+#[test]
+fn starved_without_ptrace() {
+    check_without_ptrace(STARVED);
+}
+
+#[test]
+fn matched_without_ptrace() {
+    check_without_ptrace(MATCHED);
+}
+
+#[test]
+fn over_provisioned_without_ptrace() {
+    check_without_ptrace(OVER_PROVISIONED);
+}
+
+#[test]
+fn report_and_lines_of_a_job_that_ends() {
+    each_python(OVER_PROVISIONED, |python| {
+        let mut job = OVER_PROVISIONED.job(python)?;
+        let report = Report::of(Command::new(PIPETOP), job.pid(), 3)?;
+        about(&report, holds_to_the_schema(&report.document))?;
+        let output = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+        let file = output.reopen().map_err(|error| error.to_string())?;
+        let mut pipetop = Command::new(PIPETOP)
+            .args([&job.pid().to_string(), "--interval", "1s", "--for", "20s"])
+            .stdout(file)
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let lines = || std::fs::read_to_string(output.path()).unwrap_or_default();
+        let until = |seconds: f64, what: &str| {
+            let deadline = now() + seconds;
+            while now() < deadline && !lines().contains(what) {
+                sleep(Duration::from_millis(20));
+            }
+            ensure(lines().contains(what), || {
+                format!("no `{what}` within {seconds} s:\n{}", lines())
+            })
+        };
+        let watched = until(10.0, "batches/s");
+        job.kill();
+        let ended = now();
+        // Two intervals.
+        let outcome = watched.and_then(|()| until(2.0, "the job has ended"));
+        note(&format!("the end was said after {:.2} s", now() - ended));
+        let _ = pipetop.kill();
+        let _ = pipetop.wait();
+        outcome
+    });
+}
+
+fn holds_to_the_schema(report: &serde_json::Value) -> Outcome {
+    let schema = serde_json::from_str(include_str!("../../config/report.schema.json"));
+    let schema = schema.map_err(|error| error.to_string())?;
+    let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
+    let errors = validator.iter_errors(report);
+    let errors: Vec<_> = errors
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    ensure(errors.is_empty(), || errors.join("\n"))
+}
+
+#[test]
+fn another_users_job() {
+    if !is_root() {
+        return skip("another user's job: needs root to become another user");
+    }
+    each_python(STARVED, |python| {
+        let job = STARVED.job(python)?;
+        let (_directory, program) = for_everyone(Path::new(PIPETOP))?;
+        let mut command = Command::new(program);
+        command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent");
+        let report = Report::of(command, job.pid(), OBSERVED)?;
+        let confidence = report.number("/verdict/confidence");
+        let hedged =
+            report.kind() == "unknown" || confidence.is_some_and(|confidence| confidence <= 0.5);
+        let right = ["same user", "owner", "root", "sudo", "CAP_SYS_PTRACE"];
+        about(
+            &report,
+            ensure(hedged, || "claims more than can be seen".into()),
+        )?;
+        about(&report, has_access(&report, "T0", &right))
+    });
+}
+
+#[test]
+fn harmless_to_a_job_that_sleeps() {
+    each_python(OVER_PROVISIONED, |python| {
+        let ratio = throughput_ratio(OVER_PROVISIONED, python)?;
+        ensure(ratio > 0.95, || {
+            format!("watched, it ran at {ratio:.3} of its speed")
+        })
+    });
+}

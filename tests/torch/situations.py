@@ -1,0 +1,277 @@
+"""Small PyTorch training jobs, each in one situation that pipetop must judge rightly.
+
+    situations.py NAME DIRECTORY [SECONDS]
+
+The job is the judge: it appends `wait T` to DIRECTORY/truth when it asks the loader for a batch and `step T`
+when it has one, with T in seconds of CLOCK_MONOTONIC. Of several ranks each writes its own truth.RANK.
+A job ends by itself after SECONDS, so that nothing is left behind when a test is killed.
+"""
+
+import os
+import random
+import sys
+import time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+BATCH_SIZE = 4
+ENDLESS = 1_000_000  # batches
+MEGABYTE = 1 << 20
+
+
+# Datasets
+
+
+class Sleeping(Dataset):
+    """Takes its time and no CPU, like a far-away store. `load` is the seconds for one batch."""
+
+    def __init__(self, load, jitter=0.0, load_of_worker_0=None, batches=ENDLESS):
+        self.load, self.jitter, self.load_of_worker_0, self.batches = load, jitter, load_of_worker_0, batches
+
+    def __len__(self):
+        return self.batches * BATCH_SIZE
+
+    def __getitem__(self, index):
+        load = self.load
+        if self.load_of_worker_0 is not None and get_worker_info().id == 0:
+            load = self.load_of_worker_0
+        time.sleep(load * random.uniform(1 - self.jitter, 1 + self.jitter) / BATCH_SIZE)
+        return torch.zeros(3, 32, 32), index
+
+
+class CpuHungry(Dataset):
+    """Computes in pure Python."""
+
+    def __len__(self):
+        return ENDLESS * BATCH_SIZE
+
+    def __getitem__(self, index):
+        return torch.zeros(3, 32, 32), augment(index)
+
+
+def augment(seed):
+    value = seed
+    for _ in range(600_000):
+        value = (value * 1103515245 + 12345) & 0x7FFFFFFF
+    return value
+
+
+class Jpegs(Dataset):
+    """Decodes real JPEG files with Pillow."""
+
+    def __init__(self, directory, count=16):
+        from PIL import Image
+
+        self.paths = [os.path.join(directory, f"{number}.jpg") for number in range(count)]
+        for path in self.paths:
+            Image.effect_noise((1920, 1440), 60).convert("RGB").save(path, quality=90)
+
+    def __len__(self):
+        return ENDLESS * BATCH_SIZE
+
+    def __getitem__(self, index):
+        return decode_jpeg(self.paths[index % len(self.paths)])
+
+
+def decode_jpeg(path):
+    from PIL import Image
+
+    with Image.open(path) as image:
+        pixels = bytearray(image.convert("RGB").tobytes())
+    return torch.frombuffer(pixels, dtype=torch.uint8)[: 64 * 64].clone()
+
+
+class Reads(Dataset):
+    """Reads a megabyte per batch of one file; `cold` drops it from the page cache first."""
+
+    def __init__(self, directory, cold, megabytes=64):
+        self.path, self.cold, self.megabytes, self.file = os.path.join(directory, "data"), cold, megabytes, None
+        with open(self.path, "wb") as file:
+            for _ in range(megabytes):
+                file.write(os.urandom(MEGABYTE))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        if self.file is None:
+            self.file = os.open(self.path, os.O_RDONLY)
+            # Read-ahead would warm the part that is read next.
+            os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_RANDOM)
+        offset = index % self.megabytes * MEGABYTE
+        if self.cold:
+            os.posix_fadvise(self.file, offset, MEGABYTE, os.POSIX_FADV_DONTNEED)
+        return read_sample(self.file, offset)
+
+
+def read_sample(file, offset):
+    return torch.frombuffer(bytearray(os.pread(file, MEGABYTE, offset)), dtype=torch.uint8)
+
+
+class ManyTensors(Dataset):
+    """A batch of many small tensors that costs nothing to make, only to hand over."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        return {f"feature_{number}": torch.zeros(8) for number in range(self.count)}
+
+
+class Arrays(Dataset):
+    """NumPy arrays, which travel in the pipe itself, larger than it holds."""
+
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        import numpy
+
+        return numpy.zeros(50_000)
+
+
+def as_it_is(sample):
+    return sample
+
+
+class Sharded(IterableDataset):
+    """Endless shards, dealt out to the workers by number: with fewer shards than workers some get none."""
+
+    def __init__(self, shards, load):
+        self.shards, self.load = shards, load
+
+    def __iter__(self):
+        info = get_worker_info()
+        mine = range(info.id, self.shards, info.num_workers)
+        while len(mine) > 0:
+            for shard in mine:
+                time.sleep(self.load / BATCH_SIZE)
+                yield torch.zeros(3, 32, 32), shard
+
+
+# Steps
+
+
+def sleeps(seconds):
+    """The main thread waits for an accelerator that works for so long."""
+    return lambda batch: time.sleep(seconds)
+
+
+def multiplies(seconds):
+    """A fixed amount of work on the CPU that takes about so long when nothing disturbs it."""
+    torch.set_num_threads(1)
+    matrix = torch.rand(256, 256)
+
+    def work(times):
+        for _ in range(times):
+            torch.mm(matrix, matrix)
+
+    def cost():
+        begin = time.perf_counter()
+        work(20)
+        return (time.perf_counter() - begin) / 20
+
+    times = max(1, round(seconds / min(cost() for _ in range(20))))
+    return lambda batch: work(times)
+
+
+def sleeps_ten_times(seconds):
+    """Ten steps; the tenth does not end."""
+    seen = []
+
+    def step(batch):
+        seen.append(None)
+        time.sleep(seconds if len(seen) < 10 else 1_000)
+
+    return step
+
+
+def reduces_over_ranks(seconds):
+    """Computes, then exchanges gradients with the other ranks."""
+    import torch.distributed
+
+    torch.distributed.init_process_group("gloo")
+    gradients = torch.ones(1024)
+
+    def step(batch):
+        time.sleep(seconds)
+        torch.distributed.all_reduce(gradients)
+
+    return step
+
+
+# Situations: name -> (loader, step)
+
+
+def loads(dataset, workers, **settings):
+    return DataLoader(dataset, batch_size=BATCH_SIZE, num_workers=workers, **settings)
+
+
+SITUATIONS = {
+    "starved": lambda d: (loads(Sleeping(2.0), 7), sleeps(0.1)),
+    "matched": lambda d: (loads(Sleeping(0.7), 7), sleeps(0.1)),
+    "over-provisioned": lambda d: (loads(Sleeping(0.35), 7), sleeps(0.1)),
+    "jitter": lambda d: (loads(Sleeping(2.0, jitter=0.5), 7), sleeps(0.1)),
+    "jpeg": lambda d: (loads(Jpegs(d), 1), sleeps(0.02)),
+    "oversubscribed": lambda d: (loads(CpuHungry(), 8), sleeps(0.02)),
+    "cold-reads": lambda d: (DataLoader(Reads(d, cold=True), batch_size=None, num_workers=4), sleeps(0.05)),
+    "warm-reads": lambda d: (DataLoader(Reads(d, cold=False), batch_size=None, num_workers=4), sleeps(0.1)),
+    "compute": lambda d: (loads(Sleeping(0.01), 4), multiplies(0.15)),
+    "slow-worker": lambda d: (loads(Sleeping(0.05, load_of_worker_0=0.8), 4), sleeps(0.02)),
+    "in-main": lambda d: (loads(Sleeping(0.1), 0), sleeps(0.05)),
+    "many-tensors": lambda d: (DataLoader(ManyTensors(96), batch_size=None, num_workers=2), sleeps(0.001)),
+    "arrays": lambda d: (
+        DataLoader(Arrays(), batch_size=None, num_workers=3, collate_fn=as_it_is, multiprocessing_context="spawn"),
+        sleeps(0.1),
+    ),
+    "quota": lambda d: (loads(CpuHungry(), 2), sleeps(0.02)),
+    "short-epochs": lambda d: (loads(Sleeping(0.01, batches=20), 2, multiprocessing_context="spawn"), sleeps(0.05)),
+    "few-shards": lambda d: (loads(Sharded(2, 0.2), 6), sleeps(0.02)),
+    "few-shards-persistent": lambda d: (loads(Sharded(2, 0.2), 6, persistent_workers=True), sleeps(0.02)),
+    "ten-batches": lambda d: (loads(Sleeping(0.35), 7), sleeps_ten_times(1.2)),
+    "two-ranks": lambda d: (loads(Sleeping(0.4), 2), reduces_over_ranks(0.05)),
+}
+
+
+class Truth:
+    def __init__(self, directory):
+        rank = os.environ.get("RANK")
+        path = os.path.join(directory, "truth" if rank is None else f"truth.{rank}")
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def mark(self, state):
+        os.write(self.file, f"{state} {time.monotonic():.6f}\n".encode())
+
+
+def batches(loader, truth):
+    """The batches of endless epochs."""
+    while True:
+        truth.mark("wait")
+        for batch in loader:
+            truth.mark("step")
+            yield batch
+            truth.mark("wait")
+
+
+def main():
+    name, directory = sys.argv[1:3]
+    until = time.monotonic() + float(sys.argv[3] if len(sys.argv) > 3 else 120)
+    torch.manual_seed(0)
+    loader, step = SITUATIONS[name](directory)
+    for batch in batches(loader, Truth(directory)):
+        step(batch)
+        if time.monotonic() > until:
+            break
+
+
+if __name__ == "__main__":
+    main()

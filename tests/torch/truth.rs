@@ -1,0 +1,94 @@
+//! What the training script says of itself: when it waited for data.
+
+use std::path::Path;
+
+/// The script's marks in order: from this moment (seconds of `CLOCK_MONOTONIC`) it waits, or it steps.
+pub(crate) struct Truth {
+    marks: Vec<(f64, State)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Wait,
+    Step,
+}
+
+impl Truth {
+    /// The marks so far; none while the script has not begun.
+    pub(crate) fn read(path: &Path) -> Self {
+        Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
+    }
+
+    fn parse(text: &str) -> Self {
+        let mark = |line: &str| {
+            let (state, at) = line.split_once(' ')?;
+            let state = match state {
+                "wait" => State::Wait,
+                "step" => State::Step,
+                _ => return None,
+            };
+            Some((at.parse().ok()?, state))
+        };
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        Self {
+            marks: whole.lines().filter_map(mark).collect(),
+        }
+    }
+
+    pub(crate) fn batches(&self) -> usize {
+        self.batches_between(f64::MIN, f64::MAX)
+    }
+
+    pub(crate) fn batches_between(&self, from: f64, to: f64) -> usize {
+        self.marks
+            .iter()
+            .filter(|(at, state)| *state == State::Step && (from..to).contains(at))
+            .count()
+    }
+
+    /// Share of the time between the two moments in which the script waited for its loader.
+    pub(crate) fn wait_share(&self, from: f64, to: f64) -> f64 {
+        let ends = self.marks.iter().skip(1).map(|(at, _)| *at);
+        let waited: f64 = self
+            .marks
+            .iter()
+            .zip(ends.chain([to]))
+            .filter(|((_, state), _)| *state == State::Wait)
+            .map(|((begin, _), end)| (end.min(to) - begin.max(from)).max(0.0))
+            .sum();
+        waited / (to - from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Truth;
+
+    const MARKS: &str = "wait 10.0\nstep 11.0\nwait 11.5\nstep 13.0\nwait 14.0\n";
+
+    #[test]
+    fn wait_share_is_cut_at_both_ends_and_goes_on_after_the_last_mark() {
+        let truth = Truth::parse(MARKS);
+        for (from, to, share) in [
+            (10.0, 14.0, 0.625),
+            (10.5, 11.5, 0.5),
+            (12.0, 12.5, 1.0),
+            (11.0, 11.5, 0.0),
+            (14.0, 20.0, 1.0),
+            (0.0, 10.0, 0.0),
+        ] {
+            assert!(
+                (truth.wait_share(from, to) - share).abs() < 1e-9,
+                "{from} to {to}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_half_written_line_does_not_count() {
+        assert_eq!(Truth::parse("wait 1.0\nstep 2.0\nwait 3").batches(), 1);
+        assert_eq!(Truth::parse("wait 1.0\nstep 2").batches(), 0);
+        assert_eq!(Truth::parse("").batches(), 0);
+    }
+}
