@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crossterm::event::EventStream;
+use crossterm::event::{self, Event};
+use futures_util::Stream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -54,7 +55,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Option<Kind>> {
         let mut app = App::new(setup.config, setup.window, setup.wanted);
         let mut screen = Screen::open()?;
         let outside = Outside {
-            keys: EventStream::new(),
+            keys: keys()?,
             samples,
             signals,
             ask: |request| sampler.request(request),
@@ -68,6 +69,26 @@ pub fn watch(setup: Setup) -> anyhow::Result<Option<Kind>> {
         drop(screen);
         ended.map(|()| app.kind())
     })
+}
+
+/// Keys as they come. A thread of their own reads them: of a terminal that was hung up, crossterm 0.29 reads
+/// nothing for ever and does not return, which must not keep the loop from ending.
+fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
+    let (send, mut keys) = mpsc::channel(64);
+    std::thread::Builder::new()
+        .name("keys".into())
+        .spawn(move || {
+            loop {
+                let key = event::read();
+                let failed = key.is_err();
+                if send.blocking_send(key).is_err() || failed {
+                    break;
+                }
+            }
+        })?;
+    Ok(futures_util::stream::poll_fn(move |context| {
+        keys.poll_recv(context)
+    }))
 }
 
 /// Signals as they come, for as long as the runtime lives.
