@@ -8,13 +8,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("units", &[]),
     ("error", &["units"]),
     ("action", &[]),
     ("sample", &["units"]),
     ("job", &["sample", "units"]),
-    ("source", &["job", "sample", "units"]),
+    ("probe", &["units"]),
+    ("source", &["job", "probe", "sample", "units"]),
+    ("workload", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["model", "sample", "units"]),
     ("report", &["model", "sample", "units", "verdict"]),
@@ -48,7 +50,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 8] = [
+const PLACES: [(&str, &[&str]); 11] = [
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),
@@ -57,6 +59,9 @@ const PLACES: [(&str, &[&str]); 8] = [
     ("crossterm", &["app", "config", "doctor", "terminal"]),
     ("tokio", &["app"]),
     ("clap", &["cli", "config", "start"]),
+    ("cudarc", &["workload"]),
+    ("memmap2", &["workload"]),
+    ("zune_jpeg", &["workload"]),
 ];
 
 /// Lines of a file, its inline tests not counted.

@@ -1,0 +1,108 @@
+//! The writing end of the probe protocol: never waits, counts what it could not send.
+
+use std::ffi::OsStr;
+use std::fmt::Write;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+use super::{MAGIC, Step, VARIABLE};
+
+/// Steps are gathered for at most so long before they are sent, in nanoseconds: a datagram for each of two
+/// thousand steps a second would cost more than the steps.
+const GATHERED: u64 = 20_000_000;
+/// And at most so many bytes of them.
+const LARGEST: usize = 4096;
+
+/// Reports the steps of one trainer.
+#[derive(Debug)]
+pub struct Writer {
+    socket: UnixDatagram,
+    capacity: Option<u32>,
+    device: Option<String>,
+    /// Lines that were not sent yet, and the steps among them.
+    lines: String,
+    steps: u64,
+    sent_at: u64,
+    lost: u64,
+}
+
+impl Writer {
+    /// Connects to the socket that the environment names. `None` where it names none, or where nobody
+    /// listens there: then nobody wants to know.
+    pub fn from_environment(capacity: Option<u32>) -> Option<Self> {
+        Self::connect(&std::env::var_os(VARIABLE)?, capacity)
+    }
+
+    /// Connects to the socket of this name.
+    pub fn connect(name: &OsStr, capacity: Option<u32>) -> Option<Self> {
+        let socket = UnixDatagram::unbound().ok()?;
+        socket.set_nonblocking(true).ok()?;
+        let address = match name.as_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name),
+            None => SocketAddr::from_pathname(name),
+        };
+        socket.connect_addr(&address.ok()?).ok()?;
+        Some(Self {
+            socket,
+            capacity,
+            device: None,
+            lines: String::new(),
+            steps: 0,
+            sent_at: 0,
+            lost: 0,
+        })
+    }
+
+    /// Says what the job computes on; sent with every datagram, as any of them may be the first that is read.
+    pub fn device(&mut self, name: &str) {
+        self.device = Some(one_line(name));
+    }
+
+    /// Says something that the user should know, at once.
+    pub fn notice(&mut self, text: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.lines, "notice {}", one_line(text));
+        self.flush();
+    }
+
+    pub fn step(&mut self, step: &Step) {
+        let _ = write!(self.lines, "{step}");
+        self.steps += 1;
+        if step.step_to.saturating_sub(self.sent_at) >= GATHERED || self.lines.len() >= LARGEST {
+            self.sent_at = step.step_to;
+            self.flush();
+        }
+    }
+
+    /// Sends what was gathered. What cannot be sent at once is counted as lost.
+    pub fn flush(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let mut text = format!("{MAGIC} pid={} lost={}", std::process::id(), self.lost);
+        if let Some(capacity) = self.capacity {
+            let _ = write!(text, " capacity={capacity}");
+        }
+        if let Some(device) = &self.device {
+            let _ = write!(text, "\ndevice {device}");
+        }
+        text.push('\n');
+        text.push_str(&self.lines);
+        if self.socket.send(text.as_bytes()).is_err() {
+            self.lost += self.steps;
+        }
+        self.lines.clear();
+        self.steps = 0;
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+fn one_line(text: &str) -> String {
+    crate::units::printable(text)
+}
