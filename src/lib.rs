@@ -16,6 +16,7 @@ pub mod job;
 pub mod model;
 pub mod observe;
 pub mod probe;
+pub mod progress;
 pub mod report;
 pub mod sample;
 pub mod source;

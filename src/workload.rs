@@ -4,5 +4,8 @@
 //! A job like any other: knows nothing of who watches it. What it tells of itself goes through the probe
 //! protocol.
 
+pub mod dataset;
 pub mod device;
+pub mod image;
+pub mod order;
 pub mod settings;

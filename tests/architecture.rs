@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("units", &[]),
+    ("progress", &[]),
     ("error", &["units"]),
     ("action", &[]),
     ("sample", &["units"]),
@@ -50,7 +51,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 11] = [
+const PLACES: [(&str, &[&str]); 14] = [
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),
@@ -62,6 +63,9 @@ const PLACES: [(&str, &[&str]); 11] = [
     ("cudarc", &["workload"]),
     ("memmap2", &["workload"]),
     ("zune_jpeg", &["workload"]),
+    ("jpeg_encoder", &["workload"]),
+    ("fastrand", &["workload"]),
+    ("indicatif", &["progress"]),
 ];
 
 /// Lines of a file, its inline tests not counted.

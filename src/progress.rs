@@ -1,0 +1,82 @@
+//! How far something has come that takes seconds: a bar on a terminal, else a line at the start and the end.
+//!
+//! Knows nothing of what is done; only how many there are of it. Never writes to standard output.
+
+use std::io::{self, Write as _};
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// As in `making 1,536 images  [=====>    ]  61 %  3.2 s left`.
+const TEMPLATE: &str = "making {human_len} {msg}  [{bar:30}]  {percent:>3} %  {left} left";
+
+/// Gone from the screen when it is dropped before its end.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+    what: String,
+}
+
+impl Progress {
+    /// `done` of `total` of `what`, in the plural, on standard error.
+    pub fn on_stderr(what: &str, done: u64, total: u64) -> Self {
+        let progress = Self::new(ProgressDrawTarget::stderr(), what, done, total);
+        if progress.bar.is_hidden() {
+            line(&progress.start_line());
+        }
+        progress
+    }
+
+    fn new(target: ProgressDrawTarget, what: &str, done: u64, total: u64) -> Self {
+        let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // What cannot be written is not shown; there is nobody to tell.
+            let _ = write!(out, "{:.1} s", state.eta().as_secs_f64());
+        };
+        // The template is ours: one that does not hold shows in the test below.
+        let style = ProgressStyle::with_template(TEMPLATE)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ")
+            .with_key("left", left);
+        let bar = ProgressBar::with_draw_target(Some(total), target)
+            .with_style(style)
+            .with_message(what.to_owned())
+            .with_position(done);
+        // What was there before says nothing of how long the rest takes.
+        bar.reset_eta();
+        bar.tick();
+        Self {
+            bar,
+            what: what.to_owned(),
+        }
+    }
+
+    fn start_line(&self) -> String {
+        format!(
+            "making {} {}",
+            HumanCount(self.bar.length().unwrap_or(0)),
+            self.what
+        )
+    }
+
+    /// So many are done now.
+    pub fn at(&self, done: u64) {
+        self.bar.set_position(done);
+    }
+
+    /// All are done: the bar goes, a line stays.
+    pub fn end(self) {
+        let end = self.end_line();
+        self.bar.finish_and_clear();
+        line(&end);
+    }
+
+    fn end_line(&self) -> String {
+        let count = HumanCount(self.bar.length().unwrap_or(0));
+        let seconds = self.bar.elapsed().as_secs_f64();
+        format!("made {count} {} in {seconds:.1} s", self.what)
+    }
+}
+
+/// A closed standard error is no reason to stop.
+fn line(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
