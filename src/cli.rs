@@ -2,7 +2,9 @@
 //!
 //! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
 
+mod demo;
 mod value;
+mod workload;
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +21,14 @@ use clap_complete::Shell;
 use crate::error::Hinted;
 use crate::verdict::Kind;
 
+pub use demo::Demo;
 pub use value::{GpuChoice, Target};
+pub use workload::{Inner, InnerWorker, Workload};
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.
 
+  pipetop demo                  launch a built-in training job and watch it
   pipetop                       find the training job and watch it
   pipetop 48213                 watch this process
   pipetop train.py --once       observe, print one report, exit
@@ -112,6 +117,14 @@ pub struct Places {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Launch the built-in loader workload and watch it
+    Demo(Box<Demo>),
+    /// The trainer of the built-in workload
+    #[command(hide = true)]
+    BuiltinTrainer(Box<Inner>),
+    /// A loader worker of the built-in workload
+    #[command(hide = true)]
+    BuiltinWorker(Box<InnerWorker>),
     /// Say what can be seen here, what cannot, why, and the command that would change it
     Doctor {
         /// Print JSON
@@ -144,7 +157,11 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
             "put `--` before a target that is named like a command, and a command's options after it",
         )));
     }
-    if let (Some(span), Some(interval)) = (args.watch.span, args.watch.interval)
+    let watch = match &args.command {
+        Some(Command::Demo(demo)) => &demo.watch,
+        _ => &args.watch,
+    };
+    if let (Some(span), Some(interval)) = (watch.span, watch.interval)
         && span < interval
     {
         let hint = "observe at least two intervals, as in --for 14s --interval 1s";

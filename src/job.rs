@@ -15,6 +15,11 @@ pub use loaders::{Loader, ResultPipe, loaders};
 
 /// Name that PyTorch (2.5 and newer) gives the main thread of a loader worker.
 pub const WORKER_COMM: &str = "pt_data_worker";
+/// Names that the built-in job gives the main threads of its trainer and of its workers.
+pub const BUILTIN_TRAINER: &str = "pipetop-trainer";
+pub const BUILTIN_WORKER: &str = "pipetop-worker";
+/// Bytes that a worker of the built-in job writes for each batch, and nothing else.
+pub const BUILTIN_MESSAGE: u64 = 64;
 
 /// What discovery needs to know of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +59,16 @@ impl Process {
         program.starts_with("python")
             || self.comm.starts_with("python")
             || self.comm.starts_with("pt_")
+    }
+
+    /// The trainer of the built-in job.
+    pub fn is_builtin_trainer(&self) -> bool {
+        self.comm == BUILTIN_TRAINER
+    }
+
+    /// Can train or load, as far as its name tells.
+    pub fn may_train(&self) -> bool {
+        self.is_python() || self.is_builtin_trainer() || self.comm == BUILTIN_WORKER
     }
 
     /// Started by `multiprocessing` to run something else than a worker's loop.
@@ -154,14 +169,20 @@ impl<'a> Tree<'a> {
         if above.command.contains("multiprocessing.forkserver") {
             above = self.get(above.parent)?;
         }
-        (above.is_python() && is_worker(process, above)).then_some(above)
+        is_worker(process, above).then_some(above)
     }
 }
 
 /// A child that runs PyTorch's worker loop for `trainer`, as far as can be told from outside: named so
 /// by newer versions; before, a copy (or a fresh interpreter) that writes to a pipe the trainer reads.
 fn is_worker(child: &Process, trainer: &Process) -> bool {
-    if child.state == 'Z' || !trainer.is_python() || child.is_multiprocessing_service() {
+    if child.state == 'Z' {
+        return false;
+    }
+    if trainer.is_builtin_trainer() {
+        return child.comm == BUILTIN_WORKER;
+    }
+    if !trainer.is_python() || child.is_multiprocessing_service() {
         return false;
     }
     if child.comm == WORKER_COMM {

@@ -1,12 +1,14 @@
 //! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
 
+mod demo;
+
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 
 use crate::app::{self, Setup};
-use crate::cli::{self, Args, Command, GpuChoice, Places};
+use crate::cli::{self, Args, Command, GpuChoice, Places, Watch};
 use crate::config::{Config, DEFAULT_FILE, Environment, Overrides, ThemeName};
 use crate::doctor::{self, Terminal};
 use crate::error::Hinted;
@@ -28,6 +30,9 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
     let mut out = std::io::stdout();
     match args.command {
         None => watch(args),
+        Some(Command::Demo(demo)) => demo::run(&demo, &args.places),
+        Some(Command::BuiltinTrainer(inner)) => demo::trainer(&inner),
+        Some(Command::BuiltinWorker(inner)) => demo::worker(&inner),
         Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),
         Some(Command::Man) => {
             let page = cli::manual().map_err(|error| {
@@ -78,14 +83,14 @@ fn examine(places: &Places, json: bool) -> String {
 }
 
 fn watch(args: Args) -> Result<ExitCode, Hinted> {
-    let config = config(&args)?;
+    let config = config(&args.watch, &args.places)?;
     let target = match args.target {
         None => Target::Any,
         Some(cli::Target::Pid(pid)) => Target::Pid(pid),
         Some(cli::Target::Word(word)) => Target::Word(word),
     };
     exists(&args.places)?;
-    let screen = std::io::stdout().is_terminal() && !args.watch.once && !args.watch.json;
+    let screen = has_screen(&args.watch);
     let job = match find(&args.places.proc_root, &target) {
         Ok(job) => job,
         // On a terminal there is a screen to choose from.
@@ -103,22 +108,42 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
         Target::Word(word) => format!("a training process with `{word}` in its command line"),
         Target::Pid(pid) => format!("process {pid}"),
     };
-    let options = Options {
-        proc_root: args.places.proc_root,
-        sys_root: args.places.sys_root,
-        nvml_lib: args.places.nvml_lib,
+    let options = options(&args.places, &config, target);
+    show(options, job, config, wanted, &args.watch)
+}
+
+fn options(places: &Places, config: &Config, target: Target) -> Options {
+    Options {
+        proc_root: places.proc_root.clone(),
+        sys_root: places.sys_root.clone(),
+        nvml_lib: places.nvml_lib.clone(),
         gpus: config.gpus.clone(),
         interval: config.interval,
         target,
-    };
-    if screen {
+    }
+}
+
+/// A screen, where there is a terminal for it and nothing else was asked for.
+fn has_screen(watch: &Watch) -> bool {
+    std::io::stdout().is_terminal() && !watch.once && !watch.json
+}
+
+/// Watches on the screen or in lines, as was asked for.
+fn show(
+    options: Options,
+    job: Option<Candidate>,
+    config: Config,
+    wanted: String,
+    watch: &Watch,
+) -> Result<ExitCode, Hinted> {
+    if has_screen(watch) {
         let kind = app::watch(Setup {
             options,
             job,
             config,
             window: WINDOW,
             wanted,
-            span: args.watch.span,
+            span: watch.span,
         });
         let kind = kind.map_err(|error| {
             Hinted::new(
@@ -126,15 +151,15 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
                 "pipetop --once prints a report without a screen",
             )
         })?;
-        return Ok(exit_code(kind, &args.watch.fail_if));
+        return Ok(exit_code(kind, &watch.fail_if));
     }
     let how = Observation {
-        once: args.watch.once,
-        json: args.watch.json,
-        span: args.watch.span,
+        once: watch.once,
+        json: watch.json,
+        span: watch.span,
     };
     let kind = observe(options, job, how, &mut std::io::stdout())?;
-    Ok(exit_code(kind, &args.watch.fail_if))
+    Ok(exit_code(kind, &watch.fail_if))
 }
 
 /// A place that was named and is not there is a mistake; without a name, it may well be missing.
@@ -165,25 +190,25 @@ fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 }
 
 /// The user's choices: command line over file over default.
-fn config(args: &Args) -> Result<Config, Hinted> {
-    let theme = args.watch.theme.as_deref().map(|name| {
+fn config(watch: &Watch, places: &Places) -> Result<Config, Hinted> {
+    let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
             let name = name.escape_debug();
             Hinted::new(format!("no theme `{name}`"), "choose dark, light or mono")
         })
     });
-    let gpus = args.watch.gpu.iter().map(|gpu| match gpu {
+    let gpus = watch.gpu.iter().map(|gpu| match gpu {
         GpuChoice::Index(index) => index.to_string(),
         GpuChoice::Uuid(uuid) => uuid.clone(),
     });
     let gpus: Vec<String> = gpus.collect();
     let overrides = Overrides {
-        interval: args.watch.interval,
-        ascii: args.watch.ascii,
+        interval: watch.interval,
+        ascii: watch.ascii,
         theme: theme.transpose()?,
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
-    let path = args.places.config.as_deref();
+    let path = places.config.as_deref();
     Config::load(path, &overrides, &Environment::read()).map_err(|error| {
         Hinted::new(
             error.to_string(),

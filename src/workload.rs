@@ -4,8 +4,28 @@
 //! A job like any other: knows nothing of who watches it. What it tells of itself goes through the probe
 //! protocol.
 
+mod batches;
+mod child;
+mod clock;
 pub mod dataset;
 pub mod device;
-pub mod image;
-pub mod order;
+mod error;
+mod image;
+mod load_time;
+mod loader;
+mod message;
+mod order;
+pub mod presets;
+mod running;
 pub mod settings;
+mod slots;
+mod trainer;
+mod turns;
+mod worker;
+
+pub use error::WorkloadError;
+pub use load_time::LoadTime;
+pub use running::Running;
+pub use settings::Settings;
+pub use trainer::train;
+pub use worker::work;

@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         "ui",
         &["action", "config", "model", "sample", "units", "verdict"],
     ),
-    ("cli", &["error", "units", "verdict"]),
+    ("cli", &["error", "units", "verdict", "workload"]),
     ("doctor", &["sample", "source", "units"]),
     ("terminal", &[]),
     (
@@ -45,7 +45,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "start",
         &[
-            "app", "cli", "config", "doctor", "error", "job", "observe", "source", "verdict",
+            "app", "cli", "config", "doctor", "error", "job", "observe", "progress", "source",
+            "units", "verdict", "workload",
         ],
     ),
 ];

@@ -82,6 +82,57 @@ pub(super) fn span(text: &str) -> Result<Duration, Hinted> {
     within(text, &SPANS)
 }
 
+/// A time in milliseconds, with or without a fraction.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
+    let hint = "write milliseconds as a number from 0 to 3600000, as in 40 or 0.5";
+    let number = number(text, hint)?;
+    Duration::try_from_secs_f64(number / 1000.0)
+        .ok()
+        .filter(|time| *time <= Duration::from_hours(1))
+        .ok_or_else(|| Hinted::new("out of range", hint))
+}
+
+/// A number from 0 to 1000.
+pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
+    let hint = "write a number from 0 to 1000, as in 0.5";
+    let number = number(text, hint)?;
+    if (0.0..=1000.0).contains(&number) {
+        return Ok(number);
+    }
+    Err(Hinted::new("out of range", hint))
+}
+
+/// A number of bytes with a unit or without: `64MiB`, `2GB`, `4096`.
+pub(super) fn bytes(text: &str) -> Result<u64, Hinted> {
+    const UNITS: [(&str, u64); 7] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("KB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+    ];
+    let hint = "write it as 64MiB, 2GB or 4096";
+    let (digits, unit) = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))
+        .unwrap_or((text, 1));
+    let number: u64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| Hinted::new("not a number of bytes", hint))?;
+    let bytes = number.checked_mul(unit).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| Hinted::new("out of range", hint))
+}
+
+fn number(text: &str, hint: &str) -> Result<f64, Hinted> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| Hinted::new("not a number", hint))
+}
+
 fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
     let duration = humantime::parse_duration(text)
         .map_err(|error| Hinted::new(error.to_string(), "write it as 14s, 500ms or 2min"))?;

@@ -154,6 +154,9 @@ fn by_word(tree: &Tree<'_>, processes: &[Process], word: &str) -> Result<Candida
 /// Trains, as far as can be told: Python with loader workers, or with a framework loaded and not itself
 /// a worker or a helper of somebody.
 fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
+    if process.is_builtin_trainer() {
+        return process.state != 'Z';
+    }
     if process.kernel || process.state == 'Z' || !process.is_python() {
         return false;
     }

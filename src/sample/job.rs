@@ -133,6 +133,8 @@ pub enum LoaderKind {
     PytorchProcesses,
     /// PyTorch `DataLoader` with `num_workers=0`.
     PytorchMain,
+    /// The built-in job's: worker processes, queued as PyTorch's are.
+    Builtin,
 }
 
 /// As far as it can be read; a `None` is not a default but not known.
@@ -162,6 +164,8 @@ pub enum BatchClock {
     Iterator,
     /// Numbers in the names of shared-memory segments (T1).
     SharedMemory,
+    /// Messages that the workers of the built-in job wrote (T1): batches that were made.
+    Messages,
     /// Waits that ended (T1): a lower bound.
     Waits,
 }

@@ -133,7 +133,7 @@ impl Discovery {
             .filter(|known| known.comm == process.comm);
         let mut known = known.unwrap_or_else(|| self.ask(&process));
         process.command.clone_from(&known.command);
-        if process.is_python() {
+        if process.may_train() {
             // A library once loaded stays; one that is missing may still come.
             if known.framework != Some(true) {
                 known.framework = self.framework(&process);

@@ -2,6 +2,7 @@
 //!
 //! Keeps the looking thread told whom to look at. Knows nothing of the machine around the job.
 
+mod builtin;
 mod rank;
 mod slots;
 

@@ -105,6 +105,17 @@ pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTa
     resolve(&Discovery::new(proc_root).everything(), target)
 }
 
+/// The job of a trainer that was just started, and need not look like one yet. `None` where it is gone.
+pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
+    let mut reader = ProcessReader::new(proc_root);
+    let stat = reader.stat(trainer).ok()?;
+    Some(Candidate {
+        ranks: vec![stat.key],
+        command: reader.command(trainer).unwrap_or_default(),
+        workers: 0,
+    })
+}
+
 /// Everything that one round needs from the round before.
 struct Round {
     options: Options,

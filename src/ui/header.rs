@@ -43,13 +43,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         row.item(2, &[(Focus, "FROZEN")]);
     }
     // The most telling settings stay when there is no room for all.
-    let full = view
-        .loader()
-        .is_some_and(|loader| loader.kind == LoaderKind::PytorchProcesses)
-        && row.at_end(&[(
-            Dim,
-            &format!("PyTorch DataLoader  {} ", settings.join("  ")),
-        )]);
+    let kind = view.loader().and_then(|loader| match loader.kind {
+        LoaderKind::PytorchProcesses => Some("PyTorch DataLoader"),
+        LoaderKind::Builtin => Some("built-in loader"),
+        LoaderKind::PytorchMain => None,
+    });
+    let full = kind.is_some_and(|kind| {
+        let text = format!("{kind}  {} ", settings.join("  "));
+        row.at_end(&[(Dim, &text)])
+    });
     for kept in (1..=settings.len()).rev().filter(|_| !full) {
         let text = settings[..kept].join("  ");
         if row.at_end(&[(Dim, &format!("{text} "))]) {
@@ -61,6 +63,9 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// The script rather than the interpreter's path: `train.py --lr 1` of `/usr/bin/python3 -u train.py --lr 1`.
 fn command(line: &str) -> String {
+    if line.starts_with("pipetop builtin-trainer ") {
+        return "pipetop demo".to_owned();
+    }
     let mut words = line.split(' ').filter(|word| !word.is_empty());
     let script = words.find(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);
@@ -82,7 +87,7 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
     let mut words = Vec::new();
     match loader.kind {
         LoaderKind::PytorchMain => words.push("loads in the main thread".to_owned()),
-        LoaderKind::PytorchProcesses => {
+        LoaderKind::PytorchProcesses | LoaderKind::Builtin => {
             let count = set
                 .num_workers
                 .map_or(loader.workers.len() as u64, u64::from);
@@ -118,5 +123,9 @@ mod tests {
         );
         assert_eq!(super::command("python3"), "python3");
         assert_eq!(super::command("./bench"), "bench");
+        assert_eq!(
+            super::command("pipetop builtin-trainer --workers=4"),
+            "pipetop demo"
+        );
     }
 }

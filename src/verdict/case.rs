@@ -59,7 +59,8 @@ impl<'a> Case<'a> {
     /// pinning thread, which empties the pipe at once.
     pub(super) fn queue_empty(&self) -> Option<Share> {
         let loader = self.loader?;
-        if loader.settings.pin_memory == Some(true) {
+        let pins = loader.kind == LoaderKind::PytorchProcesses;
+        if pins && loader.settings.pin_memory == Some(true) {
             return None;
         }
         Some(loader.queue?.empty)

@@ -2,8 +2,24 @@
 //!
 //! Knows nothing of loaders; a batch is bytes.
 
+mod sim;
+
 use std::fmt;
 use std::time::Duration;
+
+use super::settings::DeviceKind;
+use sim::Sim;
+
+/// What a device is to do for each batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// How long it computes.
+    pub step: Duration,
+    /// How long the copy takes. `None` = what it takes.
+    pub copy: Option<Duration>,
+    pub pin_memory: bool,
+    pub batch_bytes: usize,
+}
 
 /// Times of one step, on the device's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,3 +60,10 @@ pub trait Device: fmt::Debug {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DeviceError(pub String);
+
+/// Opens a device. Where no GPU can be used that is the simulated one, with one line that says why.
+pub fn open(kind: DeviceKind, options: &DeviceOptions) -> (Box<dyn Device>, Option<String>) {
+    let notice =
+        (kind != DeviceKind::Sim).then(|| "no CUDA here: the device is simulated".to_owned());
+    (Box::new(Sim::new(*options)), notice)
+}

@@ -116,7 +116,7 @@ fn rank(
         && newer
             .loaders
             .iter()
-            .all(|loader| loader.kind == LoaderKind::PytorchProcesses);
+            .all(|loader| loader.kind != LoaderKind::PytorchMain);
     // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
     // to end, each batch stands for one.
     let period = interim.batches.per_second().map(|rate| 1.0 / rate);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use super::builtin;
 use super::slots::Slots;
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
@@ -21,6 +22,8 @@ const PIN_THREAD: &str = "pt_data_pin";
 #[derive(Debug)]
 pub(super) struct RankView {
     pub(super) key: ProcessKey,
+    /// The trainer of the built-in job.
+    builtin: bool,
     rank: Option<u32>,
     world_size: Option<u32>,
     pub(super) tier: Tier,
@@ -36,6 +39,7 @@ impl RankView {
     pub(super) fn new(key: ProcessKey) -> Self {
         Self {
             key,
+            builtin: false,
             rank: None,
             world_size: None,
             tier: Tier::T0,
@@ -55,6 +59,7 @@ impl RankView {
         trainer: &Process,
         thorough: bool,
     ) -> Vec<(u64, Loader)> {
+        self.builtin = trainer.is_builtin_trainer();
         self.rank = trainer.rank;
         self.world_size = trainer.world_size;
         let workers = tree.workers(trainer);
@@ -81,6 +86,7 @@ impl RankView {
         };
         WatchedRank {
             key: self.key,
+            builtin: self.builtin,
             pin_thread: self.pin_thread,
             loaders: placed.iter().map(loader).collect(),
         }
@@ -144,20 +150,32 @@ impl RankView {
             count: iterator.batches,
             source: BatchClock::Iterator,
         });
-        let settings = settings(tree, loader, iterator, seen);
+        let made = self.builtin.then(|| builtin::batches(&workers)).flatten();
+        let settings = if self.builtin {
+            let trainer = tree.get(self.key.pid);
+            trainer.map_or_else(LoaderSettings::default, |trainer| {
+                builtin::settings(&trainer.command)
+            })
+        } else {
+            settings(tree, loader, iterator, seen)
+        };
         let capacity = settings.num_workers.zip(settings.prefetch_factor);
         let pinned = iterator.and_then(|iterator| iterator.pinned);
         let queue = pinned.or_else(|| seen.queues.get(&(self.key, id)).copied());
         LoaderSample {
             id,
-            kind: LoaderKind::PytorchProcesses,
+            kind: if self.builtin {
+                LoaderKind::Builtin
+            } else {
+                LoaderKind::PytorchProcesses
+            },
             workers,
             workers_started: self.slots.started(id),
             queue: queue.map(|queue| QueueTally {
                 capacity: capacity.map(|(workers, prefetch)| workers.saturating_mul(prefetch)),
                 ..queue
             }),
-            batches: yielded.or(taken),
+            batches: yielded.or(taken).or(made),
             settings,
         }
     }
@@ -171,17 +189,23 @@ impl RankView {
         segments: Option<&SegmentClock>,
     ) -> WorkerSample {
         let looked = seen.workers.get(&key);
+        let process = ProcessSample {
+            cpus_allowed: self.affinity.get(&key).copied().flatten(),
+            ..reader.sample(key)
+        };
+        let batches = if self.builtin {
+            builtin::made(&process)
+        } else {
+            segments.and_then(|segments| segments.batches(key.pid))
+        };
         WorkerSample {
             key,
             id: looked.and_then(|worker| worker.id).unwrap_or(place),
-            process: ProcessSample {
-                cpus_allowed: self.affinity.get(&key).copied().flatten(),
-                ..reader.sample(key)
-            },
+            process,
             tally: looked
                 .map(|worker| worker.tally)
                 .filter(|tally| tally.looks > 0),
-            batches: segments.and_then(|segments| segments.batches(key.pid)),
+            batches,
             activity: looked
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),

@@ -112,7 +112,7 @@ impl Looker {
             for loader in &rank.loaders {
                 for worker in &loader.workers {
                     if !self.workers.iter().any(|(view, _)| view.key() == *worker)
-                        && let Ok(view) = WorkerView::open(&self.proc_root, *worker)
+                        && let Ok(view) = WorkerView::open(&self.proc_root, *worker, rank.builtin)
                     {
                         self.workers.push((view, rank.key));
                     }

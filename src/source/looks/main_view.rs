@@ -106,6 +106,10 @@ impl MainView {
     }
 
     pub(super) fn follow(&mut self, proc_root: &Path, rank: &WatchedRank) {
+        // It takes its name only after its start.
+        if rank.builtin {
+            self.python.refuse();
+        }
         let pipes = rank.loaders.iter().filter_map(|loader| loader.pipe);
         self.result_fds = pipes.map(|pipe| pipe.fd).collect();
         self.has_workers = rank.loaders.iter().any(|loader| !loader.workers.is_empty());

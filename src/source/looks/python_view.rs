@@ -34,6 +34,12 @@ impl PythonView {
         }
     }
 
+    /// There is no Python to attach to.
+    pub(super) fn refuse(&mut self) {
+        self.refused = true;
+        self.error = None;
+    }
+
     /// The stacks, if they are attached or can be now. A forked process is attached to quickly with the
     /// stacks of its parent as a model.
     pub(super) fn stacks(&mut self, now: Duration, parent: Option<&Stacks>) -> Option<&mut Stacks> {

@@ -21,6 +21,8 @@ pub struct Roster {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedRank {
     pub key: ProcessKey,
+    /// The built-in job: no Python runs in it, and its workers wait for nothing but requests.
+    pub builtin: bool,
     pub loaders: Vec<WatchedLoader>,
     /// The thread that pins batches in memory, where there is one.
     pub pin_thread: Option<Pid>,

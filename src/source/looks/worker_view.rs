@@ -20,6 +20,8 @@ const STACK_PAUSE: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub(super) struct WorkerView {
     key: ProcessKey,
+    /// Of the built-in job: waits for nothing but requests.
+    builtin: bool,
     thread: ThreadView,
     python: PythonView,
     stack_at: Option<Duration>,
@@ -30,11 +32,16 @@ pub(super) struct WorkerView {
 }
 
 impl WorkerView {
-    pub(super) fn open(proc_root: &Path, key: ProcessKey) -> io::Result<Self> {
+    pub(super) fn open(proc_root: &Path, key: ProcessKey, builtin: bool) -> io::Result<Self> {
+        let mut python = PythonView::new(proc_root, key.pid);
+        if builtin {
+            python.refuse();
+        }
         Ok(Self {
             key,
+            builtin,
             thread: ThreadView::open(proc_root, key.pid, key.pid)?,
-            python: PythonView::new(proc_root, key.pid),
+            python,
             stack_at: None,
             phase: WorkerPhase::default(),
             index_fd: None,
@@ -84,6 +91,7 @@ impl WorkerView {
     /// Waits for its next index. `None` where only a stack can tell.
     fn is_idle(&self, look: Look) -> Option<bool> {
         match (look.blocked, look.polled) {
+            (blocked, _) if self.builtin => Some(blocked == Blocked::PipeRead),
             (Blocked::Poll, Some(fd)) => self.index_fd.map(|index| index == fd),
             // A stranger's eyes: whoever polls is taken to wait for work.
             (Blocked::Poll | Blocked::PipeRead, None) if !self.thread.attachable() => Some(true),

@@ -1,0 +1,108 @@
+//! `pipetop demo`: makes the data set, starts the built-in job, watches it, and ends it with all its processes.
+
+use std::process::ExitCode;
+
+use super::{config, exists, options, print, show};
+use crate::cli::{Demo, Inner, InnerWorker, Places};
+use crate::error::Hinted;
+use crate::job::Target;
+use crate::progress::Progress;
+use crate::source::sampler::launched;
+use crate::units::Bytes;
+use crate::workload::dataset::{self, Plan};
+use crate::workload::presets::PRESETS;
+use crate::workload::settings::{Load, Settings};
+use crate::workload::{Running, WorkloadError};
+
+/// Does what was asked for.
+pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
+    let mut out = std::io::stdout();
+    if demo.list {
+        return print(&mut out, list().as_bytes());
+    }
+    if demo.remove_dataset {
+        let freed = dataset::remove(&dataset::root())
+            .map_err(|error| refused(&WorkloadError::from(error)))?;
+        return print(
+            &mut out,
+            format!("removed {freed} of image files\n").as_bytes(),
+        );
+    }
+    let mut settings = demo.workload.settings()?;
+    let config = config(&demo.watch, places)?;
+    exists(places)?;
+    settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
+    let mut running = Running::start(&settings, None).map_err(|error| refused(&error))?;
+    let job = launched(&places.proc_root, running.pid());
+    let options = options(places, &config, Target::Pid(running.pid()));
+    let shown = show(
+        options,
+        job,
+        config,
+        "the built-in job".to_owned(),
+        &demo.watch,
+    );
+    if running.ended() == Some(false) {
+        let words = running.last_words();
+        if let [message, hint] = &words[..] {
+            let without =
+                |text: &str, word: &str| text.strip_prefix(word).unwrap_or(text).to_owned();
+            return Err(Hinted::new(
+                without(message, "error: "),
+                without(hint, "hint: "),
+            ));
+        }
+    }
+    shown
+}
+
+/// The trainer's process.
+pub(super) fn trainer(inner: &Inner) -> Result<ExitCode, Hinted> {
+    let trained = crate::workload::train(&inner.settings()?, inner.parent);
+    trained.map_err(|error| refused(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A worker's process.
+pub(super) fn worker(inner: &InnerWorker) -> Result<ExitCode, Hinted> {
+    let worked = crate::workload::work(&inner.settings()?, inner.place());
+    worked.map_err(|error| refused(&error))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn refused(error: &WorkloadError) -> Hinted {
+    Hinted::new(error.to_string(), error.hint())
+}
+
+/// Makes the image files that the job reads, where it reads any; gives their folder.
+fn prepare(settings: &Settings, size: Option<u64>) -> Result<std::path::PathBuf, Hinted> {
+    if matches!(settings.load, Load::Time(_)) {
+        return Ok(std::path::PathBuf::new());
+    }
+    let plan = size.map_or_else(Plan::default, |bytes| Plan::of_size(Bytes(bytes)));
+    let mut bar = None;
+    let made = dataset::prepare(&dataset::root(), plan, |done, total| {
+        let (done, total) = (u64::from(done), u64::from(total));
+        bar.get_or_insert_with(|| Progress::on_stderr("images", done, total))
+            .at(done);
+    });
+    let made = made.map_err(|error| refused(&WorkloadError::from(error)))?;
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    Ok(made.folder().to_owned())
+}
+
+fn list() -> String {
+    let row =
+        |(name, shows, expected): (&str, &str, &str)| format!("{name:<16}{expected:<15}{shows}\n");
+    let head = ("PRESET", "WHAT IT SHOWS", "VERDICT");
+    std::iter::once(head)
+        .chain(
+            PRESETS
+                .iter()
+                .map(|preset| (preset.name, preset.shows, preset.expected)),
+        )
+        .map(row)
+        .collect()
+}

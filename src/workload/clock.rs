@@ -1,0 +1,36 @@
+//! Time for the built-in job: the clock of the probe protocol, and sleeping to a moment of it.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec};
+
+pub use crate::probe::now;
+
+/// Nanoseconds of a duration; the most there are where it is longer.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Sleeps until the clock shows `moment`; not at all where it has passed.
+pub fn sleep_until(moment: u64) {
+    let request = Timespec {
+        tv_sec: i64::try_from(moment / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(moment % 1_000_000_000).unwrap_or_default(),
+    };
+    while let Err(Errno::INTR) = clock_nanosleep_absolute(ClockId::Monotonic, &request) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_sleeps_to_a_moment_and_not_to_one_that_has_passed() {
+        let from = now();
+        sleep_until(from.saturating_sub(1_000_000_000));
+        sleep_until(from + 3_000_000);
+        assert!(now() - from >= 3_000_000);
+    }
+}

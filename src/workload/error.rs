@@ -1,0 +1,42 @@
+//! Why the built-in job cannot go on, each with what helps.
+
+use thiserror::Error;
+
+use super::dataset::DatasetError;
+
+#[derive(Debug, Error)]
+pub enum WorkloadError {
+    #[error("cannot get shared memory for the batches: {0}")]
+    SharedMemory(String),
+    #[error("cannot start a process: {0}")]
+    Process(String),
+    #[error("loader worker {0} has ended unexpectedly")]
+    WorkerEnded(u32),
+    #[error("the pipe to a loader worker failed: {0}")]
+    Pipe(String),
+    #[error("the process that started this one is gone")]
+    Orphan,
+    #[error("no time could be measured: {0}")]
+    Unmeasured(String),
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+}
+
+impl WorkloadError {
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::SharedMemory(_) => {
+                "make batches smaller: --batch-size, --image-size, --workers, --prefetch-factor"
+                    .into()
+            }
+            Self::Process(_) => "raise the limit of processes (ulimit -u)".into(),
+            Self::WorkerEnded(_) | Self::Pipe(_) => {
+                "its last words are above; a kill for lack of memory is in `dmesg`".into()
+            }
+            Self::Orphan => "`pipetop demo` starts it".into(),
+            Self::Unmeasured(_) => "give the step time: --step-ms".into(),
+            Self::Dataset(error) => error.hint(),
+        }
+    }
+}

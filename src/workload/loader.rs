@@ -1,0 +1,193 @@
+//! The trainer's side of the loader: starts the workers, asks them for batches and hands these over in turn.
+//!
+//! As a stock loader it keeps both ends of the pipe that results come through, waits for it in `poll`, and looks
+//! after its workers when nothing came for long. Knows nothing of devices.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::error::WorkloadError;
+use super::message::{READY, Ready, Request};
+use super::settings::{Settings, WorkerPlace};
+use super::slots::Slots;
+use super::turns::Turns;
+
+/// Between two looks after the workers while no batch comes.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+/// Batches that the trainer may hold beside those that are under way or ready.
+const HELD: u32 = 2;
+
+#[derive(Debug)]
+pub(super) struct Loader {
+    slots: Slots,
+    turns: Turns,
+    workers: Vec<Worker>,
+    results: PipeReader,
+    /// Kept open as stock loaders keep it: the end of a worker does not end the pipe.
+    _results: PipeWriter,
+}
+
+#[derive(Debug)]
+struct Worker {
+    child: Child,
+    requests: PipeWriter,
+}
+
+impl Loader {
+    /// Starts the workers and asks for the first batches.
+    pub(super) fn start(settings: &Settings) -> Result<Self, WorkloadError> {
+        let capacity = settings.capacity();
+        let memory = |error: io::Error| WorkloadError::SharedMemory(error.to_string());
+        let process = |error: io::Error| WorkloadError::Process(error.to_string());
+        let places = capacity.saturating_add(HELD);
+        let slots = Slots::create(places, settings.batch_bytes()).map_err(memory)?;
+        let (results, sender) = pipe().map_err(process)?;
+        let mut loader = Self {
+            turns: Turns::new(settings.in_order, settings.workers, places),
+            workers: vec![],
+            results,
+            slots,
+            _results: sender.try_clone().map_err(process)?,
+        };
+        for worker in 0..settings.workers {
+            let place = WorkerPlace {
+                worker,
+                parent: i32::try_from(std::process::id()).unwrap_or_default(),
+                slots: loader.slots.descriptor(),
+            };
+            let sender = sender.try_clone().map_err(process)?;
+            let worker = Worker::start(settings, place, sender).map_err(process)?;
+            loader.workers.push(worker);
+        }
+        for _ in 0..capacity {
+            let request = loader.turns.request();
+            loader.send(request)?;
+        }
+        Ok(loader)
+    }
+
+    /// Batches that are ready now.
+    pub(super) fn ready(&self) -> u32 {
+        let unread = rustix::io::ioctl_fionread(&self.results).unwrap_or_default();
+        let ready = unread / READY as u64 + self.turns.waiting() as u64;
+        u32::try_from(ready).unwrap_or(u32::MAX)
+    }
+
+    /// Waits for the next batch.
+    pub(super) fn next(&mut self) -> Result<Ready, WorkloadError> {
+        loop {
+            if let Some(ready) = self.take()? {
+                return Ok(ready);
+            }
+            while !self.readable(&PATIENCE)? {
+                self.look_after_workers()?;
+            }
+            self.receive()?;
+        }
+    }
+
+    /// The next batch, if it is there.
+    pub(super) fn next_if_ready(&mut self) -> Result<Option<Ready>, WorkloadError> {
+        loop {
+            if let Some(ready) = self.take()? {
+                return Ok(Some(ready));
+            }
+            if !self.readable(&AT_ONCE)? {
+                return Ok(None);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// A batch that was handed over, until it is released.
+    pub(super) fn batch(&self, ready: Ready) -> &[u8] {
+        self.slots.batch(ready.slot)
+    }
+
+    pub(super) fn release(&mut self, ready: Ready) {
+        self.turns.release(ready.slot);
+    }
+
+    fn take(&mut self) -> Result<Option<Ready>, WorkloadError> {
+        let Some((ready, request)) = self.turns.take() else {
+            return Ok(None);
+        };
+        self.send(request)?;
+        Ok(Some(ready))
+    }
+
+    fn send(&mut self, request: Option<(u32, Request)>) -> Result<(), WorkloadError> {
+        let Some((worker, request)) = request else {
+            return Ok(());
+        };
+        let Some(place) = self.workers.get_mut(worker as usize) else {
+            return Ok(());
+        };
+        let sent = place.requests.write_all(&request.bytes());
+        sent.map_err(|_| WorkloadError::WorkerEnded(worker))
+    }
+
+    fn readable(&self, patience: &Timespec) -> Result<bool, WorkloadError> {
+        let mut ends = [PollFd::new(&self.results, PollFlags::IN)];
+        match poll(&mut ends, Some(patience)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(WorkloadError::Pipe(error.to_string())),
+        }
+    }
+
+    /// One message at a time: what is not needed yet stays in the pipe, where everyone can see it.
+    fn receive(&mut self) -> Result<(), WorkloadError> {
+        let mut bytes = [0; READY];
+        let read = self.results.read_exact(&mut bytes);
+        read.map_err(|error| WorkloadError::Pipe(error.to_string()))?;
+        self.turns.arrived(Ready::parse(&bytes));
+        Ok(())
+    }
+
+    fn look_after_workers(&mut self) -> Result<(), WorkloadError> {
+        for (number, worker) in (0..).zip(&mut self.workers) {
+            if !matches!(worker.child.try_wait(), Ok(None)) {
+                return Err(WorkloadError::WorkerEnded(number));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    fn start(settings: &Settings, place: WorkerPlace, results: PipeWriter) -> io::Result<Self> {
+        let (read, requests) = pipe()?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("pipetop")
+            .arg("builtin-worker")
+            .args(place.flags())
+            .args(settings.flags())
+            .stdin(Stdio::from(read))
+            .stdout(Stdio::from(results))
+            .spawn()?;
+        Ok(Self { child, requests })
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        // They have nothing to lose, and a batch that is under way can take long.
+        for worker in &mut self.workers {
+            let _ = worker.child.kill();
+        }
+        for worker in &mut self.workers {
+            let _ = worker.child.wait();
+        }
+    }
+}

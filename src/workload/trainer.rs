@@ -1,0 +1,104 @@
+//! The trainer: takes batches from the loader, copies them to the device and computes with them, step by step,
+//! and reports each step through the probe protocol.
+//!
+//! Knows nothing of how batches are made.
+
+mod feed;
+mod seat;
+
+use std::time::Duration;
+
+use super::batches::Batches;
+use super::child;
+use super::clock::{nanoseconds, now};
+use super::device::DeviceOptions;
+use super::error::WorkloadError;
+use super::settings::{Settings, StepTime};
+use crate::job::BUILTIN_TRAINER;
+use crate::probe::{Step, Writer};
+use feed::Feed;
+use seat::Seat;
+
+/// Batches that are made to learn how long one takes.
+const MEASURED: u64 = 3;
+
+/// Trains until it has done what was asked for, or for ever.
+///
+/// # Errors
+/// Where a worker ends, or memory or the data set fails. A device that fails is replaced by the simulated one.
+pub fn train(settings: &Settings, parent: i32) -> Result<(), WorkloadError> {
+    child::become_one(BUILTIN_TRAINER, parent)?;
+    let options = DeviceOptions {
+        step: step_time(settings)?,
+        copy: settings.copy,
+        pin_memory: settings.pin_memory,
+        batch_bytes: settings.batch_bytes(),
+    };
+    let mut probe = Writer::from_environment(Some(settings.capacity()));
+    let mut seat = Seat::open(settings.device, options, probe.as_mut());
+    let began = now();
+    let mut feed = Feed::start(settings)?;
+    let end = settings
+        .duration
+        .map(|duration| began + nanoseconds(duration));
+    let steps = settings.steps.unwrap_or(u64::MAX);
+    let mut copied = false;
+    for number in 0..steps {
+        let wait_from = if number == 0 { began } else { now() };
+        let ready = feed.ready().saturating_add(u32::from(copied));
+        if !copied {
+            feed.fetch()?;
+        }
+        let wait_to = now();
+        if !copied {
+            seat.copy(feed.batch(), probe.as_mut());
+            feed.release();
+        }
+        seat.run(probe.as_mut(), |device| device.step());
+        // From pinned memory the next copy runs beside this step.
+        copied = settings.pin_memory && feed.fetch_if_ready()?;
+        if copied {
+            seat.copy(feed.batch(), probe.as_mut());
+            feed.release();
+        }
+        let times = seat.run(probe.as_mut(), |device| device.finish());
+        let step_to = now();
+        if let Some(probe) = &mut probe {
+            probe.step(&Step {
+                number,
+                wait_from,
+                wait_to,
+                step_to,
+                ready: Some(ready.min(settings.capacity())),
+                copy: times.map(|times| nanoseconds(times.copy)),
+                busy: times.map(|times| nanoseconds(times.busy)),
+            });
+        }
+        if end.is_some_and(|end| step_to >= end) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How long the device is to compute for a step: as set, or as a share of the time in which this machine can
+/// load a batch.
+fn step_time(settings: &Settings) -> Result<Duration, WorkloadError> {
+    let share = match settings.step {
+        StepTime::Fixed(step) => return Ok(step),
+        StepTime::OfLoading(share) => share,
+    };
+    let mut batches = Batches::new(settings, 0)?;
+    let mut memory = vec![0_u32; settings.batch_bytes() / 4];
+    let memory = bytemuck::cast_slice_mut(&mut memory);
+    // The first one pays for what is done once.
+    batches.make(0, memory)?;
+    let began = now();
+    for batch in 1..=MEASURED {
+        batches.make(batch, memory)?;
+    }
+    let one = Duration::from_nanos((now() - began) / MEASURED);
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = f64::from(settings.workers).min(cpus as f64);
+    Ok(one.mul_f64(share / at_once))
+}

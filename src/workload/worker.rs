@@ -1,0 +1,45 @@
+//! A loader worker: a process that makes one batch after another for the trainer.
+//!
+//! Reads requests from its standard input, which ends with the trainer, and says on its standard output which
+//! batch is ready. Knows nothing of the other workers and of what the batches are for.
+
+use std::io::{Read, Write};
+
+use super::batches::Batches;
+use super::child;
+use super::error::WorkloadError;
+use super::message::{REQUEST, Ready, Request};
+use super::settings::{Settings, WorkerPlace};
+use super::slots::Slots;
+use crate::job::BUILTIN_WORKER;
+
+/// Makes batches until the trainer is gone.
+///
+/// # Errors
+/// Where shared memory, the data set or a pipe fails.
+pub fn work(settings: &Settings, place: WorkerPlace) -> Result<(), WorkloadError> {
+    child::become_one(BUILTIN_WORKER, place.parent)?;
+    let mut slots = Slots::open(place.slots, settings.batch_bytes())
+        .map_err(|error| WorkloadError::SharedMemory(error.to_string()))?;
+    let mut batches = Batches::new(settings, place.worker)?;
+    let mut requests = std::io::stdin().lock();
+    let mut ready = std::io::stdout().lock();
+    let mut bytes = [0; REQUEST];
+    while requests.read_exact(&mut bytes).is_ok() {
+        let Request { batch, slot } = Request::parse(&bytes);
+        batches.make(batch, slots.batch_mut(slot))?;
+        let message = Ready {
+            batch,
+            slot,
+            worker: place.worker,
+        };
+        let sent = ready
+            .write_all(&message.bytes())
+            .and_then(|()| ready.flush());
+        if sent.is_err() {
+            // The trainer is gone: nobody waits for more.
+            break;
+        }
+    }
+    Ok(())
+}
