@@ -110,6 +110,7 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
         gpus: config.gpus.clone(),
         interval: config.interval,
         target,
+        probe: None,
     };
     if screen {
         let kind = app::watch(Setup {

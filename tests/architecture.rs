@@ -50,7 +50,8 @@ const ARROWS: [(&str, &[&str]); 19] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 11] = [
+const PLACES: [(&str, &[&str]); 12] = [
+    ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),

@@ -111,6 +111,7 @@ fn settings(loader: &LoaderRates) -> String {
     let kind = match loader.kind {
         LoaderKind::PytorchProcesses => "PyTorch DataLoader",
         LoaderKind::PytorchMain => "PyTorch DataLoader in the main thread",
+        LoaderKind::Reported => "known by the job's own reports",
     };
     let parts = [
         Some(kind.to_owned()),

@@ -82,6 +82,7 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
     let mut words = Vec::new();
     match loader.kind {
         LoaderKind::PytorchMain => words.push("loads in the main thread".to_owned()),
+        LoaderKind::Reported => words.push("reports its own steps".to_owned()),
         LoaderKind::PytorchProcesses => {
             let count = set
                 .num_workers
