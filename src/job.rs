@@ -19,7 +19,7 @@ pub const WORKER_COMM: &str = "pt_data_worker";
 pub const BUILTIN_TRAINER: &str = "pipetop-trainer";
 pub const BUILTIN_WORKER: &str = "pipetop-worker";
 /// Bytes that a worker of the built-in job writes for each batch, and nothing else.
-pub const BUILTIN_MESSAGE: u64 = 64;
+pub const BUILTIN_MESSAGE: usize = 64;
 
 /// What discovery needs to know of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]

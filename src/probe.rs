@@ -23,6 +23,8 @@ pub const VARIABLE: &str = "PIPETOP_PROBE";
 
 /// The first word of each datagram.
 const MAGIC: &str = "pipetop-probe/1";
+/// Characters of a device's name or of a notice; what is beyond is cut off.
+const LONGEST: usize = 200;
 
 /// Nanoseconds on the clock of the protocol: `CLOCK_MONOTONIC`, Python's `time.monotonic_ns()`.
 pub fn now() -> u64 {
@@ -90,13 +92,19 @@ impl Message {
         for line in lines {
             match line.split_once(' ') {
                 Some(("step", rest)) => message.steps.extend(Step::parse(rest)),
-                Some(("device", rest)) => message.device = Some(rest.to_owned()),
-                Some(("notice", rest)) => message.notice = Some(rest.to_owned()),
+                Some(("device", rest)) => message.device = Some(words(rest)),
+                Some(("notice", rest)) => message.notice = Some(words(rest)),
                 _ => {}
             }
         }
         (message.pid > 0).then_some(message)
     }
+}
+
+/// Words that are for the screen: one line of what no terminal obeys, and no longer than a line can be.
+fn words(text: &str) -> String {
+    let text: String = text.trim().chars().take(LONGEST).collect();
+    crate::units::printable(&text)
 }
 
 impl Step {
@@ -169,6 +177,15 @@ mod tests {
         assert_eq!((message.rank, message.capacity), (None, Some(8)));
         assert_eq!(message.device.as_deref(), Some("a b"));
         assert_eq!(message.steps, [STEP]);
+    }
+
+    #[test]
+    fn words_for_the_screen_are_made_harmless_and_short() {
+        let long = "x".repeat(1000);
+        let text = format!("{MAGIC} pid=7\ndevice a\u{1b}[2J\nnotice {long}\n");
+        let message = Message::parse(text.as_bytes()).unwrap();
+        assert_eq!(message.device.as_deref(), Some("a\u{fffd}[2J"));
+        assert_eq!(message.notice.map(|notice| notice.len()), Some(LONGEST));
     }
 
     #[test]

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::units::{Bytes, Moment, Pid};
 
 pub use job::{
-    BatchClock, BatchCount, IoSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
-    MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Wait, WorkerNow, WorkerSample,
-    WorkerTally,
+    BatchClock, BatchCount, DeviceTime, IoSample, JobSample, LoaderKind, LoaderSample,
+    LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
+    WorkerNow, WorkerSample, WorkerTally,
 };
 
 /// Everything that one round of reading brought.

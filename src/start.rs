@@ -120,6 +120,7 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
         gpus: config.gpus.clone(),
         interval: config.interval,
         target,
+        probe: None,
     }
 }
 

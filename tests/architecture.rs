@@ -52,7 +52,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 14] = [
+const PLACES: [(&str, &[&str]); 15] = [
+    ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),

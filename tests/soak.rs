@@ -119,6 +119,7 @@ fn job(at: u32) -> JobSample {
                 running: looks / 2,
                 ..MainTally::default()
             }),
+            reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
             loaders: vec![loader],

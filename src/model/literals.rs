@@ -141,6 +141,7 @@ fn rank(at: f64) -> RankSample {
             running: whole(40.0 * at),
             ..MainTally::default()
         }),
+        reported: None,
         waits: waits.map(|from| wait(from, from + 0.06, None)).collect(),
         activity: BTreeMap::from([
             ("Tensor.item".to_owned(), whole(30.0 * at)),

@@ -2,17 +2,20 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use super::{MAGIC, Step, VARIABLE};
+use super::{MAGIC, Step, VARIABLE, words};
 
 /// Steps are gathered for at most so long before they are sent, in nanoseconds: a datagram for each of two
 /// thousand steps a second would cost more than the steps.
 const GATHERED: u64 = 20_000_000;
 /// And at most so many bytes of them.
 const LARGEST: usize = 4096;
+/// While the reader is behind, so many bytes are kept for it; then all of them are lost.
+const KEPT: usize = 32 * 1024;
 
 /// Reports the steps of one trainer.
 #[derive(Debug)]
@@ -56,16 +59,18 @@ impl Writer {
 
     /// Says what the job computes on; sent with every datagram, as any of them may be the first that is read.
     pub fn device(&mut self, name: &str) {
-        self.device = Some(one_line(name));
+        self.device = Some(words(name));
     }
 
     /// Says something that the user should know, at once.
     pub fn notice(&mut self, text: &str) {
         // Writing to a string cannot fail.
-        let _ = writeln!(self.lines, "notice {}", one_line(text));
+        let _ = writeln!(self.lines, "notice {}", words(text));
         self.flush();
     }
 
+    /// Takes note of a step that has ended. What was gathered goes out with a later step or with
+    /// [`Writer::flush`]: a trainer that is about to wait for long calls that first.
     pub fn step(&mut self, step: &Step) {
         let _ = write!(self.lines, "{step}");
         self.steps += 1;
@@ -75,7 +80,13 @@ impl Writer {
         }
     }
 
-    /// Sends what was gathered. What cannot be sent at once is counted as lost.
+    /// Steps that could not be sent so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Sends what was gathered, without waiting. What the reader has no room for is tried again with the
+    /// next, and counted as lost once it is too much.
     pub fn flush(&mut self) {
         if self.lines.is_empty() {
             return;
@@ -89,7 +100,10 @@ impl Writer {
         }
         text.push('\n');
         text.push_str(&self.lines);
-        if self.socket.send(text.as_bytes()).is_err() {
+        if let Err(error) = self.socket.send(text.as_bytes()) {
+            if error.kind() == ErrorKind::WouldBlock && self.lines.len() < KEPT {
+                return;
+            }
             self.lost += self.steps;
         }
         self.lines.clear();
@@ -101,8 +115,4 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.flush();
     }
-}
-
-fn one_line(text: &str) -> String {
-    crate::units::printable(text)
 }

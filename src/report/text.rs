@@ -112,6 +112,7 @@ fn settings(loader: &LoaderRates) -> String {
         LoaderKind::PytorchProcesses => "PyTorch DataLoader",
         LoaderKind::PytorchMain => "PyTorch DataLoader in the main thread",
         LoaderKind::Builtin => "built-in loader",
+        LoaderKind::Reported => "known by the job's own reports",
     };
     let parts = [
         Some(kind.to_owned()),

@@ -38,7 +38,10 @@ pub struct RankSample {
     pub process: ProcessSample,
     /// How often the main thread was seen in each state. `None` where the state cannot be seen.
     pub main: Option<MainTally>,
-    /// Stays in the loader that ended since the previous sample, oldest first.
+    /// What it tells of its own steps. `None` where it has told nothing.
+    pub reported: Option<Reported>,
+    /// Stays in the loader that ended since the previous sample, oldest first; where the rank reports its
+    /// steps, the reported ones, also those of no length.
     pub waits: Vec<Wait>,
     /// Python functions that the main thread was seen in, with how often; empty without stacks.
     pub activity: BTreeMap<String, u64>,
@@ -100,6 +103,40 @@ pub struct MainTally {
     pub unseen: u64,
 }
 
+/// What a rank told of its own steps through the probe protocol (T3), since it began to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reported {
+    /// Steps whose report came.
+    pub steps: u64,
+    /// Steps that are known to have been whose report did not come.
+    pub lost: u64,
+    /// Waited for a batch, and worked on a step, summed over the steps whose report came.
+    pub waited: Duration,
+    pub stepped: Duration,
+    /// Copies of batches to the device. `None` where the rank does not tell them.
+    pub copy: Option<DeviceTime>,
+    /// The device's computing. `None` where the rank does not tell it.
+    pub busy: Option<DeviceTime>,
+    /// Time that the device computed for a step beyond the step's own length: it did not come to rest with
+    /// each step. 0 also where computing is not told.
+    pub overrun: Duration,
+    /// When the wait of the first step began, and when the newest step ended, since pipetop started.
+    pub first_from: Duration,
+    pub last_to: Duration,
+    /// What it computes on, in its own words. `None` = not told.
+    pub device: Option<String>,
+    /// What the user should know, in its own words, the newest. `None` = nothing was told.
+    pub notice: Option<String>,
+}
+
+/// Time of a device, by its own clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DeviceTime {
+    pub took: Duration,
+    /// The length of the steps, waits included, that told it.
+    pub of: Duration,
+}
+
 /// One stay of the main thread in the loader: until a batch was there, received or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
@@ -135,6 +172,8 @@ pub enum LoaderKind {
     PytorchMain,
     /// The built-in job's: worker processes, queued as PyTorch's are.
     Builtin,
+    /// None was found: that there is one is known from the steps that the job reports.
+    Reported,
 }
 
 /// As far as it can be read; a `None` is not a default but not known.
@@ -168,6 +207,8 @@ pub enum BatchClock {
     Messages,
     /// Waits that ended (T1): a lower bound.
     Waits,
+    /// The job's own numbers of its steps (T3): exact, from its first step on.
+    Probe,
 }
 
 /// How full the queue between workers and trainer was seen.
@@ -195,6 +236,8 @@ pub enum QueueSource {
     Semaphore,
     /// Counters of the iterator in memory.
     Iterator,
+    /// The job tells it, each time that it comes for a batch: a look is a step.
+    Probe,
 }
 
 /// One loader worker.

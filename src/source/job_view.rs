@@ -4,19 +4,23 @@
 
 mod builtin;
 mod rank;
+mod reports;
 mod slots;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::job::{Candidate, Loader, Tree};
 use crate::sample::{Gap, JobSample, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::looks::{Looks, Roster, Seen};
+use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::python::PythonError;
 use crate::units::ProcessKey;
 use rank::RankView;
+use reports::Reports;
 
 /// What changes seldom is asked for in every so many intervals.
 const THOROUGH: u64 = 5;
@@ -27,6 +31,7 @@ pub struct JobView {
     reader: ProcessReader,
     discovery: Discovery,
     looks: Looks,
+    reports: Option<Reports>,
     command: String,
     ranks: Vec<RankView>,
     roster: Roster,
@@ -36,15 +41,21 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// Begins to watch `job`.
+    /// Begins to watch `job`, which reports its steps to `probe`, where it does.
     ///
     /// # Errors
     /// Where no thread can be started.
-    pub fn attach(proc_root: &Path, clock: Clock, job: &Candidate) -> std::io::Result<Self> {
+    pub fn attach(
+        proc_root: &Path,
+        clock: Clock,
+        job: &Candidate,
+        probe: Option<Arc<Listener>>,
+    ) -> std::io::Result<Self> {
         Ok(Self {
             reader: ProcessReader::new(proc_root),
             discovery: Discovery::new(proc_root),
             looks: Looks::start(proc_root, clock)?,
+            reports: probe.map(|probe| Reports::new(probe, clock)),
             command: job.command.clone(),
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
             roster: Roster::default(),
@@ -80,20 +91,27 @@ impl JobView {
         self.tell_looks(&found, alive);
         let seen = self.looks.take();
         self.gaps = python_gaps(&seen);
+        let reports = self.reports.as_mut();
+        let told = reports
+            .map(|reports| reports.take(&keys))
+            .unwrap_or_default();
+        self.gaps.extend(told.gaps());
         let ranks = self
             .ranks
             .iter_mut()
             .filter(|view| alive(&view.key))
             .zip(found);
         let ranks = ranks
-            .map(|(view, placed)| view.sample(&mut self.reader, &tree, &placed, &seen))
+            .map(|(view, placed)| {
+                let told = told.of(view.key);
+                view.sample(&mut self.reader, &tree, &placed, &seen, told)
+            })
             .collect::<Vec<_>>();
-        let access = self
-            .ranks
-            .iter()
-            .map(|view| view.tier)
-            .min()
-            .unwrap_or_default();
+        let access = |view: &RankView| match told.of(view.key) {
+            Some(told) if told.fresh => Tier::T3,
+            _ => view.tier,
+        };
+        let access = self.ranks.iter().map(access).min().unwrap_or_default();
         let sample = JobSample {
             key: ranks.first()?.key,
             command: self.command.clone(),

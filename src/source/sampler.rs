@@ -6,6 +6,7 @@
 mod watched;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::source::discovery::Discovery;
 use crate::source::disk::Disks;
 use crate::source::gpu::Gpus;
 use crate::source::host::{Host, Own};
+use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::units::Pid;
 use watched::Watched;
@@ -39,6 +41,9 @@ pub struct Options {
     pub interval: Duration,
     /// The job to watch where none was resolved before, and after the end of one.
     pub target: Target,
+    /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
+    /// to read the reports alone leaves this out, as each step is handed over once.
+    pub probe: Option<Arc<Listener>>,
 }
 
 /// What the screen can ask of the sampler.
@@ -285,8 +290,7 @@ impl Round {
         let Some(first) = job.ranks.first() else {
             return;
         };
-        let (proc_root, sys_root) = (&self.options.proc_root, &self.options.sys_root);
-        match Watched::attach(proc_root, sys_root, self.clock, job, *first) {
+        match Watched::attach(&self.options, self.clock, job, *first) {
             Ok(watched) => self.watched = Some(watched),
             Err(error) => self.gaps.push(Gap {
                 source: "job".into(),

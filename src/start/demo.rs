@@ -1,13 +1,16 @@
 //! `pipetop demo`: makes the data set, starts the built-in job, watches it, and ends it with all its processes.
 
+use std::ffi::OsStr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use super::{config, exists, options, print, show};
 use crate::cli::{Demo, Inner, InnerWorker, Places};
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::progress::Progress;
-use crate::source::sampler::launched;
+use crate::source::probe::Listener;
+use crate::source::sampler::{Options, launched};
 use crate::units::Bytes;
 use crate::workload::dataset::{self, Plan};
 use crate::workload::presets::PRESETS;
@@ -32,9 +35,18 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-    let mut running = Running::start(&settings, None).map_err(|error| refused(&error))?;
+    let probe = if demo.no_probe {
+        None
+    } else {
+        Some(Arc::new(listen()?))
+    };
+    let address = probe.as_ref().map(|probe| OsStr::new(probe.address()));
+    let mut running = Running::start(&settings, address).map_err(|error| refused(&error))?;
     let job = launched(&places.proc_root, running.pid());
-    let options = options(places, &config, Target::Pid(running.pid()));
+    let options = Options {
+        probe: probe.clone(),
+        ..options(places, &config, Target::Pid(running.pid()))
+    };
     let shown = show(
         options,
         job,
@@ -68,6 +80,15 @@ pub(super) fn worker(inner: &InnerWorker) -> Result<ExitCode, Hinted> {
     let worked = crate::workload::work(&inner.settings()?, inner.place());
     worked.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn listen() -> Result<Listener, Hinted> {
+    Listener::bind().map_err(|error| {
+        Hinted::new(
+            format!("cannot listen to what the job reports: {error}"),
+            "--no-probe does without",
+        )
+    })
 }
 
 fn refused(error: &WorkloadError) -> Hinted {

@@ -46,7 +46,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let kind = view.loader().and_then(|loader| match loader.kind {
         LoaderKind::PytorchProcesses => Some("PyTorch DataLoader"),
         LoaderKind::Builtin => Some("built-in loader"),
-        LoaderKind::PytorchMain => None,
+        LoaderKind::PytorchMain | LoaderKind::Reported => None,
     });
     let full = kind.is_some_and(|kind| {
         let text = format!("{kind}  {} ", settings.join("  "));
@@ -87,6 +87,7 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
     let mut words = Vec::new();
     match loader.kind {
         LoaderKind::PytorchMain => words.push("loads in the main thread".to_owned()),
+        LoaderKind::Reported => words.push("reports its own steps".to_owned()),
         LoaderKind::PytorchProcesses | LoaderKind::Builtin => {
             let count = set
                 .num_workers

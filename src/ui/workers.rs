@@ -135,6 +135,14 @@ fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates>
 fn summary(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) -> Line<'static> {
     let mut row = view.row(width);
     row.space(usize::from(chrome != Chrome::Boxed));
+    if loader.kind == LoaderKind::Reported {
+        row.text(Dim, "workers  ").text(Unknown, "n/a  ");
+        row.sentence(
+            Text,
+            "none was found: what is known is what the job reports",
+        );
+        return row.line();
+    }
     if loader.kind == LoaderKind::PytorchMain || loader.workers.is_empty() {
         row.text(Dim, "workers  ");
         row.sentence(

@@ -9,7 +9,7 @@ use crate::job::BUILTIN_MESSAGE;
 /// Bytes of a request.
 pub(super) const REQUEST: usize = 16;
 /// Bytes of what a worker says of a batch.
-pub(super) const READY: usize = BUILTIN_MESSAGE as usize;
+pub(super) const READY: usize = BUILTIN_MESSAGE;
 
 /// The trainer asks a worker for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

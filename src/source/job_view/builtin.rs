@@ -23,7 +23,7 @@ pub(super) fn settings(command: &str) -> LoaderSettings {
 
 /// Batches that a worker has made: it writes one message for each, and nothing else.
 pub(super) fn made(worker: &ProcessSample) -> Option<u64> {
-    Some(worker.io?.wchar.0 / BUILTIN_MESSAGE)
+    Some(worker.io?.wchar.0 / BUILTIN_MESSAGE as u64)
 }
 
 /// Batches of all workers; `None` where one cannot be asked.

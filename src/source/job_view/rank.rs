@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::builtin;
+use super::reports::Told;
 use super::slots::Slots;
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
@@ -19,6 +20,9 @@ use crate::units::{Pid, ProcessKey};
 
 /// Name that PyTorch gives the thread that pins batches in memory.
 const PIN_THREAD: &str = "pt_data_pin";
+/// The number of a loader that is known by the job's reports alone.
+const REPORTED_LOADER: u64 = MAIN_LOADER - 1;
+
 #[derive(Debug)]
 pub(super) struct RankView {
     pub(super) key: ProcessKey,
@@ -92,13 +96,14 @@ impl RankView {
         }
     }
 
-    /// Its counters and its loaders': what `/proc` says now, and what was `seen` until now.
+    /// Its counters and its loaders': what `/proc` says now, what was `seen` and what it `told` until now.
     pub(super) fn sample(
         &mut self,
         reader: &mut ProcessReader,
         tree: &Tree<'_>,
         placed: &[(u64, Loader)],
         seen: &Seen,
+        told: Option<&Told>,
     ) -> RankSample {
         let main = seen.mains.get(&self.key);
         if let Some(main) = main {
@@ -112,14 +117,21 @@ impl RankView {
         let in_main = main
             .and_then(|main| main.iterators.get(&MAIN_LOADER))
             .map(main_loader);
-        let loaders = with_workers.chain(in_main).collect();
+        let mut loaders = with_workers.chain(in_main).collect();
+        if let Some(told) = told {
+            add_told(&mut loaders, told);
+        }
+        let seen_waits = || main.map_or_else(Vec::new, |main| main.waits.clone());
         RankSample {
             key: self.key,
-            rank: self.rank,
+            rank: self.rank.or(told.and_then(|told| told.rank)),
             world_size: self.world_size,
             process,
             main: main.map(|main| main.tally),
-            waits: main.map_or_else(Vec::new, |main| main.waits.clone()),
+            reported: told.map(|told| told.reported.clone()),
+            waits: told
+                .filter(|told| told.fresh)
+                .map_or_else(seen_waits, |told| told.waits.clone()),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             loaders,
         }
@@ -209,6 +221,34 @@ impl RankView {
             activity: looked
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),
+        }
+    }
+}
+
+/// Gives what the rank told of its batches to the loader that it speaks of: the one with most workers, else
+/// one that is known by this alone. Who has fallen silent may load on: then what is seen counts, if anything.
+fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
+    if loaders.is_empty() {
+        loaders.push(LoaderSample {
+            id: REPORTED_LOADER,
+            kind: LoaderKind::Reported,
+            settings: LoaderSettings::default(),
+            workers: vec![],
+            workers_started: 0,
+            queue: None,
+            batches: None,
+        });
+    }
+    // `max_by_key` takes the last of equals: reversed, that is the first.
+    let largest = loaders.iter_mut().rev();
+    if let Some(loader) = largest.max_by_key(|loader| loader.workers.len()) {
+        if told.fresh || loader.batches.is_none() {
+            loader.batches = Some(told.batches);
+        }
+        if let Some(queue) = told.queue.filter(|_| told.fresh || loader.queue.is_none()) {
+            let seen = loader.queue.and_then(|queue| queue.capacity);
+            let capacity = queue.capacity.or(seen);
+            loader.queue = Some(QueueTally { capacity, ..queue });
         }
     }
 }

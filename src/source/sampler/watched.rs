@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Options;
 use crate::job::Candidate;
 use crate::sample::{Gap, GpuSample, JobSample, PressureSample};
 use crate::source::cgroup::Cgroup;
@@ -45,13 +46,13 @@ impl Watched {
     /// # Errors
     /// Where no thread can be started.
     pub(super) fn attach(
-        proc_root: &Path,
-        sys_root: &Path,
+        options: &Options,
         clock: Clock,
         job: &Candidate,
         first: ProcessKey,
     ) -> io::Result<Self> {
-        let view = JobView::attach(proc_root, clock, job)?;
+        let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
+        let view = JobView::attach(proc_root, clock, job, options.probe.clone())?;
         let mut reader = ProcessReader::new(proc_root);
         let environment = reader.environment(first.pid, ["CUDA_VISIBLE_DEVICES"]);
         Ok(Self {

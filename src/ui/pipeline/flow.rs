@@ -57,9 +57,16 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
 
 /// Each worker's last states in its own hue: many cells for few workers, one for many.
 fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) {
-    if loader.kind == LoaderKind::PytorchMain {
-        row.text(Text, "main thread");
-        return;
+    match loader.kind {
+        LoaderKind::PytorchMain => {
+            row.text(Text, "main thread");
+            return;
+        }
+        LoaderKind::Reported => {
+            row.text(Unknown, "n/a");
+            return;
+        }
+        LoaderKind::PytorchProcesses | LoaderKind::Builtin => {}
     }
     let Some(rank) = view.rank() else { return };
     let workers = &loader.workers;

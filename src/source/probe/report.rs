@@ -1,0 +1,327 @@
+//! What each process has reported: the steps since they were last taken, and sums over all of them, in
+//! bounded memory.
+//!
+//! Pure: knows no socket and no clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::probe::{Message, Step};
+use crate::sample::{DeviceTime, QueueSource, QueueTally};
+use crate::units::Pid;
+
+/// Steps of one process that wait to be taken, at most: half a minute of two thousand a second.
+const STEPS: usize = 65_536;
+/// Processes whose reports are kept: of more, the one that was silent for longest is forgotten.
+const WRITERS: usize = 64;
+/// A step that ends so much later than now, in nanoseconds, was measured by another clock.
+const AHEAD: u64 = 1_000_000_000;
+
+/// What one process has told of itself so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// Since they were last taken, oldest first.
+    pub steps: VecDeque<Step>,
+    /// Steps that are in the sums but in no list: nobody took them in time.
+    pub dropped: u64,
+    pub totals: Totals,
+    /// Steps that are nowhere, as their times lie in the future: another clock than the protocol's.
+    pub misdated: u64,
+    pub rank: Option<u32>,
+    /// What it computes on. `None` = not told.
+    pub device: Option<String>,
+    /// What the user should know, the newest. `None` = nothing was told.
+    pub notice: Option<String>,
+}
+
+/// Sums since the process began to report. They begin anew where its step numbers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Steps whose report came.
+    pub steps: u64,
+    /// Steps whose report did not: gaps in their numbers, or what the writer says that it could not send,
+    /// whichever is more. Both count the same steps.
+    pub lost: u64,
+    pub waited: Duration,
+    pub stepped: Duration,
+    /// `None` where no step told it.
+    pub copy: Option<DeviceTime>,
+    pub busy: Option<DeviceTime>,
+    /// Time that the device computed for a step beyond the step's own length.
+    pub overrun: Duration,
+    /// Batches that lay ready when the trainer came. `None` where no step told it.
+    pub queue: Option<QueueTally>,
+    /// The number of the newest step. `None` before the first.
+    pub last_number: Option<u64>,
+    /// When the first step's wait began and the newest step ended, on the protocol's clock.
+    pub first_from: u64,
+    pub last_to: u64,
+}
+
+impl Totals {
+    fn add(&mut self, step: &Step) {
+        let between = |from: u64, to: u64| Duration::from_nanos(to.saturating_sub(from));
+        let waited = between(step.wait_from, step.wait_to);
+        let stepped = between(step.wait_to, step.step_to);
+        if self.steps == 0 {
+            self.first_from = step.wait_from;
+        }
+        self.steps += 1;
+        self.waited = self.waited.saturating_add(waited);
+        self.stepped = self.stepped.saturating_add(stepped);
+        let add = |sum: &mut Option<DeviceTime>, took: Option<u64>| {
+            if let Some(took) = took.map(Duration::from_nanos) {
+                let sum = sum.get_or_insert_default();
+                sum.took = sum.took.saturating_add(took);
+                sum.of = sum.of.saturating_add(waited).saturating_add(stepped);
+            }
+        };
+        add(&mut self.copy, step.copy);
+        add(&mut self.busy, step.busy);
+        let busy = Duration::from_nanos(step.busy.unwrap_or_default());
+        self.overrun = self.overrun.saturating_add(busy.saturating_sub(stepped));
+        if let Some(ready) = step.ready {
+            let queue = self.queue.get_or_insert(QueueTally {
+                source: QueueSource::Probe,
+                ..QueueTally::default()
+            });
+            queue.looks += 1;
+            queue.empty += u64::from(ready == 0);
+            queue.ready_sum += u64::from(ready);
+            queue.ready = ready;
+        }
+        self.last_number = Some(step.number);
+        self.last_to = step.step_to;
+    }
+}
+
+/// All writers' reports.
+#[derive(Debug, Default)]
+pub(super) struct Accounts {
+    writers: BTreeMap<Pid, Account>,
+    refused: u64,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    report: Report,
+    heard_at: u64,
+    /// Numbers that were passed over since the first step.
+    gaps: u64,
+    capacity: Option<u32>,
+}
+
+impl Accounts {
+    pub(super) fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    pub(super) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    pub(super) fn writers(&self) -> Vec<Pid> {
+        self.writers.keys().copied().collect()
+    }
+
+    pub(super) fn take(&mut self, pid: Pid) -> Option<Report> {
+        let account = self.writers.get_mut(&pid)?;
+        let steps = std::mem::take(&mut account.report.steps);
+        let mut report = Report {
+            steps,
+            ..account.report.clone()
+        };
+        if let Some(queue) = &mut report.totals.queue {
+            queue.capacity = account.capacity;
+        }
+        Some(report)
+    }
+
+    /// Takes in what `pid` says at `now`, on the protocol's clock.
+    pub(super) fn add(&mut self, pid: Pid, message: Message, now: u64) {
+        if !self.writers.contains_key(&pid) && self.writers.len() == WRITERS {
+            let silent = self
+                .writers
+                .iter()
+                .min_by_key(|(_, account)| account.heard_at)
+                .map(|(pid, _)| *pid);
+            silent.and_then(|pid| self.writers.remove(&pid));
+        }
+        let account = self.writers.entry(pid).or_default();
+        account.heard_at = now;
+        account.add(message, now);
+    }
+}
+
+impl Account {
+    fn add(&mut self, message: Message, now: u64) {
+        let report = &mut self.report;
+        report.rank = message.rank.or(report.rank);
+        report.device = message.device.or(report.device.take());
+        report.notice = message.notice.or(report.notice.take());
+        self.capacity = message.capacity.or(self.capacity);
+        for step in message.steps {
+            if step.step_to > now.saturating_add(AHEAD) {
+                report.misdated += 1;
+                continue;
+            }
+            match report.totals.last_number {
+                Some(last) if step.number > last => {
+                    self.gaps = self.gaps.saturating_add(step.number - last - 1);
+                }
+                Some(_) => {
+                    // The loop began anew, or another process has the number of one that is gone.
+                    report.totals = Totals::default();
+                    self.gaps = 0;
+                }
+                None => {}
+            }
+            report.totals.add(&step);
+            if report.steps.len() == STEPS {
+                report.steps.pop_front();
+                report.dropped += 1;
+            }
+            report.steps.push_back(step);
+        }
+        report.totals.lost = self.gaps.max(message.lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// Waits 1 ms, steps 3 ms, from millisecond `4 * number` on.
+    fn step(number: u64) -> Step {
+        let from = number * 4_000_000;
+        Step {
+            number,
+            wait_from: from,
+            wait_to: from + 1_000_000,
+            step_to: from + 4_000_000,
+            ..Step::default()
+        }
+    }
+
+    fn message(lost: u64, steps: impl IntoIterator<Item = Step>) -> Message {
+        Message {
+            pid: 7,
+            lost,
+            steps: steps.into_iter().collect(),
+            ..Message::default()
+        }
+    }
+
+    #[test]
+    fn steps_are_handed_over_once_and_sums_go_on() {
+        let mut accounts = Accounts::default();
+        accounts.add(Pid(7), message(0, [step(0), step(1)]), SECOND);
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!(report.steps, [step(0), step(1)]);
+        accounts.add(Pid(7), message(0, [step(2)]), SECOND);
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!((report.steps.len(), report.totals.steps), (1, 3));
+        assert_eq!(report.totals.waited, Duration::from_millis(3));
+        assert_eq!(report.totals.stepped, Duration::from_millis(9));
+        assert_eq!(
+            (report.totals.first_from, report.totals.last_to),
+            (0, 12_000_000)
+        );
+        assert_eq!(accounts.take(Pid(8)), None);
+    }
+
+    #[test]
+    fn what_is_lost_is_counted_once() {
+        let mut accounts = Accounts::default();
+        // 1 and 2 were lost by the writer, and make a gap; 4 to 6 were lost on the way.
+        accounts.add(Pid(7), message(0, [step(0)]), SECOND);
+        accounts.add(Pid(7), message(2, [step(3)]), SECOND);
+        assert_eq!(accounts.take(Pid(7)).unwrap().totals.lost, 2);
+        accounts.add(Pid(7), message(2, [step(7)]), SECOND);
+        let totals = accounts.take(Pid(7)).unwrap().totals;
+        assert_eq!((totals.lost, totals.steps), (5, 3));
+        assert_eq!(totals.last_number, Some(7));
+        // A writer that cannot number what it lost says so.
+        accounts.add(Pid(7), message(9, [step(8)]), SECOND);
+        assert_eq!(accounts.take(Pid(7)).unwrap().totals.lost, 9);
+    }
+
+    #[test]
+    fn numbers_that_begin_anew_begin_new_sums() {
+        let mut accounts = Accounts::default();
+        accounts.add(Pid(7), message(3, [step(8), step(9)]), SECOND);
+        accounts.add(Pid(7), message(0, [step(0)]), SECOND);
+        let totals = accounts.take(Pid(7)).unwrap().totals;
+        assert_eq!((totals.steps, totals.lost), (1, 0));
+    }
+
+    #[test]
+    fn another_clock_is_not_believed() {
+        let mut accounts = Accounts::default();
+        accounts.add(Pid(7), message(0, [step(1000)]), SECOND);
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!((report.misdated, report.totals.steps), (1, 0));
+        assert!(report.steps.is_empty());
+    }
+
+    #[test]
+    fn device_times_count_the_steps_that_told_them() {
+        let mut accounts = Accounts::default();
+        let told = |number, busy| Step {
+            busy: Some(busy),
+            copy: None,
+            ready: Some(2),
+            ..step(number)
+        };
+        let steps = [step(0), told(1, 2_000_000), told(2, 5_000_000)];
+        accounts.add(Pid(7), message(0, steps), SECOND);
+        let totals = accounts.take(Pid(7)).unwrap().totals;
+        let ms = Duration::from_millis;
+        assert_eq!(totals.copy, None);
+        let busy = totals.busy.unwrap();
+        assert_eq!((busy.took, busy.of), (ms(7), ms(8)));
+        assert_eq!(totals.overrun, ms(2));
+        let queue = totals.queue.unwrap();
+        assert_eq!((queue.looks, queue.empty, queue.ready_sum), (2, 0, 4));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut accounts = Accounts::default();
+        let many = STEPS as u64 + 10;
+        accounts.add(Pid(7), message(0, (0..many).map(step)), u64::MAX);
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!((report.steps.len(), report.dropped), (STEPS, 10));
+        assert_eq!(report.steps[0].number, 10);
+        assert_eq!(report.totals.steps, many);
+        for pid in (100_u32..300).map(u32::cast_signed) {
+            accounts.add(Pid(pid), message(0, [step(0)]), u64::MAX);
+        }
+        assert!(accounts.writers().len() <= WRITERS);
+        assert!(accounts.take(Pid(299)).is_some());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_told_nothing_panics(numbers in proptest::collection::vec(proptest::num::u64::ANY, 8..80)) {
+            let mut accounts = Accounts::default();
+            for part in numbers.chunks_exact(8) {
+                let mut times = [part[1], part[2], part[3]];
+                times.sort_unstable();
+                let step = Step {
+                    number: part[0],
+                    wait_from: times[0],
+                    wait_to: times[1],
+                    step_to: times[2],
+                    ready: u32::try_from(part[4] >> 32).ok(),
+                    copy: Some(part[5]),
+                    busy: Some(part[6]),
+                };
+                accounts.add(Pid(1), message(part[7], [step]), u64::MAX);
+            }
+            proptest::prop_assert!(accounts.take(Pid(1)).is_some());
+        }
+    }
+}
