@@ -3,7 +3,9 @@
 //! Reads requests from its standard input, which ends with the trainer, and says on its standard output which
 //! batch is ready. Knows nothing of the other workers and of what the batches are for.
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 
 use super::batches::Batches;
 use super::child;
@@ -23,7 +25,9 @@ pub fn work(settings: &Settings, place: WorkerPlace) -> Result<(), WorkloadError
         .map_err(|error| WorkloadError::SharedMemory(error.to_string()))?;
     let mut batches = Batches::new(settings, place.worker)?;
     let mut requests = std::io::stdin().lock();
-    let mut ready = std::io::stdout().lock();
+    // Standard output as it stands would cut a message in two where a byte of it is a line end.
+    let ready = std::io::stdout().as_fd().try_clone_to_owned();
+    let mut ready = File::from(ready.map_err(|error| WorkloadError::Pipe(error.to_string()))?);
     let mut bytes = [0; REQUEST];
     while requests.read_exact(&mut bytes).is_ok() {
         let Request { batch, slot } = Request::parse(&bytes);
@@ -33,10 +37,7 @@ pub fn work(settings: &Settings, place: WorkerPlace) -> Result<(), WorkloadError
             slot,
             worker: place.worker,
         };
-        let sent = ready
-            .write_all(&message.bytes())
-            .and_then(|()| ready.flush());
-        if sent.is_err() {
+        if ready.write_all(&message.bytes()).is_err() {
             // The trainer is gone: nobody waits for more.
             break;
         }
