@@ -80,3 +80,78 @@ impl Progress {
 fn line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal of 80 columns that keeps what was drawn last.
+    #[derive(Debug, Clone, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            self.0.lock().unwrap().clear();
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_bar_reads_well_and_leaves_nothing() {
+        let screen = Screen::default();
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
+        let progress = Progress::new(target, "images", 0, 1536);
+        progress.at(937);
+        progress.bar.force_draw();
+        let shown = screen.0.lock().unwrap().trim_end().to_owned();
+        let (bar, left) = shown.rsplit_once("  ").unwrap();
+        assert_eq!(
+            bar,
+            "making 1,536 images  [==================>           ]   61 %"
+        );
+        assert!(left.ends_with(" s left"), "{left}");
+        progress.bar.set_elapsed(Duration::from_secs(3));
+        assert_eq!(progress.end_line(), "made 1,536 images in 3.0 s");
+        drop(progress);
+        assert_eq!(screen.0.lock().unwrap().trim(), "");
+    }
+
+    #[test]
+    fn without_a_terminal_there_is_a_line_before_and_one_after() {
+        let progress = Progress::new(ProgressDrawTarget::hidden(), "images", 0, 1536);
+        assert!(progress.bar.is_hidden());
+        assert_eq!(progress.start_line(), "making 1,536 images");
+        progress.at(1536);
+        assert!(progress.end_line().starts_with("made 1,536 images in 0."));
+    }
+}

@@ -9,19 +9,19 @@ const ROUNDS: u64 = 4;
 /// makes an epoch each image comes once, in an order that follows from `seed` and the epoch alone. 0 where
 /// there are no images.
 pub fn image_at(images: u32, seed: u64, sample: u64) -> u32 {
-    let images = u64::from(images.max(1));
-    let (epoch, place) = (sample / images, sample % images);
+    let images = images.max(1);
+    let (epoch, place) = (sample / u64::from(images), sample % u64::from(images));
     let key = mixed(seed ^ mixed(epoch));
     // A Feistel network is one-to-one on a power of four. What falls beyond the images is sent through again:
     // that walk ends inside, since it must come back to `place` at last.
-    let bits = u64::BITS - (images - 1).leading_zeros();
+    let bits = u32::BITS - (images - 1).leading_zeros();
     let half = bits.div_ceil(2).max(1);
     let mut place = place;
     loop {
         place = shuffled(place, half, key);
-        if place < images {
-            // Below `images`, which was a `u32`.
-            return place as u32;
+        match u32::try_from(place) {
+            Ok(image) if image < images => return image,
+            _ => {}
         }
     }
 }

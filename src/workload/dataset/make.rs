@@ -39,13 +39,14 @@ pub(super) fn images(
             scope.spawn(move || work(&sender));
         }
         drop(sender);
-        let there = plan.images - missing.len() as u32;
+        let mut there = plan.images - u32::try_from(missing.len()).unwrap_or(plan.images);
         progress(there, plan.images);
         for result in results {
             match result {
                 Ok(index) => {
                     made.push(index);
-                    progress(there + made.len() as u32, plan.images);
+                    there += 1;
+                    progress(there, plan.images);
                 }
                 Err(why) => {
                     stop.store(true, Ordering::Relaxed);
