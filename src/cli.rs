@@ -2,6 +2,7 @@
 //!
 //! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
 
+mod simulate;
 mod value;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use clap_complete::Shell;
 use crate::error::Hinted;
 use crate::verdict::Kind;
 
+pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
 
 const AFTER_HELP: &str = "\
@@ -118,6 +120,7 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    Simulate(Box<Simulate>),
     /// Print a completion script for a shell
     Completions { shell: Shell },
     /// Print the manual page
@@ -140,9 +143,12 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     let args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
     if args.command.is_some() && (args.target.is_some() || args.watch != Watch::default()) {
         return Err(Stop::Usage(Hinted::new(
-            "a command takes no target and no options for watching",
+            "a command takes no target and no options for watching before it",
             "put `--` before a target that is named like a command, and a command's options after it",
         )));
+    }
+    if let Some(Command::Simulate(asked)) = &args.command {
+        asked.settings().map_err(Stop::Usage)?;
     }
     if let (Some(span), Some(interval)) = (args.watch.span, args.watch.interval)
         && span < interval

@@ -1,12 +1,14 @@
 //! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
 
+mod simulate;
+
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 
 use crate::app::{self, Setup};
-use crate::cli::{self, Args, Command, GpuChoice, Places};
+use crate::cli::{self, Args, Command, GpuChoice, Places, Watch};
 use crate::config::{Config, DEFAULT_FILE, Environment, Overrides, ThemeName};
 use crate::doctor::{self, Terminal};
 use crate::error::Hinted;
@@ -42,6 +44,7 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
+        Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
         Some(Command::Config) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
 }
@@ -78,7 +81,7 @@ fn examine(places: &Places, json: bool) -> String {
 }
 
 fn watch(args: Args) -> Result<ExitCode, Hinted> {
-    let config = config(&args)?;
+    let config = config(&args.places, &args.watch)?;
     let target = match args.target {
         None => Target::Any,
         Some(cli::Target::Pid(pid)) => Target::Pid(pid),
@@ -165,25 +168,25 @@ fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 }
 
 /// The user's choices: command line over file over default.
-fn config(args: &Args) -> Result<Config, Hinted> {
-    let theme = args.watch.theme.as_deref().map(|name| {
+fn config(places: &Places, watch: &Watch) -> Result<Config, Hinted> {
+    let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
             let name = name.escape_debug();
             Hinted::new(format!("no theme `{name}`"), "choose dark, light or mono")
         })
     });
-    let gpus = args.watch.gpu.iter().map(|gpu| match gpu {
+    let gpus = watch.gpu.iter().map(|gpu| match gpu {
         GpuChoice::Index(index) => index.to_string(),
         GpuChoice::Uuid(uuid) => uuid.clone(),
     });
     let gpus: Vec<String> = gpus.collect();
     let overrides = Overrides {
-        interval: args.watch.interval,
-        ascii: args.watch.ascii,
+        interval: watch.interval,
+        ascii: watch.ascii,
         theme: theme.transpose()?,
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
-    let path = args.places.config.as_deref();
+    let path = places.config.as_deref();
     Config::load(path, &overrides, &Environment::read()).map_err(|error| {
         Hinted::new(
             error.to_string(),

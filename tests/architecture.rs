@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("units", &[]),
     ("error", &["units"]),
     ("action", &[]),
@@ -19,13 +19,16 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("workload", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["model", "sample", "units"]),
+    ("experiment", &["error", "model", "sample", "units"]),
     ("report", &["model", "sample", "units", "verdict"]),
     ("config", &["action", "units"]),
     (
         "ui",
-        &["action", "config", "model", "sample", "units", "verdict"],
+        &[
+            "action", "config", "experiment", "model", "sample", "units", "verdict",
+        ],
     ),
-    ("cli", &["error", "units", "verdict"]),
+    ("cli", &["error", "experiment", "units", "verdict"]),
     ("doctor", &["sample", "source", "units"]),
     ("terminal", &[]),
     (
@@ -37,20 +40,21 @@ const ARROWS: [(&str, &[&str]); 19] = [
     (
         "app",
         &[
-            "action", "config", "job", "model", "sample", "source", "terminal", "ui", "units",
-            "verdict",
+            "action", "config", "experiment", "job", "model", "sample", "source", "terminal", "ui",
+            "units", "verdict",
         ],
     ),
     (
         "start",
         &[
-            "app", "cli", "config", "doctor", "error", "job", "observe", "source", "verdict",
+            "app", "cli", "config", "doctor", "error", "experiment", "job", "observe", "source",
+            "verdict",
         ],
     ),
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 11] = [
+const PLACES: [(&str, &[&str]); 13] = [
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),
@@ -62,6 +66,8 @@ const PLACES: [(&str, &[&str]); 11] = [
     ("cudarc", &["workload"]),
     ("memmap2", &["workload"]),
     ("zune_jpeg", &["workload"]),
+    ("rand_chacha", &["experiment"]),
+    ("rand_distr", &["experiment"]),
 ];
 
 /// Lines of a file, its inline tests not counted.

@@ -82,7 +82,7 @@ pub(super) fn span(text: &str) -> Result<Duration, Hinted> {
     within(text, &SPANS)
 }
 
-fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
+pub(super) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
     let duration = humantime::parse_duration(text)
         .map_err(|error| Hinted::new(error.to_string(), "write it as 14s, 500ms or 2min"))?;
     if range.contains(&duration) {

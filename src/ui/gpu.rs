@@ -216,9 +216,7 @@ fn one_line(
                 .map(|value| value.map(|percent| percent / 100.0))
                 .collect()
         });
-    spark(
-        view,
-        &mut row,
+    spark(&mut row,
         if theirs { Dim } else { Compute },
         &values,
         cells,
