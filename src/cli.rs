@@ -122,7 +122,9 @@ pub enum Command {
     },
     Simulate(Box<Simulate>),
     /// Print a completion script for a shell
-    Completions { shell: Shell },
+    Completions {
+        shell: Shell,
+    },
     /// Print the manual page
     Man,
     /// Print the default configuration file

@@ -1,5 +1,8 @@
 //! The loop of the animated simulation: keys, signals and the passing of time in, frames out.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -17,7 +20,7 @@ use crate::action::Action;
 use crate::config::Config;
 use crate::experiment::simulate::{Settings, Simulation, Trainer};
 use crate::terminal::{self, Screen};
-use crate::ui::simulation::{SimulationView, draw};
+use crate::ui::simulation::{Moment, SimulationView, draw};
 
 /// Time between two frames.
 const FRAME: Duration = Duration::from_millis(50);
@@ -34,7 +37,7 @@ const MOMENTS: u32 = 10_000;
 #[derive(Debug)]
 struct Animation {
     simulation: Simulation,
-    past: VecDeque<Option<u32>>,
+    past: VecDeque<Moment>,
     /// Time between two moments of the past, and the next one.
     every: Duration,
     next: Duration,
@@ -69,9 +72,13 @@ impl Animation {
             if self.past.len() == PAST {
                 self.past.pop_front();
             }
-            self.past.push_back(match self.simulation.trainer() {
+            let training = match self.simulation.trainer() {
                 Trainer::Working { worker, .. } => Some(worker),
                 Trainer::Waiting => None,
+            };
+            self.past.push_back(Moment {
+                ready: self.simulation.ready().count(),
+                training,
             });
         }
         self.simulation.advance(to);
@@ -122,9 +129,9 @@ impl Animation {
         B::Error: Send + Sync + 'static,
         K: Stream<Item = std::io::Result<Input>> + Unpin,
     {
-        let mut frames = tokio::time::interval(FRAME);
-        frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut last = Instant::now();
+        let mut frames = tokio::time::interval_at(last + FRAME, FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut flow = Flow::Draw;
         loop {
             match &flow {

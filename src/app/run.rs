@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
-use ratatui::{Frame, Terminal};
 use ratatui::backend::Backend;
+use ratatui::{Frame, Terminal};
 use tokio::sync::mpsc;
 
 use super::{App, Event, Flow, Signal};

@@ -31,7 +31,12 @@ pub struct Simulate {
     pub step_ms: Duration,
 
     /// How much load times vary: standard deviation over mean, as in 0.05
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     pub load_jitter: f64,
 
     /// Batches that each loader has under way or ready at most
@@ -122,7 +127,6 @@ fn millis(text: &str) -> Result<Duration, Hinted> {
 }
 
 fn span(text: &str) -> Result<Duration, Hinted> {
-    const SPANS: RangeInclusive<Duration> =
-        Duration::from_millis(1)..=Duration::from_hours(7 * 24);
+    const SPANS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(7 * 24);
     super::value::within(text, &SPANS)
 }

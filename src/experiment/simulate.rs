@@ -169,7 +169,7 @@ pub struct Outcome {
     pub stall: Option<Share>,
     /// The trainer waits every so many batches; `None` also where there is no clear rhythm.
     pub period_batches: Option<u32>,
-    /// Batches ready on average.
+    /// Batches ready on average; in order, also those that wait for their turn.
     pub mean_ready: Option<f64>,
     /// Share of the time that no batch was ready.
     pub empty: Option<Share>,

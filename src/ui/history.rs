@@ -162,12 +162,7 @@ impl Series {
 }
 
 /// A line of heights: values from 0 to 1, the newest at the right end of `cells`.
-pub(super) fn spark(
-    row: &mut Row<'_>,
-    paint: Paint,
-    values: &[Option<f64>],
-    cells: usize,
-) {
+pub(super) fn spark(row: &mut Row<'_>, paint: Paint, values: &[Option<f64>], cells: usize) {
     spark_row(row, paint, values, cells, 0, 1);
 }
 

@@ -39,13 +39,30 @@ use crate::experiment::simulate::Simulation;
 #[derive(Debug, Clone, Copy)]
 pub struct SimulationView<'a> {
     pub simulation: &'a Simulation,
-    /// What the trainer did at equal distances in time, the newest last: the loader of the batch in its step,
-    /// `None` while it waited.
-    pub past: &'a VecDeque<Option<u32>>,
+    /// At equal distances in time, the newest last.
+    pub past: &'a VecDeque<Moment>,
     /// Simulated seconds in a second.
     pub speed: f64,
     pub paused: bool,
     pub config: &'a Config,
+}
+
+/// What is kept of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Batches that were ready.
+    pub ready: usize,
+    /// The loader of the batch in its step; `None` while the trainer waited.
+    pub training: Option<u32>,
+}
+
+/// The room of a region.
+#[derive(Debug, Clone, Copy)]
+struct Room {
+    width: u16,
+    lines: usize,
+    /// Nothing around it says what it is.
+    unnamed: bool,
 }
 
 /// Draws the whole screen.
@@ -61,10 +78,8 @@ pub fn draw(view: &SimulationView<'_>, frame: &mut Frame<'_>) {
         Chrome::Bare => 0,
     };
     let mut rest = area;
-    // What tells most is placed first, so that it is the last to go; then each region gets its further lines.
     let lines = lines(area.height, around, view.simulation.settings().workers);
-    let edge = |rest: &mut Rect, lines: u16| cut(rest, lines);
-    header::draw(view, frame, edge(&mut rest, lines.header));
+    header::draw(view, frame, cut(&mut rest, lines.header));
     let regions: [(&str, u16, Draw); 4] = [
         ("loaders", lines.loaders, loaders::draw),
         ("data queue", lines.queue, queue::draw),
@@ -76,7 +91,14 @@ pub fn draw(view: &SimulationView<'_>, frame: &mut Frame<'_>) {
             continue;
         }
         let area = cut(&mut rest, lines + around);
-        let inner = panel::set_off(view.config, frame, area, chrome, (false, name), &remark(view, name));
+        let inner = panel::set_off(
+            view.config,
+            frame,
+            area,
+            chrome,
+            (false, name),
+            &remark(view, name),
+        );
         let inner = match chrome {
             Chrome::Boxed => inner,
             // A cell of air, as on the right.
@@ -86,7 +108,12 @@ pub fn draw(view: &SimulationView<'_>, frame: &mut Frame<'_>) {
                 ..inner
             },
         };
-        let drawn = draw(view, inner.width, usize::from(inner.height));
+        let room = Room {
+            width: inner.width,
+            lines: usize::from(inner.height),
+            unnamed: chrome == Chrome::Bare,
+        };
+        let drawn = draw(view, room);
         panel::write(frame, inner, drawn);
     }
     let foot = Rect {
@@ -97,8 +124,8 @@ pub fn draw(view: &SimulationView<'_>, frame: &mut Frame<'_>) {
     footer::draw(view, frame, foot);
 }
 
-/// The lines of a region, of this width and at most so many.
-type Draw = fn(&SimulationView<'_>, u16, usize) -> Vec<Line<'static>>;
+/// Gives the lines of a region.
+type Draw = fn(&SimulationView<'_>, Room) -> Vec<Line<'static>>;
 
 /// Lines of each region, without what sets it off.
 #[derive(Debug, Default)]
@@ -111,6 +138,7 @@ struct Lines {
     footer: u16,
 }
 
+/// What tells most gets its line first, so that it is the last to go; then each region gets its further lines.
 fn lines(height: u16, around: u16, workers: u32) -> Lines {
     let mut lines = Lines::default();
     let mut left = height;
@@ -165,6 +193,12 @@ impl SimulationView<'_> {
     /// A batch: the number of its loader on a ground of its hue.
     fn batch(&self, worker: u32) -> Style {
         self.hue(worker).add_modifier(Modifier::REVERSED)
+    }
+
+    /// The newest moments that fit into `room` cells, behind as many empty cells as are left.
+    fn past(&self, row: &mut Row<'_>, room: usize) -> impl Iterator<Item = &Moment> {
+        row.space(room.saturating_sub(self.past.len()));
+        self.past.iter().skip(self.past.len().saturating_sub(room))
     }
 
     /// Cells that the number of a loader takes.

@@ -177,9 +177,9 @@ impl Simulation {
         self.now >= self.span
     }
 
-    /// What each loader does, as far as the clock shows it.
+    /// What each loader does.
     pub fn loaders(&self) -> impl Iterator<Item = Loader> + '_ {
-        let now = self.shown();
+        let now = self.now;
         self.workers
             .iter()
             .map(move |worker| match &worker.loading {
@@ -198,7 +198,7 @@ impl Simulation {
             None => Trainer::Waiting,
             Some((worker, work)) => Trainer::Working {
                 worker: *worker,
-                done: work.done(self.shown()),
+                done: work.done(self.now),
             },
         }
     }
@@ -206,12 +206,6 @@ impl Simulation {
     /// What has come of it so far.
     pub fn outcome(&self) -> Outcome {
         self.tally.outcome(self.now)
-    }
-
-    /// The last tick of the clock.
-    fn shown(&self) -> Nanos {
-        self.clock
-            .map_or(self.now, |clock| self.now / clock * clock)
     }
 
     /// When something is seen that is due at `at`.

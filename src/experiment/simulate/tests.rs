@@ -222,7 +222,7 @@ fn the_page_reads_well_at_80_columns() {
         prefetch_factor: 1024,
         load: Duration::from_millis(3_599_999),
         desync: true,
-        span: Duration::from_hours(7 * 24),
+        span: Duration::from_hours(36),
         ..picture(0)
     };
     let page = text(&Study::of(&widest, u64::MAX, 2), false);

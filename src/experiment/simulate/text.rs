@@ -45,14 +45,20 @@ pub fn text(study: &Study, ascii: bool) -> String {
     let empty = study.mean(|run| run.empty.map(|share| share.0)).map(Share);
     let capacity = settings.capacity();
     let of = format!(
-        "of {capacity} batches ready on average, none {} of the time",
+        "of {capacity} ready on average, none {} of the time",
         percent(empty)
     );
     let of = if ready.is_some() { of } else { String::new() };
-    lines.push(entry("queue", &per_second(ready), &of));
+    let ready = ready.map_or_else(|| "n/a".to_owned(), |ready| format!("{ready:.1}"));
+    lines.push(entry("queue", &ready, &of));
     let heights = spark(&study.ready_over_time(), capacity, ascii);
-    let span = seconds(settings.span.as_secs_f64());
-    lines.push(entry("", "", &format!("{heights}  in {span}")));
+    lines.push(format!("over time  {heights}"));
+    if settings.order == Order::InOrder && turns(stall, empty) {
+        lines.push(
+            "           taken in order: batches that are ready wait for those before them"
+                .to_owned(),
+        );
+    }
     lines.push(String::new());
     lines.push("with another number of workers:".to_owned());
     lines.push(format!(
@@ -67,6 +73,13 @@ pub fn text(study: &Study, ascii: bool) -> String {
     );
     lines.push(String::new());
     lines.join("\n")
+}
+
+/// The trainer waits much longer than the queue is empty.
+fn turns(stall: Option<f64>, empty: Option<Share>) -> bool {
+    stall
+        .zip(empty)
+        .is_some_and(|(stall, empty)| stall > empty.0 + 0.05)
 }
 
 fn heading(settings: &Settings) -> String {
@@ -114,7 +127,7 @@ fn wrapped(parts: &[String]) -> String {
 }
 
 fn seeds(study: &Study) -> String {
-    let span = seconds(study.settings.span.as_secs_f64());
+    let span = humantime::format_duration(study.settings.span);
     match (study.runs.first(), study.runs.last()) {
         (Some(first), Some(last)) if study.runs.len() > 1 => {
             let count = study.runs.len();
@@ -126,7 +139,7 @@ fn seeds(study: &Study) -> String {
         (Some(only), _) if study.settings.has_chance() => {
             format!("{span}, one run with the seed {}", only.seed)
         }
-        _ => span,
+        _ => span.to_string(),
     }
 }
 
@@ -168,8 +181,19 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
+/// Enough digits that no rate reads as none.
 fn per_second(value: Option<f64>) -> String {
-    value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"))
+    value.map_or_else(
+        || "n/a".to_owned(),
+        |value| {
+            let decimals = match value {
+                100.0.. => 1,
+                0.095.. => 2,
+                _ => 4,
+            };
+            format!("{value:.decimals$}")
+        },
+    )
 }
 
 fn percent(share: Option<Share>) -> String {

@@ -3,7 +3,7 @@
 use ratatui::text::Line;
 
 use super::super::row::Row;
-use super::{SimulationView, bar};
+use super::{Room, SimulationView, bar};
 use crate::config::Paint::{Border, Dim, Text, Wait};
 use crate::experiment::simulate::Loader;
 
@@ -11,16 +11,15 @@ use crate::experiment::simulate::Loader;
 const FIGURE: usize = 4;
 /// Cells between two loaders on a line.
 const GAP: usize = 2;
-/// Longer bars tell no more.
-const BAR: usize = 60;
 
 /// One loader a line where there is room, else in columns, else a height each.
-pub(super) fn draw(view: &SimulationView<'_>, width: u16, lines: usize) -> Vec<Line<'static>> {
+pub(super) fn draw(view: &SimulationView<'_>, room: Room) -> Vec<Line<'static>> {
     let loaders: Vec<Loader> = view.simulation.loaders().collect();
+    let Room { width, lines, .. } = room;
     let lines = lines.max(1);
     let columns = loaders.len().div_ceil(lines).max(1);
-    let room = (usize::from(width) + GAP) / columns;
-    let cell = room.saturating_sub(GAP);
+    let step = (usize::from(width) + GAP) / columns;
+    let cell = step.saturating_sub(GAP);
     // A number on its ground, a cell of air, the figure.
     let label = view.digits() + 2;
     if cell < label + 1 + FIGURE {
@@ -30,8 +29,14 @@ pub(super) fn draw(view: &SimulationView<'_>, width: u16, lines: usize) -> Vec<L
     let line = |line: usize| {
         let mut row = view.row(width);
         for (column, place) in (line..loaders.len()).step_by(rows).enumerate() {
-            row.to(column * room);
-            one(view, &mut row, place, loaders[place], cell - label - 1 - FIGURE);
+            row.to(column * step);
+            one(
+                view,
+                &mut row,
+                place,
+                loaders[place],
+                cell - label - 1 - FIGURE,
+            );
         }
         row.line()
     };
@@ -45,7 +50,7 @@ fn one(view: &SimulationView<'_>, row: &mut Row<'_>, place: usize, loader: Loade
     row.styled(view.batch(worker), &format!(" {place:>digits$} "));
     row.space(1);
     // A bar of fewer cells says less than the figure does.
-    let cells = spare.saturating_sub(1).min(BAR);
+    let cells = spare.saturating_sub(1);
     let empty = view.config.theme.style(Border);
     let done = match loader {
         Loader::Loading(done) => done,
@@ -73,7 +78,11 @@ fn heights(
     let room = width_cells * lines;
     let hidden = loaders.len().saturating_sub(room);
     let more = format!(" +{}", hidden + 5);
-    let shown = if hidden > 0 { room.saturating_sub(more.len()) } else { loaders.len() };
+    let shown = if hidden > 0 {
+        room.saturating_sub(more.len())
+    } else {
+        loaders.len()
+    };
     let mut drawn: Vec<Line<'static>> = Vec::new();
     for line in places[..shown].chunks(width_cells) {
         let mut row = view.row(width);

@@ -4,39 +4,44 @@ use ratatui::text::Line;
 
 use super::super::history::spark;
 use super::super::{format, glyphs};
-use super::SimulationView;
+use super::{Room, SimulationView};
 use crate::config::Paint::{Border, Dim, Full};
 
-/// `3 of 14 ready`
+/// `3 of 14 ready, 0.4 on average`
 pub(super) fn remark(view: &SimulationView<'_>) -> String {
     let ready = view.simulation.ready().count();
-    format!("{ready} of {} ready", view.simulation.settings().capacity())
+    let capacity = view.simulation.settings().capacity();
+    let mean = format::per_second(view.simulation.outcome().mean_ready);
+    format!("{ready} of {capacity} ready, {mean} on average")
 }
 
-pub(super) fn draw(view: &SimulationView<'_>, width: u16, lines: usize) -> Vec<Line<'static>> {
-    let mut drawn = vec![batches(view, width, lines)];
-    if lines > 1 {
-        drawn.push(past(view, width));
+pub(super) fn draw(view: &SimulationView<'_>, room: Room) -> Vec<Line<'static>> {
+    let mut drawn = vec![batches(view, room)];
+    if room.lines > 1 {
+        drawn.push(past(view, room.width));
     }
     drawn
 }
 
 /// A number on its hue for each batch, an empty sign for each free place, as far as there is room.
-fn batches(view: &SimulationView<'_>, width: u16, lines: usize) -> Line<'static> {
-    let mut row = view.row(width);
-    if lines == 1 {
-        row.text(Dim, "queue ");
-    }
+fn batches(view: &SimulationView<'_>, room: Room) -> Line<'static> {
+    let mut row = view.row(room.width);
+    let mut count = String::new();
     let ready: Vec<u32> = view.simulation.ready().collect();
     let capacity = usize::try_from(view.simulation.settings().capacity()).unwrap_or(usize::MAX);
     let digits = view.digits();
-    let count = format!(" {}/{capacity}", ready.len());
-    let room = row.left().saturating_sub(count.len());
+    if room.unnamed {
+        row.text(Dim, "queue ");
+        count = format!("{}/{capacity}", ready.len());
+    }
+    // Two cells of air before the count.
+    let kept = if count.is_empty() { 0 } else { count.len() + 2 };
+    let room = row.left().saturating_sub(kept);
     // Air around the number, the number alone, a sign alone.
     let sizes = [(digits + 2, 1), (digits, 1), (1, 0)];
     let fits = |(cells, gap): &(usize, usize)| capacity.saturating_mul(cells + gap) <= room + gap;
     let (cells, gap) = sizes.into_iter().find(fits).unwrap_or((1, 0));
-    let places = room.checked_div(cells + gap).unwrap_or(0).min(capacity);
+    let places = ((room + gap) / (cells + gap)).min(capacity);
     let signs = glyphs::of(view.config);
     for place in 0..places {
         match ready.get(place) {
@@ -58,23 +63,22 @@ fn batches(view: &SimulationView<'_>, width: u16, lines: usize) -> Line<'static>
         }
         row.space(gap);
     }
-    row.at_end(&[(Dim, &count)]);
+    if !count.is_empty() {
+        row.at_end(&[(Dim, &count)]);
+    }
     row.line()
 }
 
-/// How full it was in each part of the time, from the start on.
+/// How full it was.
 fn past(view: &SimulationView<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
-    let settings = view.simulation.settings();
-    let outcome = view.simulation.outcome();
-    let capacity = settings.capacity().max(1) as f64;
-    let over_time = outcome.ready_over_time.iter();
-    let values: Vec<Option<f64>> = over_time.map(|ready| Some(ready / capacity)).collect();
-    let cells = values.len().min(row.left());
-    row.text(Dim, "past ");
-    let cells = cells.min(row.left());
-    spark(&mut row, Full, &values, cells);
-    let mean = format::per_second(outcome.mean_ready);
-    row.at_end(&[(Dim, "mean "), (Dim, &mean)]);
+    row.text(Dim, "past  ");
+    let capacity = view.simulation.settings().capacity().max(1) as f64;
+    let room = row.left();
+    let moments = view.past(&mut row, room);
+    let values: Vec<Option<f64>> = moments
+        .map(|moment| Some(moment.ready as f64 / capacity))
+        .collect();
+    spark(&mut row, Full, &values, values.len());
     row.line()
 }

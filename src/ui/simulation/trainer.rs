@@ -3,37 +3,37 @@
 use ratatui::text::Line;
 
 use super::super::{format, glyphs};
-use super::{SimulationView, bar};
+use super::{Room, SimulationView, bar};
 use crate::config::Paint::{Border, Dim, Text, Wait};
 use crate::experiment::simulate::Trainer;
 
-/// Longer bars tell no more.
-const BAR: usize = 60;
-
-/// `computing 35 %`
+/// `computing 35 % of the time`
 pub(super) fn remark(view: &SimulationView<'_>) -> String {
     let stall = view.simulation.outcome().stall;
     stall.map_or_else(String::new, |stall| {
-        format!("computing {} of the time", format::percent(Some(stall.rest())))
+        format!(
+            "computing {} of the time",
+            format::percent(Some(stall.rest()))
+        )
     })
 }
 
-pub(super) fn draw(view: &SimulationView<'_>, width: u16, lines: usize) -> Vec<Line<'static>> {
-    let mut drawn = vec![now(view, width, lines)];
-    if lines > 1 {
-        drawn.push(past(view, width));
+pub(super) fn draw(view: &SimulationView<'_>, room: Room) -> Vec<Line<'static>> {
+    let mut drawn = vec![now(view, room)];
+    if room.lines > 1 {
+        drawn.push(past(view, room.width));
     }
     drawn
 }
 
-fn now(view: &SimulationView<'_>, width: u16, lines: usize) -> Line<'static> {
-    let mut row = view.row(width);
-    if lines == 1 {
+fn now(view: &SimulationView<'_>, room: Room) -> Line<'static> {
+    let mut row = view.row(room.width);
+    if room.unnamed {
         row.text(Dim, "trainer ");
     }
     let digits = view.digits();
     let label = digits + 2;
-    let cells = row.left().saturating_sub(label + 2 + 4).min(BAR);
+    let cells = row.left().saturating_sub(label + 2 + 4);
     let empty = view.config.theme.style(Border);
     match view.simulation.trainer() {
         Trainer::Working { worker, done } => {
@@ -52,13 +52,12 @@ fn now(view: &SimulationView<'_>, width: u16, lines: usize) -> Line<'static> {
 /// A cell for each moment: the last digit of the loader whose batch was in its step, or the sign of waiting.
 fn past(view: &SimulationView<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
-    row.text(Dim, "past ");
+    row.text(Dim, "past  ");
     let room = row.left();
-    let skipped = view.past.len().saturating_sub(room);
-    row.space(room - (view.past.len() - skipped));
-    for moment in view.past.iter().skip(skipped) {
-        match moment {
-            Some(worker) => row.styled(view.batch(*worker), &(worker % 10).to_string()),
+    let moments: Vec<_> = view.past(&mut row, room).collect();
+    for moment in moments {
+        match moment.training {
+            Some(worker) => row.styled(view.batch(worker), &(worker % 10).to_string()),
             None => row.text(Wait, glyphs::of(view.config).sign(Wait)),
         };
     }
