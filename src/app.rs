@@ -3,6 +3,7 @@
 //! [`App::update`] takes one event and knows no clock and no terminal; [`App::run`] waits for the next
 //! one and draws on a sample, a key or a resize, and only then.
 
+mod animation;
 mod run;
 mod wiring;
 
@@ -21,6 +22,7 @@ use crate::source::sampler::Request;
 use crate::ui::{Attach, UiState, View};
 use crate::verdict::{Judge, Kind, Verdict};
 
+pub use animation::animate;
 pub use run::Outside;
 pub use wiring::{Setup, watch};
 

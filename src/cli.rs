@@ -3,6 +3,7 @@
 //! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
 
 mod demo;
+mod simulate;
 mod value;
 mod workload;
 
@@ -22,6 +23,7 @@ use crate::error::Hinted;
 use crate::verdict::Kind;
 
 pub use demo::Demo;
+pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
 pub use workload::{Inner, InnerWorker, Workload};
 
@@ -131,8 +133,11 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    Simulate(Box<Simulate>),
     /// Print a completion script for a shell
-    Completions { shell: Shell },
+    Completions {
+        shell: Shell,
+    },
     /// Print the manual page
     Man,
     /// Print the default configuration file
@@ -153,9 +158,12 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     let args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
     if args.command.is_some() && (args.target.is_some() || args.watch != Watch::default()) {
         return Err(Stop::Usage(Hinted::new(
-            "a command takes no target and no options for watching",
+            "a command takes no target and no options for watching before it",
             "put `--` before a target that is named like a command, and a command's options after it",
         )));
+    }
+    if let Some(Command::Simulate(asked)) = &args.command {
+        asked.settings().map_err(Stop::Usage)?;
     }
     let watch = match &args.command {
         Some(Command::Demo(demo)) => &demo.watch,

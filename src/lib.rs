@@ -12,6 +12,7 @@ pub mod cli;
 pub mod config;
 pub mod doctor;
 pub mod error;
+pub mod experiment;
 pub mod job;
 pub mod model;
 pub mod observe;

@@ -26,6 +26,7 @@ pub use interim::Interim;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
+pub use rhythm::period_batches;
 
 /// Samples that are kept at most, however long the window.
 const SAMPLES: usize = 1024;

@@ -1,6 +1,7 @@
 //! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
 
 mod demo;
+mod simulate;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
+        Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
         Some(Command::Config) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
 }

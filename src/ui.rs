@@ -28,6 +28,7 @@ mod panel;
 mod picker;
 mod pipeline;
 mod row;
+pub mod simulation;
 pub mod state;
 mod verdict;
 mod workers;
@@ -195,11 +196,7 @@ impl<'a> View<'a> {
     }
 
     fn glyphs(&self) -> &'static Glyphs {
-        if self.config.ascii {
-            &glyphs::ASCII
-        } else {
-            &glyphs::UNICODE
-        }
+        glyphs::of(self.config)
     }
 
     fn row(&self, width: u16) -> Row<'a> {

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("units", &[]),
     ("progress", &[]),
     ("error", &["units"]),
@@ -20,13 +20,25 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("workload", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["model", "sample", "units"]),
+    ("experiment", &["error", "model", "sample", "units"]),
     ("report", &["model", "sample", "units", "verdict"]),
     ("config", &["action", "units"]),
     (
         "ui",
-        &["action", "config", "model", "sample", "units", "verdict"],
+        &[
+            "action",
+            "config",
+            "experiment",
+            "model",
+            "sample",
+            "units",
+            "verdict",
+        ],
     ),
-    ("cli", &["error", "units", "verdict", "workload"]),
+    (
+        "cli",
+        &["error", "experiment", "units", "verdict", "workload"],
+    ),
     ("doctor", &["sample", "source", "units"]),
     ("terminal", &[]),
     (
@@ -38,21 +50,41 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "app",
         &[
-            "action", "config", "job", "model", "sample", "source", "terminal", "ui", "units",
+            "action",
+            "config",
+            "experiment",
+            "job",
+            "model",
+            "sample",
+            "source",
+            "terminal",
+            "ui",
+            "units",
             "verdict",
         ],
     ),
     (
         "start",
         &[
-            "app", "cli", "config", "doctor", "error", "job", "observe", "progress", "source",
-            "units", "verdict", "workload",
+            "app",
+            "cli",
+            "config",
+            "doctor",
+            "error",
+            "experiment",
+            "job",
+            "observe",
+            "progress",
+            "source",
+            "units",
+            "verdict",
+            "workload",
         ],
     ),
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 15] = [
+const PLACES: [(&str, &[&str]); 17] = [
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),
@@ -68,6 +100,8 @@ const PLACES: [(&str, &[&str]); 15] = [
     ("jpeg_encoder", &["workload"]),
     ("fastrand", &["workload"]),
     ("indicatif", &["progress"]),
+    ("rand_chacha", &["experiment", "workload"]),
+    ("rand_distr", &["experiment", "workload"]),
 ];
 
 /// Lines of a file, its inline tests not counted.

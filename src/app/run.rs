@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
-use ratatui::Terminal;
 use ratatui::backend::Backend;
+use ratatui::{Frame, Terminal};
 use tokio::sync::mpsc;
 
 use super::{App, Event, Flow, Signal};
@@ -98,27 +98,39 @@ impl App {
         }
     }
 
-    /// Draws; false where the terminal is gone.
     fn paint<B>(&self, terminal: &mut Terminal<B>, anew: bool) -> anyhow::Result<bool>
     where
         B: Backend,
         B::Error: Send + Sync + 'static,
     {
-        let cleared = if anew {
-            // Not `Terminal::clear`: it asks the terminal where the cursor is and waits for the answer.
-            terminal.swap_buffers();
-            terminal.backend_mut().clear()
-        } else {
-            Ok(())
-        };
-        let drawn = cleared.and_then(|()| {
-            terminal.draw(|frame| ui::draw(&self.view(), frame))?;
-            Ok(())
-        });
-        match drawn {
-            Ok(()) => Ok(true),
-            Err(error) if is_gone(&error) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        paint(terminal, anew, |frame| ui::draw(&self.view(), frame))
+    }
+}
+
+/// Draws, every cell anew where `anew` says so; false where the terminal is gone.
+pub(super) fn paint<B>(
+    terminal: &mut Terminal<B>,
+    anew: bool,
+    draw: impl FnOnce(&mut Frame<'_>),
+) -> anyhow::Result<bool>
+where
+    B: Backend,
+    B::Error: Send + Sync + 'static,
+{
+    let cleared = if anew {
+        // Not `Terminal::clear`: it asks the terminal where the cursor is and waits for the answer.
+        terminal.swap_buffers();
+        terminal.backend_mut().clear()
+    } else {
+        Ok(())
+    };
+    let drawn = cleared.and_then(|()| {
+        terminal.draw(draw)?;
+        Ok(())
+    });
+    match drawn {
+        Ok(()) => Ok(true),
+        Err(error) if is_gone(&error) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }

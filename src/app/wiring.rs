@@ -73,7 +73,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Option<Kind>> {
 
 /// Keys as they come. A thread of their own reads them: of a terminal that was hung up, crossterm 0.29 reads
 /// nothing for ever and does not return, which must not keep the loop from ending.
-fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
+pub(super) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
     std::thread::Builder::new()
         .name("keys".into())
@@ -92,7 +92,7 @@ fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin>
 }
 
 /// Signals as they come, for as long as the runtime lives.
-fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
+pub(super) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (send, signals) = mpsc::channel(4);
     let kinds = [
         (SignalKind::terminate(), Signal::Stop),

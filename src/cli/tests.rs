@@ -1,4 +1,5 @@
 use super::*;
+use crate::experiment::simulate::{Order, Settings};
 use crate::units::Pid;
 
 fn typed(line: &str) -> Result<Args, Stop> {
@@ -107,6 +108,63 @@ fn commands_take_their_own_options_and_the_places() {
     let args = typed("--proc-root p doctor").unwrap();
     assert_eq!(args.places.proc_root, PathBuf::from("p"));
     refused("completions");
+}
+
+#[test]
+fn a_simulation_has_its_own_options() {
+    let simulation = |line: &str| match typed(line).unwrap().command {
+        Some(Command::Simulate(asked)) => *asked,
+        other => panic!("{line}: {other:?}"),
+    };
+    let asked = simulation("simulate");
+    let settings = asked.settings().unwrap();
+    assert_eq!(settings, Settings::default());
+    assert_eq!(asked.runs(&settings), 1);
+    let asked = simulation(
+        "simulate --workers 4 --load-ms 0.5 --step-ms 20 --load-jitter 0.05 --prefetch-factor 3 \
+         --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii --theme mono",
+    );
+    let ms = Duration::from_millis;
+    let expected = Settings {
+        workers: 4,
+        prefetch_factor: 3,
+        load: Duration::from_micros(500),
+        load_jitter: 0.05,
+        step: ms(20),
+        order: Order::AnyOrder,
+        clock: Some(ms(10)),
+        desync: true,
+        span: Duration::from_mins(2),
+    };
+    assert_eq!(asked.settings().unwrap(), expected);
+    assert_eq!((asked.seed, asked.runs(&expected)), (5, 10));
+    assert!(asked.json && asked.ascii && asked.theme.as_deref() == Some("mono"));
+    assert!(typed("simulate --for 1s --json").is_ok());
+    assert!(refused("--json simulate").0.contains("takes no target"));
+    let refusals = [
+        ("--workers 0", "workers", "between 1 and 1024"),
+        ("--workers -1", "'-1'", "--help"),
+        ("--load-ms -5", "no such time", "milliseconds"),
+        ("--load-ms nan", "no such time", "milliseconds"),
+        ("--step-ms 1e99", "no such time", "milliseconds"),
+        ("--step-ms 1e12", "too long", "at most"),
+        ("--load-jitter -1", "cannot vary so", "0.05"),
+        ("--load-jitter inf", "cannot vary so", "0.05"),
+        ("--prefetch-factor 0", "prefetch factor", "PyTorch"),
+        ("--clock-ms 100 --for 50ms", "not shorter than --for", "30s"),
+        ("--clock-ms 0", "needs ticks", "exact"),
+        ("--load-ms 0 --step-ms 0", "too many batches", "longer"),
+        ("--for 0s", "out of range", "between"),
+        ("--runs 0", "0 is not in", "--help"),
+        ("--in-order --any-order", "cannot be used with", "--help"),
+        ("--json --animate", "cannot be used with", "--help"),
+    ];
+    for (line, message, hint) in refusals {
+        let (said, hinted) = refused(&format!("simulate {line}"));
+        assert!(said.contains(message), "{line}: {said}");
+        assert!(hinted.contains(hint), "{line}: {hinted}");
+        assert!(!said.contains('\n') && !hinted.contains('\n'));
+    }
 }
 
 #[test]

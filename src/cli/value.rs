@@ -133,7 +133,7 @@ fn number(text: &str, hint: &str) -> Result<f64, Hinted> {
         .ok_or_else(|| Hinted::new("not a number", hint))
 }
 
-fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
+pub(super) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
     let duration = humantime::parse_duration(text)
         .map_err(|error| Hinted::new(error.to_string(), "write it as 14s, 500ms or 2min"))?;
     if range.contains(&duration) {

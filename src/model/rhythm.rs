@@ -65,7 +65,7 @@ pub(super) fn startup(interim: &RankInterim, span: &Span) -> Option<Share> {
 
 /// The trainer waits every so many batches. `None` where no rhythm is clear; that does not clear the
 /// loader, since workers out of step wait without one.
-pub(super) fn period_batches(waits: &VecDeque<Wait>) -> Option<u32> {
+pub fn period_batches(waits: &VecDeque<Wait>) -> Option<u32> {
     let waits = by_batch(waits);
     let longest = LONGEST.min(waits.len() / TIMES);
     if longest < 2 {

@@ -122,7 +122,7 @@ fn device(
             .map(|value| value.map(|value| value / most))
             .collect();
         row.space(2);
-        spark(view, &mut row, Read, &scaled, cells);
+        spark(&mut row, Read, &scaled, cells);
     }
     for item in &tail {
         row.item(2, item);

@@ -4,7 +4,7 @@
 
 use ratatui::symbols::border;
 
-use crate::config::Paint;
+use crate::config::{Config, Paint};
 
 /// One set of signs. Every sign is one cell wide.
 #[derive(Debug, PartialEq)]
@@ -50,6 +50,11 @@ impl Glyphs {
             _ => self.unknown,
         }
     }
+}
+
+/// The set that the user's terminal can show.
+pub(super) fn of(config: &Config) -> &'static Glyphs {
+    if config.ascii { &ASCII } else { &UNICODE }
 }
 
 pub(super) static UNICODE: Glyphs = Glyphs {

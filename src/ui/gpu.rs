@@ -216,13 +216,7 @@ fn one_line(
                 .map(|value| value.map(|percent| percent / 100.0))
                 .collect()
         });
-    spark(
-        view,
-        &mut row,
-        if theirs { Dim } else { Compute },
-        &values,
-        cells,
-    );
+    spark(&mut row, if theirs { Dim } else { Compute }, &values, cells);
     for item in items.iter().take(shown) {
         let pieces: Vec<_> = item
             .iter()

@@ -144,7 +144,7 @@ impl Series {
                 let mut row = view.row(width);
                 row.space(indent);
                 row.padded(Dim, if level == 0 { self.name } else { "" }, LABEL);
-                spark_row(view, &mut row, self.paint, &self.values, cells, level, rows);
+                spark_row(&mut row, self.paint, &self.values, cells, level, rows);
                 if level == 0 {
                     let known = if self.now == format::UNKNOWN {
                         Unknown
@@ -162,19 +162,12 @@ impl Series {
 }
 
 /// A line of heights: values from 0 to 1, the newest at the right end of `cells`.
-pub(super) fn spark(
-    view: &View<'_>,
-    row: &mut Row<'_>,
-    paint: Paint,
-    values: &[Option<f64>],
-    cells: usize,
-) {
-    spark_row(view, row, paint, values, cells, 0, 1);
+pub(super) fn spark(row: &mut Row<'_>, paint: Paint, values: &[Option<f64>], cells: usize) {
+    spark_row(row, paint, values, cells, 0, 1);
 }
 
 /// One of `rows` lines of a taller picture, `level` 0 at the bottom.
 fn spark_row(
-    view: &View<'_>,
     row: &mut Row<'_>,
     paint: Paint,
     values: &[Option<f64>],
@@ -182,7 +175,7 @@ fn spark_row(
     level: usize,
     rows: usize,
 ) {
-    let glyphs = view.glyphs();
+    let glyphs = row.glyphs();
     let values = &values[values.len().saturating_sub(cells)..];
     let mut text = " ".repeat(cells - values.len());
     for value in values {

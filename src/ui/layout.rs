@@ -56,6 +56,17 @@ impl Regions {
     }
 }
 
+/// How panels are set off on a screen of this size.
+pub(super) fn chrome(area: Rect) -> Chrome {
+    if area.width >= BOXED.0 && area.height >= BOXED.1 {
+        Chrome::Boxed
+    } else if area.width >= NARROW && area.height >= RULED {
+        Chrome::Ruled
+    } else {
+        Chrome::Bare
+    }
+}
+
 /// Lines inside each panel, by `Panel as usize`; 0 = not shown.
 type Lines = [u16; 6];
 
@@ -71,13 +82,7 @@ const LAST_TO_GO: [Panel; 6] = [
 
 /// Divides the room.
 pub fn regions(area: Rect, wants: &Wants) -> Regions {
-    let chrome = if area.width >= BOXED.0 && area.height >= BOXED.1 {
-        Chrome::Boxed
-    } else if area.width >= NARROW && area.height >= RULED {
-        Chrome::Ruled
-    } else {
-        Chrome::Bare
-    };
+    let chrome = chrome(area);
     let mut lines: Lines = [0; 6];
     if area.width < NARROW || area.height < 2 {
         lines[Panel::Verdict as usize] = area.height.min(wants.verdict.max(1));

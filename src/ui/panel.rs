@@ -5,10 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph};
 
-use super::View;
 use super::layout::Chrome;
+use super::row::Row;
 use super::state::Panel;
-use crate::config::Paint;
+use super::{View, glyphs};
+use crate::config::{Config, Paint};
 
 /// Draws box or rule with the panel's name on the left and a remark on the right; gives what is left.
 pub(crate) fn open(
@@ -20,14 +21,31 @@ pub(crate) fn open(
     name: &str,
     remark: &str,
 ) -> Rect {
+    if chrome == Chrome::Ruled && panel == Panel::Verdict {
+        return airy(area);
+    }
     let focused = view.state.focus == panel;
-    let style = view.config.theme.style(Paint::Border);
+    set_off(view.config, frame, area, chrome, (focused, name), remark)
+}
+
+/// The same for a region of any screen; the first of `title` says whether it has the keys.
+pub(crate) fn set_off(
+    config: &Config,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    chrome: Chrome,
+    title: (bool, &str),
+    remark: &str,
+) -> Rect {
+    let (focused, name) = title;
+    let glyphs = glyphs::of(config);
+    let new_row = |width| Row::new(&config.theme, glyphs, width);
+    let style = config.theme.style(Paint::Border);
     let (line, inner, inset) = match chrome {
         Chrome::Bare => return airy(area),
-        Chrome::Ruled if panel == Panel::Verdict => return airy(area),
         Chrome::Boxed => {
             let block = Block::bordered()
-                .border_set(view.glyphs().border)
+                .border_set(glyphs.border)
                 .border_style(style);
             let inner = block.inner(area);
             frame.render_widget(block, area);
@@ -44,7 +62,7 @@ pub(crate) fn open(
                 height: area.height.min(1),
                 ..area
             };
-            let text = view.glyphs().rule.repeat(usize::from(area.width));
+            let text = glyphs.rule.repeat(usize::from(area.width));
             frame.render_widget(Line::styled(text, style), rule);
             let inner = Rect {
                 y: area.y + 1,
@@ -56,11 +74,11 @@ pub(crate) fn open(
     };
     let room = line.width.saturating_sub(2 * inset);
     let (paint, mark) = if focused {
-        (Paint::Focus, view.glyphs().mark)
+        (Paint::Focus, glyphs.mark)
     } else {
         (Paint::Title, "")
     };
-    let mut title = view.row(room);
+    let mut title = new_row(room);
     title
         .text(paint, " ")
         .text(paint, mark)
@@ -74,7 +92,7 @@ pub(crate) fn open(
         ..line
     };
     frame.render_widget(title, at);
-    let mut right = view.row(room.saturating_sub(used + 2));
+    let mut right = new_row(room.saturating_sub(used + 2));
     if !remark.is_empty()
         && right.item(
             0,

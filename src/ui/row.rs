@@ -37,6 +37,10 @@ impl<'a> Row<'a> {
         self
     }
 
+    pub(crate) fn glyphs(&self) -> &'a Glyphs {
+        self.glyphs
+    }
+
     pub(crate) fn left(&self) -> usize {
         self.room - self.used
     }

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use rand::SeedableRng;
-use rand::rngs::SmallRng;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, LogNormal};
 
 /// Times around a mean. Log-normal: never below zero, and with the long tail that real loading has.
@@ -31,12 +31,9 @@ impl LoadTime {
         let Some(factor) = self.factor else {
             return self.mean;
         };
-        // Neighbouring numbers give neighbouring seeds: the generator's own mixing tells them apart.
-        let seed = self
-            .seed
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(batch);
-        let factor = factor.sample(&mut SmallRng::seed_from_u64(seed));
+        let mut chance = ChaCha8Rng::seed_from_u64(self.seed);
+        chance.set_stream(batch);
+        let factor = factor.sample(&mut chance);
         Duration::try_from_secs_f64(self.mean.as_secs_f64() * factor).unwrap_or(self.mean)
     }
 }

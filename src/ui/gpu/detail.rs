@@ -36,7 +36,7 @@ pub(super) fn detail(
         let scaled = ring
             .last(cells)
             .map(|value| value.map(|percent| percent / 100.0));
-        spark(view, &mut util, Compute, &scaled.collect::<Vec<_>>(), cells);
+        spark(&mut util, Compute, &scaled.collect::<Vec<_>>(), cells);
     }
     util.space(2);
     match tail.split_once(' ') {

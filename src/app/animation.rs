@@ -1,0 +1,193 @@
+//! The loop of the animated simulation: keys, signals and the passing of time in, frames out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crossterm::event::Event as Input;
+use futures_util::{Stream, StreamExt};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::run::paint;
+use super::wiring::{keys, signals};
+use super::{Flow, Signal};
+use crate::action::Action;
+use crate::config::Config;
+use crate::experiment::simulate::{Settings, Simulation, Trainer};
+use crate::terminal::{self, Screen};
+use crate::ui::simulation::{Moment, SimulationView, draw};
+
+/// Time between two frames.
+const FRAME: Duration = Duration::from_millis(50);
+/// A frame that was late, also by hours in a stopped process, lets no more time pass than this.
+const LATEST: Duration = Duration::from_millis(250);
+/// Simulated seconds in a second.
+const SPEEDS: [f64; 11] = [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
+const REAL_TIME: usize = 4;
+/// Moments of the past that are kept, and into how many the whole time is cut at most.
+const PAST: usize = 500;
+const MOMENTS: u32 = 10_000;
+
+/// A simulation with what keys do to it.
+#[derive(Debug)]
+struct Animation {
+    simulation: Simulation,
+    past: VecDeque<Moment>,
+    /// Time between two moments of the past, and the next one.
+    every: Duration,
+    next: Duration,
+    speed: usize,
+    paused: bool,
+    config: Config,
+}
+
+impl Animation {
+    fn new(settings: &Settings, seed: u64, config: Config) -> Self {
+        // A cell for each step, so that waits show in their length.
+        let tick = settings.clock.unwrap_or_default();
+        let every = settings.step.max(tick).max(settings.span / MOMENTS);
+        Self {
+            simulation: Simulation::new(settings, seed),
+            past: VecDeque::with_capacity(PAST),
+            every: every.max(Duration::from_nanos(1)),
+            next: Duration::ZERO,
+            speed: REAL_TIME,
+            paused: false,
+            config,
+        }
+    }
+
+    /// Lets this much real time pass.
+    fn pass(&mut self, time: Duration) {
+        let passed = time.min(LATEST).mul_f64(SPEEDS[self.speed]);
+        let to = self.simulation.now().saturating_add(passed);
+        while self.next <= to && !self.simulation.is_over() {
+            self.simulation.advance(self.next);
+            self.next += self.every;
+            if self.past.len() == PAST {
+                self.past.pop_front();
+            }
+            let training = match self.simulation.trainer() {
+                Trainer::Working { worker, .. } => Some(worker),
+                Trainer::Waiting => None,
+            };
+            self.past.push_back(Moment {
+                ready: self.simulation.ready().count(),
+                training,
+            });
+        }
+        self.simulation.advance(to);
+    }
+
+    fn moves(&self) -> bool {
+        !self.paused && !self.simulation.is_over()
+    }
+
+    fn update(&mut self, input: &Input) -> Flow {
+        let action = match input {
+            Input::Resize(..) => return Flow::Draw,
+            Input::Key(key) => self.config.keys.action(key),
+            _ => None,
+        };
+        match action {
+            Some(Action::Quit) => return Flow::Quit,
+            Some(Action::Suspend) => return Flow::Suspend,
+            Some(Action::Redraw) => return Flow::Redraw,
+            Some(Action::Freeze) => self.paused = !self.paused,
+            Some(Action::IntervalLonger) => self.speed = (self.speed + 1).min(SPEEDS.len() - 1),
+            Some(Action::IntervalShorter) => self.speed = self.speed.saturating_sub(1),
+            _ => return Flow::Continue,
+        }
+        Flow::Draw
+    }
+
+    fn view(&self) -> SimulationView<'_> {
+        SimulationView {
+            simulation: &self.simulation,
+            past: &self.past,
+            speed: SPEEDS[self.speed],
+            paused: self.paused,
+            config: &self.config,
+        }
+    }
+
+    /// Runs until the user, a signal or the terminal ends it; the last picture stays.
+    async fn run<B, K>(
+        &mut self,
+        terminal: &mut Terminal<B>,
+        mut keys: K,
+        mut signals: mpsc::Receiver<Signal>,
+        give: impl Fn(&Flow) -> std::io::Result<()>,
+    ) -> anyhow::Result<()>
+    where
+        B: Backend,
+        B::Error: Send + Sync + 'static,
+        K: Stream<Item = std::io::Result<Input>> + Unpin,
+    {
+        let mut last = Instant::now();
+        let mut frames = tokio::time::interval_at(last + FRAME, FRAME);
+        frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut flow = Flow::Draw;
+        loop {
+            match &flow {
+                Flow::Quit => return Ok(()),
+                Flow::Suspend | Flow::Resume if give(&flow).is_err() => return Ok(()),
+                _ => {}
+            }
+            let anew = matches!(flow, Flow::Redraw | Flow::Suspend | Flow::Resume);
+            let drawn = anew || flow == Flow::Draw;
+            if drawn && !paint(terminal, anew, |frame| draw(&self.view(), frame))? {
+                return Ok(());
+            }
+            flow = tokio::select! {
+                biased;
+                Some(signal) = signals.recv() => match signal {
+                    Signal::Stop => Flow::Quit,
+                    Signal::Suspend => Flow::Suspend,
+                    Signal::Resume => Flow::Resume,
+                },
+                key = keys.next() => match key {
+                    Some(Ok(input)) => self.update(&input),
+                    // The terminal is gone.
+                    Some(Err(_)) | None => Flow::Quit,
+                },
+                now = frames.tick() => {
+                    let passed = now.saturating_duration_since(last);
+                    last = now;
+                    if self.moves() {
+                        self.pass(passed);
+                        Flow::Draw
+                    } else {
+                        Flow::Continue
+                    }
+                }
+            };
+        }
+    }
+}
+
+/// Draws one run of the simulation on the terminal, until the user ends it.
+///
+/// # Errors
+/// Where the terminal cannot be taken.
+pub fn animate(settings: &Settings, seed: u64, config: Config) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let signals = signals()?;
+        let mut animation = Animation::new(settings, seed, config);
+        let mut screen = Screen::open()?;
+        let give = |flow: &Flow| match flow {
+            Flow::Suspend => terminal::suspend(),
+            _ => terminal::resume(),
+        };
+        let ended = animation.run(&mut screen.terminal, keys()?, signals, give);
+        ended.await
+    })
+}
