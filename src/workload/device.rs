@@ -8,17 +8,26 @@ use std::fmt;
 use std::time::Duration;
 
 use super::settings::DeviceKind;
-use sim::Sim;
 
-/// What a device is to do for each batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the device is to behave.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// How long it computes.
+    /// How long it computes for a step.
     pub step: Duration,
-    /// How long the copy takes. `None` = what it takes.
+    /// Time of a batch's copy. `None` = what the device takes for the batch's bytes.
     pub copy: Option<Duration>,
+    /// Batches pass through pinned memory, so that their copies overlap with steps.
     pub pin_memory: bool,
+    /// The most bytes that a batch has.
     pub batch_bytes: usize,
+}
+
+/// The device of that kind, and what the user should know of it: one line without a full stop. Where no GPU can
+/// be used it is the simulated one; asking for that gives no notice.
+pub fn open(kind: DeviceKind, options: &DeviceOptions) -> (Box<dyn Device>, Option<String>) {
+    let notice = (kind != DeviceKind::Sim)
+        .then(|| "the CUDA device is not written yet: the device is simulated".to_owned());
+    (Box::new(sim::Sim::new(options)), notice)
 }
 
 /// Times of one step, on the device's own clock.
@@ -31,28 +40,30 @@ pub struct StepTimes {
 }
 
 /// An accelerator with a copy engine and a compute engine that work side by side. The order of calls for each
-/// batch is `copy`, `step`, `finish`; the `copy` of the next batch may come before the `finish` of this one.
+/// batch is `copy`, `step`, `finish`; the `copy` of the next batch may come before the `finish` of this one, so
+/// at most [`BATCHES_IN_FLIGHT`] are under way.
 pub trait Device: fmt::Debug {
     /// What it is, in words: `NVIDIA H200`, `simulated`.
     fn name(&self) -> &str;
 
-    /// Brings `batch` to the device; its memory may be used again when this returns. From pinned memory the
-    /// copy goes on by itself, else this waits for its end.
+    /// Brings `batch` to the device; its memory may be used again when this returns. Through pinned memory the
+    /// copy goes on by itself, beside the step before. Else it is done in the order of the steps: this waits for
+    /// the end of the step before, and then for its own.
     ///
     /// # Errors
-    /// Where the device fails.
+    /// Where the device fails, too many batches are under way, or the batch is larger than was announced.
     fn copy(&mut self, batch: &[u8]) -> Result<(), DeviceError>;
 
     /// Starts the step on the oldest batch that was copied and not yet computed. Does not wait.
     ///
     /// # Errors
-    /// Where the device fails.
+    /// Where the device fails or no batch was copied.
     fn step(&mut self) -> Result<(), DeviceError>;
 
-    /// Waits for the end of the step that was started.
+    /// Waits for the end of the oldest step that was started and not yet waited for, without burning CPU.
     ///
     /// # Errors
-    /// Where the device fails.
+    /// Where the device fails or no step was started.
     fn finish(&mut self) -> Result<StepTimes, DeviceError>;
 }
 
@@ -61,9 +72,26 @@ pub trait Device: fmt::Debug {
 #[error("{0}")]
 pub struct DeviceError(pub String);
 
-/// Opens a device. Where no GPU can be used that is the simulated one, with one line that says why.
-pub fn open(kind: DeviceKind, options: &DeviceOptions) -> (Box<dyn Device>, Option<String>) {
-    let notice =
-        (kind != DeviceKind::Sim).then(|| "no CUDA here: the device is simulated".to_owned());
-    (Box::new(Sim::new(*options)), notice)
+impl DeviceError {
+    fn no_batch() -> Self {
+        Self("a step was started without a batch".to_owned())
+    }
+
+    fn no_step() -> Self {
+        Self("the end of a step was awaited that was not started".to_owned())
+    }
+}
+
+/// Batches between their `copy` and their `finish`: one in its step and one that is brought meanwhile.
+pub const BATCHES_IN_FLIGHT: usize = 2;
+
+/// Refuses a further batch where so many are under way.
+fn in_flight(batches: usize) -> Result<(), DeviceError> {
+    if batches < BATCHES_IN_FLIGHT {
+        Ok(())
+    } else {
+        Err(DeviceError(format!(
+            "more than {BATCHES_IN_FLIGHT} batches were copied ahead"
+        )))
+    }
 }

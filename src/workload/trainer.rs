@@ -54,14 +54,14 @@ pub fn train(settings: &Settings, parent: i32) -> Result<(), WorkloadError> {
             seat.copy(feed.batch(), probe.as_mut());
             feed.release();
         }
-        seat.run(probe.as_mut(), |device| device.step());
+        seat.step(probe.as_mut());
         // From pinned memory the next copy runs beside this step.
         copied = settings.pin_memory && feed.fetch_if_ready()?;
         if copied {
             seat.copy(feed.batch(), probe.as_mut());
             feed.release();
         }
-        let times = seat.run(probe.as_mut(), |device| device.finish());
+        let times = seat.finish(probe.as_mut());
         let step_to = now();
         if let Some(probe) = &mut probe {
             probe.step(&Step {

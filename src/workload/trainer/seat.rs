@@ -2,13 +2,16 @@
 //! the user came to see a loader at work.
 
 use crate::probe::Writer;
-use crate::workload::device::{self, Device, DeviceError, DeviceOptions};
+use crate::workload::device::{self, Device, DeviceError, DeviceOptions, StepTimes};
 use crate::workload::settings::DeviceKind;
 
 #[derive(Debug)]
 pub(super) struct Seat {
     device: Box<dyn Device>,
     options: DeviceOptions,
+    /// Batches that were copied and wait for their step, and steps that were started and not waited for.
+    copied: usize,
+    started: usize,
 }
 
 impl Seat {
@@ -25,38 +28,62 @@ impl Seat {
                 probe.notice(&notice);
             }
         }
-        Self { device, options }
-    }
-
-    /// Brings a batch to the device, whichever it is then.
-    pub(super) fn copy(&mut self, batch: &[u8], mut probe: Option<&mut Writer>) {
-        if self
-            .run(probe.as_deref_mut(), |device| device.copy(batch))
-            .is_none()
-        {
-            self.run(probe, |device| device.copy(batch));
+        Self {
+            device,
+            options,
+            copied: 0,
+            started: 0,
         }
     }
 
-    /// Lets the device do something. `None` where it failed and was replaced.
-    pub(super) fn run<T>(
+    pub(super) fn copy(&mut self, batch: &[u8], probe: Option<&mut Writer>) {
+        self.act(probe, |device| device.copy(batch));
+        self.copied += 1;
+    }
+
+    pub(super) fn step(&mut self, probe: Option<&mut Writer>) {
+        self.act(probe, Device::step);
+        self.copied = self.copied.saturating_sub(1);
+        self.started += 1;
+    }
+
+    /// Waits for the step that was started; its times are those of whichever device finished it.
+    pub(super) fn finish(&mut self, probe: Option<&mut Writer>) -> Option<StepTimes> {
+        let times = self.act(probe, Device::finish);
+        self.started = self.started.saturating_sub(1);
+        times
+    }
+
+    /// Lets the device do something; where it fails, the one in its place.
+    fn act<T>(
         &mut self,
         probe: Option<&mut Writer>,
-        act: impl FnOnce(&mut dyn Device) -> Result<T, DeviceError>,
+        act: impl Fn(&mut (dyn Device + 'static)) -> Result<T, DeviceError>,
     ) -> Option<T> {
         match act(&mut *self.device) {
             Ok(done) => Some(done),
             Err(error) => {
-                let failed = self.device.name().to_owned();
-                self.device = device::open(DeviceKind::Sim, &self.options).0;
-                if let Some(probe) = probe {
-                    probe.device(self.device.name());
-                    probe.notice(&format!(
-                        "{failed} failed ({error}): the device is simulated from here on"
-                    ));
-                }
-                None
+                self.replace(&error, probe);
+                act(&mut *self.device).ok()
             }
+        }
+    }
+
+    /// Takes the simulated device, brought to where the other one stood.
+    fn replace(&mut self, error: &DeviceError, probe: Option<&mut Writer>) {
+        let failed = self.device.name().to_owned();
+        self.device = device::open(DeviceKind::Sim, &self.options).0;
+        if let Some(probe) = probe {
+            probe.device(self.device.name());
+            let notice = format!("{failed} failed ({error}): the device is simulated from here on");
+            probe.notice(&notice);
+        }
+        // It holds no bytes, so none are missing.
+        for _ in 0..self.started {
+            let _ = self.device.copy(&[]).and_then(|()| self.device.step());
+        }
+        for _ in 0..self.copied {
+            let _ = self.device.copy(&[]);
         }
     }
 }
