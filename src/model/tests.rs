@@ -220,6 +220,14 @@ fn the_rhythm_of_equal_workers_is_their_number() {
     let mut waits = simulated(7, 2.0, 98, || 1.0);
     waits.insert(0, wait(0.0, 40.0, Some(0)));
     assert_eq!(period(waits), Some(7));
+    // Nor do the waits of no length that a job reports.
+    let waits = simulated(16, 2.0, 400, || 1.0);
+    let at = |batch: u64| waits.iter().find(|wait| wait.batch == Some(batch));
+    let reported = (0..400).map(|batch| match at(batch) {
+        Some(wait) => *wait,
+        None => wait(0.0, 0.000_02, Some(batch)),
+    });
+    assert_eq!(period(reported.collect()), Some(16));
     // Nor does a clock that is one batch off now and then, or a little unevenness.
     let mut random = noise();
     let mut waits = simulated(7, 2.0, 300, || 1.0);
@@ -262,6 +270,8 @@ fn where_there_is_no_rhythm_none_is_claimed() {
     );
     assert_eq!(period(vec![wait(0.0, 1.0, None); 50]), None);
     assert_eq!(period(Vec::new()), None);
+    let short = (0..200).map(|batch| wait(0.0, 0.000_9, Some(batch)));
+    assert_eq!(period(short.collect()), None);
     let far = vec![wait(0.0, 1.0, Some(0)), wait(0.0, 1.0, Some(u64::MAX))];
     assert_eq!(period(far), None);
 }
