@@ -8,7 +8,7 @@ use super::*;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, wait,
 };
-use crate::sample::{MainTally, WorkerNow, WorkerTally};
+use crate::sample::{DeviceTime, MainTally, Reported, WorkerNow, WorkerTally};
 use crate::units::Share;
 
 const TEN: Duration = Duration::from_secs(10);
@@ -308,6 +308,26 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         stopped: next(),
         unseen: next(),
     });
+    let mut time = || Duration::from_nanos(next());
+    let mut told = || DeviceTime {
+        took: time(),
+        of: time(),
+    };
+    let (copy, busy) = (Some(told()), Some(told()));
+    rank.reported = Some(Reported {
+        copy,
+        busy,
+        waited: time(),
+        stepped: time(),
+        overrun: time(),
+        first_from: time(),
+        last_to: time(),
+        steps: next(),
+        lost: next(),
+        device: None,
+        notice: None,
+    })
+    .filter(|_| next() % 3 > 0);
     rank.waits = (0..next() % 20)
         .map(|_| Wait {
             from: Duration::from_millis(next() % 10_000),
@@ -346,6 +366,8 @@ fn shares(rates: &Rates) -> Vec<Option<Share>> {
     for rank in rates.job.iter().flat_map(|job| &job.ranks) {
         shares.extend([rank.waiting, rank.receiving, rank.loading, rank.disk]);
         shares.extend([rank.stopped, rank.main_cpu, rank.startup]);
+        let device = rank.device.iter();
+        shares.extend(device.flat_map(|device| [device.busy, device.copying]));
         shares.extend(rank.activity.iter().map(|activity| Some(activity.share)));
         if let Some(wait) = rank.wait {
             shares.extend([wait.share, wait.low, wait.high].map(Some));

@@ -130,10 +130,12 @@ fn rank(
         main.and_then(|main| Share::of(of(&main) as f64, main.looks as f64))
     };
     // Looks tell what the reported wait was spent with.
-    let inside = main.map_or(0, |main| main.waiting + main.receiving + main.loading);
+    let inside = main.map_or(0.0, |main| {
+        main.waiting as f64 + main.receiving as f64 + main.loading as f64
+    });
     let of_wait = |of: fn(&MainTally) -> u64| match exact {
         Some(told) => {
-            Share::of(of(&main?) as f64, inside as f64).map(|part| Share(part.0 * told.wait().0))
+            Share::of(of(&main?) as f64, inside).map(|part| Share(part.0 * told.wait().0))
         }
         None => looks(of),
     };
@@ -157,7 +159,7 @@ fn rank(
         })
         .collect();
     let loading = of_wait(|main| main.loading);
-    let nothing_seen = exact.filter(|_| inside == 0).map(Grown::wait);
+    let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
         rank: newer.rank,
