@@ -7,16 +7,22 @@
     reason = "a test fails by panicking"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use pipetop::model::Progress;
 use pipetop::model::rates::{
-    CgroupRates, Estimate, GpuRates, HostRates, JobRates, LoaderRates, QueueRates, RankRates,
-    Rates, StepRates, WorkerRates,
+    CgroupRates, DeviceRates, Estimate, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
+    RankRates, Rates, StepRates, WorkerRates,
 };
-use pipetop::sample::{GpuSample, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
-use pipetop::units::{Pid, ProcessKey, Share};
+use pipetop::sample::{
+    BatchClock, BatchCount, GpuSample, HostSample, JobSample, LoaderKind, LoaderSample,
+    LoaderSettings, MainTally, OwnSample, ProcessSample, QueueSource, RankSample, Reported, Sample,
+    Tier, WorkerNow,
+};
+use pipetop::units::{Moment, Pid, ProcessKey, Share};
 use pipetop::verdict::{Cause, Kind, assess};
 use serde::Deserialize;
 
@@ -67,8 +73,29 @@ struct Rank {
     in_order: Option<bool>,
     pin_memory: Option<bool>,
     queue_empty: Option<f64>,
+    /// What the rank reports of its device: computing, copying; whether it rests with each step.
+    device_busy: Option<f64>,
+    copying: Option<f64>,
+    #[serde(default = "yes")]
+    rests: bool,
+    /// What it reports of its steps; then the waits and steps above are what was seen beside it.
+    reported: Option<Reports>,
     #[serde(default)]
     workers: Vec<Worker>,
+}
+
+/// Steps that were reported in the window, each alike.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reports {
+    steps: u32,
+    #[serde(default)]
+    lost: u32,
+    wait_ms: f64,
+    step_ms: f64,
+    /// Seconds between the last reported step and the end of the window.
+    #[serde(default)]
+    silent: f64,
 }
 
 /// So many workers that are alike.
@@ -108,8 +135,14 @@ struct Expected {
     confidence_below: Option<f64>,
     confidence_above: Option<f64>,
     stall_between: Option<(f64, f64)>,
+    wait_between: Option<(f64, f64)>,
+    /// Whether the interval of the waits is at least so wide.
+    wait_wider: Option<f64>,
 }
 
+fn yes() -> bool {
+    true
+}
 fn twelve() -> f64 {
     12.0
 }
@@ -246,13 +279,122 @@ fn rank(scenario: &Scenario) -> RankRates {
             wait_ms: part(share),
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
+        device: rank.device_busy.or(rank.copying).map(|_| DeviceRates {
+            name: Some("simulated".into()),
+            notice: None,
+            busy: rank.device_busy.map(Share),
+            copying: rank.copying.map(Share),
+            rests_with_each_step: rank.rests,
+        }),
         activity: vec![],
         loaders: vec![loader],
     }
 }
 
+/// The rank with what the model makes of its reports, where it has any.
+fn reporting_rank(scenario: &Scenario) -> RankRates {
+    let seen = rank(scenario);
+    let Some(reports) = &scenario.rank.reported else {
+        return seen;
+    };
+    let end = scenario.seconds - reports.silent;
+    let all = f64::from(reports.steps);
+    let reported = Reported {
+        steps: reports.steps.into(),
+        lost: reports.lost.into(),
+        waited: secs(all * reports.wait_ms / 1000.0),
+        stepped: secs(all * reports.step_ms / 1000.0),
+        last_to: secs(end),
+        ..Reported::default()
+    };
+    let looks = |share: Option<f64>| Share(1000.0 * share.unwrap_or_default());
+    let main = scenario.rank.waiting.map(|waiting| MainTally {
+        looks: 1000,
+        waiting: round(looks(Some(waiting))),
+        receiving: round(looks(Some(scenario.rank.receiving))),
+        loading: round(looks(Some(scenario.rank.loading))),
+        ..MainTally::default()
+    });
+    let sample = |at: f64, main, reported| sample(at, main, Some(reported));
+    let older = sample(0.0, None, Reported::default());
+    let rates = Rates::between(&older, &sample(scenario.seconds, main, reported)).unwrap();
+    let exact = rates.job.unwrap().ranks.remove(0);
+    RankRates {
+        wait: exact.wait,
+        waiting: exact.waiting,
+        receiving: exact.receiving,
+        loading: exact.loading,
+        step: StepRates {
+            load_ms: seen.step.load_ms,
+            ..exact.step
+        },
+        ..seen
+    }
+}
+
+fn secs(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of a table"
+)]
+fn round(count: Share) -> u64 {
+    count.0.round() as u64
+}
+
+/// A machine of which nothing is known but one rank.
+fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sample {
+    let steps = reported.as_ref().map_or(0, |reported| reported.steps);
+    let loader = LoaderSample {
+        id: 0,
+        kind: LoaderKind::Reported,
+        settings: LoaderSettings::default(),
+        workers: vec![],
+        workers_started: 0,
+        queue: None,
+        batches: Some(BatchCount {
+            count: steps,
+            source: BatchClock::Probe,
+        }),
+    };
+    Sample {
+        at: Moment {
+            since_start: secs(at),
+            wall: SystemTime::UNIX_EPOCH + secs(at),
+        },
+        host: HostSample::default(),
+        disks: vec![],
+        gpus: vec![],
+        job: Some(JobSample {
+            key: key(1),
+            command: "python train.py".into(),
+            access: Tier::T3,
+            ranks: vec![RankSample {
+                key: key(1),
+                rank: None,
+                world_size: None,
+                process: ProcessSample::default(),
+                main,
+                reported,
+                waits: vec![],
+                activity: BTreeMap::new(),
+                loaders: vec![loader],
+            }],
+            cgroup: None,
+            cpus_allowed: None,
+            ended: false,
+        }),
+        candidates: vec![],
+        own: OwnSample::default(),
+        gaps: vec![],
+    }
+}
+
 fn rates(scenario: &Scenario) -> Rates {
-    let first = rank(scenario);
+    let first = reporting_rank(scenario);
     let others = (2..)
         .zip(&scenario.other_ranks_wait)
         .map(|(pid, wait)| RankRates {
@@ -361,6 +503,18 @@ fn check(path: &Path) {
             .is_none_or(|least| confidence > least),
         "{about}"
     );
+    let waits = verdict.wait;
+    if let Some((low, high)) = expected.wait_between {
+        let wait = waits.map(|wait| wait.share.0);
+        assert!(
+            wait.is_some_and(|wait| (low..=high).contains(&wait)),
+            "{about}"
+        );
+    }
+    if let Some(least) = expected.wait_wider {
+        let width = waits.map(|wait| wait.high.0 - wait.low.0);
+        assert!(width.is_some_and(|width| width >= least), "{about}");
+    }
     if let Some((low, high)) = expected.stall_between {
         let stall = verdict.stall.map(|stall| stall.share.0);
         assert!(

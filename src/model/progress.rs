@@ -45,11 +45,14 @@ impl Follow {
     pub(super) fn apply(&mut self, sample: &Sample, rates: Option<&Rates>) {
         let Some(job) = &sample.job else { return };
         self.now = sample.at.since_start;
-        self.first.get_or_insert(self.now);
+        let first = *self.first.get_or_insert(self.now);
         let counted = batches(job);
-        // A count that begins above the first few was only unknown before: the job runs already.
+        let mut reports = job.ranks.iter().filter_map(|rank| rank.reported.as_ref());
+        let told_to_begin = reports.any(|reported| reported.first_from >= first);
+        // A count that begins above the first few was only unknown before: the job runs already, unless it
+        // says itself that it has begun since.
         if self.batches.is_none_or(|before| before == 0)
-            && counted.is_some_and(|now| (1..=FIRST_FEW).contains(&now))
+            && counted.is_some_and(|now| now > 0 && (now <= FIRST_FEW || told_to_begin))
         {
             self.began = Some(self.now);
         }
@@ -115,7 +118,7 @@ fn taken(loader: &LoaderSample) -> Option<u64> {
 mod tests {
     use crate::model::Model;
     use crate::model::literals::training;
-    use crate::sample::{BatchClock, BatchCount, Sample};
+    use crate::sample::{BatchClock, BatchCount, Reported, Sample};
     use std::time::Duration;
 
     /// A sample at this second, of a job whose loader has yielded so many batches.
@@ -145,6 +148,25 @@ mod tests {
         let model = model(&[(1.0, None), (3.0, None), (4.0, Some(1)), (9.0, Some(21))]);
         assert!((model.progress().seconds - 5.0).abs() < 1e-9);
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_job_that_says_when_it_began_is_judged_from_then_however_quick_it_is() {
+        let mut model = Model::new(Duration::MAX);
+        for (seconds, batches) in [
+            (1.0, None),
+            (3.0, None),
+            (4.0, Some(900)),
+            (9.0, Some(5900)),
+        ] {
+            let mut sample = at(seconds, batches);
+            sample.job.as_mut().unwrap().ranks[0].reported = batches.map(|_| Reported {
+                first_from: Duration::from_millis(3200),
+                ..Reported::default()
+            });
+            model.apply(sample);
+        }
+        assert!((model.progress().seconds - 5.0).abs() < 1e-9);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod estimate;
 mod job;
 mod loader;
 mod machine;
+mod reported;
 mod tally;
 
 #[cfg(test)]
@@ -78,7 +79,7 @@ pub struct Estimate {
     pub share: Share,
     pub low: Share,
     pub high: Share,
-    /// Looks that it rests on.
+    /// Looks that it rests on; where the job reports its steps, steps.
     pub looks: u64,
 }
 
@@ -156,9 +157,11 @@ pub struct RankRates {
     pub world_size: Option<u32>,
     /// State letter of the main thread now; `None` = gone.
     pub state: Option<char>,
-    /// Share of time blocked in the loader. `None` where it cannot be seen.
+    /// Share of time blocked in the loader: as the job reports it where its reports cover most of the time,
+    /// else as it was seen. `None` where it cannot be seen.
     pub wait: Option<Estimate>,
-    /// Of the time: blocked for a batch, receiving one, making one itself. Sum = `wait`.
+    /// Of the time: blocked for a batch, receiving one, making one itself. Sum = `wait`; where a job that
+    /// reports its waits was not seen in any, all of it is `waiting` and the others are not known.
     pub waiting: Option<Share>,
     pub receiving: Option<Share>,
     pub loading: Option<Share>,
@@ -173,6 +176,8 @@ pub struct RankRates {
     /// The trainer waits every so many batches. `None` = no rhythm seen.
     pub period_batches: Option<u32>,
     pub step: StepRates,
+    /// What the rank computes on, by its own reports. `None` where it reports nothing.
+    pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the looks with a stack.
     pub activity: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
@@ -188,6 +193,21 @@ pub struct StepRates {
     pub wait_ms: Option<f64>,
     /// Worker time to make one batch.
     pub load_ms: Option<f64>,
+}
+
+/// A device as the job that uses it tells.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DeviceRates {
+    /// In the job's words. `None` = not told.
+    pub name: Option<String>,
+    /// What the user should know of it, in the job's words.
+    pub notice: Option<String>,
+    /// Share of time that it computed for the rank. `None` where that is not told.
+    pub busy: Option<Share>,
+    /// Share of time in which batches were copied to it, beside computing or not. `None` where that is not told.
+    pub copying: Option<Share>,
+    /// It computed for no step beyond the step's end: while the rank waits, it idles.
+    pub rests_with_each_step: bool,
 }
 
 /// A function and the share of looks it was seen in.

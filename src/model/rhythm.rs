@@ -13,6 +13,8 @@ use crate::units::Share;
 /// Seconds after the start of a worker within which the wait for it must have begun.
 const FOLLOWS: f64 = 5.0;
 
+/// Seconds. What is shorter is no wait: a job that reports its steps reports these, too.
+const NOTICEABLE: f64 = 0.001;
 /// Newest batches that a rhythm is looked for in.
 const BATCHES: u64 = 1024;
 /// Rhythms that are looked for, in batches.
@@ -40,6 +42,7 @@ pub(super) fn startup(interim: &RankInterim, span: &Span) -> Option<Share> {
         .waits
         .iter()
         .map(|wait| (wait.from.as_secs_f64(), wait.to.as_secs_f64()))
+        .filter(|(from, to)| to - from >= NOTICEABLE)
         .collect();
     let caused: BTreeSet<usize> = interim
         .starts
@@ -51,9 +54,9 @@ pub(super) fn startup(interim: &RankInterim, span: &Span) -> Option<Share> {
         })
         .collect();
     // Where the oldest waits were dropped, only the time since then is known.
-    let dropped = interim.waits_ended > waits.len() as u64;
-    let from = match waits.first() {
-        Some((first, _)) if dropped => first.max(span.from),
+    let dropped = interim.waits_ended > interim.waits.len() as u64;
+    let from = match interim.waits.front() {
+        Some(first) if dropped => first.from.as_secs_f64().max(span.from),
         _ => span.from,
     };
     let lost: f64 = caused
@@ -108,9 +111,12 @@ fn by_batch(waits: &VecDeque<Wait>) -> Vec<f64> {
         return Vec::new();
     };
     known.retain(|(batch, _)| last - batch < BATCHES);
-    let mut lengths: Vec<f64> = known.iter().map(|(_, length)| *length).collect();
+    let lengths = known.iter().map(|(_, length)| *length);
+    let mut lengths: Vec<f64> = lengths.filter(|length| *length >= NOTICEABLE).collect();
     lengths.sort_by(f64::total_cmp);
-    let usual = lengths[(lengths.len() - 1) * 9 / 10];
+    let Some(&usual) = lengths.get(lengths.len().saturating_sub(1) * 9 / 10) else {
+        return Vec::new();
+    };
     let first = known[0].0;
     let mut waits = vec![0.0; usize::try_from(last - first + 1).unwrap_or(0)];
     for (batch, length) in known {

@@ -8,7 +8,7 @@ use super::*;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, wait,
 };
-use crate::sample::{MainTally, WorkerNow, WorkerTally};
+use crate::sample::{DeviceTime, MainTally, Reported, WorkerNow, WorkerTally};
 use crate::units::Share;
 
 const TEN: Duration = Duration::from_secs(10);
@@ -220,6 +220,14 @@ fn the_rhythm_of_equal_workers_is_their_number() {
     let mut waits = simulated(7, 2.0, 98, || 1.0);
     waits.insert(0, wait(0.0, 40.0, Some(0)));
     assert_eq!(period(waits), Some(7));
+    // Nor do the waits of no length that a job reports.
+    let waits = simulated(16, 2.0, 400, || 1.0);
+    let at = |batch: u64| waits.iter().find(|wait| wait.batch == Some(batch));
+    let reported = (0..400).map(|batch| match at(batch) {
+        Some(wait) => *wait,
+        None => wait(0.0, 0.000_02, Some(batch)),
+    });
+    assert_eq!(period(reported.collect()), Some(16));
     // Nor does a clock that is one batch off now and then, or a little unevenness.
     let mut random = noise();
     let mut waits = simulated(7, 2.0, 300, || 1.0);
@@ -262,6 +270,8 @@ fn where_there_is_no_rhythm_none_is_claimed() {
     );
     assert_eq!(period(vec![wait(0.0, 1.0, None); 50]), None);
     assert_eq!(period(Vec::new()), None);
+    let short = (0..200).map(|batch| wait(0.0, 0.000_9, Some(batch)));
+    assert_eq!(period(short.collect()), None);
     let far = vec![wait(0.0, 1.0, Some(0)), wait(0.0, 1.0, Some(u64::MAX))];
     assert_eq!(period(far), None);
 }
@@ -298,6 +308,26 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         stopped: next(),
         unseen: next(),
     });
+    let mut time = || Duration::from_nanos(next());
+    let mut told = || DeviceTime {
+        took: time(),
+        of: time(),
+    };
+    let (copy, busy) = (Some(told()), Some(told()));
+    rank.reported = Some(Reported {
+        copy,
+        busy,
+        waited: time(),
+        stepped: time(),
+        overrun: time(),
+        first_from: time(),
+        last_to: time(),
+        steps: next(),
+        lost: next(),
+        device: None,
+        notice: None,
+    })
+    .filter(|_| next() % 3 > 0);
     rank.waits = (0..next() % 20)
         .map(|_| Wait {
             from: Duration::from_millis(next() % 10_000),
@@ -336,6 +366,8 @@ fn shares(rates: &Rates) -> Vec<Option<Share>> {
     for rank in rates.job.iter().flat_map(|job| &job.ranks) {
         shares.extend([rank.waiting, rank.receiving, rank.loading, rank.disk]);
         shares.extend([rank.stopped, rank.main_cpu, rank.startup]);
+        let device = rank.device.iter();
+        shares.extend(device.flat_map(|device| [device.busy, device.copying]));
         shares.extend(rank.activity.iter().map(|activity| Some(activity.share)));
         if let Some(wait) = rank.wait {
             shares.extend([wait.share, wait.low, wait.high].map(Some));

@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::model::rates::{
-    Activity, DiskRates, GpuRates, JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates,
-    WorkerRates,
+    Activity, DeviceRates, DiskRates, GpuRates, JobRates, LoaderRates, QueueRates, RankRates,
+    Rates, StepRates, WorkerRates,
 };
 use crate::model::{self, Model};
 use crate::sample::Gap;
@@ -64,6 +64,16 @@ fn rank(rank: &RankRates) -> Value {
         "workers": workers.iter().map(worker).collect::<Vec<_>>(),
         "queue": loader.and_then(|loader| loader.queue).map(queue),
         "step": step(&rank.step),
+        "device": rank.device.as_ref().map(device),
+    })
+}
+
+fn device(device: &DeviceRates) -> Value {
+    json!({
+        "name": device.name,
+        "busy_share": share(device.busy),
+        "copy_share": share(device.copying),
+        "notice": device.notice,
     })
 }
 

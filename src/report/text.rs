@@ -2,7 +2,9 @@
 //! data's way.
 
 use crate::model::Model;
-use crate::model::rates::{GpuRates, JobRates, LoaderRates, RankRates, Rates, WorkerRates};
+use crate::model::rates::{
+    DeviceRates, GpuRates, JobRates, LoaderRates, RankRates, Rates, WorkerRates,
+};
 use crate::report::{certainty, loss, ms, or_unknown, per_second, queue, wait_share};
 use crate::sample::{Gap, LoaderKind};
 use crate::units::Share;
@@ -103,7 +105,20 @@ fn rank(rank: &RankRates) -> Vec<String> {
         lines.push(entry("queue", &queue(rank)));
         lines.extend(loader.workers.iter().map(worker));
     }
+    lines.extend(rank.device.as_ref().map(device));
     lines
+}
+
+/// What the rank computes on, in its own words.
+fn device(device: &DeviceRates) -> String {
+    let parts = [
+        Some(or_unknown(device.name.as_ref())),
+        Some(format!("busy {}", or_unknown(device.busy))),
+        Some(format!("copy {}", or_unknown(device.copying))),
+        device.notice.clone(),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    entry("device", &parts.join("   "))
 }
 
 fn settings(loader: &LoaderRates) -> String {

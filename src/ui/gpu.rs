@@ -1,6 +1,8 @@
-//! The GPUs: a panel of four lines for one, a line each for several.
+//! The GPUs: a panel of four lines for one, a line each for several. Above them the device that the job says
+//! it uses, where it is none of these.
 
 mod detail;
+mod told;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -14,13 +16,15 @@ use crate::config::Paint::{Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
 use crate::units::Share;
 use detail::detail;
+use told::told;
 
 /// Processes that are listed at most.
 const PROCESSES: usize = 6;
 
 pub(super) fn wanted(view: &View<'_>) -> u16 {
-    match view.gpus() {
-        [] => 1,
+    let told = told::wanted(view);
+    told + match view.gpus() {
+        [] => u16::from(told == 0),
         [gpu] => {
             4 + super::count(
                 gpu.now
@@ -41,8 +45,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         many => format!("{} GPUs", many.len()),
     };
     let inner = panel::open(view, frame, area, chrome, Panel::Gpu, &name, &view.span());
-    let room = usize::from(inner.height);
+    let mut told = told(view, inner.width, chrome);
+    let room = usize::from(inner.height).saturating_sub(told.len());
     let lines = match gpus {
+        [] if !told.is_empty() => vec![],
         [] => absent(view, inner.width, chrome),
         [gpu] if room >= 2 => detail(view, gpu, inner.width, chrome),
         // With less room than GPUs: the job's own first, or the place that was scrolled to.
@@ -82,7 +88,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             lines
         }
     };
-    panel::write(frame, inner, lines);
+    told.extend(lines);
+    panel::write(frame, inner, told);
 }
 
 /// Several GPUs in one line: mean, lowest and highest.

@@ -66,40 +66,46 @@ impl<'a> Case<'a> {
         Some(loader.queue?.empty)
     }
 
-    /// GPUs that the rank uses: those that hold memory of it; else the one that the job may use, or the
-    /// one in its place where there are as many ranks. Empty where it could be any: in a container the
-    /// driver's process numbers may be another namespace's.
-    pub(super) fn gpus(&self) -> Vec<&'a GpuRates> {
+    /// GPUs that hold memory of the rank. Empty also in a container where the driver's process numbers are
+    /// another namespace's.
+    fn gpus_held(&self) -> Vec<&'a GpuRates> {
         let holds = |gpu: &&GpuRates| {
             let mut processes = gpu.now.processes.iter().flatten();
             processes.any(|process| process.pid == self.rank.key.pid)
         };
-        let own: Vec<&GpuRates> = self.rates.gpus.iter().filter(holds).collect();
-        if !own.is_empty() {
-            return own;
-        }
+        self.rates.gpus.iter().filter(holds).collect()
+    }
+
+    /// The one GPU that the job may use, or the one in the rank's place where there are as many ranks. `None`
+    /// where it could be any.
+    fn gpu_in_place(&self) -> Option<&'a GpuRates> {
         let visible = |gpu: &&GpuRates| gpu.now.visible_to_job == Some(true);
         let visible: Vec<&GpuRates> = self.rates.gpus.iter().filter(visible).collect();
         let ranks = &self.job.ranks;
-        let place = ranks.iter().position(|rank| rank.key == self.rank.key);
-        match place {
-            Some(place) if visible.len() == ranks.len() => vec![visible[place]],
-            _ => vec![],
-        }
+        let place = ranks.iter().position(|rank| rank.key == self.rank.key)?;
+        (visible.len() == ranks.len()).then(|| visible[place])
     }
 
-    /// Share of time that the rank's GPUs ran no kernel, on average. `None` without a live reading.
+    /// Share of time that the rank's device ran no kernel: of the GPUs that it surely uses, as the driver
+    /// reads them; else as the job itself reports of its device, which may be a simulated one on a machine
+    /// with GPUs; else of the GPU that it must be using. `None` without any of these.
     pub(super) fn gpu_idle(&self) -> Option<Share> {
-        let busy: Vec<f64> = self
-            .gpus()
-            .iter()
-            .filter(|gpu| gpu.stale_seconds.is_none())
-            .filter_map(|gpu| {
-                let util = gpu.util_percent.map(|percent| percent / 100.0);
-                gpu.busy.map(|share| share.0).or(util)
-            })
-            .collect();
-        mean(busy.into_iter()).map(|busy| Share(1.0 - busy).clamped())
+        idle_of(self.gpus_held().into_iter())
+            .or_else(|| self.reported_idle())
+            .or_else(|| idle_of(self.gpu_in_place().into_iter()))
+    }
+
+    /// The same, where it is the job that reports it.
+    pub(super) fn reported_idle(&self) -> Option<Share> {
+        let busy = self.rank.device.as_ref()?.busy?;
+        let read = idle_of(self.gpus_held().into_iter()).is_some();
+        (!read).then(|| busy.rest())
+    }
+
+    /// By the job's reports its device rests at the end of each step: while the rank waits, nothing runs.
+    pub(super) fn waits_are_idle(&self) -> bool {
+        let device = self.rank.device.as_ref();
+        self.reported_idle().is_some() && device.is_some_and(|device| device.rests_with_each_step)
     }
 
     /// CPUs' worth of time that the job may use: the tightest of online CPUs, affinity, cpuset, quota.
@@ -170,6 +176,17 @@ impl<'a> Case<'a> {
             .max_by(|one, other| one.1.total_cmp(&other.1))?;
         Some((name, Share::of(sum, workers)?))
     }
+}
+
+/// Share of time that these ran no kernel, on average. `None` without a live reading.
+fn idle_of<'a>(gpus: impl Iterator<Item = &'a GpuRates>) -> Option<Share> {
+    let busy = gpus
+        .filter(|gpu| gpu.stale_seconds.is_none())
+        .filter_map(|gpu| {
+            let util = gpu.util_percent.map(|percent| percent / 100.0);
+            gpu.busy.map(|share| share.0).or(util)
+        });
+    mean(busy).map(|busy| Share(1.0 - busy).clamped())
 }
 
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -1,8 +1,9 @@
-//! Why data comes too slowly: one plain function a cause, asked in the order of [`RULES`]. Each answers
-//! with the fact that decides, or abstains where its signal is missing.
+//! Why data comes too slowly, or why the device idles without waiting for it: one plain function a cause,
+//! asked in the order of [`DATA_RULES`] and [`HOST_RULES`]. Each answers with the fact that decides, or
+//! abstains where its signal is missing.
 
 use super::case::{Case, median};
-use super::{Cause, Evidence};
+use super::{Cause, Evidence, Kind};
 use crate::model::rates::WorkerRates;
 use crate::units::Share;
 
@@ -10,7 +11,7 @@ type Rule = fn(&Case<'_>) -> Option<Evidence>;
 
 /// A cause that would hide behind another one comes first: what blocks many workers explains more than
 /// what each is busy with.
-pub(super) const RULES: [(Cause, Rule); 13] = [
+const DATA_RULES: [(Cause, Rule); 13] = [
     (Cause::InMain, in_main),
     (Cause::WorkerRestart, worker_restart),
     (Cause::FewShards, few_shards),
@@ -26,9 +27,17 @@ pub(super) const RULES: [(Cause, Rule); 13] = [
     (Cause::Straggler, straggler),
 ];
 
-/// The first cause whose rule speaks.
-pub(super) fn cause(case: &Case<'_>) -> Option<(Cause, Evidence)> {
-    RULES
+/// Of a device that idles though batches are ready.
+const HOST_RULES: [(Cause, Rule); 1] = [(Cause::Transfer, transfer)];
+
+/// The first cause of this kind whose rule speaks. `None` also for kinds that have no causes.
+pub(super) fn cause(case: &Case<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
+    let rules: &[(Cause, Rule)] = match kind {
+        Kind::DataBound => &DATA_RULES,
+        Kind::HostBound => &HOST_RULES,
+        _ => &[],
+    };
+    rules
         .iter()
         .find_map(|(cause, rule)| Some((*cause, rule(case)?)))
 }
@@ -253,5 +262,32 @@ fn straggler(case: &Case<'_>) -> Option<Evidence> {
     (own - others >= APART).then(|| {
         let text = format!("other ranks wait {} of the time", Share(others));
         fact("straggler", own - others, APART, text)
+    })
+}
+
+/// Most of the device's idle time passes in copies of batches that no computing hides. The reports hold sums
+/// alone, so how much of the copies runs beside computing is not known: copies from memory that is not
+/// pinned hold up the trainer, so none of it; with pinned memory as much as can be.
+fn transfer(case: &Case<'_>) -> Option<Evidence> {
+    const MOST_OF_THE_IDLE: f64 = 0.5;
+    let device = case.rank.device.as_ref()?;
+    let (copying, busy) = (device.copying?, device.busy?);
+    let waiting = case.wait()?.share.0;
+    let idle = case.reported_idle()?.0;
+    let pinned = case.loader.and_then(|loader| loader.settings.pin_memory);
+    let (exposed, bound) = match pinned {
+        Some(true) => (copying.0 - busy.0, "at least "),
+        Some(false) => (copying.0, ""),
+        None => (copying.0, "up to "),
+    };
+    // What the device idles while the trainer waits for data is no copy.
+    let exposed = exposed.min(idle - waiting).max(0.0);
+    let part = Share::of(exposed, idle)?;
+    (part.0 >= MOST_OF_THE_IDLE).then(|| {
+        let text = format!(
+            "batches are copied to the device {copying} of the time; it idles {bound}{} for that",
+            Share(exposed)
+        );
+        fact("copying", part.0, MOST_OF_THE_IDLE, text)
     })
 }

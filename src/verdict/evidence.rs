@@ -96,13 +96,12 @@ fn gpu(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
         Kind::ComputeBound | Kind::Balanced => !much,
         _ => return None,
     };
-    Some(fact(
-        "gpu-idle",
-        supports,
-        idle.0,
-        HIGH,
-        format!("GPU idle {idle} of the time"),
-    ))
+    let text = if case.reported_idle().is_some() {
+        format!("device idle {idle} of the time, by the job's own report")
+    } else {
+        format!("GPU idle {idle} of the time")
+    };
+    Some(fact("gpu-idle", supports, idle.0, HIGH, text))
 }
 
 /// Signals that are not there: by the access tier, and by the sources' own gaps.

@@ -108,12 +108,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
         return verdict;
     }
     let kind = kind(&case, wait);
-    let stall = stall(wait, case.gpu_idle());
-    let found = if kind == Kind::DataBound {
-        cause(&case)
-    } else {
-        None
-    };
+    let stall = stall(&case, wait);
+    let found = cause(&case, kind);
     let (cause, decisive) = found.map_or((None, None), |(cause, fact)| (Some(cause), Some(fact)));
     let evidence = evidence(&case, kind, cause, decisive);
     let headspace = Some(headspace(&case, stall));

@@ -23,11 +23,13 @@ pub(super) fn level(lost: Share) -> Level {
     }
 }
 
-/// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, the waits.
+/// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, and where nothing
+/// runs on the device while the trainer waits, the waits.
 ///
-/// The two are sampled apart, so their overlap is only bounded: at least what both must share, at most
+/// Else the two are measured apart, so their overlap is only bounded: at least what both must share, at most
 /// the smaller of them.
-pub(super) fn stall(wait: Estimate, idle: Option<Share>) -> Interval {
+pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
+    let idle = case.gpu_idle().filter(|_| !case.waits_are_idle());
     let Some(idle) = idle else {
         return Interval {
             share: wait.share,

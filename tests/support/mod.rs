@@ -416,6 +416,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             wait_ms: Some(pace.wait_ms()),
             load_ms: Some(pace.load_ms),
         },
+        device: None,
         activity: Vec::new(),
         loaders: vec![loader],
     }

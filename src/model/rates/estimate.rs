@@ -18,10 +18,15 @@
 //!   end to `(in the loader + unseen) / looks`. A main thread that worker processes feed does not load
 //!   itself: there, an unseen look at it on a CPU hides no more than the unpacking of batches, for which
 //!   a tenth of the looks is allowed.
+//! - Where the job reports its steps, `p` = waited / (waited + stepped) is exact for the time; the interval
+//!   says how far the window stands for the job. The pairs are then all there, from one end of a step to
+//!   another, so nothing is cut; the part of the time that no report speaks of may have been all wait or
+//!   none, and widens the interval by that.
 
 use std::collections::VecDeque;
 
 use crate::model::Estimate;
+use crate::model::rates::reported::Grown;
 use crate::sample::{MainTally, Wait};
 use crate::units::Share;
 
@@ -67,21 +72,65 @@ fn independent(p: f64, looks: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64
     if spread <= 0.0 {
         return looks;
     }
-    let pairs: Vec<(f64, f64)> = waits
-        .iter()
-        .zip(waits.iter().skip(1))
-        .map(|(before, wait)| {
-            let waited = wait.to.saturating_sub(wait.from).as_secs_f64();
-            let cycle = wait.to.saturating_sub(before.to).as_secs_f64();
-            (waited, cycle)
-        })
-        .collect();
+    let pairs = pairs(waits, |_, _| true);
     let variance = if pairs.len() < ENOUGH {
         spread * spread / episodes.max(1) as f64
     } else {
         ratio_variance(&pairs) + (spread / pairs.len() as f64).powi(2) / 3.0
     };
     looks.min(spread / variance)
+}
+
+/// The wait share that a job reports. `waits` are those of its steps, oldest first.
+pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
+    let p = told.wait().0;
+    let spread = p * (1.0 - p);
+    // Beside a step that was lost, a pair would be two.
+    let pairs = pairs(waits, |before, wait| {
+        let next = before.batch.and_then(|batch| batch.checked_add(1));
+        next.is_some() && next == wait.batch
+    });
+    let variance = if pairs.len() < ENOUGH {
+        spread * spread / told.steps
+    } else {
+        ratio_variance(&pairs)
+    };
+    // Without any variance there is no end to it, and the interval is the narrowest.
+    let n = if spread > 0.0 {
+        spread / variance
+    } else {
+        told.steps
+    };
+    let (low, high) = wilson(p, n);
+    let unreported = told.unreported().0;
+    let low = low.min(p - NARROWEST) * (1.0 - unreported);
+    let high = high.max(p + NARROWEST) * (1.0 - unreported) + unreported;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a difference of two counts"
+    )]
+    let looks = told.steps as u64;
+    Estimate {
+        share: Share(p),
+        low: Share(low).clamped(),
+        high: Share(high.max(p)).clamped(),
+        looks,
+    }
+}
+
+/// Each wait after the first with the time since the end of the one before, in seconds.
+fn pairs(waits: &VecDeque<Wait>, belong: impl Fn(&Wait, &Wait) -> bool) -> Vec<(f64, f64)> {
+    waits
+        .iter()
+        .zip(waits.iter().skip(1))
+        .filter(|(before, wait)| belong(before, wait))
+        .map(|(before, wait)| {
+            let waited = wait.to.saturating_sub(wait.from).as_secs_f64();
+            let cycle = wait.to.saturating_sub(before.to).as_secs_f64();
+            (waited, cycle)
+        })
+        .collect()
 }
 
 /// Variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.

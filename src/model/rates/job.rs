@@ -7,12 +7,16 @@ use std::time::Duration;
 
 use crate::model::Interim;
 use crate::model::interim::RankInterim;
+use crate::model::rates::reported::Grown;
 use crate::model::rates::{
-    CgroupRates, JobRates, LoaderRates, RankRates, StepRates, estimate, loader, tally,
+    CgroupRates, DeviceRates, Estimate, JobRates, LoaderRates, RankRates, StepRates, estimate,
+    loader, tally,
 };
 use crate::model::rhythm;
 use crate::model::span::{Growth, Span, count_grown};
-use crate::sample::{CgroupSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample};
+use crate::sample::{
+    CgroupSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample, Reported,
+};
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
 /// `older` is the same job, by its key.
@@ -112,24 +116,28 @@ fn rank(
     let empty = RankInterim::default();
     let interim = interim.unwrap_or(&empty);
     let main = tally::main(older.and_then(|older| older.main), newer.main);
-    let fed = !newer.loaders.is_empty()
-        && newer
-            .loaders
-            .iter()
-            .all(|loader| loader.kind != LoaderKind::PytorchMain);
-    // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
-    // to end, each batch stands for one.
-    let period = interim.batches.per_second().map(|rate| 1.0 / rate);
-    let merged = period.is_some_and(|period| period < ONE_BY_ONE);
-    let nothing = VecDeque::new();
-    let (waits, episodes) = if merged || interim.waits_ended == 0 {
-        (&nothing, interim.batches.batches)
-    } else {
-        (&interim.waits, interim.waits_ended)
+    let told = Grown::between(
+        older.and_then(|older| older.reported.as_ref()),
+        newer.reported.as_ref(),
+        span,
+    );
+    let exact = told.as_ref().filter(|told| told.covers());
+    let wait = match exact {
+        Some(told) => Some(estimate::reported(told, &interim.waits)),
+        None => main.map(|main| seen(&main, newer, interim)),
     };
-    let wait = main.map(|main| estimate::wait(&main, waits, episodes, fed));
     let looks = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.looks as f64))
+    };
+    // Looks tell what the reported wait was spent with.
+    let inside = main.map_or(0.0, |main| {
+        main.waiting as f64 + main.receiving as f64 + main.loading as f64
+    });
+    let of_wait = |of: fn(&MainTally) -> u64| match exact {
+        Some(told) => {
+            Share::of(of(&main?) as f64, inside).map(|part| Share(part.0 * told.wait().0))
+        }
+        None => looks(of),
     };
     let grown = Growth::new(
         older.map(|older| &older.process),
@@ -150,15 +158,16 @@ fn rank(
             loader::rates(older, loader, interim, span)
         })
         .collect();
-    let loading = looks(|main| main.loading);
+    let loading = of_wait(|main| main.loading);
+    let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
         rank: newer.rank,
         world_size: newer.world_size,
         state: newer.process.state,
         wait,
-        waiting: looks(|main| main.waiting),
-        receiving: looks(|main| main.receiving),
+        waiting: nothing_seen.or_else(|| of_wait(|main| main.waiting)),
+        receiving: of_wait(|main| main.receiving),
         loading,
         disk: looks(|main| main.disk),
         stopped: looks(|main| main.stopped),
@@ -166,9 +175,62 @@ fn rank(
         main_run_delay: time(|process| process.main_run_delay),
         startup: wait.and_then(|_| rhythm::startup(interim, span)),
         period_batches: rhythm::period_batches(&interim.waits),
-        step: step(interim, wait.map(|wait| wait.share), loading, &loaders),
+        step: match exact {
+            Some(told) => reported_step(told, loading, &loaders),
+            None => step(interim, wait.map(|wait| wait.share), loading, &loaders),
+        },
+        device: told
+            .map(|told| told.device)
+            .or_else(|| silent(newer.reported.as_ref()?)),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
         loaders,
+    }
+}
+
+/// The wait share by looks at the main thread.
+fn seen(main: &MainTally, newer: &RankSample, interim: &RankInterim) -> Estimate {
+    let fed = !newer.loaders.is_empty()
+        && newer
+            .loaders
+            .iter()
+            .all(|loader| loader.kind != LoaderKind::PytorchMain);
+    // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
+    // to end, each batch stands for one.
+    let period = interim.batches.per_second().map(|rate| 1.0 / rate);
+    let merged = period.is_some_and(|period| period < ONE_BY_ONE);
+    let nothing = VecDeque::new();
+    let (waits, episodes) = if merged || interim.waits_ended == 0 {
+        (&nothing, interim.batches.batches)
+    } else {
+        (&interim.waits, interim.waits_ended)
+    };
+    estimate::wait(main, waits, episodes, fed)
+}
+
+/// A device of which nothing was told in this time but what it is.
+fn silent(reported: &Reported) -> Option<DeviceRates> {
+    (reported.device.is_some() || reported.notice.is_some()).then(|| DeviceRates {
+        name: reported.device.clone(),
+        notice: reported.notice.clone(),
+        ..DeviceRates::default()
+    })
+}
+
+fn reported_step(told: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) -> StepRates {
+    let batches_per_s = told.per_second();
+    let period_ms = batches_per_s.map(|rate| 1000.0 / rate);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a difference of two counts"
+    )]
+    let batches = (told.steps + told.lost) as u64;
+    StepRates {
+        batches: Some(batches),
+        batches_per_s,
+        step_ms: Some(1000.0 * told.stepped / told.steps),
+        wait_ms: Some(1000.0 * told.waited / told.steps),
+        load_ms: loader::load_ms(loaders, loading, period_ms),
     }
 }
 

@@ -8,12 +8,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec};
-
 use super::{Device, DeviceError, DeviceOptions, StepTimes, in_flight};
 use crate::probe;
+use crate::workload::clock::{nanoseconds, sleep_until};
 
 /// Copies over PCIe 4.0 x16, as the field measures them. A byte in a nanosecond is a GB in a second.
 const PINNED_BYTES_PER_NANOSECOND: u64 = 25;
@@ -130,18 +127,7 @@ impl Engines {
 }
 
 fn after(start: u64, takes: Duration) -> u64 {
-    start.saturating_add(u64::try_from(takes.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Sleeps until a time on the probe protocol's clock; not at all where it has passed.
-fn sleep_until(time: u64) {
-    const SECOND: u64 = 1_000_000_000;
-    let request = Timespec {
-        tv_sec: i64::try_from(time / SECOND).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(time % SECOND).unwrap_or_default(),
-    };
-    // A signal that has a handler ends the sleep; the time is absolute, so the same call goes on with the rest.
-    while clock_nanosleep_absolute(ClockId::Monotonic, &request) == Err(Errno::INTR) {}
+    start.saturating_add(nanoseconds(takes))
 }
 
 #[cfg(test)]

@@ -1,0 +1,150 @@
+//! The page that describes the probe protocol, tried: its Python writer runs against the listening end.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pipetop::probe::VARIABLE;
+use pipetop::source::probe::{Listener, Report};
+use pipetop::units::Pid;
+
+fn page() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/probe.md");
+    fs::read_to_string(path).expect("the page is there")
+}
+
+/// The Python of the page, in order.
+fn blocks(page: &str) -> Vec<&str> {
+    let begins = page.split("```python\n").skip(1);
+    begins
+        .map(|rest| rest.split_once("```").expect("each block ends").0)
+        .collect()
+}
+
+/// Runs `script` with `python3`, told to report to `listener`.
+fn python(listener: &Listener, script: &str) -> Child {
+    Command::new("python3")
+        .args(["-c", script])
+        .env(VARIABLE, listener.address())
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("python3 is there")
+}
+
+fn heard(listener: &Listener, mut child: Child) -> Report {
+    let pid = Pid(child.id().cast_signed());
+    assert!(child.wait().expect("our child").success());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    // What was sent lies in the socket: the listening thread only has to come by.
+    let mut all: Option<Report> = None;
+    while Instant::now() < deadline {
+        if let Some(mut report) = listener.take(pid) {
+            let mut steps = all.take().map(|before| before.steps).unwrap_or_default();
+            steps.append(&mut report.steps);
+            let done = report.totals.last_number == Some(49);
+            all = Some(Report { steps, ..report });
+            if done {
+                break;
+            }
+        }
+        std::thread::yield_now();
+    }
+    all.expect("something was heard")
+}
+
+#[test]
+fn the_python_writer_of_the_page_works() {
+    let listener = Listener::bind().expect("a socket");
+    let page = page();
+    let [writer, around] = blocks(&page)[..] else {
+        panic!("the page has two blocks of Python");
+    };
+    let lines = writer.lines().filter(|line| !line.trim().is_empty());
+    assert!(lines.count() <= 12, "it promises few lines");
+    // A loader that takes 2 ms for a batch, and a step of 1 ms.
+    let script = format!(
+        "{writer}
+def batches():
+    for number in range(50):
+        time.sleep(0.002)
+        yield number
+loader = batches()
+def train(batch):
+    time.sleep(0.001)
+{around}"
+    );
+    let report = heard(&listener, python(&listener, &script));
+    let totals = report.totals;
+    assert_eq!((totals.steps, totals.lost), (50, 0));
+    assert_eq!(report.steps.len(), 50);
+    assert!(report.steps.iter().map(|step| step.number).eq(0..50));
+    assert!(totals.waited >= Duration::from_millis(100), "{totals:?}");
+    assert!(totals.stepped >= Duration::from_millis(50), "{totals:?}");
+    assert_eq!(
+        (totals.busy, totals.queue, report.misdated),
+        (None, None, 0)
+    );
+}
+
+#[test]
+fn the_writer_of_the_page_counts_what_it_cannot_send() {
+    let listener = Listener::bind().expect("a socket");
+    let page = page();
+    let script = format!(
+        "{}
+now = time.monotonic_ns()
+real, sent = probe, []
+class Full:
+    def send(self, data):
+        if len(sent) in (3, 4):
+            sent.append(None)
+            raise BlockingIOError()
+        sent.append(data)
+        real.setblocking(True)
+        return real.send(data)
+probe = Full()
+for number in range(50):
+    report(number, now, now, now, 'ready=2 busy=0')
+assert lost == 2, lost",
+        blocks(&page)[0]
+    );
+    let report = heard(&listener, python(&listener, &script));
+    assert_eq!((report.totals.steps, report.totals.lost), (48, 2));
+    assert!(
+        report
+            .totals
+            .queue
+            .is_some_and(|queue| queue.ready_sum == 96)
+    );
+}
+
+#[test]
+fn every_field_of_the_page_is_read() {
+    let page = page();
+    let example = page
+        .split("```text\n")
+        .nth(1)
+        .and_then(|rest| rest.split_once("```"))
+        .expect("the example")
+        .0;
+    let message = pipetop::probe::Message::parse(example.as_bytes()).expect("it is a message");
+    assert_eq!(
+        (message.pid, message.rank, message.capacity),
+        (4242, Some(0), Some(8))
+    );
+    assert_eq!(message.device.as_deref(), Some("NVIDIA H200"));
+    assert!(message.notice.is_some());
+    let step = message.steps[0];
+    assert_eq!(
+        (step.number, step.ready, step.copy),
+        (17, Some(3), Some(1_200_000))
+    );
+    assert_eq!(step.busy, Some(98_000_000));
+    let unread = ["pid", "lost", "rank", "capacity", "ready", "copy", "busy"];
+    assert!(
+        unread
+            .iter()
+            .all(|key| page.contains(&format!("| `{key}` |")))
+    );
+}
