@@ -28,15 +28,15 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// `direct` reads past the page cache. Each image is decoded and normalised `decodes` times, at least
-    /// once. The middle `side` pixels are kept, at most all.
+    /// `direct` reads past the page cache. Each image is decoded and normalised `decodes` times; with 0 its
+    /// file is only read, and the memory stays as it is. The middle `side` pixels are kept, at most all.
     pub fn new(dataset: Dataset, direct: bool, decodes: u32, side: u32) -> Self {
         let side = side.clamp(1, dataset.side());
         Self {
             dataset,
             reader: Reader::new(direct),
             decoder: Decoder::default(),
-            decodes: decodes.max(1),
+            decodes,
             side,
         }
     }
