@@ -14,6 +14,8 @@ const TEMPLATE: &str = "making {human_len} {msg}  [{bar:30}]  {percent:>3} %  {l
 pub struct Progress {
     bar: ProgressBar,
     what: String,
+    /// So many were done before.
+    before: u64,
 }
 
 impl Progress {
@@ -46,15 +48,17 @@ impl Progress {
         Self {
             bar,
             what: what.to_owned(),
+            before: done,
         }
     }
 
+    /// How many there were to do.
+    fn count(&self) -> HumanCount {
+        HumanCount(self.bar.length().unwrap_or(0).saturating_sub(self.before))
+    }
+
     fn start_line(&self) -> String {
-        format!(
-            "making {} {}",
-            HumanCount(self.bar.length().unwrap_or(0)),
-            self.what
-        )
+        format!("making {} {}", self.count(), self.what)
     }
 
     /// So many are done now.
@@ -70,9 +74,8 @@ impl Progress {
     }
 
     fn end_line(&self) -> String {
-        let count = HumanCount(self.bar.length().unwrap_or(0));
         let seconds = self.bar.elapsed().as_secs_f64();
-        format!("made {count} {} in {seconds:.1} s", self.what)
+        format!("made {} {} in {seconds:.1} s", self.count(), self.what)
     }
 }
 
@@ -148,10 +151,11 @@ mod tests {
 
     #[test]
     fn without_a_terminal_there_is_a_line_before_and_one_after() {
-        let progress = Progress::new(ProgressDrawTarget::hidden(), "images", 0, 1536);
+        // Of 2,000 there are some from before.
+        let progress = Progress::new(ProgressDrawTarget::hidden(), "images", 464, 2000);
         assert!(progress.bar.is_hidden());
         assert_eq!(progress.start_line(), "making 1,536 images");
-        progress.at(1536);
+        progress.at(2000);
         assert!(progress.end_line().starts_with("made 1,536 images in 0."));
     }
 }

@@ -156,16 +156,29 @@ pub fn prepare(
     if let Some(bytes) = folder.whole(plan) {
         return Ok(dataset(bytes));
     }
-    let _writing = folder.begin()?;
+    let writing = folder.begin()?;
+    let bytes = complete(&folder, plan, &mut progress);
+    if bytes.is_err() {
+        folder.tidy(&writing);
+    }
+    Ok(dataset(bytes?))
+}
+
+/// Makes what is missing, and gives the bytes of all images.
+fn complete(
+    folder: &Folder,
+    plan: Plan,
+    progress: &mut impl FnMut(u32, u32),
+) -> Result<Bytes, DatasetError> {
     // More than once only where somebody takes files away meanwhile, as another run does whose disk is full.
     for _ in 0..3 {
         let found = folder.look(plan);
         if found.missing.is_empty() {
             folder.end(plan, found.bytes)?;
-            return Ok(dataset(found.bytes));
+            return Ok(found.bytes);
         }
         folder.has_space(plan.size_of(found.missing.len()))?;
-        make::images(&folder, plan, &found.missing, &mut progress)?;
+        make::images(folder, plan, &found.missing, progress)?;
     }
     Err(DatasetError::Damaged {
         path: folder.path().to_owned(),

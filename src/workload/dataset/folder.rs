@@ -17,6 +17,8 @@ use crate::units::Bytes;
 const FORMAT: u32 = 1;
 /// What every data set's folder begins with.
 const PREFIX: &str = "dataset-";
+/// Held by whoever writes.
+const LOCK: &str = "lock";
 /// What every unfinished file begins with.
 const UNFINISHED: &str = ".new-";
 /// Images in a folder: file systems get slow, and some refuse, with millions of names in one.
@@ -154,12 +156,29 @@ impl Folder {
         Ok(lock)
     }
 
+    /// After a failure: folders without an image go, and the data set's own where nothing is in it and nobody
+    /// else writes.
+    pub(super) fn tidy(&self, writing: &File) {
+        if writing.try_lock().is_err() {
+            return;
+        }
+        let mut all_gone = true;
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            // This removes no folder that holds something.
+            all_gone &= entry.file_name() == LOCK || fs::remove_dir(entry.path()).is_ok();
+        }
+        if all_gone {
+            let _ = fs::remove_file(self.0.join(LOCK));
+            let _ = fs::remove_dir(&self.0);
+        }
+    }
+
     fn lock_file(&self) -> io::Result<File> {
         OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(self.0.join("lock"))
+            .open(self.0.join(LOCK))
     }
 
     fn clear_unfinished(&self) {
