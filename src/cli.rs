@@ -3,6 +3,7 @@
 //! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
 
 mod demo;
+mod experiments;
 mod simulate;
 mod value;
 mod workload;
@@ -23,6 +24,7 @@ use crate::error::Hinted;
 use crate::verdict::Kind;
 
 pub use demo::Demo;
+pub use experiments::{Headspace, Sweep};
 pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
 pub use workload::{Inner, InnerWorker, Workload};
@@ -121,6 +123,10 @@ pub struct Places {
 pub enum Command {
     /// Launch the built-in loader workload and watch it
     Demo(Box<Demo>),
+    /// Run the built-in workload with one number of workers after the other
+    Sweep(Box<Sweep>),
+    /// Measure what free loading would bring: the built-in workload as it is and with cached batches
+    Headspace(Box<Headspace>),
     /// The trainer of the built-in workload
     #[command(hide = true)]
     BuiltinTrainer(Box<Inner>),

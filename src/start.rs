@@ -1,6 +1,7 @@
 //! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
 
 mod demo;
+mod experiments;
 mod simulate;
 
 use std::io::{IsTerminal, Write};
@@ -32,6 +33,8 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
     match args.command {
         None => watch(args),
         Some(Command::Demo(demo)) => demo::run(&demo, &args.places),
+        Some(Command::Sweep(sweep)) => experiments::sweep(&sweep, &args.places),
+        Some(Command::Headspace(headspace)) => experiments::headspace(&headspace, &args.places),
         Some(Command::BuiltinTrainer(inner)) => demo::trainer(&inner),
         Some(Command::BuiltinWorker(inner)) => demo::worker(&inner),
         Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),

@@ -11,6 +11,8 @@ mod evidence;
 mod judge;
 mod kinds;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::units::{ProcessKey, Share};
@@ -85,6 +87,20 @@ pub enum Cause {
     MemoryPressure,
     FewShards,
     Straggler,
+}
+
+/// As the report names it: `data-bound`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// As the report names it: `cpu-preprocess`.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// How much is lost: below 5 % none, to 10 % slight, to 20 % moderate, above high.

@@ -6,7 +6,7 @@
 
 mod batches;
 mod child;
-mod clock;
+pub mod clock;
 pub mod dataset;
 pub mod device;
 mod error;
@@ -19,6 +19,7 @@ pub mod presets;
 mod running;
 pub mod settings;
 mod slots;
+mod step_time;
 mod trainer;
 mod turns;
 mod worker;
@@ -27,5 +28,6 @@ pub use error::WorkloadError;
 pub use load_time::LoadTime;
 pub use running::Running;
 pub use settings::Settings;
+pub use step_time::{cpus_allowed, step_time};
 pub use trainer::train;
 pub use worker::work;

@@ -20,7 +20,12 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("workload", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["model", "sample", "units"]),
-    ("experiment", &["error", "model", "sample", "units"]),
+    (
+        "experiment",
+        &[
+            "error", "model", "probe", "sample", "source", "units", "verdict", "workload",
+        ],
+    ),
     ("report", &["model", "sample", "units", "verdict"]),
     ("config", &["action", "units"]),
     (

@@ -31,6 +31,9 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
             format!("removed {freed} of image files\n").as_bytes(),
         );
     }
+    if demo.calibrate {
+        return super::experiments::calibrate(demo, places);
+    }
     let mut settings = demo.workload.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
@@ -91,12 +94,15 @@ fn listen() -> Result<Listener, Hinted> {
     })
 }
 
-fn refused(error: &WorkloadError) -> Hinted {
+pub(super) fn refused(error: &WorkloadError) -> Hinted {
     Hinted::new(error.to_string(), error.hint())
 }
 
 /// Makes the image files that the job reads, where it reads any; gives their folder.
-fn prepare(settings: &Settings, size: Option<u64>) -> Result<std::path::PathBuf, Hinted> {
+pub(super) fn prepare(
+    settings: &Settings,
+    size: Option<u64>,
+) -> Result<std::path::PathBuf, Hinted> {
     if matches!(settings.load, Load::Time(_)) {
         return Ok(std::path::PathBuf::new());
     }

@@ -16,8 +16,6 @@ pub enum WorkloadError {
     Pipe(String),
     #[error("the process that started this one is gone")]
     Orphan,
-    #[error("no time could be measured: {0}")]
-    Unmeasured(String),
     #[error(transparent)]
     Dataset(#[from] DatasetError),
 }
@@ -35,7 +33,6 @@ impl WorkloadError {
                 "its last words are above; a kill for lack of memory is in `dmesg`".into()
             }
             Self::Orphan => "`pipetop demo` starts it".into(),
-            Self::Unmeasured(_) => "give the step time: --step-ms".into(),
             Self::Dataset(error) => error.hint(),
         }
     }

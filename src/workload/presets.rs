@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::settings::{DeviceKind, Load, Settings, StepTime};
+use super::step_time::cpus_allowed;
 
 /// A named setting of the built-in job.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub const PRESETS: [Preset; 12] = [
         shows: "workers decode JPEG files more slowly than the device computes",
         expected: "data-bound",
         change: |job| {
-            job.workers = cpus().div_ceil(2).min(4);
+            job.workers = cpus_allowed().div_ceil(2).min(4);
             job.step = StepTime::OfLoading(0.4);
         },
     },
@@ -93,7 +94,7 @@ pub const PRESETS: [Preset; 12] = [
         shows: "four times more decoding workers than CPUs",
         expected: "data-bound",
         change: |job| {
-            job.workers = (4 * cpus()).min(64);
+            job.workers = (4 * cpus_allowed()).min(64);
             job.step = StepTime::OfLoading(0.4);
         },
     },
@@ -165,8 +166,4 @@ fn timed(job: &mut Settings, workers: u32, load: u64, jitter: f64, step: u64) {
 fn blog(job: &mut Settings, load: u64) {
     timed(job, 7, load, 0.05, 100);
     job.in_order = false;
-}
-
-fn cpus() -> u32 {
-    std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
 }

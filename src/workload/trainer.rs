@@ -6,21 +6,16 @@
 mod feed;
 mod seat;
 
-use std::time::Duration;
-
-use super::batches::Batches;
 use super::child;
 use super::clock::{nanoseconds, now};
 use super::device::DeviceOptions;
 use super::error::WorkloadError;
-use super::settings::{Settings, StepTime};
+use super::settings::Settings;
+use super::step_time::step_time;
 use crate::job::BUILTIN_TRAINER;
 use crate::probe::{Step, Writer};
 use feed::Feed;
 use seat::Seat;
-
-/// Batches that are made to learn how long one takes.
-const MEASURED: u64 = 3;
 
 /// Trains until it has done what was asked for, or for ever.
 ///
@@ -79,26 +74,4 @@ pub fn train(settings: &Settings, parent: i32) -> Result<(), WorkloadError> {
         }
     }
     Ok(())
-}
-
-/// How long the device is to compute for a step: as set, or as a share of the time in which this machine can
-/// load a batch.
-fn step_time(settings: &Settings) -> Result<Duration, WorkloadError> {
-    let share = match settings.step {
-        StepTime::Fixed(step) => return Ok(step),
-        StepTime::OfLoading(share) => share,
-    };
-    let mut batches = Batches::new(settings, 0)?;
-    let mut memory = vec![0_u32; settings.batch_bytes() / 4];
-    let memory = bytemuck::cast_slice_mut(&mut memory);
-    // The first one pays for what is done once.
-    batches.make(0, memory)?;
-    let began = now();
-    for batch in 1..=MEASURED {
-        batches.make(batch, memory)?;
-    }
-    let one = Duration::from_nanos((now() - began) / MEASURED);
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = f64::from(settings.workers).min(cpus as f64);
-    Ok(one.mul_f64(share / at_once))
 }

@@ -1,0 +1,217 @@
+//! Is the verdict right? Runs presets of the built-in job, each watched in two ways at once: from outside, as any
+//! job, and by its own reports.
+//!
+//! The truth about the waits is what the job measured itself.
+
+use std::fmt::Write;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::job::Job;
+use crate::error::Hinted;
+use crate::model::Model;
+use crate::sample::Sample;
+use crate::source::sampler::{Options, Sampler, launched};
+use crate::units::Share;
+use crate::verdict::{Cause, Judge, Kind, Verdict};
+use crate::workload::Settings;
+use crate::workload::presets::Preset;
+
+/// From the start of a job: enough for a verdict, which needs ten seconds after the first batch.
+pub const SPAN: Duration = Duration::from_secs(15);
+
+/// What came of one preset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    pub preset: &'static str,
+    /// The kind that is right.
+    pub expected: &'static str,
+    /// With the job's own reports.
+    pub told: Finding,
+    /// From outside.
+    pub seen: Finding,
+}
+
+/// A verdict and the wait share that it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Finding {
+    pub kind: Kind,
+    pub cause: Option<Cause>,
+    /// `None` where it could not be seen.
+    pub wait: Option<Share>,
+}
+
+impl Row {
+    /// The verdict is the one that the preset is made for.
+    pub fn right(&self) -> bool {
+        self.told.kind.to_string() == self.expected
+    }
+
+    /// How far the wait share from outside is from the job's own. `None` where either is not known.
+    pub fn error(&self) -> Option<f64> {
+        Some(self.seen.wait?.0 - self.told.wait?.0)
+    }
+}
+
+/// Runs one preset and watches it for `span`.
+///
+/// # Errors
+/// Where the job cannot be started or ends by itself.
+pub fn run(
+    preset: &Preset,
+    settings: &Settings,
+    options: &Options,
+    span: Duration,
+) -> Result<Row, Hinted> {
+    let mut job = Job::start(settings)?;
+    let from_inside = Options {
+        probe: Some(Arc::clone(&job.listener)),
+        ..options.clone()
+    };
+    let pid = job.running.pid();
+    let (send, samples) = mpsc::channel();
+    let mut samplers = vec![];
+    for (which, options) in [from_inside, options.clone()].into_iter().enumerate() {
+        let send = send.clone();
+        let job = launched(&options.proc_root, pid);
+        let sampler = Sampler::start(options, job, move |sample| {
+            send.send((which, sample)).is_ok()
+        });
+        samplers.push(sampler.map_err(|error| {
+            let message = format!("cannot start a thread: {error}");
+            Hinted::new(message, "raise the limit of processes (ulimit -u)")
+        })?);
+    }
+    drop(send);
+    let mut watchers = [Watcher::new(), Watcher::new()];
+    for (which, sample) in samples {
+        if let Some(watcher) = watchers.get_mut(which) {
+            watcher.apply(sample);
+        }
+        if watchers.iter().all(|watcher| watcher.watched >= span) {
+            break;
+        }
+        if job.running.ended().is_some() {
+            return Err(job.ended_early());
+        }
+    }
+    drop(samplers);
+    let [told, seen] = watchers.map(Watcher::finding);
+    match (told, seen) {
+        (Some(told), Some(seen)) => Ok(Row {
+            preset: preset.name,
+            expected: preset.expected,
+            told,
+            seen,
+        }),
+        _ => Err(job.ended_early()),
+    }
+}
+
+/// One way of watching.
+struct Watcher {
+    model: Model,
+    judge: Judge,
+    verdict: Option<Verdict>,
+    watched: Duration,
+}
+
+impl Watcher {
+    fn new() -> Self {
+        Self {
+            model: Model::new(Duration::MAX),
+            judge: Judge::new(),
+            verdict: None,
+            watched: Duration::ZERO,
+        }
+    }
+
+    fn apply(&mut self, sample: Sample) {
+        self.watched = sample.at.since_start;
+        self.model.apply(sample);
+        self.verdict = Some(self.judge.judge(&self.model));
+    }
+
+    fn finding(self) -> Option<Finding> {
+        let verdict = self.verdict?;
+        Some(Finding {
+            kind: verdict.kind,
+            cause: verdict.cause,
+            wait: verdict.wait.map(|wait| wait.share),
+        })
+    }
+}
+
+/// The head of the table.
+pub fn head() -> String {
+    line([
+        "PRESET", "EXPECTED", "VERDICT", "CAUSE", "WAIT", "SEEN", "OFF", "SEEN AS",
+    ])
+}
+
+/// A line of the table.
+pub fn text(row: &Row) -> String {
+    let share = |share: Option<Share>| share.map_or("n/a".to_owned(), |share| share.to_string());
+    let cause = row
+        .told
+        .cause
+        .map_or("-".to_owned(), |cause| cause.to_string());
+    let off = row.error().map(|error| format!("{:+.1}", error * 100.0));
+    let verdict = row.told.kind.to_string();
+    line([
+        row.preset,
+        row.expected,
+        if row.right() { &verdict } else { "WRONG" },
+        &cause,
+        &share(row.told.wait),
+        &share(row.seen.wait),
+        off.as_deref().unwrap_or("n/a"),
+        &row.seen.kind.to_string(),
+    ])
+}
+
+/// What the table says in all.
+pub fn foot(rows: &[Row]) -> String {
+    let right = rows.iter().filter(|row| row.right()).count();
+    let largest = rows
+        .iter()
+        .filter_map(Row::error)
+        .map(f64::abs)
+        .fold(0.0, f64::max);
+    let mut text = format!("{right} of {} verdicts are right; ", rows.len());
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "the wait share seen from outside is off by {:.1} points at most",
+        largest * 100.0
+    );
+    text
+}
+
+fn line(cells: [&str; 8]) -> String {
+    let [preset, expected, verdict, cause, wait, seen, off, as_kind] = cells;
+    let text = format!(
+        "{preset:<15}{expected:<15}{verdict:<15}{cause:<20}{wait:>6}{seen:>7}{off:>7}  {as_kind}"
+    );
+    format!("{}\n", text.trim_end())
+}
+
+/// The document of `--json`.
+pub fn json(rows: &[Row]) -> Value {
+    let row = |row: &Row| {
+        json!({
+            "preset": row.preset,
+            "expected": row.expected,
+            "kind": row.told.kind,
+            "cause": row.told.cause,
+            "wait_share": row.seen.wait,
+            "wait_share_exact": row.told.wait,
+            "kind_from_outside": row.seen.kind,
+            "cause_from_outside": row.seen.cause,
+            "right": row.right(),
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}

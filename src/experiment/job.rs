@@ -1,0 +1,109 @@
+//! One run of the built-in job for an experiment: started, listened to for a while, ended.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Hinted;
+use crate::probe::Step;
+use crate::source::probe::Listener;
+use crate::workload::clock::{nanoseconds, now, sleep_until};
+use crate::workload::{Running, Settings, WorkloadError};
+
+/// Between two questions whether there is news, in nanoseconds.
+const PAUSE: u64 = 50_000_000;
+/// A job that has not reported a step after so long does not work, in nanoseconds.
+const LONGEST_START: u64 = 120_000_000_000;
+
+/// A built-in job that reports to us.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) running: Running,
+    pub(super) listener: Arc<Listener>,
+    steps: VecDeque<Step>,
+}
+
+impl Job {
+    /// Starts it. On the thread that called, it must end before that does.
+    pub(super) fn start(settings: &Settings) -> Result<Self, Hinted> {
+        let listener = Listener::bind().map_err(|error| {
+            Hinted::new(
+                format!("cannot listen to what the job reports: {error}"),
+                "raise the limit of open files (ulimit -n)",
+            )
+        })?;
+        let address = OsStr::new(listener.address());
+        let running = Running::start(settings, Some(address)).map_err(|error| failed(&error))?;
+        Ok(Self {
+            running,
+            listener: Arc::new(listener),
+            steps: VecDeque::new(),
+        })
+    }
+
+    /// Listens until `enough` says so of the steps so far, oldest first, or the job ends by itself.
+    pub(super) fn steps(
+        mut self,
+        enough: impl Fn(&VecDeque<Step>) -> bool,
+    ) -> Result<Vec<Step>, Hinted> {
+        let began = now();
+        loop {
+            let ended = self.running.ended();
+            if let Some(report) = self.listener.take(self.running.pid()) {
+                self.steps.extend(report.steps);
+            }
+            if ended.is_some() || enough(&self.steps) {
+                break;
+            }
+            if self.steps.is_empty() && now().saturating_sub(began) > LONGEST_START {
+                return Err(self.ended_early());
+            }
+            sleep_until(now() + PAUSE);
+        }
+        if self.steps.is_empty() {
+            return Err(self.ended_early());
+        }
+        Ok(self.steps.into())
+    }
+
+    /// Why it did not do what it was started for.
+    pub(super) fn ended_early(&self) -> Hinted {
+        let words = self.running.last_words();
+        let said = |start: &str| words.iter().find_map(|line| line.strip_prefix(start));
+        match (said("error: "), said("hint: ")) {
+            (Some(message), Some(hint)) => Hinted::new(message, hint),
+            _ => Hinted::new(
+                "the built-in job made no step",
+                "`pipetop demo` with the same flags shows what it does",
+            ),
+        }
+    }
+}
+
+/// Time that a run of steps took, from when the trainer came for the first batch.
+pub(super) fn taken(steps: &[Step]) -> Duration {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return Duration::ZERO;
+    };
+    Duration::from_nanos(last.step_to.saturating_sub(first.wait_from))
+}
+
+/// The steps after the start: without those that the queue filled up behind, and half a second of whatever else
+/// a start brings.
+pub(super) fn steady<'a>(steps: &'a [Step], settings: &Settings) -> &'a [Step] {
+    let Some(first) = steps.first() else {
+        return steps;
+    };
+    let after = first.wait_to + nanoseconds(Duration::from_millis(500));
+    let filled = 1 + settings.capacity() as usize;
+    let from = steps
+        .iter()
+        .position(|step| step.wait_from >= after)
+        .map_or(steps.len(), |at| at.max(filled));
+    steps.get(from..).unwrap_or_default()
+}
+
+pub(super) fn failed(error: &WorkloadError) -> Hinted {
+    Hinted::new(error.to_string(), error.hint())
+}

@@ -1,0 +1,189 @@
+//! How many workers? Runs the built-in job with one number of workers after the other, and tells the start of
+//! each run from its steady state: what a first batch costs says nothing about the thousandth.
+
+mod json;
+mod text;
+
+use std::time::Duration;
+
+use super::job::{Job, steady, taken};
+use crate::error::Hinted;
+use crate::model::Model;
+use crate::source::sampler::{Options, Sampler, launched};
+use crate::units::Share;
+use crate::workload::Settings;
+use crate::workload::clock::nanoseconds;
+
+pub use json::{csv, json};
+pub use text::{foot, head, memory, text};
+
+/// A row that is as good as the best but for so much needs no further workers.
+const AS_GOOD: f64 = 0.95;
+
+/// What came of one number of workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    pub workers: u32,
+    pub pin_memory: bool,
+    /// From the start of the loader to its first batch.
+    pub first_batch: Duration,
+    /// Of the steady state, from here on. `None` where there were too few steps.
+    pub steady: Option<Steady>,
+    /// CPU time of all workers in cores. `None` where it could not be seen.
+    pub worker_cpu: Option<f64>,
+}
+
+/// Figures of the steps after the start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steady {
+    pub steps: u64,
+    pub batches_per_s: f64,
+    pub wait: Share,
+    /// Mean time of a step without the wait.
+    pub step: Duration,
+    /// Mean time of a batch's copy to the device. `None` where the device does not tell.
+    pub copy: Option<Duration>,
+}
+
+/// All rows, and what follows from them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    pub rows: Vec<Row>,
+    /// The same number of workers with pageable and with pinned memory.
+    pub memory: Vec<Row>,
+    /// CPUs that workers may use at once: affinity and quota.
+    pub cpus_allowed: u32,
+}
+
+impl Sweep {
+    /// The fewest workers that are as good as the best.
+    pub fn knee(&self) -> Option<u32> {
+        let rate = |row: &Row| row.steady.map(|steady| steady.batches_per_s);
+        let best = self.rows.iter().filter_map(rate).max_by(f64::total_cmp)?;
+        let good = |row: &&Row| rate(row).is_some_and(|rate| rate >= AS_GOOD * best);
+        self.rows.iter().filter(good).map(|row| row.workers).min()
+    }
+
+    /// Against the first row.
+    pub fn speedup(&self, row: &Row) -> Option<f64> {
+        let first = self.rows.first()?.steady?.batches_per_s;
+        Some(row.steady?.batches_per_s / first)
+    }
+
+    /// More workers than may run at once: a loader warns of that.
+    pub fn is_above_cpus(&self, row: &Row) -> bool {
+        row.workers > self.cpus_allowed
+    }
+}
+
+/// Runs the job as `settings` say, for `span` after its first batch.
+///
+/// # Errors
+/// Where it cannot be started or ends by itself.
+pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row, Hinted> {
+    let job = Job::start(settings)?;
+    let pid = job.running.pid();
+    let (send, samples) = std::sync::mpsc::channel();
+    // Watched from outside, too: that is where the CPU of each worker is seen.
+    let watched = launched(&options.proc_root, pid);
+    let sampler = Sampler::start(options.clone(), watched, move |sample| {
+        send.send(sample).is_ok()
+    });
+    let long_enough = |steps: &std::collections::VecDeque<crate::probe::Step>| {
+        let (Some(first), Some(last)) = (steps.front(), steps.back()) else {
+            return false;
+        };
+        last.step_to.saturating_sub(first.wait_to) >= nanoseconds(span)
+    };
+    let steps = job.steps(long_enough)?;
+    drop(sampler);
+    let mut model = Model::new(Duration::MAX);
+    for sample in samples {
+        model.apply(sample);
+    }
+    let first = steps
+        .first()
+        .map(|step| step.wait_to.saturating_sub(step.wait_from));
+    Ok(Row {
+        workers: settings.workers,
+        pin_memory: settings.pin_memory,
+        first_batch: Duration::from_nanos(first.unwrap_or_default()),
+        steady: self::figures(steady(&steps, settings)),
+        worker_cpu: worker_cpu(&model),
+    })
+}
+
+fn figures(steps: &[crate::probe::Step]) -> Option<Steady> {
+    let count = u32::try_from(steps.len()).ok().filter(|count| *count > 1)?;
+    let whole = taken(steps);
+    let waited: u64 = steps.iter().map(|step| step.wait_to - step.wait_from).sum();
+    let waited = Duration::from_nanos(waited);
+    let copies: Option<u64> = steps.iter().map(|step| step.copy).sum();
+    Some(Steady {
+        steps: u64::from(count),
+        batches_per_s: f64::from(count) / whole.as_secs_f64(),
+        wait: Share::of(waited.as_secs_f64(), whole.as_secs_f64())?,
+        step: whole.saturating_sub(waited) / count,
+        copy: copies.map(|copies| Duration::from_nanos(copies) / count),
+    })
+}
+
+fn worker_cpu(model: &Model) -> Option<f64> {
+    let rank = model.window()?.job.as_ref()?.ranks.first()?;
+    let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+    workers.map(|worker| worker.cpu).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(workers: u32, batches_per_s: f64) -> Row {
+        Row {
+            workers,
+            pin_memory: true,
+            first_batch: Duration::from_millis(50),
+            steady: Some(Steady {
+                steps: 100,
+                batches_per_s,
+                wait: Share(0.2),
+                step: Duration::from_millis(10),
+                copy: None,
+            }),
+            worker_cpu: None,
+        }
+    }
+
+    fn sweep(rates: &[(u32, f64)]) -> Sweep {
+        Sweep {
+            rows: rates
+                .iter()
+                .map(|(workers, rate)| row(*workers, *rate))
+                .collect(),
+            memory: vec![],
+            cpus_allowed: 4,
+        }
+    }
+
+    #[test]
+    fn the_knee_is_where_more_workers_bring_next_to_nothing() {
+        let sweep = sweep(&[(1, 10.0), (2, 19.8), (4, 38.0), (8, 39.0), (16, 36.0)]);
+        assert_eq!(sweep.knee(), Some(4));
+        assert_eq!(sweep.speedup(&sweep.rows[2]), Some(3.8));
+        let above: Vec<u32> = sweep
+            .rows
+            .iter()
+            .filter(|row| sweep.is_above_cpus(row))
+            .map(|row| row.workers)
+            .collect();
+        assert_eq!(above, [8, 16]);
+    }
+
+    #[test]
+    fn a_row_without_a_steady_state_is_no_baseline() {
+        let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
+        sweep.rows[0].steady = None;
+        assert_eq!(sweep.speedup(&sweep.rows[1]), None);
+        assert_eq!(sweep.knee(), Some(2));
+    }
+}

@@ -1,0 +1,63 @@
+//! A sweep for other programs: the document of `--json` and the table of `--csv`. Unknown is `null`, or nothing.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Row, Sweep};
+
+/// The document of `--json`.
+pub fn json(sweep: &Sweep) -> Value {
+    json!({
+        "rows": sweep.rows.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
+        "memory": sweep.memory.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
+        "knee": sweep.knee(),
+        "advised": sweep.knee().map(|knee| knee.min(sweep.cpus_allowed.max(1))),
+        "cpus_allowed": sweep.cpus_allowed,
+    })
+}
+
+fn row(sweep: &Sweep, row: &Row) -> Value {
+    json!({
+        "workers": row.workers,
+        "pin_memory": row.pin_memory,
+        "first_batch_ms": milliseconds(row.first_batch),
+        "batches_per_s": row.steady.map(|steady| rounded(steady.batches_per_s)),
+        "wait_share": row.steady.map(|steady| rounded(steady.wait.0)),
+        "step_ms": row.steady.map(|steady| milliseconds(steady.step)),
+        "copy_ms": row.steady.and_then(|steady| steady.copy).map(milliseconds),
+        "worker_cpu_cores": row.worker_cpu.map(rounded),
+        "speedup": sweep.speedup(row).map(rounded),
+        "above_cpus_allowed": sweep.is_above_cpus(row),
+    })
+}
+
+/// The table of `--csv`, with its head.
+pub fn csv(sweep: &Sweep) -> String {
+    let head = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup\n";
+    let cell =
+        |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value).to_string());
+    let line = |row: &Row| {
+        let cells = [
+            Some(milliseconds(row.first_batch)),
+            row.steady.map(|steady| steady.batches_per_s),
+            row.steady.map(|steady| steady.wait.0),
+            row.steady.map(|steady| milliseconds(steady.step)),
+            row.worker_cpu,
+            sweep.speedup(row),
+        ];
+        format!("{},{}\n", row.workers, cells.map(cell).join(","))
+    };
+    std::iter::once(head.to_owned())
+        .chain(sweep.rows.iter().map(line))
+        .collect()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    rounded(time.as_secs_f64() * 1000.0)
+}
+
+/// Digits beyond these are noise.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}

@@ -1,0 +1,104 @@
+//! A sweep for people: a table with a bar for each row, and one sentence about it. Fits 80 columns.
+
+use super::{Row, Sweep};
+
+/// Cells of the longest bar.
+const BAR: usize = 18;
+
+/// The head of the table.
+pub fn head() -> String {
+    format!(
+        "{:>7}{:>9}{:>11}{:>7}{:>9}{:>7}  {:<BAR$}{:>9}\n",
+        "WORKERS", "FIRST", "BATCHES/S", "WAIT", "STEP", "CPU", "", "SPEED-UP"
+    )
+}
+
+/// All rows so far: the bars are in proportion to the best of them.
+pub fn text(sweep: &Sweep, ascii: bool) -> String {
+    sweep
+        .rows
+        .iter()
+        .map(|row| line(sweep, row, ascii))
+        .collect()
+}
+
+fn line(sweep: &Sweep, row: &Row, ascii: bool) -> String {
+    let rate = |row: &Row| row.steady.map(|steady| steady.batches_per_s);
+    let best = sweep.rows.iter().filter_map(rate).fold(0.0, f64::max);
+    let bar = rate(row).map_or_else(String::new, |rate| bar(rate / best, ascii));
+    let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+    let speedup = known(sweep.speedup(row).map(|speedup| format!("{speedup:.2}x")));
+    let mark = if sweep.is_above_cpus(row) { " !" } else { "" };
+    format!(
+        "{:>7}{:>9}{:>11}{:>7}{:>9}{:>7}  {bar:<BAR$}{speedup:>9}{mark}\n",
+        row.workers,
+        format!("{:.0} ms", row.first_batch.as_secs_f64() * 1000.0),
+        known(rate(row).map(|rate| format!("{rate:.1}"))),
+        known(row.steady.map(|steady| steady.wait.to_string())),
+        known(
+            row.steady
+                .map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))
+        ),
+        known(row.worker_cpu.map(|cores| format!("{cores:.1}"))),
+    )
+}
+
+fn bar(share: f64, ascii: bool) -> String {
+    let cell = if ascii { "#" } else { "▇" };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to the longest bar"
+    )]
+    let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    cell.repeat(cells)
+}
+
+/// What the table says.
+pub fn foot(sweep: &Sweep) -> String {
+    let cpus = sweep.cpus_allowed;
+    let mut lines = vec![];
+    match (sweep.knee(), sweep.rows.last()) {
+        (Some(knee), Some(last)) if knee < last.workers => {
+            lines.push(format!("knee at {knee} workers: more bring less than 5 %"));
+        }
+        (Some(knee), _) => lines.push(format!("no knee up to {knee} workers: try more")),
+        (None, _) => {
+            lines.push("no steady state was reached: let each run take longer (--for)".to_owned())
+        }
+    }
+    if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {
+        lines.push(format!(
+            "! more workers than the {cpus} CPUs that they may use: PyTorch warns of that, too"
+        ));
+    }
+    lines.push(
+        "first: time to the first batch, a start-up cost that is in no other figure".to_owned(),
+    );
+    lines.join("\n") + "\n"
+}
+
+/// The second table: the same job with copies from pageable and from pinned memory.
+pub fn memory(sweep: &Sweep) -> String {
+    let head = format!(
+        "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
+        "MEMORY", "WORKERS", "BATCHES/S", "WAIT", "STEP", "COPY"
+    );
+    let line = |row: &Row| {
+        let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+        let steady = row.steady;
+        let copy = steady.and_then(|steady| steady.copy);
+        format!(
+            "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
+            if row.pin_memory { "pinned" } else { "pageable" },
+            row.workers,
+            known(steady.map(|steady| format!("{:.1}", steady.batches_per_s))),
+            known(steady.map(|steady| steady.wait.to_string())),
+            known(steady.map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))),
+            known(copy.map(|copy| format!("{:.2} ms", copy.as_secs_f64() * 1000.0))),
+        )
+    };
+    std::iter::once(head)
+        .chain(sweep.memory.iter().map(line))
+        .collect()
+}
