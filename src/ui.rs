@@ -100,7 +100,8 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     let wants = Wants {
         verdict: count(verdict::lines(view, inner_width).len()),
         pipeline: pipeline::wanted(view),
-        gpus: gpu::wanted(view),
+        // In boxes, the disk stands beside it.
+        gpus: gpu::wanted(view, inner_width / if area.width >= 100 { 2 } else { 1 }),
         workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
         disk: disk::wanted(view),
         focus: view.state.focus,

@@ -3,10 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
+use pipetop::job::{Candidate, Target};
+use pipetop::model::Model;
 use pipetop::probe::VARIABLE;
+use pipetop::sample::{BatchClock, JobSample, LoaderKind, Tier};
 use pipetop::source::probe::{Listener, Report};
+use pipetop::source::process::ProcessReader;
+use pipetop::source::sampler::{Options, Sampler};
 use pipetop::units::Pid;
 
 fn page() -> String {
@@ -35,10 +41,10 @@ fn python(listener: &Listener, script: &str) -> Child {
 fn heard(listener: &Listener, mut child: Child) -> Report {
     let pid = Pid(child.id().cast_signed());
     assert!(child.wait().expect("our child").success());
-    let deadline = Instant::now() + Duration::from_secs(10);
     // What was sent lies in the socket: the listening thread only has to come by.
     let mut all: Option<Report> = None;
-    while Instant::now() < deadline {
+    let (_keep, never) = mpsc::channel::<()>();
+    for _ in 0..2000 {
         if let Some(mut report) = listener.take(pid) {
             let mut steps = all.take().map(|before| before.steps).unwrap_or_default();
             steps.append(&mut report.steps);
@@ -48,7 +54,7 @@ fn heard(listener: &Listener, mut child: Child) -> Report {
                 break;
             }
         }
-        std::thread::yield_now();
+        let _ = never.recv_timeout(Duration::from_millis(5));
     }
     all.expect("something was heard")
 }
@@ -116,6 +122,111 @@ assert lost == 2, lost",
             .totals
             .queue
             .is_some_and(|queue| queue.ready_sum == 96)
+    );
+}
+
+/// A process that ends with the test.
+struct Job(Child);
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Watches a job until it was seen to take so many batches. Gives what the model made of it, its last sample,
+/// and how many waits there were in all samples.
+fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Model, JobSample, u64) {
+    let stat = ProcessReader::new(Path::new("/proc")).stat(pid);
+    let key = stat.expect("it runs").key;
+    let options = Options {
+        proc_root: "/proc".into(),
+        sys_root: "/sys".into(),
+        nvml_lib: Some("/nonexistent/libnvidia-ml.so".into()),
+        gpus: None,
+        interval: Duration::from_millis(200),
+        target: Target::Pid(pid),
+        probe: Some(Arc::clone(listener)),
+    };
+    let found = Candidate {
+        ranks: vec![key],
+        command: "python train.py".to_owned(),
+        workers: 0,
+    };
+    let (send, samples) = mpsc::channel();
+    let sampler = Sampler::start(options, Some(found), move |sample| {
+        send.send(sample).is_ok()
+    });
+    let sampler = sampler.expect("a thread");
+    let mut model = Model::new(Duration::MAX);
+    let (mut waits, mut last) = (0, None);
+    for sample in samples {
+        let at = sample.at.since_start;
+        let job = sample.job.clone().expect("it is watched");
+        waits += job.ranks[0].waits.len() as u64;
+        last = Some(job);
+        model.apply(sample);
+        let step = model.window().and_then(|rates| rates.job.as_ref());
+        let batches = step.and_then(|job| job.ranks[0].step.batches);
+        if batches.is_some_and(|batches| batches >= enough) || at > Duration::from_secs(20) {
+            break;
+        }
+    }
+    drop(sampler);
+    (model, last.expect("samples"), waits)
+}
+
+#[test]
+fn a_watched_job_that_reports_is_known_exactly() {
+    let listener = Arc::new(Listener::bind().expect("a socket"));
+    let page = page();
+    let [writer, around] = blocks(&page)[..] else {
+        panic!("the page has two blocks of Python");
+    };
+    // 6 ms of waiting and 2 ms of work, or more on a busy machine.
+    let script = format!(
+        "{writer}
+def batches():
+    while True:
+        time.sleep(0.006)
+        yield 0
+loader = batches()
+def train(batch):
+    time.sleep(0.002)
+{around}"
+    );
+    let job = Job(python(&listener, &script));
+    let pid = Pid(job.0.id().cast_signed());
+    let (model, job, waits) = watch(&listener, pid, 100);
+    assert_eq!(job.access, Tier::T3);
+    let rank = &job.ranks[0];
+    let reported = rank.reported.as_ref().expect("it reports");
+    assert_eq!((waits, reported.lost), (reported.steps, 0));
+    assert!(rank.waits.iter().all(|wait| wait.from <= wait.to));
+    let loader = &rank.loaders[0];
+    assert_eq!((rank.loaders.len(), loader.kind), (1, LoaderKind::Reported));
+    let count = loader.batches.expect("counted");
+    assert_eq!(
+        (count.count, count.source),
+        (reported.steps, BatchClock::Probe)
+    );
+    let rates = model.window().expect("a window");
+    let rank = &rates.job.as_ref().expect("the job").ranks[0];
+    let wait = rank.wait.expect("known");
+    // Of the window's steps, exactly.
+    let (step_ms, wait_ms) = (
+        rank.step.step_ms.unwrap_or(0.0),
+        rank.step.wait_ms.unwrap_or(0.0),
+    );
+    assert!((wait.share.0 - wait_ms / (wait_ms + step_ms)).abs() < 1e-9);
+    assert!(wait_ms >= 6.0 && step_ms >= 2.0, "{wait_ms} {step_ms}");
+    assert!(wait.high.0 - wait.low.0 < 0.2, "{wait:?}");
+    assert_eq!(
+        wait.looks,
+        rank.step.batches.unwrap_or(0),
+        "steps, not looks"
     );
 }
 

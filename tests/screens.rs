@@ -3,8 +3,8 @@
 mod support;
 
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::rates::StepRates;
-use pipetop::sample::{JobCandidate, LoaderSettings, Tier, WorkerNow};
+use pipetop::model::rates::{DeviceRates, StepRates};
+use pipetop::sample::{JobCandidate, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
 use pipetop::ui::{Attach, Panel, draw};
 use pipetop::units::{Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
@@ -65,6 +65,75 @@ fn no_gpu() {
         verdict.missing = vec![missing("GPU", "libnvidia-ml.so.1 not found", "")];
     }
     in_sizes("no_gpu", &scene, &SIZES);
+}
+
+/// A job that reports its steps and computes on a simulated device.
+fn simulated() -> Scene {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.history.gpu_util.clear();
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    scene.each_job(|job| {
+        job.access = Tier::T3;
+        for rank in &mut job.ranks {
+            rank.device = Some(DeviceRates {
+                name: Some("simulated".to_owned()),
+                notice: Some(
+                    "no GPU can be used here (libcuda.so.1 not found): the device is simulated"
+                        .to_owned(),
+                ),
+                busy: Some(Share(0.37)),
+                copying: Some(Share(0.02)),
+                rests_with_each_step: true,
+            });
+            for loader in &mut rank.loaders {
+                let queue = loader.queue.as_mut().expect("starved has one");
+                queue.source = QueueSource::Probe;
+            }
+        }
+    });
+    scene
+}
+
+#[test]
+fn a_job_that_reports_a_simulated_device() {
+    in_sizes("simulated_device", &simulated(), &SIZES);
+}
+
+#[test]
+fn a_device_that_the_driver_shows_is_not_told_twice() {
+    let mut scene = starved();
+    let told = |scene: &mut Scene, name: &str| {
+        scene.each_job(|job| {
+            job.ranks[0].device = Some(DeviceRates {
+                name: Some(name.to_owned()),
+                ..DeviceRates::default()
+            });
+        });
+    };
+    told(&mut scene, "NVIDIA H200");
+    assert!(!text(&scene, 120, 40).contains("device  "));
+    // A simulated one stands above the GPU that is there.
+    told(&mut scene, "simulated");
+    let terminal = screen(&scene, 120, 40);
+    assert!(find(&terminal, "device  simulated").1 < find(&terminal, "power ").1);
+}
+
+#[test]
+fn a_job_that_is_known_by_its_reports_alone() {
+    let mut scene = simulated();
+    scene.each_job(|job| {
+        for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
+            loader.kind = LoaderKind::Reported;
+            loader.settings = LoaderSettings::default();
+            loader.workers.clear();
+        }
+    });
+    in_sizes("reports_alone", &scene, &[(80, 24), (120, 40)]);
 }
 
 #[test]
@@ -302,6 +371,11 @@ fn what_a_terminal_would_obey_never_reaches_it() {
     scene.each_rates(|rates| {
         rates.disks[0].device = evil.to_owned();
         rates.gpus[0].now.name = Some(evil.to_owned());
+        rates.job.as_mut().expect("starved").ranks[0].device = Some(DeviceRates {
+            name: Some(evil.to_owned() + "x"),
+            notice: Some(evil.to_owned()),
+            ..DeviceRates::default()
+        });
     });
     scene.gaps = vec![gap(evil, evil, evil)];
     let checks = |scene: &Scene| {

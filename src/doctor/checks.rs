@@ -12,6 +12,7 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         pid_namespace(facts),
         attach(facts),
         python(facts),
+        probe(facts),
         processes(facts),
         process_files(facts),
         delay_accounting(facts),
@@ -149,6 +150,19 @@ fn python(facts: &Facts) -> Check {
         found: found.to_owned(),
         hint: (attach.state != State::Ok).then(|| "see attach".to_owned()),
         ..attach
+    }
+}
+
+/// Jobs that tell of their own steps (access tier T3).
+fn probe(facts: &Facts) -> Check {
+    const ID: &str = "probe";
+    match &facts.unheard {
+        None => ok(ID, "a job that pipetop launches can report its own steps"),
+        Some(why) => missing(
+            ID,
+            format!("no socket to report steps to: {why}"),
+            "allow Unix sockets in the sandbox that this runs in",
+        ),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::source::cgroup::Cgroup;
 use crate::source::disk::Disks;
 use crate::source::host::{Host, cpus_in_list};
 use crate::source::mounts::{self, Mount};
+use crate::source::probe::Listener;
 use crate::units::Pid;
 
 /// A driver that has not answered by then hangs.
@@ -32,6 +33,8 @@ pub struct Facts {
     pub hidepid: Option<String>,
     /// Files of the own process that a kernel may be built without or a sandbox may mask: name, there.
     pub process_files: Vec<(&'static str, bool)>,
+    /// Why no job could report its steps to pipetop. `None` = it could.
+    pub unheard: Option<String>,
     /// `kernel.task_delayacct`; `None` = an older kernel, where it is a boot option.
     pub delay_accounting: Option<bool>,
     pub host: HostSample,
@@ -90,6 +93,7 @@ impl Facts {
             process_files: ["schedstat", "io", "wchan", "syscall"]
                 .map(|name| (name, std::fs::File::open(own.join(name)).is_ok()))
                 .into(),
+            unheard: Listener::bind().err().map(|error| error.to_string()),
             delay_accounting: setting("task_delayacct").map(|on| on != 0),
             host,
             host_gaps,

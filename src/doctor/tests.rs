@@ -18,6 +18,7 @@ fn open() -> Facts {
         ptrace_scope: Some(0),
         hidepid: None,
         process_files: vec![("schedstat", true), ("wchan", true)],
+        unheard: None,
         delay_accounting: Some(true),
         host: HostSample {
             cpus: 64,
@@ -145,6 +146,16 @@ fn every_missing_thing_says_why_and_what_would_change_it() {
         assert_eq!((check.state, &*check.found), (state, found));
         assert!(check.hint.is_some(), "{id} gives no way out");
     }
+}
+
+#[test]
+fn whether_a_job_could_report_is_told() {
+    let mut facts = open();
+    assert_eq!(check("probe", &facts).state, State::Ok);
+    facts.unheard = Some("permission denied".into());
+    let unheard = check("probe", &facts);
+    assert_eq!(unheard.state, State::Missing);
+    assert!(unheard.found.ends_with("permission denied"));
 }
 
 #[test]

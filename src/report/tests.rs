@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::model::Model;
-use crate::model::literals::{first_loader, machine, moment, training};
-use crate::sample::{Gap, JobCandidate};
+use crate::model::literals::{first_loader, first_rank, machine, moment, training};
+use crate::sample::{DeviceTime, Gap, JobCandidate, LoaderKind, QueueSource, Reported, Tier};
 use crate::units::{Bytes, Pid, Share};
 use crate::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, WarmingUp, WorkerAdvice,
@@ -127,6 +127,59 @@ fn check(report: &Value) {
 #[test]
 fn a_full_report_keeps_the_schema() {
     check(&json(&watched(), &full_verdict()));
+}
+
+#[test]
+fn what_a_job_reports_of_itself_is_in_the_report() {
+    let mut model = empty();
+    for at in 1..8_u32 {
+        let mut sample = training(f64::from(at));
+        let time = |ms: u64| Duration::from_millis(ms) * at;
+        let rank = first_rank(&mut sample);
+        let of = time(1000);
+        rank.reported = Some(Reported {
+            steps: u64::from(at) * 10,
+            waited: time(250),
+            stepped: time(750),
+            last_to: time(1000),
+            busy: Some(DeviceTime {
+                took: time(930),
+                of,
+            }),
+            device: Some("simulated".to_owned()),
+            notice: Some("no GPU here".to_owned()),
+            ..Reported::default()
+        });
+        rank.loaders[0].queue.as_mut().unwrap().source = QueueSource::Probe;
+        sample.job.as_mut().unwrap().access = Tier::T3;
+        model.apply(sample);
+    }
+    let report = json(&model, &full_verdict());
+    check(&report);
+    assert_eq!(report["window"]["access"], "T3");
+    let rank = &report["job"]["ranks"][0];
+    assert_eq!(rank["device"]["name"], "simulated");
+    assert_eq!(rank["device"]["busy_share"], 0.93);
+    assert_eq!(rank["device"]["copy_share"], Value::Null);
+    assert_eq!(rank["queue"]["source"], "probe");
+    assert_eq!(rank["step"]["wait_ms"], 25.0);
+    let text = text(&model, &full_verdict());
+    assert!(
+        text.contains("device    simulated   busy 93 %   copy n/a   no GPU here"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_word_of_the_sample_is_in_the_schema() {
+    let schema = schema();
+    let known = |part: &str, field: &str, word: Value| {
+        let words = &schema["$defs"][part]["properties"][field]["enum"];
+        assert!(words.as_array().unwrap().contains(&word), "{word}");
+    };
+    known("loader", "kind", json!(LoaderKind::Reported));
+    known("queue", "source", json!(QueueSource::Probe));
+    known("verdict", "cause", json!(Cause::Transfer));
 }
 
 #[test]

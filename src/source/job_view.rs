@@ -91,7 +91,7 @@ impl JobView {
         self.tell_looks(&found, alive);
         let seen = self.looks.take();
         self.gaps = python_gaps(&seen);
-        let reports = self.reports.as_mut();
+        let reports = self.reports.as_ref();
         let told = reports
             .map(|reports| reports.take(&keys))
             .unwrap_or_default();

@@ -21,8 +21,8 @@ use told::told;
 /// Processes that are listed at most.
 const PROCESSES: usize = 6;
 
-pub(super) fn wanted(view: &View<'_>) -> u16 {
-    let told = told::wanted(view);
+pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
+    let told = told::wanted(view, width);
     told + match view.gpus() {
         [] => u16::from(told == 0),
         [gpu] => {

@@ -33,8 +33,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             format!("{remark}, {other} neither")
         };
     }
+    if loader.kind == LoaderKind::Reported {
+        remark.clear();
+    }
     if !view.span().is_empty() {
-        remark = format!("{remark}  {}", view.span());
+        let gap = if remark.is_empty() { "" } else { "  " };
+        remark = format!("{remark}{gap}{}", view.span());
     }
     let inner = panel::open(
         view,

@@ -54,7 +54,7 @@ impl Reports {
     }
 
     /// Takes what these processes reported.
-    pub(super) fn take(&mut self, ranks: &[ProcessKey]) -> AllTold {
+    pub(super) fn take(&self, ranks: &[ProcessKey]) -> AllTold {
         let mut all = AllTold::default();
         for key in ranks {
             let Some(report) = self.listener.take(key.pid) else {

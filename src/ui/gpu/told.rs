@@ -8,9 +8,6 @@ use crate::model::rates::DeviceRates;
 use crate::ui::layout::Chrome;
 use crate::ui::{View, count, format};
 
-/// Cells that a line of a notice has at least, where the panel stands beside another one.
-const NARROW: usize = 40;
-
 /// Of the rank that is shown. `None` where it tells of no device, or of one that is on screen anyway.
 fn device<'a>(view: &View<'a>) -> Option<&'a DeviceRates> {
     let device = view.rank()?.device.as_ref()?;
@@ -22,10 +19,11 @@ fn device<'a>(view: &View<'a>) -> Option<&'a DeviceRates> {
     (!shown(name)).then_some(device)
 }
 
-pub(super) fn wanted(view: &View<'_>) -> u16 {
+/// `width` is that of the panel.
+pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
     let Some(device) = device(view) else { return 0 };
     let notice = device.notice.as_deref().unwrap_or_default();
-    1 + count(format::wrap(notice, NARROW).len())
+    1 + count(format::wrap(notice, usize::from(width)).len())
 }
 
 /// `device  simulated   busy 93 %   copy 2 %`, and below it what the job has to say of it.
