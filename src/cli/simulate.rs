@@ -4,17 +4,21 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::Hinted;
-use crate::experiment::simulate::{Order, Settings};
+use crate::experiment::simulate::{MOST_BATCHES, Order, Settings};
 
 /// Runs whose mean is shown where chance has a part.
 const RUNS: u32 = 10;
-const MOST_RUNS: u32 = 10_000;
+const MOST_RUNS: u32 = 1000;
 
 /// Model loaders, queue and trainer: what would happen with these load and step times?
 ///
 /// Nothing is measured and nothing is loaded. Each loader makes one batch at a time and has at most
 /// `--prefetch-factor` of them under way or ready, as PyTorch's `DataLoader` does it.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that can be typed"
+)]
 pub struct Simulate {
     /// Loaders
     #[arg(long, value_name = "N", default_value_t = 7)]
@@ -108,6 +112,13 @@ impl Simulate {
             span: self.span,
         };
         settings.check()?;
+        let all = settings.batches_at_most() * f64::from(self.runs(&settings));
+        if all > MOST_BATCHES as f64 && !self.animate {
+            return Err(Hinted::new(
+                "too many batches to simulate",
+                "fewer --runs or a shorter --for gives at most a hundred million in all",
+            ));
+        }
         Ok(settings)
     }
 

@@ -154,6 +154,11 @@ fn a_simulation_has_its_own_options() {
         ("--clock-ms 100 --for 50ms", "not shorter than --for", "30s"),
         ("--clock-ms 0", "needs ticks", "exact"),
         ("--load-ms 0 --step-ms 0", "too many batches", "longer"),
+        (
+            "--step-ms 0 --load-ms 1 --for 1h --runs 50",
+            "too many",
+            "--runs",
+        ),
         ("--for 0s", "out of range", "between"),
         ("--runs 0", "0 is not in", "--help"),
         ("--in-order --any-order", "cannot be used with", "--help"),

@@ -35,7 +35,7 @@ pub use text::text;
 
 /// Most loaders, and most batches that one of them may have under way or ready.
 pub const MOST_WORKERS: u32 = 1024;
-pub const MOST_PREFETCHED: u32 = 1024;
+pub const MOST_PREFETCHED: u32 = 100;
 /// A run ends after so many batches, whatever the settings.
 pub const MOST_BATCHES: u64 = 100_000_000;
 /// Load times that vary more say nothing about loaders.
@@ -109,6 +109,11 @@ impl Settings {
         loaders.min(1.0 / self.step.as_secs_f64())
     }
 
+    /// Batches that a run can come to, about.
+    pub fn batches_at_most(&self) -> f64 {
+        self.bound() * self.span.as_secs_f64()
+    }
+
     /// Whether a run of this tells anything.
     ///
     /// # Errors
@@ -119,7 +124,7 @@ impl Settings {
             return refuse("no such number of workers", "choose between 1 and 1024");
         }
         if !(1..=MOST_PREFETCHED).contains(&self.prefetch_factor) {
-            let hint = "choose between 1 and 1024; PyTorch's own is 2";
+            let hint = "choose between 1 and 100; PyTorch's own is 2";
             return refuse("no such prefetch factor", hint);
         }
         if self.load.max(self.step) > LONGEST || self.clock.is_some_and(|clock| clock > LONGEST) {
@@ -144,7 +149,7 @@ impl Settings {
                 "many ticks are needed, as in --clock-ms 100 --for 30s",
             );
         }
-        if self.bound() * self.span.as_secs_f64() > MOST_BATCHES as f64 {
+        if self.batches_at_most() > MOST_BATCHES as f64 {
             return refuse(
                 "too many batches to simulate",
                 "a longer step or load, or a shorter --for, gives at most a hundred million",

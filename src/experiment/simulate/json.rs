@@ -40,6 +40,7 @@ fn what_if(row: &WhatIf) -> Value {
     let share_of = |part: Option<Share>| share(part.map(|share| share.0));
     json!({
         "workers": row.workers,
+        "seconds": rounded(row.span.as_secs_f64(), 3),
         "batches_per_s": known(row.batches_per_s, 3),
         "stall_share": share_of(row.stall),
         "empty_share": share_of(row.empty),

@@ -5,8 +5,10 @@ use std::time::Duration;
 use super::{MOST_WORKERS, Outcome, Settings, run};
 use crate::units::Share;
 
-/// Batches that a row for another number of workers covers at most: enough for a steady state.
-const ENOUGH: f64 = 5000.0;
+/// Batches that the rows for other numbers of workers cover at most, over all runs of a row and in each: enough
+/// for a steady state, and not more than the runs themselves take.
+const ENOUGH: f64 = 200_000.0;
+const ENOUGH_EACH: f64 = 5000.0;
 /// Most rows for other numbers of workers.
 const ROWS: usize = 8;
 
@@ -24,6 +26,8 @@ pub struct Study {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhatIf {
     pub workers: u32,
+    /// How much time was looked at: less than the study's where that would take long.
+    pub span: Duration,
     pub batches_per_s: Option<f64>,
     pub stall: Option<Share>,
     pub empty: Option<Share>,
@@ -41,27 +45,24 @@ impl Study {
     /// Runs with the seeds `first_seed`, `first_seed + 1` and so on, `runs` of them, at least one.
     pub fn of(settings: &Settings, first_seed: u64, runs: u32) -> Self {
         let seeds = || (0..u64::from(runs.max(1))).map(|place| first_seed.wrapping_add(place));
+        let outcomes: Vec<Outcome> = seeds().map(|seed| run(settings, seed)).collect();
         let what_if = |workers| {
-            let settings = Settings {
+            if workers == settings.workers {
+                return WhatIf::of(workers, settings.span, &outcomes);
+            }
+            let mut settings = Settings {
                 workers,
                 ..settings.clone()
             };
-            let settings = Settings {
-                span: enough(&settings),
-                ..settings
-            };
-            let runs: Vec<Outcome> = seeds().map(|seed| run(&settings, seed)).collect();
-            WhatIf {
-                workers,
-                batches_per_s: mean(&runs, |run| run.batches_per_s),
-                stall: mean(&runs, |run| run.stall.map(|share| share.0)).map(Share),
-                empty: mean(&runs, |run| run.empty.map(|share| share.0)).map(Share),
-            }
+            settings.span = enough(&settings, runs);
+            let outcomes: Vec<Outcome> = seeds().map(|seed| run(&settings, seed)).collect();
+            WhatIf::of(workers, settings.span, &outcomes)
         };
+        let what_if = counts(settings).into_iter().map(what_if).collect();
         Self {
             settings: settings.clone(),
-            runs: seeds().map(|seed| run(settings, seed)).collect(),
-            what_if: counts(settings).into_iter().map(what_if).collect(),
+            runs: outcomes,
+            what_if,
         }
     }
 
@@ -101,9 +102,22 @@ impl Study {
     }
 }
 
+impl WhatIf {
+    fn of(workers: u32, span: Duration, runs: &[Outcome]) -> Self {
+        Self {
+            workers,
+            span,
+            batches_per_s: mean(runs, |run| run.batches_per_s),
+            stall: mean(runs, |run| run.stall.map(|share| share.0)).map(Share),
+            empty: mean(runs, |run| run.empty.map(|share| share.0)).map(Share),
+        }
+    }
+}
+
 /// The time that a row for another number of workers covers.
-fn enough(settings: &Settings) -> Duration {
-    let seconds = settings.load.as_secs_f64() + ENOUGH / settings.bound();
+fn enough(settings: &Settings, runs: u32) -> Duration {
+    let batches = ENOUGH_EACH.max(ENOUGH / f64::from(runs.max(1)));
+    let seconds = settings.load.as_secs_f64() + batches / settings.bound();
     Duration::try_from_secs_f64(seconds).map_or(settings.span, |time| time.min(settings.span))
 }
 

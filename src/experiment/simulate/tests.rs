@@ -212,6 +212,22 @@ fn settings_that_tell_nothing_are_refused_and_end_all_the_same() {
 }
 
 #[test]
+fn the_page_says_why_a_full_queue_does_not_help() {
+    let settings = Settings {
+        workers: 64,
+        load: Duration::from_millis(500),
+        step: Duration::from_millis(5),
+        desync: true,
+        ..Settings::default()
+    };
+    let page = |settings| text(&Study::of(&settings, 0, 3), false);
+    let words = "taken in order: batches that are ready wait";
+    assert!(page(settings.clone()).contains(words));
+    let order = Order::AnyOrder;
+    assert!(!page(Settings { order, ..settings }).contains(words));
+}
+
+#[test]
 fn the_page_reads_well_at_80_columns() {
     let study = Study::of(&picture(2000), 0, 10);
     insta::assert_snapshot!(text(&study, false));
@@ -219,7 +235,7 @@ fn the_page_reads_well_at_80_columns() {
     assert!(ascii.is_ascii(), "{ascii}");
     let widest = Settings {
         workers: 1024,
-        prefetch_factor: 1024,
+        prefetch_factor: 100,
         load: Duration::from_millis(3_599_999),
         desync: true,
         span: Duration::from_hours(36),

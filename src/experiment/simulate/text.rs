@@ -60,7 +60,12 @@ pub fn text(study: &Study, ascii: bool) -> String {
         );
     }
     lines.push(String::new());
-    lines.push("with another number of workers:".to_owned());
+    let shortest = study.what_if.iter().map(|row| row.span).min();
+    let shorter = shortest.filter(|span| *span < settings.span);
+    let over = shorter.map_or_else(String::new, |span| {
+        format!(", over the first {} or more", seconds(span.as_secs_f64()))
+    });
+    lines.push(format!("with another number of workers{over}:"));
     lines.push(format!(
         "{:>9}  {:>9}  {:>9}  {:>11}",
         "workers", "batches/s", "stalled", "queue empty"
