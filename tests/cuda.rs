@@ -4,7 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "what a device does takes time")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -336,15 +336,21 @@ fn a_driver_that_lacks_a_function_gives_the_simulated_device_and_names_it() {
     }
     called.retain(|line| line.starts_with("cu"));
     assert!(called.len() > 30, "{called:?}");
-    for symbol in called {
+    let whole = fs::read(Driver::new().library()).unwrap();
+    let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut at = 0;
+    for word in whole.split(|byte| *byte == 0) {
+        if let Some(symbol) = str::from_utf8(word).ok().and_then(|word| called.get(word)) {
+            places.entry(symbol).or_default().push(at);
+        }
+        at += word.len() + 1;
+    }
+    assert_eq!(places.len(), called.len());
+    for (symbol, places) in places {
         let driver = Driver::new();
-        let mut library = fs::read(driver.library()).unwrap();
-        let name = format!("\0{symbol}\0");
-        let places: Vec<_> = (0..library.len() - name.len())
-            .filter(|at| library[*at..].starts_with(name.as_bytes()))
-            .collect();
+        let mut library = whole.clone();
         for at in places {
-            library[at + name.len() - 2] = b'-';
+            library[at] = b'-';
         }
         fs::write(driver.library(), library).unwrap();
         let notice = format!("the CUDA driver lacks {symbol}: the device is simulated");

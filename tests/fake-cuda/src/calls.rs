@@ -99,6 +99,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
     let left = world.left();
     world.script.log("cuDevicePrimaryCtxRelease_v2");
     world.script.log(&left);
+    world.broken = None;
     0
 }
 

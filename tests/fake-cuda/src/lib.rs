@@ -19,8 +19,8 @@
 //! | `FAKE_CUDA_LOG` | file to which each call is appended | none |
 //! | `FAKE_CUDA_FAIL` | `SYMBOL=CODE` or `SYMBOL=CODE@N` (from the Nth call on), separated by commas | none |
 //!
-//! The symbol `kernel` stands for a kernel that fails while it runs: from its end on, every call but those that
-//! need no GPU gives that code, as on a real one.
+//! The symbol `kernel` stands for a kernel that fails while it runs: from its end on every call gives that code,
+//! until the context is released.
 //!
 //! The log has the name of each call. A `touch` kernel of up to 64 KiB adds a line `touch bytes=N sum=S`, and the release of the
 //! context one with what was not given back (functions go with their module).

@@ -42,7 +42,8 @@ pub(crate) struct World {
     pub(crate) pinned: BTreeMap<usize, Vec<u8>>,
     copy_engine: u64,
     compute_engine: u64,
-    broken: Option<(u64, i32)>,
+    /// From when on the context is of no use, and the code that says so.
+    pub(crate) broken: Option<(u64, i32)>,
     handles: usize,
 }
 

@@ -67,11 +67,10 @@ pub(super) fn probe() -> Result<(), DeviceError> {
     }
     // SAFETY: the library is there, so this does not panic.
     let library = unsafe { sys::culib() };
+    let lacks = |symbol| DeviceError(format!("the CUDA driver lacks {symbol}"));
     for &symbol in SYMBOLS {
         // SAFETY: only looked up, not called.
-        if unsafe { library.get::<Function<()>>(symbol) }.is_err() {
-            return refuse(format!("the CUDA driver lacks {symbol}"));
-        }
+        unsafe { library.get::<Function<()>>(symbol) }.map_err(|_| lacks(symbol))?;
     }
     // Codes are taken as numbers: a newer driver may answer one that cudarc's enumeration lacks.
     let mut count: c_int = 0;
@@ -79,10 +78,12 @@ pub(super) fn probe() -> Result<(), DeviceError> {
     let (call, code) = unsafe {
         let init = library.get::<Function<c_uint>>("cuInit");
         let get_count = library.get::<Function<*mut c_int>>("cuDeviceGetCount");
-        match (init.map(|init| init(0)), get_count) {
-            (Ok(0), Ok(get_count)) => ("cuDeviceGetCount", get_count(&raw mut count)),
-            (Ok(code), _) => ("cuInit", code),
-            (Err(_), _) => ("cuInit", NO_DEVICE),
+        match init.map_err(|_| lacks("cuInit"))?(0) {
+            0 => {
+                let get_count = get_count.map_err(|_| lacks("cuDeviceGetCount"))?;
+                ("cuDeviceGetCount", get_count(&raw mut count))
+            }
+            code => ("cuInit", code),
         }
     };
     match code {
