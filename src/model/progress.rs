@@ -27,6 +27,8 @@ pub(super) struct Follow {
     first: Option<Duration>,
     /// The job's first batch was taken while it was watched, just before this sample.
     began: Option<Duration>,
+    /// The job has reported its own first step.
+    told: bool,
     now: Duration,
     /// Batches in all, as far as anything counts them.
     batches: Option<u64>,
@@ -49,12 +51,15 @@ impl Follow {
         let counted = batches(job);
         let mut reports = job.ranks.iter().filter_map(|rank| rank.reported.as_ref());
         let told_to_begin = reports.any(|reported| reported.first_from >= first);
-        // A count that begins above the first few was only unknown before: the job runs already, unless it
-        // says itself that it has begun since.
-        if self.batches.is_none_or(|before| before == 0)
-            && counted.is_some_and(|now| now > 0 && (now <= FIRST_FEW || told_to_begin))
-        {
+        let counted_to_begin = counted.is_some_and(|now| match self.batches {
+            Some(before) => before == 0 && now > 0,
+            // A count that begins above the first few was only unknown before: the job runs already.
+            None => (1..=FIRST_FEW).contains(&now),
+        });
+        // The first report says how long the first batch was waited for, and comes a step later than it.
+        if counted_to_begin || (told_to_begin && !self.told) {
             self.began = Some(self.now);
+            self.told |= told_to_begin;
         }
         // A clock that changes its mind (another source counts) does not turn time back.
         self.batches = counted.max(self.batches);

@@ -6,7 +6,7 @@
 use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, WorkerRates,
 };
-use crate::sample::LoaderKind;
+use crate::sample::{LoaderKind, QueueSource};
 use crate::units::Share;
 
 /// Workers that are busy less than this share of the time have no busy time to speak of.
@@ -56,8 +56,14 @@ impl<'a> Case<'a> {
     }
 
     /// Share of time at which no batch was ready. `None` where the queue cannot be seen, as with a
-    /// pinning thread, which empties the pipe at once.
+    /// pinning thread, which empties the pipe at once; and where it was not looked at over time.
     pub(super) fn queue_empty(&self) -> Option<Share> {
+        let told_once_a_step = self.loader?.queue?.source == QueueSource::Probe;
+        self.found_empty().filter(|_| !told_once_a_step)
+    }
+
+    /// The same, or how often the trainer found no batch ready when it came for one.
+    pub(super) fn found_empty(&self) -> Option<Share> {
         let loader = self.loader?;
         let pins = loader.kind == LoaderKind::PytorchProcesses;
         if pins && loader.settings.pin_memory == Some(true) {

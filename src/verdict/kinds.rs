@@ -67,7 +67,7 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
 
 /// Hardly a wait, but no reserve either: the queue is empty most of the time.
 fn at_the_edge(case: &Case<'_>) -> bool {
-    case.queue_empty().is_some_and(|empty| empty.0 >= EMPTY)
+    case.found_empty().is_some_and(|empty| empty.0 >= EMPTY)
 }
 
 /// Signals that cannot both be right. Whoever waits for a batch finds the queue empty.

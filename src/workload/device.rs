@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of loaders; a batch is bytes.
 
+mod cuda;
 mod sim;
 
 use std::fmt;
@@ -23,10 +24,15 @@ pub struct DeviceOptions {
 }
 
 /// The device of that kind, and what the user should know of it: one line without a full stop. Where no GPU can
-/// be used it is the simulated one; asking for that gives no notice.
+/// be used it is the simulated one, and the line says why; asking for that one gives no line.
 pub fn open(kind: DeviceKind, options: &DeviceOptions) -> (Box<dyn Device>, Option<String>) {
-    let notice = (kind != DeviceKind::Sim)
-        .then(|| "the CUDA device is not written yet: the device is simulated".to_owned());
+    let notice = match kind {
+        DeviceKind::Sim => None,
+        DeviceKind::Auto | DeviceKind::Cuda => match cuda::open(options) {
+            Ok(device) => return (Box::new(device), None),
+            Err(error) => Some(format!("{error}: the device is simulated")),
+        },
+    };
     (Box::new(sim::Sim::new(options)), notice)
 }
 

@@ -1,5 +1,6 @@
 //! What can be set of the built-in job, and how its processes are told.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -168,8 +169,8 @@ fn milliseconds(time: Duration) -> f64 {
 struct Flags(Vec<String>);
 
 impl Flags {
-    fn set(&mut self, name: &str, value: impl ToString) {
-        self.0.push(format!("--{name}={}", value.to_string()));
+    fn set(&mut self, name: &str, value: impl Display) {
+        self.0.push(format!("--{name}={value}"));
     }
 
     fn choose(&mut self, yes: bool, name: &str, other: &str) {

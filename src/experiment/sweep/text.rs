@@ -64,7 +64,7 @@ pub fn foot(sweep: &Sweep) -> String {
         }
         (Some(knee), _) => lines.push(format!("no knee up to {knee} workers: try more")),
         (None, _) => {
-            lines.push("no steady state was reached: let each run take longer (--for)".to_owned())
+            lines.push("no steady state was reached: let each run take longer (--for)".to_owned());
         }
     }
     if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {

@@ -245,10 +245,11 @@ fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
         if told.fresh || loader.batches.is_none() {
             loader.batches = Some(told.batches);
         }
-        if let Some(queue) = told.queue.filter(|_| told.fresh || loader.queue.is_none()) {
-            let seen = loader.queue.and_then(|queue| queue.capacity);
-            let capacity = queue.capacity.or(seen);
-            loader.queue = Some(QueueTally { capacity, ..queue });
+        // Looks are spread over time, reports come once a step: only the former tell a share of time.
+        let capacity = told.queue.and_then(|queue| queue.capacity);
+        match &mut loader.queue {
+            Some(seen) => seen.capacity = seen.capacity.or(capacity),
+            None => loader.queue = told.queue,
         }
     }
 }
