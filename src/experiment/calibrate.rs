@@ -5,14 +5,14 @@
 
 use std::fmt::Write;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use super::job::Job;
 use crate::error::Hinted;
 use crate::model::Model;
-use crate::sample::Sample;
+use crate::sample::{Sample, Wait};
 use crate::source::sampler::{Options, Sampler, launched};
 use crate::units::Share;
 use crate::verdict::{Cause, Judge, Kind, Verdict};
@@ -39,7 +39,8 @@ pub struct Row {
 pub struct Finding {
     pub kind: Kind,
     pub cause: Option<Cause>,
-    /// `None` where it could not be seen.
+    /// From inside: the exact one of the very time that the other way of watching speaks of. `None` where it
+    /// could not be seen.
     pub wait: Option<Share>,
 }
 
@@ -98,8 +99,13 @@ pub fn run(
         }
     }
     drop(samplers);
-    let [told, seen] = watchers.map(Watcher::finding);
-    match (told, seen) {
+    let [told, seen] = watchers;
+    let exact = seen.window().and_then(|window| told.waited(window));
+    let told = told.finding().map(|told| Finding {
+        wait: exact,
+        ..told
+    });
+    match (told, seen.finding()) {
         (Some(told), Some(seen)) => Ok(Row {
             preset: preset.name,
             expected: preset.expected,
@@ -116,6 +122,9 @@ struct Watcher {
     judge: Judge,
     verdict: Option<Verdict>,
     watched: Duration,
+    /// When its clock began, by the wall clock: places the times of one way of watching in the other's.
+    began: Option<SystemTime>,
+    waits: Vec<Wait>,
 }
 
 impl Watcher {
@@ -125,13 +134,41 @@ impl Watcher {
             judge: Judge::new(),
             verdict: None,
             watched: Duration::ZERO,
+            began: None,
+            waits: vec![],
         }
     }
 
     fn apply(&mut self, sample: Sample) {
         self.watched = sample.at.since_start;
+        self.began = sample.at.wall.checked_sub(sample.at.since_start);
+        let ranks = sample.job.iter().flat_map(|job| &job.ranks);
+        self.waits.extend(ranks.flat_map(|rank| &rank.waits));
         self.model.apply(sample);
         self.verdict = Some(self.judge.judge(&self.model));
+    }
+
+    /// The time that its wait share speaks of, by the wall clock.
+    fn window(&self) -> Option<(SystemTime, SystemTime)> {
+        let seconds = Duration::try_from_secs_f64(self.model.window()?.seconds).ok()?;
+        let to = self.model.sample()?.at.wall;
+        Some((to.checked_sub(seconds)?, to))
+    }
+
+    /// The share of a time in which the job waited, by its own measure.
+    fn waited(&self, (from, to): (SystemTime, SystemTime)) -> Option<Share> {
+        let began = self.began?;
+        // What ended last says how far the reports reach.
+        let to = to.min(began + self.waits.last()?.to);
+        let within = |wait: &Wait| {
+            let (from, to) = ((began + wait.from).max(from), (began + wait.to).min(to));
+            to.duration_since(from).unwrap_or_default()
+        };
+        let waited: Duration = self.waits.iter().map(within).sum();
+        Share::of(
+            waited.as_secs_f64(),
+            to.duration_since(from).ok()?.as_secs_f64(),
+        )
     }
 
     fn finding(self) -> Option<Finding> {

@@ -36,6 +36,7 @@ pub const PRESETS: [Preset; 12] = [
         expected: "data-bound",
         change: |job| {
             job.workers = cpus_allowed().div_ceil(2).min(4);
+            job.batch_size = 64;
             job.step = StepTime::OfLoading(0.4);
         },
     },
@@ -45,6 +46,8 @@ pub const PRESETS: [Preset; 12] = [
         expected: "data-bound",
         change: |job| {
             job.workers = 2;
+            job.batch_size = 256;
+            job.image_size = 32;
             job.load = Load::Files { decodes: 0 };
             job.direct = true;
             job.step = StepTime::OfLoading(0.3);
@@ -78,7 +81,7 @@ pub const PRESETS: [Preset; 12] = [
         name: "jitter",
         shows: "loading is fast enough on average, but varies so much that the trainer waits for late batches",
         expected: "data-bound",
-        change: |job| timed(job, 4, 130, 1.5, 40),
+        change: |job| timed(job, 4, 40, 1.0, 12),
     },
     Preset {
         name: "slow-worker",
@@ -95,6 +98,8 @@ pub const PRESETS: [Preset; 12] = [
         expected: "data-bound",
         change: |job| {
             job.workers = (4 * cpus_allowed()).min(64);
+            job.batch_size = 96;
+            job.image_size = 32;
             job.step = StepTime::OfLoading(0.4);
         },
     },
@@ -106,8 +111,8 @@ pub const PRESETS: [Preset; 12] = [
     },
     Preset {
         name: "blog-matched",
-        shows: "7 workers, 700 ms a batch, 100 ms a step: loading and computing are even",
-        expected: "balanced",
+        shows: "7 workers, 700 ms a batch, 100 ms a step: loading just keeps up with computing",
+        expected: "compute-bound",
         change: |job| blog(job, 700),
     },
     Preset {

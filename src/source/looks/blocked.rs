@@ -26,7 +26,7 @@ pub(super) enum Blocked {
 }
 
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 39] = [
+const PLACES: [(&str, Blocked); 42] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -47,6 +47,10 @@ const PLACES: [(&str, Blocked); 39] = [
     ("blk_", Blocked::Disk),
     ("blkdev_", Blocked::Disk),
     ("submit_bio_wait", Blocked::Disk),
+    // Reads past the page cache.
+    ("__iomap_dio", Blocked::Disk),
+    ("iomap_dio", Blocked::Disk),
+    ("__blockdev_direct", Blocked::Disk),
     ("filemap_", Blocked::Disk),
     ("rq_qos_wait", Blocked::Disk),
     ("jbd2_", Blocked::Disk),
@@ -125,6 +129,7 @@ mod tests {
             ("poll_schedule_timeout.constprop.0", Blocked::Poll),
             ("do_sys_poll", Blocked::Poll),
             ("folio_wait_bit_common", Blocked::Disk),
+            ("__iomap_dio_rw", Blocked::Disk),
             ("futex_do_wait", Blocked::Lock),
             ("futex_wait_queue_me", Blocked::Lock),
             ("unix_stream_read_generic", Blocked::Unix),

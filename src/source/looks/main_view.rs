@@ -45,6 +45,8 @@ pub(super) struct MainView {
     /// Descriptors that it polled while its stack was waiting for a batch.
     polled: Vec<i32>,
     has_workers: bool,
+    /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
+    run_before_wait: Option<u64>,
     /// Since when it waits, and the batches that it had taken by then.
     waiting: Option<(Duration, Option<u64>)>,
     /// The beat that was counted last, and what was seen then.
@@ -84,6 +86,7 @@ impl MainView {
             result_fds: Vec::new(),
             polled: Vec::new(),
             has_workers: false,
+            run_before_wait: None,
             waiting: None,
             counted: None,
             tally: MainTally::default(),
@@ -141,7 +144,8 @@ impl MainView {
         if look.blocked == Blocked::Stopped {
             return Doing::Stopped;
         }
-        let waits = self.is_waiting(look);
+        let waits = self.is_waiting(look) || self.is_about_to_run(look);
+        self.run_before_wait = if waits { self.thread.times_run() } else { None };
         if self.thread.attachable() && self.needs_stack(now, look, waits) {
             self.look_at_stack(now, look);
         }
@@ -187,6 +191,13 @@ impl MainView {
             (Blocked::Poll, None, None) => self.has_workers && !self.thread.attachable(),
             _ => false,
         }
+    }
+
+    /// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
+    fn is_about_to_run(&self, look: Look) -> bool {
+        look.blocked == Blocked::Running
+            && self.run_before_wait.is_some()
+            && self.run_before_wait == self.thread.times_run()
     }
 
     fn look_at_stack(&mut self, now: Duration, look: Look) {

@@ -26,6 +26,8 @@ pub(super) struct ThreadView {
     wchan: File,
     /// `None` without the right to attach.
     syscall: Option<File>,
+    /// `None` in a kernel that keeps no such statistics.
+    schedstat: Option<File>,
     process: Pid,
 }
 
@@ -38,6 +40,7 @@ impl ThreadView {
         Ok(Self {
             wchan: File::open(task.join("wchan"))?,
             syscall,
+            schedstat: File::open(task.join("schedstat")).ok(),
             process,
         })
     }
@@ -59,6 +62,14 @@ impl ThreadView {
             None
         };
         Ok(Look { blocked, polled })
+    }
+
+    /// How often it was put on a CPU so far: the third number of its `schedstat`.
+    pub(super) fn times_run(&self) -> Option<u64> {
+        let mut buffer = [0; 80];
+        let length = self.schedstat.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        let text = str::from_utf8(&buffer[..length]).ok()?;
+        text.split_whitespace().nth(2)?.parse().ok()
     }
 
     fn polled(&self) -> Option<i32> {

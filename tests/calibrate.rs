@@ -1,0 +1,94 @@
+//! Every preset of the built-in job gets the verdict that it is made for, and the wait share that is seen from
+//! outside agrees with the one that the job measures itself. On the simulated device, in this machine's time.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The causes that presets are made for, where theirs is one of the causes there are.
+const CAUSES: [(&str, &str); 4] = [
+    ("decode", "cpu-preprocess"),
+    ("disk", "disk"),
+    ("transfer", "transfer"),
+    ("slow-worker", "head-of-line"),
+];
+/// A device that nobody sees from outside cannot be seen to wait for copies.
+const HIDDEN_FROM_OUTSIDE: &str = "transfer";
+/// How far the two wait shares may be apart.
+const OFF: f64 = 0.05;
+
+fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_pipetop"))
+        .args(arguments)
+        .env("XDG_CACHE_HOME", cache)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    output.stdout
+}
+
+fn presets(cache: &Path) -> Vec<String> {
+    let list = String::from_utf8(pipetop(cache, &["demo", "--list"])).unwrap();
+    let names = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
+
+/// What is wrong with a preset's verdict.
+fn wrong(cache: &Path, preset: &str) -> Result<(), String> {
+    let arguments = [
+        "demo",
+        "--calibrate",
+        "--json",
+        "--dataset-size",
+        "8MiB",
+        "--device",
+        "sim",
+    ];
+    let document = pipetop(cache, &[&arguments[..], &["--preset", preset]].concat());
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    let row = &document["rows"][0];
+    println!("{row}");
+    let fault = |what: &str| Err(format!("{preset}: {what}: {row}"));
+    assert_eq!(row["preset"], preset);
+    if row["right"] != true || row["kind"] != row["expected"] {
+        return fault("another verdict than expected");
+    }
+    let (Some(seen), Some(exact)) = (row["wait_share"].as_f64(), row["wait_share_exact"].as_f64())
+    else {
+        return fault("no wait share");
+    };
+    if (seen - exact).abs() > OFF {
+        return fault("the wait share from outside is off");
+    }
+    if preset != HIDDEN_FROM_OUTSIDE && row["kind_from_outside"] != row["expected"] {
+        return fault("another verdict from outside");
+    }
+    match CAUSES.iter().find(|(name, _)| *name == preset) {
+        Some((_, cause)) if row["cause"] != *cause => fault("another cause"),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn every_preset_gets_its_verdict_and_is_seen_rightly_from_outside() {
+    let cache = tempfile::tempdir().unwrap();
+    let presets = presets(cache.path());
+    assert!(presets.len() >= 11, "{presets:?}");
+    let mut faults = vec![];
+    for preset in &presets {
+        // Other tenants take CPUs away: a trial that fails is tried once more, and both results are printed.
+        let tried = wrong(cache.path(), preset).or_else(|fault| {
+            println!("again: {fault}");
+            wrong(cache.path(), preset)
+        });
+        faults.extend(tried.err());
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
