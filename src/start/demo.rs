@@ -34,7 +34,7 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
     if demo.calibrate {
         return super::experiments::calibrate(demo, places);
     }
-    let mut settings = demo.workload.settings()?;
+    let mut settings = demo.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
