@@ -27,7 +27,7 @@ pub use demo::Demo;
 pub use experiments::{Headspace, Sweep};
 pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
-pub use workload::{Inner, InnerWorker, Workload};
+pub use workload::{Extent, Inner, InnerWorker, Workers, Workload};
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.
@@ -168,9 +168,14 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
             "put `--` before a target that is named like a command, and a command's options after it",
         )));
     }
-    if let Some(Command::Simulate(asked)) = &args.command {
-        asked.settings().map_err(Stop::Usage)?;
+    match &args.command {
+        Some(Command::Simulate(asked)) => asked.settings().map(drop),
+        Some(Command::Demo(asked)) => asked.settings().map(drop),
+        Some(Command::Sweep(asked)) => asked.workload.settings().map(drop),
+        Some(Command::Headspace(asked)) => asked.settings().map(drop),
+        _ => Ok(()),
     }
+    .map_err(Stop::Usage)?;
     let watch = match &args.command {
         Some(Command::Demo(demo)) => &demo.watch,
         _ => &args.watch,

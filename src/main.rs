@@ -23,6 +23,8 @@ fn main() -> ExitCode {
 }
 
 fn complain(error: &pipetop::error::Hinted, code: u8) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "{}", error.lines());
+    // In one piece: several processes of a job may fail at once, and share what they write to.
+    let lines = format!("{}\n", error.lines());
+    let _ = std::io::stderr().write_all(lines.as_bytes());
     ExitCode::from(code)
 }

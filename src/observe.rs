@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::error::Hinted;
-use crate::job::Candidate;
+use crate::job::{Candidate, Target};
 use crate::model::Model;
 use crate::report;
 use crate::sample::Sample;
@@ -25,7 +25,7 @@ pub struct Observation {
     /// One report at the end, in place of a line per interval.
     pub once: bool,
     pub json: bool,
-    /// `None` = to the end of the job where it is once, else for ever.
+    /// `None` = to the end of the job where it is once or we have launched it, else for ever.
     pub span: Option<Duration>,
 }
 
@@ -42,6 +42,8 @@ pub fn observe(
 ) -> Result<Option<Kind>, Hinted> {
     let span = how.span.or(how.once.then_some(ONCE));
     let interval = options.interval;
+    // Of any other job there may be a next one.
+    let to_its_end = how.once || matches!(options.target, Target::Launched(_));
     let (send, samples) = mpsc::channel();
     let _sampler = Sampler::start(options, job, move |sample: Sample| {
         send.send(sample).is_ok()
@@ -70,7 +72,7 @@ pub fn observe(
         let verdict = judge.judge(&model);
         // Another round would end after the span.
         let done = span.is_some_and(|span| at.saturating_sub(began) + interval / 2 >= span);
-        let done = done || (how.once && ended);
+        let done = done || (to_its_end && ended);
         let first = model.latest().is_none();
         let due = if how.once { done } else { !first };
         last = Some(verdict.kind);

@@ -111,7 +111,7 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
     let wanted = match &target {
         Target::Any => "a Python process that has loaded PyTorch and has loader workers".to_owned(),
         Target::Word(word) => format!("a training process with `{word}` in its command line"),
-        Target::Pid(pid) => format!("process {pid}"),
+        Target::Pid(pid) | Target::Launched(pid) => format!("process {pid}"),
     };
     let options = options(&args.places, &config, target);
     show(options, job, config, wanted, &args.watch)

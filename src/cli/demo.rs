@@ -2,7 +2,9 @@
 
 use clap::Args;
 
-use super::{Watch, Workload};
+use super::{Extent, Watch, Workload};
+use crate::error::Hinted;
+use crate::workload::settings::Settings;
 
 /// Launch the built-in loader workload and watch it.
 #[expect(
@@ -30,6 +32,19 @@ pub struct Demo {
     #[command(flatten)]
     pub workload: Workload,
 
+    #[command(flatten)]
+    pub extent: Extent,
+
     #[command(flatten, next_help_heading = "Watching")]
     pub watch: Watch,
+}
+
+impl Demo {
+    /// The job to run.
+    ///
+    /// # Errors
+    /// Where what was typed cannot go together.
+    pub fn settings(&self) -> Result<Settings, Hinted> {
+        Ok(self.extent.of(self.workload.settings()?))
+    }
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use super::{Workload, value};
+use super::{Workers, Workload, value};
+use crate::error::Hinted;
 use crate::experiment::headspace::Plan;
-use crate::workload::settings::Cache;
+use crate::workload::settings::{Cache, Settings};
 
 /// Run the built-in workload with one number of workers after the other.
 #[derive(Debug, PartialEq, Args)]
 pub struct Sweep {
     /// Numbers of workers to try; the first is what the others are compared with
     #[arg(
-        id = "counts",
         long = "workers",
         value_name = "LIST",
         value_delimiter = ',',
@@ -55,7 +55,7 @@ pub struct Headspace {
     after: u64,
 
     /// Steps that are measured in each run
-    #[arg(id = "measured", long = "steps", value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
     steps: u64,
 
     /// Pairs of runs, one as it is and one with cached batches
@@ -72,9 +72,20 @@ pub struct Headspace {
 
     #[command(flatten)]
     pub workload: Workload,
+
+    #[command(flatten)]
+    workers: Workers,
 }
 
 impl Headspace {
+    /// The job to run, as it is.
+    ///
+    /// # Errors
+    /// Where what was typed cannot go together.
+    pub fn settings(&self) -> Result<Settings, Hinted> {
+        Ok(self.workers.of(self.workload.settings()?))
+    }
+
     pub fn plan(&self) -> Plan {
         Plan {
             cache: Cache {

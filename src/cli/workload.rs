@@ -23,10 +23,6 @@ pub struct Workload {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PRESETS.map(|preset| preset.name)))]
     pub preset: Option<String>,
 
-    /// Loader worker processes
-    #[arg(long, value_name = "N", value_parser = up_to(256))]
-    workers: Option<u32>,
-
     /// Images in a batch
     #[arg(long, value_name = "N", value_parser = up_to(65_536))]
     batch_size: Option<u32>,
@@ -95,6 +91,18 @@ pub struct Workload {
     #[arg(long)]
     direct: bool,
 
+    /// Seed of all that is random
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// How many workers it has and how long it runs: what an experiment decides by itself.
+#[derive(Debug, Default, Clone, PartialEq, Args)]
+#[command(next_help_heading = "The built-in job")]
+pub struct Extent {
+    #[command(flatten)]
+    workers: Workers,
+
     /// End after so many steps
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     steps: Option<u64>,
@@ -102,10 +110,15 @@ pub struct Workload {
     /// End after this time
     #[arg(long, value_name = "DURATION", value_parser = value::span)]
     duration: Option<Duration>,
+}
 
-    /// Seed of all that is random
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+/// How many workers it has.
+#[derive(Debug, Default, Clone, PartialEq, Args)]
+#[command(next_help_heading = "The built-in job")]
+pub struct Workers {
+    /// Loader worker processes
+    #[arg(long, value_name = "N", value_parser = up_to(256))]
+    workers: Option<u32>,
 }
 
 /// What only the processes of the job tell each other.
@@ -113,6 +126,9 @@ pub struct Workload {
 pub struct Inner {
     #[command(flatten)]
     workload: Workload,
+
+    #[command(flatten)]
+    extent: Extent,
 
     #[arg(long)]
     pub parent: i32,
@@ -163,7 +179,6 @@ impl Workload {
     pub fn settings(&self) -> Result<Settings, Hinted> {
         let mut job = self.preset().settings();
         let set = |to: &mut u32, typed: Option<u32>| *to = typed.unwrap_or(*to);
-        set(&mut job.workers, self.workers);
         set(&mut job.batch_size, self.batch_size);
         set(&mut job.image_size, self.image_size);
         set(&mut job.prefetch_factor, self.prefetch_factor);
@@ -183,8 +198,6 @@ impl Workload {
         job.slow_worker = self.slow_worker.unwrap_or(job.slow_worker);
         job.copy = self.copy_ms.or(job.copy);
         job.direct |= self.direct;
-        job.steps = self.steps.or(job.steps);
-        job.duration = self.duration.or(job.duration);
         job.seed = self.seed.unwrap_or(job.seed);
         job.device = match self.device {
             Some(Device::Auto) => DeviceKind::Auto,
@@ -204,6 +217,27 @@ impl Workload {
     }
 }
 
+impl Extent {
+    /// The settings with what was typed in their place.
+    pub fn of(&self, job: Settings) -> Settings {
+        Settings {
+            steps: self.steps.or(job.steps),
+            duration: self.duration.or(job.duration),
+            ..self.workers.of(job)
+        }
+    }
+}
+
+impl Workers {
+    /// The settings with what was typed in their place.
+    pub fn of(&self, job: Settings) -> Settings {
+        Settings {
+            workers: self.workers.unwrap_or(job.workers),
+            ..job
+        }
+    }
+}
+
 impl Inner {
     /// # Errors
     /// Never for what [`Settings::flags`] wrote.
@@ -215,7 +249,7 @@ impl Inner {
             // A preset's own are not meant here: what is left out is not there.
             copy: self.workload.copy_ms,
             direct: self.workload.direct,
-            ..self.workload.settings()?
+            ..self.extent.of(self.workload.settings()?)
         })
     }
 }
@@ -242,8 +276,10 @@ fn up_to(most: u64) -> RangedU64ValueParser<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser;
+
+    use super::super::Demo;
+    use super::*;
 
     #[derive(Debug, Parser)]
     struct Line<T: Args> {
@@ -288,7 +324,8 @@ mod tests {
     fn what_is_typed_stands_over_the_preset() {
         let flags = "--preset blog-starved --workers 3 --in-order --step-ms 0.5 --no-pin-memory";
         let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
-        let settings = typed::<Workload>(&flags).settings().unwrap();
+        let demo: Demo = typed(&flags);
+        let settings = demo.settings().unwrap();
         assert_eq!(settings.workers, 3);
         assert!(settings.in_order && !settings.pin_memory);
         assert_eq!(settings.step, StepTime::Fixed(Duration::from_micros(500)));

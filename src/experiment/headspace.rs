@@ -171,7 +171,7 @@ pub fn text(headspace: &Headspace) -> String {
     let _ = writeln!(text, "{advice}");
     let _ = writeln!(
         text,
-        "the cached run also has no loader beside it that takes CPU time: where CPUs are short, part of the gain is that"
+        "the cached run also has no loader beside it that takes CPU time:\nwhere CPUs are short, part of the gain is that"
     );
     text
 }

@@ -61,23 +61,24 @@ impl Job {
             }
             sleep_until(now() + PAUSE);
         }
-        if self.steps.is_empty() {
+        // Steps up to a failure are no measurement.
+        if self.steps.is_empty() || self.running.ended() == Some(false) {
             return Err(self.ended_early());
         }
         Ok(self.steps.into())
     }
 
     /// Why it did not do what it was started for.
-    pub(super) fn ended_early(&self) -> Hinted {
-        let words = self.running.last_words();
-        let said = |start: &str| words.iter().find_map(|line| line.strip_prefix(start));
-        match (said("error: "), said("hint: ")) {
-            (Some(message), Some(hint)) => Hinted::new(message, hint),
-            _ => Hinted::new(
-                "the built-in job made no step",
-                "`pipetop demo` with the same flags shows what it does",
-            ),
-        }
+    pub(super) fn ended_early(&mut self) -> Hinted {
+        self.running.failure().map_or_else(
+            || {
+                Hinted::new(
+                    "the built-in job made no step",
+                    "`pipetop demo` with the same flags shows what it does",
+                )
+            },
+            |error| failed(&error),
+        )
     }
 }
 

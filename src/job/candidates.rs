@@ -10,6 +10,8 @@ use crate::units::{Pid, ProcessKey};
 pub enum Target {
     Pid(Pid),
     Word(String),
+    /// The trainer that we have launched: once it has ended, no other job is meant.
+    Launched(Pid),
     /// Nothing: the best that is there.
     Any,
 }
@@ -67,7 +69,7 @@ impl NoTarget {
 pub fn resolve(processes: &[Process], target: &Target) -> Result<Option<Candidate>, NoTarget> {
     let tree = Tree::new(processes);
     match target {
-        Target::Pid(pid) => by_pid(&tree, *pid).map(Some),
+        Target::Pid(pid) | Target::Launched(pid) => by_pid(&tree, *pid).map(Some),
         Target::Word(word) => by_word(&tree, processes, word).map(Some),
         Target::Any => {
             let mut found = candidates(processes);

@@ -39,7 +39,7 @@ pub struct Options {
     pub gpus: Option<Vec<String>>,
     /// From one sample to the next.
     pub interval: Duration,
-    /// The job to watch where none was resolved before, and after the end of one.
+    /// The job to watch where none was resolved before, and after the end of one that was not launched.
     pub target: Target,
     /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
     /// to read the reports alone leaves this out, as each step is handed over once.
@@ -202,14 +202,15 @@ impl Round {
     fn read(&mut self) -> Sample {
         self.gaps.clear();
         let now = self.clock.since_start();
-        if self.watched.as_ref().is_none_or(Watched::ended) {
+        let launched = matches!(self.options.target, Target::Launched(_));
+        if !launched && self.watched.as_ref().is_none_or(Watched::ended) {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
                 self.searched_at = Some(now);
                 // A process that was named is not waited for again; any job that comes is taken.
                 let target = match &self.options.target {
                     Target::Word(word) => Target::Word(word.clone()),
-                    Target::Pid(_) | Target::Any => Target::Any,
+                    Target::Pid(_) | Target::Launched(_) | Target::Any => Target::Any,
                 };
                 self.search(&target);
             }

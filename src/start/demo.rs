@@ -34,7 +34,7 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
     if demo.calibrate {
         return super::experiments::calibrate(demo, places);
     }
-    let mut settings = demo.workload.settings()?;
+    let mut settings = demo.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
@@ -48,7 +48,7 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
     let job = launched(&places.proc_root, running.pid());
     let options = Options {
         probe: probe.clone(),
-        ..options(places, &config, Target::Pid(running.pid()))
+        ..options(places, &config, Target::Launched(running.pid()))
     };
     let shown = show(
         options,
@@ -57,18 +57,10 @@ pub(super) fn run(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted> {
         "the built-in job".to_owned(),
         &demo.watch,
     );
-    if running.ended() == Some(false) {
-        let words = running.last_words();
-        if let [message, hint] = &words[..] {
-            let without =
-                |text: &str, word: &str| text.strip_prefix(word).unwrap_or(text).to_owned();
-            return Err(Hinted::new(
-                without(message, "error: "),
-                without(hint, "hint: "),
-            ));
-        }
+    match running.failure() {
+        Some(error) => Err(refused(&error)),
+        None => shown,
     }
-    shown
 }
 
 /// The trainer's process.

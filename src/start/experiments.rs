@@ -28,7 +28,10 @@ pub(super) fn sweep(asked: &cli::Sweep, places: &Places) -> Result<ExitCode, Hin
         ..Watch::default()
     };
     let config = config(&look, places)?;
-    let mut settings = ready(&asked.workload, cpus_allowed())?;
+    let mut settings = asked.workload.settings()?;
+    // A step that as many workers as can run at once would just not keep up with, the same in each row.
+    settings.workers = cpus_allowed();
+    let mut settings = ready(settings, asked.workload.dataset_size)?;
     let options = quick(places, &config);
     let mut found = Sweep {
         rows: vec![],
@@ -71,7 +74,7 @@ pub(super) fn sweep(asked: &cli::Sweep, places: &Places) -> Result<ExitCode, Hin
 
 pub(super) fn headspace(asked: &cli::Headspace, places: &Places) -> Result<ExitCode, Hinted> {
     exists(places)?;
-    let settings = ready(&asked.workload, cpus_allowed())?;
+    let settings = ready(asked.settings()?, asked.workload.dataset_size)?;
     let told = |run: u32, runs: u32| note(&format!("run {run} of {runs}"));
     let found = headspace::run(&settings, asked.plan(), told)?;
     note("");
@@ -117,13 +120,10 @@ pub(super) fn calibrate(demo: &Demo, places: &Places) -> Result<ExitCode, Hinted
 }
 
 /// The job's settings with its images made and its step time known, so that every run has the same.
-fn ready(workload: &cli::Workload, at_once: u32) -> Result<Settings, Hinted> {
-    let mut settings = workload.settings()?;
-    settings.dataset = prepare(&settings, workload.dataset_size)?;
-    let workers = std::mem::replace(&mut settings.workers, at_once);
+fn ready(mut settings: Settings, dataset_size: Option<u64>) -> Result<Settings, Hinted> {
+    settings.dataset = prepare(&settings, dataset_size)?;
     let step = step_time(&settings).map_err(|error| refused(&error))?;
     settings.step = StepTime::Fixed(step);
-    settings.workers = workers;
     Ok(settings)
 }
 

@@ -10,8 +10,14 @@ pub enum WorkloadError {
     SharedMemory(String),
     #[error("cannot start a process: {0}")]
     Process(String),
-    #[error("loader worker {0} has ended unexpectedly")]
-    WorkerEnded(u32),
+    #[error("loader worker {worker} has ended unexpectedly: {how}")]
+    WorkerEnded { worker: u32, how: String },
+    /// Without a word that would say why.
+    #[error("the trainer has ended unexpectedly: {how}")]
+    TrainerEnded { how: String, words: Option<String> },
+    /// In the words of the process that failed.
+    #[error("{message}")]
+    Told { message: String, hint: String },
     #[error("the pipe to a loader worker failed: {0}")]
     Pipe(String),
     #[error("the process that started this one is gone")]
@@ -29,9 +35,13 @@ impl WorkloadError {
                     .into()
             }
             Self::Process(_) => "raise the limit of processes (ulimit -u)".into(),
-            Self::WorkerEnded(_) | Self::Pipe(_) => {
-                "its last words are above; a kill for lack of memory is in `dmesg`".into()
+            Self::TrainerEnded {
+                words: Some(words), ..
+            } => format!("it said: {words}"),
+            Self::WorkerEnded { .. } | Self::TrainerEnded { .. } | Self::Pipe(_) => {
+                "a kill for lack of memory is in `dmesg`".into()
             }
+            Self::Told { hint, .. } => hint.clone(),
             Self::Orphan => "`pipetop demo` starts it".into(),
             Self::Dataset(error) => error.hint(),
         }

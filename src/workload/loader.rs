@@ -5,21 +5,23 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::clock::now;
 use super::error::WorkloadError;
 use super::message::{READY, Ready, Request};
 use super::settings::{Settings, WorkerPlace};
 use super::slots::Slots;
 use super::turns::Turns;
 
-/// Between two looks after the workers while no batch comes.
+/// Between two looks after the workers while no batch comes, and while some do.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
 };
+const PAUSE: u64 = 1_000_000_000;
 const AT_ONCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
@@ -32,6 +34,8 @@ pub(super) struct Loader {
     slots: Slots,
     turns: Turns,
     workers: Vec<Worker>,
+    /// When the workers are looked after again.
+    look_at: u64,
     results: PipeReader,
     /// Kept open as stock loaders keep it: the end of a worker does not end the pipe.
     _results: PipeWriter,
@@ -55,6 +59,7 @@ impl Loader {
         let mut loader = Self {
             turns: Turns::new(settings.in_order, settings.workers, places),
             workers: vec![],
+            look_at: 0,
             results,
             slots,
             _results: sender.try_clone().map_err(process)?,
@@ -119,6 +124,12 @@ impl Loader {
     }
 
     fn take(&mut self) -> Result<Option<Ready>, WorkloadError> {
+        // In any order the other workers would hide for ever that one is gone.
+        let now = now();
+        if now >= self.look_at {
+            self.look_at = now + PAUSE;
+            self.look_after_workers()?;
+        }
         let Some((ready, request)) = self.turns.take() else {
             return Ok(None);
         };
@@ -133,8 +144,12 @@ impl Loader {
         let Some(place) = self.workers.get_mut(worker as usize) else {
             return Ok(());
         };
-        let sent = place.requests.write_all(&request.bytes());
-        sent.map_err(|_| WorkloadError::WorkerEnded(worker))
+        if place.requests.write_all(&request.bytes()).is_err() {
+            // Only its end closes the pipe.
+            let how = place.child.wait();
+            return Err(ended(worker, how.map(Some)));
+        }
+        Ok(())
     }
 
     fn readable(&self, patience: &Timespec) -> Result<bool, WorkloadError> {
@@ -157,12 +172,22 @@ impl Loader {
 
     fn look_after_workers(&mut self) -> Result<(), WorkloadError> {
         for (number, worker) in (0..).zip(&mut self.workers) {
-            if !matches!(worker.child.try_wait(), Ok(None)) {
-                return Err(WorkloadError::WorkerEnded(number));
+            let how = worker.child.try_wait();
+            if !matches!(how, Ok(None)) {
+                return Err(ended(number, how));
             }
         }
         Ok(())
     }
+}
+
+fn ended(worker: u32, how: io::Result<Option<ExitStatus>>) -> WorkloadError {
+    let how = match how {
+        Ok(Some(status)) => status.to_string(),
+        Ok(None) => "it is gone".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    WorkloadError::WorkerEnded { worker, how }
 }
 
 impl Worker {

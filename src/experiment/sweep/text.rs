@@ -3,13 +3,13 @@
 use super::{Row, Sweep};
 
 /// Cells of the longest bar.
-const BAR: usize = 18;
+const BAR: usize = 16;
 
 /// The head of the table.
 pub fn head() -> String {
     format!(
-        "{:>7}{:>9}{:>11}{:>7}{:>9}{:>7}  {:<BAR$}{:>9}\n",
-        "WORKERS", "FIRST", "BATCHES/S", "WAIT", "STEP", "CPU", "", "SPEED-UP"
+        "{:>7}{:>9}{:>11}  {:<BAR$}{:>6}{:>10}{:>7}{:>9}\n",
+        "WORKERS", "FIRST", "BATCHES/S", "", "WAIT", "STEP", "CORES", "SPEED-UP"
     )
 }
 
@@ -30,7 +30,7 @@ fn line(sweep: &Sweep, row: &Row, ascii: bool) -> String {
     let speedup = known(sweep.speedup(row).map(|speedup| format!("{speedup:.2}x")));
     let mark = if sweep.is_above_cpus(row) { " !" } else { "" };
     format!(
-        "{:>7}{:>9}{:>11}{:>7}{:>9}{:>7}  {bar:<BAR$}{speedup:>9}{mark}\n",
+        "{:>7}{:>9}{:>11}  {bar:<BAR$}{:>6}{:>10}{:>7}{speedup:>9}{mark}\n",
         row.workers,
         format!("{:.0} ms", row.first_batch.as_secs_f64() * 1000.0),
         known(rate(row).map(|rate| format!("{rate:.1}"))),
@@ -57,12 +57,15 @@ fn bar(share: f64, ascii: bool) -> String {
 /// What the table says.
 pub fn foot(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
-    let mut lines = vec![];
+    let mut lines = vec![String::new()];
     match (sweep.knee(), sweep.rows.last()) {
         (Some(knee), Some(last)) if knee < last.workers => {
-            lines.push(format!("knee at {knee} workers: more bring less than 5 %"));
+            lines.push(format!(
+                "knee at {}: more bring less than 5 %",
+                workers(knee)
+            ));
         }
-        (Some(knee), _) => lines.push(format!("no knee up to {knee} workers: try more")),
+        (Some(knee), _) => lines.push(format!("no knee up to {}: try more", workers(knee))),
         (None, _) => {
             lines.push("no steady state was reached: let each run take longer (--for)".to_owned());
         }
@@ -76,6 +79,10 @@ pub fn foot(sweep: &Sweep) -> String {
         "first: time to the first batch, a start-up cost that is in no other figure".to_owned(),
     );
     lines.join("\n") + "\n"
+}
+
+fn workers(count: u32) -> String {
+    format!("{count} worker{}", if count == 1 { "" } else { "s" })
 }
 
 /// The second table: the same job with copies from pageable and from pinned memory.
