@@ -84,7 +84,7 @@ pub struct HostSample {
     pub mem_available: Option<Bytes>,
     /// `/proc/pressure/*`, or the job's own cgroup's where that exists. `None` without PSI.
     pub pressure: Option<PressureSample>,
-    /// Clock ticks between boot and the start of pipetop, on the clock of [`ProcessKey::start_ticks`]:
+    /// Clock ticks between boot and the start of pipetop, on the clock of [`crate::units::ProcessKey::start_ticks`]:
     /// what places the start of a process in our time.
     pub boot_ticks_at_start: Option<u64>,
     /// Clock ticks in a second (`sysconf(_SC_CLK_TCK)`).

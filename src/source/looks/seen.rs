@@ -53,7 +53,7 @@ pub struct MainSeen {
     pub waits: Vec<Wait>,
     /// Batches by the shared memory that the trainer was seen to hold, by loader.
     pub segments: BTreeMap<u64, SegmentClock>,
-    /// What the loaders' iterators tell, by loader; [`MAIN_LOADER`] for one without workers.
+    /// What the loaders' iterators tell, by loader; [`super::MAIN_LOADER`] for one without workers.
     pub iterators: BTreeMap<u64, IteratorSeen>,
     pub activity: BTreeMap<String, u64>,
     /// Descriptors that it polled while its stack was seen waiting for a batch.
