@@ -1,6 +1,8 @@
 //! The built-in job through the real program: what it leaves behind, how it fails, how fast it is, and whether what
 //! stands on it (sweep, headspace, simulation, the CUDA device) gives the figures that are known beforehand.
 
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;
@@ -51,6 +53,12 @@ fn number(value: &Value) -> f64 {
     value
         .as_f64()
         .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn count(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no count"))
 }
 
 /// The error and the hint that are all that was said, but for the lines about a data set that is made.
@@ -554,16 +562,16 @@ fn a_sweep_of_decoding_workers_finds_the_cpus() {
         "sweep --preset decode --dataset-size 2MiB --device sim --workers 1,2,4 --for 2s --json";
     let output = place.command(line).output().expect("it starts");
     let found = document(&output);
-    let cpus = number(&found["cpus_allowed"]);
+    let cpus = count(&found["cpus_allowed"]);
     let rows = found["rows"].as_array().expect("rows");
-    let counts: Vec<f64> = rows.iter().map(|row| number(&row["workers"])).collect();
-    assert_eq!(counts, [1.0, 2.0, 4.0]);
+    let counts: Vec<u64> = rows.iter().map(|row| count(&row["workers"])).collect();
+    assert_eq!(counts, [1, 2, 4]);
     let first = number(&rows[0]["batches_per_s"]);
     for row in rows {
         let rate = number(&row["batches_per_s"]);
         note(&format!("{row}"));
         assert!((number(&row["speedup"]) - rate / first).abs() < 0.01);
-        assert_eq!(row["above_cpus_allowed"], number(&row["workers"]) > cpus);
+        assert_eq!(row["above_cpus_allowed"], count(&row["workers"]) > cpus);
         // The steady state is one thing, and the start another.
         assert!(number(&row["first_batch_ms"]) > 1.0);
         let wait = number(&row["wait_share"]);
@@ -572,20 +580,20 @@ fn a_sweep_of_decoding_workers_finds_the_cpus() {
         assert!(number(&row["worker_cpu_cores"]) <= number(&row["workers"]) + 0.1);
     }
     // More than the CPUs can only help where somebody else has taken them.
-    let knee = number(&found["knee"]);
-    let row = |workers: f64| rows.iter().find(|row| number(&row["workers"]) == workers);
-    let cores = |workers: f64| row(workers).map(|row| number(&row["worker_cpu_cores"]));
+    let knee = count(&found["knee"]);
+    let row = |workers| rows.iter().find(|row| count(&row["workers"]) == workers);
+    let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
     let crowded = cores(knee) > cores(cpus).map(|cores| 1.03 * cores);
     assert!(knee <= cpus || crowded, "{found:#}");
-    let advised = number(&found["advised"]);
+    let advised = count(&found["advised"]);
     assert!(advised <= cpus && advised <= knee, "{found:#}");
-    if cores(2.0) > Some(1.5) {
+    if cores(2) > Some(1.5) {
         assert!(number(&rows[1]["speedup"]) > 1.2, "{found:#}");
     }
     let memory = found["memory"].as_array().expect("rows");
     let pinned: Vec<&Value> = memory.iter().map(|row| &row["pin_memory"]).collect();
     assert_eq!(pinned, [false, true]);
-    assert!(memory.iter().all(|row| number(&row["workers"]) == knee));
+    assert!(memory.iter().all(|row| count(&row["workers"]) == knee));
 }
 
 #[test]
