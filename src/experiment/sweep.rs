@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::job::{Job, steady, taken};
 use crate::error::Hinted;
 use crate::model::Model;
+use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler, launched};
 use crate::units::Share;
 use crate::workload::Settings;
@@ -98,8 +99,11 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
     let steps = job.steps(long_enough)?;
     drop(sampler);
     let mut model = Model::new(Duration::MAX);
+    // What began later than the first sample has no rate since then.
     for sample in samples {
-        model.apply(sample);
+        if workers(&sample) == settings.workers as usize {
+            model.apply(sample);
+        }
     }
     let first = steps
         .first()
@@ -126,6 +130,13 @@ fn figures(steps: &[crate::probe::Step]) -> Option<Steady> {
         step: whole.saturating_sub(waited) / count,
         copy: copies.map(|copies| Duration::from_nanos(copies) / count),
     })
+}
+
+/// Those that are seen.
+fn workers(sample: &Sample) -> usize {
+    let ranks = sample.job.iter().flat_map(|job| &job.ranks);
+    let loaders = ranks.flat_map(|rank| &rank.loaders);
+    loaders.map(|loader| loader.workers.len()).sum()
 }
 
 fn worker_cpu(model: &Model) -> Option<f64> {

@@ -20,7 +20,11 @@ use crate::job::BUILTIN_WORKER;
 /// # Errors
 /// Where shared memory, the data set or a pipe fails.
 pub fn work(settings: &Settings, place: WorkerPlace) -> Result<(), WorkloadError> {
-    child::become_one(BUILTIN_WORKER, place.parent)?;
+    match child::become_one(BUILTIN_WORKER, place.parent) {
+        // Nobody waits for a batch, and a word of this would be taken for the reason.
+        Err(WorkloadError::Orphan) => return Ok(()),
+        outcome => outcome?,
+    }
     let mut slots = Slots::open(place.slots, settings.batch_bytes())
         .map_err(|error| WorkloadError::SharedMemory(error.to_string()))?;
     let mut batches = Batches::new(settings, place.worker)?;

@@ -28,6 +28,14 @@ pub(crate) struct Session {
 impl Session {
     /// With these arguments; without any, on a machine without processes.
     pub(crate) fn start<T: AsRef<OsStr>>(arguments: &[T]) -> Self {
+        Self::start_with(arguments, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub(crate) fn start_with<T: AsRef<OsStr>>(
+        arguments: &[T],
+        environment: &[(&str, &OsStr)],
+    ) -> Self {
         let nothing = tempfile::tempdir().expect("a temporary directory");
         let size = PtySize {
             rows: ROWS.get(),
@@ -48,6 +56,9 @@ impl Session {
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
         command.env("XDG_CONFIG_HOME", nothing.path());
+        for (name, value) in environment {
+            command.env(name, value);
+        }
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let written = Arc::new(Mutex::new(Vec::new()));
         let let_go = Arc::new(AtomicBool::new(false));
@@ -74,7 +85,7 @@ impl Session {
         }
     }
 
-    fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         let pid = self.child.process_id().expect("it runs");
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
@@ -110,7 +121,8 @@ impl Session {
 
     /// Waits until the screen satisfies a condition, and gives it.
     pub(crate) fn shows(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
-        wait(what, || Some(self.screen()).filter(|screen| holds(screen)))
+        let look = || Some(self.screen()).filter(|screen| holds(screen));
+        wait_telling(what, look, || self.screen())
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -138,13 +150,22 @@ impl Drop for Session {
     }
 }
 
-pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_telling(what, look, String::new)
+}
+
+/// The same, and where it was in vain, says what was there instead.
+fn wait_telling<T>(
+    what: &str,
+    mut look: impl FnMut() -> Option<T>,
+    there: impl Fn() -> String,
+) -> T {
     let deadline = now() + Duration::from_secs(20);
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(now() < deadline, "waited in vain for {what}");
+        assert!(now() < deadline, "waited in vain for {what}\n{}", there());
         std::thread::yield_now();
         pause();
     }

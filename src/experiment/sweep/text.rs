@@ -58,8 +58,9 @@ fn bar(share: f64, ascii: bool) -> String {
 pub fn foot(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
     let mut lines = vec![String::new()];
-    match (sweep.knee(), sweep.rows.last()) {
-        (Some(knee), Some(last)) if knee < last.workers => {
+    let most = sweep.rows.iter().map(|row| row.workers).max();
+    match (sweep.knee(), most) {
+        (Some(knee), Some(most)) if knee < most => {
             lines.push(format!(
                 "knee at {}: more bring less than 5 %",
                 workers(knee)
