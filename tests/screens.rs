@@ -162,7 +162,7 @@ fn a_step_in_which_the_device_idles_is_not_called_computing() {
     (verdict.kind, verdict.gpu_idle) = (Kind::HostBound, Some(Share(0.67)));
     let terminal = screen(&scene, 120, 40);
     find(&terminal, "in the step 98 %");
-    find(&terminal, "device is idle 67 %");
+    find(&terminal, "device idle 67 %");
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
 
-#[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;
 
