@@ -109,10 +109,9 @@ fn builtin() -> Scene {
                 .to_owned();
         for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
             loader.kind = LoaderKind::Builtin;
-            loader
-                .workers
-                .iter_mut()
-                .for_each(|worker| worker.activity.clear());
+            for worker in &mut loader.workers {
+                worker.activity.clear();
+            }
         }
     });
     if let Some(verdict) = &mut scene.verdict {

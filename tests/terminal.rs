@@ -105,7 +105,6 @@ fn it_follows_the_size_of_the_terminal() {
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the figure is worth knowing")]
 fn the_built_in_job_is_on_screen_at_once_and_judged_soon() {
     let mut session = Session::start(&COMPUTE);
     session.until("the first frame", |text| text.contains("WARMING UP"));
