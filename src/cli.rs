@@ -13,6 +13,7 @@ mod tests;
 
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,21 +30,21 @@ pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
 pub use workload::{Extent, Inner, InnerWorker, Workers, Workload};
 
-const AFTER_HELP: &str = "\
-Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.
-
-  pipetop demo                  launch a built-in training job and watch it
+const EXAMPLES: &str =
+    "  pipetop demo                  start a training job made for looking at, and watch it
   pipetop                       find the training job and watch it
   pipetop 48213                 watch this process
   pipetop train.py --once       observe, print one report, exit
   pipetop --once --json --fail-if data-bound    for scripts and CI";
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.";
 
 /// Is my training waiting for data, or is it computing, and what should I change?
 ///
 /// pipetop attaches to a running, unmodified PyTorch training and says so. Where standard output is no
 /// terminal it prints one plain line per interval.
 #[derive(Debug, Parser)]
-#[command(name = "pipetop", version, after_help = AFTER_HELP)]
+#[command(name = "pipetop", version, after_help = format!("{EXIT_CODES}\n\n{EXAMPLES}"))]
 #[command(max_term_width = 100)]
 pub struct Args {
     /// What to watch: a PID, or a word of a command line. Found by itself when omitted.
@@ -101,6 +102,7 @@ pub struct Watch {
 
 /// Where to read from.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Where to read from")]
 pub struct Places {
     /// Configuration file to use in place of the user's own
     #[arg(long, value_name = "FILE", global = true)]
@@ -121,16 +123,14 @@ pub struct Places {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Launch the built-in loader workload and watch it
     Demo(Box<Demo>),
-    /// Run the built-in workload with one number of workers after the other
     Sweep(Box<Sweep>),
-    /// Measure what free loading would bring: the built-in workload as it is and with cached batches
     Headspace(Box<Headspace>),
-    /// The trainer of the built-in workload
+    Simulate(Box<Simulate>),
+    /// The trainer of the built-in job
     #[command(hide = true)]
     BuiltinTrainer(Box<Inner>),
-    /// A loader worker of the built-in workload
+    /// A loader worker of the built-in job
     #[command(hide = true)]
     BuiltinWorker(Box<InnerWorker>),
     /// Say what can be seen here, what cannot, why, and the command that would change it
@@ -139,7 +139,6 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    Simulate(Box<Simulate>),
     /// Print a completion script for a shell
     Completions {
         shell: Shell,
@@ -193,15 +192,55 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
 /// A completion script.
 pub fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "pipetop", &mut script);
+    clap_complete::generate(shell, &mut public(), "pipetop", &mut script);
     script
 }
 
-/// The manual page, in roff.
+/// The manual pages in roff, one behind the other: the program's, then each command's.
 pub fn manual() -> std::io::Result<Vec<u8>> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Args::command()).render(&mut page)?;
-    Ok(page)
+    let mut pages = Vec::new();
+    let mut program = public();
+    program.build();
+    let main = clap_mangen::Man::new(program.clone());
+    main.render_title(&mut pages)?;
+    main.render_name_section(&mut pages)?;
+    main.render_synopsis_section(&mut pages)?;
+    main.render_description_section(&mut pages)?;
+    main.render_options_section(&mut pages)?;
+    main.render_subcommands_section(&mut pages)?;
+    // Lines that stay as they are.
+    writeln!(
+        pages,
+        ".SH EXIT STATUS\n{EXIT_CODES}\n.SH EXAMPLES\n.nf\n{EXAMPLES}\n.fi"
+    )?;
+    for command in program
+        .get_subcommands()
+        .filter(|command| command.get_name() != "help")
+    {
+        clap_mangen::Man::new(command.clone()).render(&mut pages)?;
+    }
+    Ok(pages)
+}
+
+/// The program without the commands by which the built-in job's processes start each other.
+fn public() -> clap::Command {
+    let all = Args::command();
+    let shown: Vec<_> = all
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+        .cloned()
+        .collect();
+    let mut public = clap::Command::new("pipetop")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(all.get_arguments().cloned())
+        .subcommands(shown);
+    if let Some(about) = all.get_about() {
+        public = public.about(about.clone());
+    }
+    if let Some(about) = all.get_long_about() {
+        public = public.long_about(about.clone());
+    }
+    public
 }
 
 /// Turns clap's paragraphs into one line and one hint.

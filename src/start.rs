@@ -105,7 +105,7 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
     if job.is_none() && args.watch.once {
         return Err(Hinted::new(
             "no training job is running here",
-            "name a process (`pipetop PID`), or see what can be read with `pipetop doctor`",
+            "`pipetop demo` starts one to look at; `pipetop PID` names a process",
         ));
     }
     let wanted = match &target {

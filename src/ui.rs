@@ -104,6 +104,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         gpus: gpu::wanted(view, inner_width / if area.width >= 100 { 2 } else { 1 }),
         workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
         disk: disk::wanted(view),
+        history: history::wanted(view),
         focus: view.state.focus,
     };
     let regions = regions(area, &wants);

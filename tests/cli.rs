@@ -511,9 +511,18 @@ fn what_it_can_say_of_itself_goes_to_stdout() {
         ("zsh", "#compdef pipetop"),
         ("fish", "complete -c pipetop"),
     ] {
-        assert!(printed(&format!("completions {shell}")).contains(word));
+        let script = printed(&format!("completions {shell}"));
+        assert!(script.contains(word) && script.contains("headspace"));
+        assert!(!script.contains("builtin-"), "{shell}");
     }
-    assert!(printed("man").contains(".TH pipetop 1"));
+    let pages = printed("man");
+    for page in ["pipetop", "pipetop-demo", "pipetop-sweep", "pipetop-doctor"] {
+        assert!(pages.contains(&format!(".TH {page} 1")), "{page}");
+    }
+    for page in [&help, &pages] {
+        assert!(page.contains("pipetop 48213 "), "{page}");
+        assert!(!page.contains("builtin"), "{page}");
+    }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("pipetop.toml");
     std::fs::write(&path, printed("config")).expect("a file can be written");
@@ -524,6 +533,59 @@ fn what_it_can_say_of_itself_goes_to_stdout() {
         refused.error, "no training job is running here",
         "the printed file is right"
     );
+}
+
+/// The flags under each heading of a command's help, a heading first.
+fn flags_by_heading(command: &str) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = vec![];
+    for line in printed(&format!("{command} --help")).lines() {
+        if let Some(heading) = line.strip_suffix(':').filter(|text| !text.starts_with(' ')) {
+            groups.push((heading.to_owned(), vec![]));
+        }
+        let mut words = line.split([' ', ',']);
+        let flag = words.find(|word| word.starts_with("--"));
+        if let (true, Some(flag), Some((_, flags))) =
+            (line.trim_start().starts_with('-'), flag, groups.last_mut())
+        {
+            flags.push(flag.to_owned());
+        }
+    }
+    groups
+}
+
+#[test]
+fn each_flag_of_a_demonstration_stands_under_its_heading() {
+    let groups = flags_by_heading("demo");
+    let under = |heading: &str| {
+        let group = groups.iter().find(|(name, _)| name == heading);
+        group.map_or(&[][..], |(_, flags)| flags)
+    };
+    let own = ["--list", "--calibrate", "--no-probe", "--remove-dataset"];
+    assert_eq!(under("The demonstration"), own);
+    let job = under("The built-in job");
+    assert_eq!(job[0], "--preset");
+    assert!(job.len() >= 22, "{job:?}");
+    assert_eq!(under("Watching")[..2], ["--once", "--json"]);
+    let places = ["--config", "--proc-root", "--sys-root", "--nvml-lib"];
+    assert_eq!(under("Where to read from"), places);
+    assert_eq!(under("Options"), ["--help"]);
+}
+
+#[test]
+fn the_bottlenecks_are_listed_in_lines_of_a_terminal() {
+    let list = printed("demo --list");
+    assert!(list.lines().all(|line| line.len() < 80), "{list}");
+    for preset in ["decode", "blog-starved", "slow-worker", "oversubscribed"] {
+        let begins = |line: &str| line.split(' ').next() == Some(preset);
+        assert_eq!(list.lines().filter(|line| begins(line)).count(), 1);
+    }
+    assert!(list.ends_with("`pipetop demo` shows decode, `pipetop demo --preset NAME` another.\n"));
+}
+
+#[test]
+fn where_there_is_no_job_the_built_in_one_is_offered() {
+    let refused = refused_with(&on(&FakeRoot::new(), "--once"), 1);
+    assert!(refused.hint.contains("`pipetop demo`"), "{refused:?}");
 }
 
 #[test]

@@ -99,9 +99,69 @@ fn simulated() -> Scene {
     scene
 }
 
+/// The built-in job on a machine without a GPU.
+fn builtin() -> Scene {
+    let mut scene = simulated();
+    scene.each_job(|job| {
+        job.command =
+            "pipetop builtin-trainer --workers=4 --load-ms=412 --load-jitter=0 --slow-worker=1 \
+             --step-ms=38 --device=auto --seed=0"
+                .to_owned();
+        for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
+            loader.kind = LoaderKind::Builtin;
+            for worker in &mut loader.workers {
+                worker.activity.clear();
+            }
+        }
+    });
+    if let Some(verdict) = &mut scene.verdict {
+        verdict.evidence.retain(|fact| fact.id != "gpu-idle");
+        verdict.missing = vec![missing(
+            "nvml",
+            "libnvidia-ml.so.1 not found",
+            "no NVIDIA driver here, or a container started without it (`docker run --gpus all`)",
+        )];
+    }
+    scene
+}
+
 #[test]
 fn a_job_that_reports_a_simulated_device() {
-    in_sizes("simulated_device", &simulated(), &SIZES);
+    let scene = builtin();
+    in_sizes("simulated_device", &scene, &SIZES);
+    for (width, height) in [(100, 30), (120, 40), (200, 60)] {
+        let text = text(&scene, width, height);
+        assert!(
+            !text.contains("nvml"),
+            "the job's own word on its device is enough: {text}"
+        );
+        assert_eq!(text.matches("libcuda.so.1").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_the_driver_hides_is_told_whole_or_without_its_remedy() {
+    let mut scene = builtin();
+    scene.each_job(|job| job.ranks[0].device = None);
+    assert!(text(&scene, 120, 40).contains("n/a   nvml: libnvidia-ml.so.1 not found  "));
+    assert!(text(&scene, 200, 60).contains("--gpus all`)  "));
+}
+
+#[test]
+fn a_step_in_which_the_device_idles_is_not_called_computing() {
+    let mut scene = builtin();
+    scene.each_job(|job| {
+        job.ranks[0]
+            .wait
+            .iter_mut()
+            .for_each(|wait| wait.share = Share(0.02))
+    });
+    find(&screen(&scene, 120, 40), "computing 98 %");
+    let verdict = scene.verdict.as_mut().expect("starved");
+    (verdict.kind, verdict.gpu_idle) = (Kind::HostBound, Some(Share(0.67)));
+    let terminal = screen(&scene, 120, 40);
+    find(&terminal, "in the step 98 %");
+    find(&terminal, "device idle 67 %");
 }
 
 #[test]

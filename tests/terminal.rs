@@ -1,10 +1,10 @@
 //! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
 
-#[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use portable_pty::PtySize;
 use rustix::process::Signal;
@@ -99,4 +99,26 @@ fn it_follows_the_size_of_the_terminal() {
     });
     session.press("q");
     assert!(session.ended().success());
+}
+
+/// Reads no files, so nothing is made before it starts; on a device that every machine has.
+const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
+
+#[test]
+fn the_built_in_job_is_on_screen_at_once_and_judged_soon() {
+    let mut session = Session::start(&COMPUTE);
+    session.until("the first frame", |text| text.contains("WARMING UP"));
+    let first = session.time_to("WARMING UP").expect("it was there");
+    eprintln!("first frame after {} ms", first.as_millis());
+    assert!(first < Duration::from_secs(1), "{first:?}");
+    let screen = session.shows("the verdict", |screen| screen.contains("COMPUTE-BOUND"));
+    let judged = session.time_to("COMPUTE-BOUND").expect("it was there");
+    eprintln!("verdict after {:.1} s", judged.as_secs_f64());
+    assert!(judged < Duration::from_secs(14), "{judged:?}");
+    assert!(screen.contains("device  simulated"), "{screen}");
+    assert!(screen.contains("pipetop demo"), "{screen}");
+    session.press("q");
+    assert!(session.ended().success());
+    session.until("the screen to go", |text| text.contains(LEAVE));
+    assert_given_back(&session.text());
 }

@@ -6,18 +6,23 @@ use super::{Extent, Watch, Workload};
 use crate::error::Hinted;
 use crate::workload::settings::Settings;
 
-/// Launch the built-in loader workload and watch it.
+/// Start a training job made for looking at, and watch it.
+///
+/// The built-in job has loader worker processes, a queue, a trainer and a device, a simulated one where there is no
+/// GPU, and a bottleneck of your choice. pipetop watches it as it would watch your own, and ends it when you quit.
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag that can be typed"
 )]
 #[derive(Debug, PartialEq, Args)]
+#[command(next_help_heading = "The demonstration")]
 pub struct Demo {
-    /// Describe the presets
+    /// Describe the bottlenecks that can be shown, and exit
     #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset"])]
     pub list: bool,
 
-    /// Run every preset, and compare what is estimated from outside with what the job itself reports
+    /// Watch every preset in turn, without a screen: is the verdict right, and how far are the waits that are
+    /// estimated from outside from those that the job itself reports?
     #[arg(long, conflicts_with = "remove_dataset")]
     pub calibrate: bool,
 

@@ -10,8 +10,9 @@ use crate::error::Hinted;
 use crate::experiment::headspace::Plan;
 use crate::workload::settings::{Cache, Settings};
 
-/// Run the built-in workload with one number of workers after the other.
+/// How many workers are enough? Run the built-in job with 1, 2, 4 and more of them.
 #[derive(Debug, PartialEq, Args)]
+#[command(next_help_heading = "The experiment")]
 pub struct Sweep {
     /// Numbers of workers to try; the first is what the others are compared with
     #[arg(
@@ -43,8 +44,9 @@ pub struct Sweep {
     pub workload: Workload,
 }
 
-/// Measure what free loading would bring.
+/// What would free loading bring? Run the built-in job as it is and with cached batches, and compare.
 #[derive(Debug, PartialEq, Args)]
+#[command(next_help_heading = "The experiment")]
 pub struct Headspace {
     /// Batches that are handed over in turn in the cached run
     #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]

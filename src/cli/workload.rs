@@ -160,6 +160,7 @@ pub struct InnerWorker {
 enum Device {
     /// A GPU where one can be used, else the simulated device
     Auto,
+    /// The same, for a machine that is known to have one
     Cuda,
     /// Keeps the times of a GPU and computes nothing
     Sim,

@@ -13,7 +13,7 @@ use crate::source::probe::Listener;
 use crate::source::sampler::{Options, launched};
 use crate::units::Bytes;
 use crate::workload::dataset::{self, Plan};
-use crate::workload::presets::PRESETS;
+use crate::workload::presets::{DEFAULT, PRESETS};
 use crate::workload::settings::{Load, Settings};
 use crate::workload::{Running, WorkloadError};
 
@@ -112,16 +112,26 @@ pub(super) fn prepare(
     Ok(made.folder().to_owned())
 }
 
+/// What the presets show, in lines of 80 columns.
 fn list() -> String {
-    let row =
-        |(name, shows, expected): (&str, &str, &str)| format!("{name:<16}{expected:<15}{shows}\n");
-    let head = ("PRESET", "WHAT IT SHOWS", "VERDICT");
-    std::iter::once(head)
-        .chain(
-            PRESETS
-                .iter()
-                .map(|preset| (preset.name, preset.shows, preset.expected)),
-        )
-        .map(row)
-        .collect()
+    const SHOWS: usize = 31;
+    let mut page = format!("{:<16}{:<15}{}\n", "PRESET", "VERDICT", "WHAT IT SHOWS");
+    for preset in PRESETS {
+        let mut line = format!("{:<16}{:<15}", preset.name, preset.expected);
+        for word in preset.shows.split(' ') {
+            if line.len() + word.len() > 79 {
+                page.push_str(line.trim_end());
+                page.push('\n');
+                line = " ".repeat(SHOWS);
+            }
+            line.push_str(word);
+            line.push(' ');
+        }
+        page.push_str(line.trim_end());
+        page.push('\n');
+    }
+    page.push_str("\n`pipetop demo` shows ");
+    page.push_str(DEFAULT);
+    page.push_str(", `pipetop demo --preset NAME` another.\n");
+    page
 }

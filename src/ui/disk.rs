@@ -140,9 +140,10 @@ fn device(
     row.line()
 }
 
-/// What read calls brought and no device did: from the page cache, or through pipes.
+/// What read calls brought and no device did: from the page cache, or through pipes. `None` where it is next to
+/// nothing: the few bytes with which processes wake each other are no data.
 fn cached(job: &JobRates) -> Option<f64> {
-    Some((job.rchar?.0 - job.read?.0).max(0.0))
+    Some((job.rchar?.0 - job.read?.0).max(0.0)).filter(|rate| *rate >= 1000.0)
 }
 
 fn job_line(job: &JobRates, mut row: Row<'_>) -> Line<'static> {

@@ -8,8 +8,9 @@ use super::state::Panel;
 use super::{View, footer, format, header, panel};
 use crate::config::Paint::{Dim, Key, Text, Unknown};
 
-const WAYS: [(&str, &str); 3] = [
+const WAYS: [(&str, &str); 4] = [
     ("python train.py", "start a training: it is found"),
+    ("pipetop demo", "start a built-in one and watch it"),
     ("pipetop PID", "watch a process by its number"),
     ("pipetop doctor", "what can be seen here"),
 ];

@@ -2,11 +2,27 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
 use super::{Attach, View, format, panel};
 use crate::config::Paint::{Dim, Focus, Text, Trouble};
-use crate::model::rates::LoaderRates;
+use crate::model::rates::{JobRates, LoaderRates};
 use crate::sample::LoaderKind;
+
+/// How the command line of the built-in trainer begins.
+const BUILTIN: &str = "pipetop builtin-trainer ";
+/// What of it tells one built-in job from another, with the values that change nothing. The rest stands among the
+/// loader's settings or is of no matter.
+const TELLING: [(&str, &str); 8] = [
+    ("--load-ms", ""),
+    ("--decodes", "1"),
+    ("--step-ms", ""),
+    ("--step-share", ""),
+    ("--copy-ms", ""),
+    ("--slow-worker", "1"),
+    ("--load-jitter", "0"),
+    ("--direct", ""),
+];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -20,22 +36,21 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
             row.text(Text, "pipetop");
         }
         Some(job) => {
-            let command = command(&job.command);
-            // Half of the line at most: pid and settings must stay.
-            let room = usize::from(area.width) / 2;
-            let command = format::clean(&command, view.config.ascii);
-            row.text(Text, &format::cut(&command, room, view.glyphs().more));
-            if let Some(rank) = view.rank() {
-                let place = rank.rank.map_or(view.rank_place() as u64, u64::from);
-                let all = rank.world_size.map_or(job.ranks.len() as u64, u64::from);
-                row.item(2, &[(Dim, "rank "), (Text, &format!("{place} of {all}"))]);
-                row.item(2, &[(Dim, "pid "), (Text, &rank.key.pid.to_string())]);
+            let room = usize::from(area.width);
+            if let Some(flags) = job.command.strip_prefix(BUILTIN) {
+                let place = place(view, job, room).width();
+                let others = 1 + 2 + place + 2 + format::width(&settings.join("  ")) + 1;
+                row.text(Text, &builtin(flags, room.saturating_sub(others)));
+            } else {
+                let command = command(&job.command);
+                // Half of the line at most: pid and settings must stay.
+                let command = format::clean(&command, view.config.ascii);
+                row.text(Text, &format::cut(&command, room / 2, view.glyphs().more));
             }
-            if *view.attach == Attach::Ended || job.ended {
-                row.item(2, &[(Trouble, "ended")]);
-            }
-            if let Some(uptime) = view.uptime {
-                row.item(2, &[(Dim, "up "), (Text, &format::clock(uptime.as_secs()))]);
+            let place = place(view, job, row.left().saturating_sub(2));
+            row.space(2);
+            for span in place.spans {
+                row.styled(span.style, &span.content);
             }
         }
     }
@@ -43,15 +58,13 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         row.item(2, &[(Focus, "FROZEN")]);
     }
     // The most telling settings stay when there is no room for all.
-    let kind = view.loader().and_then(|loader| match loader.kind {
-        LoaderKind::PytorchProcesses => Some("PyTorch DataLoader"),
-        LoaderKind::Builtin => Some("built-in loader"),
-        LoaderKind::PytorchMain | LoaderKind::Reported => None,
-    });
-    let full = kind.is_some_and(|kind| {
-        let text = format!("{kind}  {} ", settings.join("  "));
+    let pytorch = view
+        .loader()
+        .is_some_and(|loader| loader.kind == LoaderKind::PytorchProcesses);
+    let full = pytorch && {
+        let text = format!("PyTorch DataLoader  {} ", settings.join("  "));
         row.at_end(&[(Dim, &text)])
-    });
+    };
     for kept in (1..=settings.len()).rev().filter(|_| !full) {
         let text = settings[..kept].join("  ");
         if row.at_end(&[(Dim, &format!("{text} "))]) {
@@ -61,11 +74,53 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     panel::write(frame, area, vec![row.line()]);
 }
 
+/// Which of the job's processes is shown, and how long it runs.
+fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
+    let mut row = view.row(super::count(room));
+    if let Some(rank) = view.rank() {
+        let place = rank.rank.map_or(view.rank_place() as u64, u64::from);
+        let all = rank.world_size.map_or(job.ranks.len() as u64, u64::from);
+        // The built-in job never has another.
+        if !job.command.starts_with(BUILTIN) {
+            row.item(2, &[(Dim, "rank "), (Text, &format!("{place} of {all}"))]);
+        }
+        row.item(2, &[(Dim, "pid "), (Text, &rank.key.pid.to_string())]);
+    }
+    if *view.attach == Attach::Ended || job.ended {
+        row.item(2, &[(Trouble, "ended")]);
+    }
+    if let Some(uptime) = view.uptime {
+        row.item(2, &[(Dim, "up "), (Text, &format::clock(uptime.as_secs()))]);
+    }
+    row.line()
+}
+
+/// `pipetop demo --load-ms 2000 --step-ms 100`: whole flags only, as many as there is room for.
+fn builtin(flags: &str, room: usize) -> String {
+    let mut shown = "pipetop demo".to_owned();
+    for (name, plain) in TELLING {
+        let set = flags.split(' ').find_map(|flag| {
+            let value = flag.strip_prefix(name)?;
+            if value.is_empty() {
+                return Some("");
+            }
+            value.strip_prefix('=')
+        });
+        let Some(value) = set.filter(|value| value.is_empty() || *value != plain) else {
+            continue;
+        };
+        let gap = if value.is_empty() { "" } else { " " };
+        let flag = format!(" {name}{gap}{value}");
+        if format::width(&shown) + format::width(&flag) > room {
+            break;
+        }
+        shown.push_str(&flag);
+    }
+    shown
+}
+
 /// The script rather than the interpreter's path: `train.py --lr 1` of `/usr/bin/python3 -u train.py --lr 1`.
 fn command(line: &str) -> String {
-    if line.starts_with("pipetop builtin-trainer ") {
-        return "pipetop demo".to_owned();
-    }
     let mut words = line.split(' ').filter(|word| !word.is_empty());
     let script = words.find(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);
@@ -124,9 +179,22 @@ mod tests {
         );
         assert_eq!(super::command("python3"), "python3");
         assert_eq!(super::command("./bench"), "bench");
+    }
+
+    #[test]
+    fn the_built_in_job_is_named_by_what_tells_it_from_others() {
+        let slow = "--workers=4 --load-ms=60 --load-jitter=0 --slow-worker=6 --step-ms=40 --seed=0";
+        let named = |flags, room| super::builtin(flags, room);
         assert_eq!(
-            super::command("pipetop builtin-trainer --workers=4"),
-            "pipetop demo"
+            named(slow, 80),
+            "pipetop demo --load-ms 60 --step-ms 40 --slow-worker 6"
+        );
+        assert_eq!(named(slow, 41), "pipetop demo --load-ms 60 --step-ms 40");
+        assert_eq!(named(slow, 0), "pipetop demo");
+        let disk = "--decodes=0 --dataset=/a/b --direct --slow-worker=1 --step-share=0.3";
+        assert_eq!(
+            named(disk, 80),
+            "pipetop demo --decodes 0 --step-share 0.3 --direct"
         );
     }
 }

@@ -25,6 +25,11 @@ struct Series {
     top: String,
 }
 
+/// Figures that there are.
+pub(super) fn wanted(view: &View<'_>) -> u16 {
+    super::count(series(view, 0).len())
+}
+
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
     let room = area
         .width

@@ -32,6 +32,8 @@ pub struct Wants {
     /// Without the line of column names.
     pub workers: u16,
     pub disk: u16,
+    /// Figures of the past, one line each at least.
+    pub history: u16,
     /// The panel that has the keys: it gets room first.
     pub focus: Panel,
 }
@@ -111,7 +113,7 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
         let place = panel as usize;
         while lines[place] > 0 {
             let before = lines[place];
-            lines[place] = next(panel, before);
+            lines[place] = next(panel, before, wants.history);
             if panel == Panel::Workers && before == 1 {
                 // Column names and a single worker.
                 lines[place] = lines[place].min(target.max(2));
@@ -126,22 +128,29 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
 }
 
 /// The next number of lines at which a panel shows more.
-fn next(panel: Panel, lines: u16) -> u16 {
+fn next(panel: Panel, lines: u16, figures: u16) -> u16 {
     match (panel, lines) {
         // From one line for all to column names and workers.
         (Panel::Workers, 1) => 3,
-        // One line, two figures, four, each with two lines, then with air between them.
-        (Panel::History, 2) => 4,
-        (Panel::History, 4) => 8,
-        (Panel::History, 8) => 15,
-        (Panel::History, 15..) => lines.saturating_add(4),
+        (Panel::History, 2..) => next_history(lines, figures),
         _ => lines.saturating_add(1),
     }
+}
+
+/// One line for each figure, two, then three and more with air between them.
+fn next_history(lines: u16, figures: u16) -> u16 {
+    let figures = figures.clamp(2, 4);
+    let steps = [figures, 2 * figures, 4 * figures - 1];
+    steps
+        .into_iter()
+        .find(|step| *step > lines)
+        .unwrap_or(lines.saturating_add(figures))
 }
 
 /// How panels grow beyond one line, the most useful line first.
 fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
     let gpus = wants.gpus.max(1);
+    let figures = wants.history.clamp(2, 4);
     let all_workers = wants.workers.saturating_add(1);
     if chrome == Chrome::Bare {
         return vec![
@@ -170,7 +179,7 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         Panel::Gpu => (Panel::Gpu, gpus),
         Panel::Workers => (Panel::Workers, all_workers.min(17)),
         Panel::Disk => (Panel::Disk, wants.disk),
-        Panel::History => (Panel::History, 8),
+        Panel::History => (Panel::History, 2 * figures),
     });
     steps.extend([
         (Panel::Disk, 2),
@@ -180,12 +189,12 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Pipeline, wants.pipeline),
         (Panel::Verdict, wants.verdict),
         (Panel::Gpu, gpus),
-        (Panel::History, 4),
+        (Panel::History, figures),
         (Panel::Workers, all_workers.min(33)),
         (Panel::Disk, wants.disk),
-        (Panel::History, 19),
+        (Panel::History, 5 * figures - 1),
         (Panel::Workers, all_workers),
-        (Panel::History, 31),
+        (Panel::History, 8 * figures - 1),
     ]);
     steps
 }

@@ -14,6 +14,8 @@ use crate::verdict::{Cause, Interval, Kind, Verdict, WarmingUp};
 
 /// Cells that the labels `do`, `for`, `but`, `n/a` take.
 const LABEL: usize = 6;
+/// The source of what the GPU's driver tells.
+const DRIVER: &str = "nvml";
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
     let covers = view.verdict.map_or_else(
@@ -86,7 +88,16 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             width,
         ));
     }
-    let missing: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && no_permission(view) {
+    for text in missing(view, verdict, usize::from(width).saturating_sub(LABEL)) {
+        lines.push(say(format::UNKNOWN, Paint::Text, &text));
+    }
+    lines.extend(advice.take(2).map(|text| say("also", Paint::Text, text)));
+    lines
+}
+
+/// What the verdict had to do without, two at most.
+fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
+    let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && no_permission(view) {
         let gaps = view.gaps.iter().filter(|gap| !gap.hint.is_empty());
         gaps.map(|gap| (gap.source.as_str(), gap.reason.as_str(), gap.hint.as_str()))
             .collect()
@@ -96,16 +107,20 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             .map(|gap| (gap.id.as_str(), gap.why.as_str(), gap.hint.as_str()))
             .collect()
     };
-    for (what, why, hint) in missing.into_iter().take(2) {
-        let text = if hint.is_empty() {
-            format!("{what}: {why}")
-        } else {
-            format!("{what}: {why}; {hint}")
-        };
-        lines.push(say(format::UNKNOWN, Paint::Text, &text));
-    }
-    lines.extend(advice.take(2).map(|text| say("also", Paint::Text, text)));
-    lines
+    // A job that tells of its device leaves nothing for the driver to say.
+    let told = view.rank().is_some_and(|rank| rank.device.is_some());
+    parts
+        .into_iter()
+        .filter(|(what, ..)| !told || *what != DRIVER)
+        .take(2)
+        .map(|(what, why, hint)| {
+            let alone = format!("{what}: {why}");
+            let text = format!("{alone}; {hint}");
+            // What there is to do about the driver stands in the panel of the GPUs, too.
+            let cut = what == DRIVER && format::width(&text) > room;
+            if cut || hint.is_empty() { alone } else { text }
+        })
+        .collect()
 }
 
 /// The job belongs to someone else: little can be seen.
@@ -196,12 +211,17 @@ fn sentence(view: &View<'_>, verdict: &Verdict) -> [String; 3] {
         (Kind::HostBound, _) if verdict.gpu_idle.is_some() => {
             let idle = format::percent(verdict.gpu_idle);
             let waits = format::percent(verdict.wait.map(|wait| wait.share));
+            let what = if view.gpus().is_empty() {
+                "device"
+            } else {
+                "GPU"
+            };
             [
                 format!(
-                    "the GPU is idle {idle} of the time, yet only {waits} is lost waiting for data"
+                    "the {what} is idle {idle} of the time, yet only {waits} is lost waiting for data"
                 ),
-                format!("GPU idle {idle}, waiting for data {waits}"),
-                format!("GPU idle {idle}"),
+                format!("{what} idle {idle}, waiting for data {waits}"),
+                format!("{what} idle {idle}"),
             ]
         }
         (_, None) => {

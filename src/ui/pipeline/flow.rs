@@ -9,6 +9,7 @@ use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::row::Row;
 use crate::ui::{View, doing, format};
+use crate::verdict::Kind;
 
 /// Most boxes that the queue is drawn with; a larger one is drawn to scale.
 const SLOTS: u32 = 16;
@@ -221,6 +222,12 @@ fn trainer(view: &View<'_>) -> (Paint, String) {
         (Cpu, format!("loading {loading}"))
     } else if wait.share.0 >= 0.5 {
         (Wait, format!("waiting {}", wait.share))
+    } else if view
+        .verdict
+        .is_some_and(|verdict| verdict.kind == Kind::HostBound)
+    {
+        // A step in which the device mostly idles is no computing.
+        (Cpu, format!("in the step {}", wait.share.rest()))
     } else {
         (Compute, format!("computing {}", wait.share.rest()))
     }
