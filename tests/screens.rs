@@ -103,10 +103,11 @@ fn simulated() -> Scene {
 fn builtin() -> Scene {
     let mut scene = simulated();
     scene.each_job(|job| {
-        job.command =
+        job.command.clear();
+        job.command.push_str(
             "pipetop builtin-trainer --workers=4 --load-ms=412 --load-jitter=0 --slow-worker=1 \
-             --step-ms=38 --device=auto --seed=0"
-                .to_owned();
+             --step-ms=38 --device=auto --seed=0",
+        );
         for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
             loader.kind = LoaderKind::Builtin;
             for worker in &mut loader.workers {
@@ -151,10 +152,9 @@ fn what_the_driver_hides_is_told_whole_or_without_its_remedy() {
 fn a_step_in_which_the_device_idles_is_not_called_computing() {
     let mut scene = builtin();
     scene.each_job(|job| {
-        job.ranks[0]
-            .wait
-            .iter_mut()
-            .for_each(|wait| wait.share = Share(0.02))
+        if let Some(wait) = &mut job.ranks[0].wait {
+            wait.share = Share(0.02);
+        }
     });
     find(&screen(&scene, 120, 40), "computing 98 %");
     let verdict = scene.verdict.as_mut().expect("starved");
