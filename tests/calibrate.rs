@@ -2,6 +2,7 @@
 //! outside agrees with the one that the job measures itself. On the simulated device, in this machine's time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the figures are what one looks at")]
 
 use std::path::Path;
 use std::process::Command;

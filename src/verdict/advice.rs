@@ -90,7 +90,10 @@ pub(super) fn advice(
     match kind {
         Kind::DataBound => match cause {
             Some(cause) => for_cause(case, cause, workers, headspace),
-            None => more_workers(workers, headspace).into_iter().collect(),
+            None => match more_workers(workers, headspace) {
+                Some(more) => vec![more],
+                None => outlast_slow_batches(case, workers),
+            },
         },
         Kind::ComputeBound => {
             vec!["work on the model or its step: free loading would bring next to nothing".into()]
@@ -123,6 +126,28 @@ fn more_workers(workers: Option<WorkerAdvice>, headspace: Option<Headspace>) -> 
         "num_workers {} -> {advised} ({limit}): up to {gain:.1}x faster",
         workers.now
     ))
+}
+
+/// Loading is fast enough on average, and yet the trainer waits: for the batches that take longer than others.
+fn outlast_slow_batches(case: &Case<'_>, workers: Option<WorkerAdvice>) -> Vec<String> {
+    let settings = case.loader.map(|loader| &loader.settings);
+    let (Some(workers), Some(settings)) = (workers, settings) else {
+        return vec![];
+    };
+    if workers.match_step.is_none_or(|wanted| wanted > workers.now) {
+        return vec![];
+    }
+    let reserve = settings.prefetch_factor.map(|factor| {
+        let more = factor.saturating_mul(4);
+        format!(
+            "prefetch_factor {factor} -> {more}: loading is fast enough on average, and a larger reserve outlasts \
+             the batches that take long"
+        )
+    });
+    let any_order = (settings.in_order == Some(true)).then(|| {
+        "in_order=False (PyTorch 2.6 and newer) lets batches that are ready pass one that takes long".into()
+    });
+    reserve.into_iter().chain(any_order).collect()
 }
 
 fn for_cause(
