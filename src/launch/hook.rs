@@ -161,6 +161,9 @@ mod tests {
                 .as_bytes()
                 .starts_with(hook.path().as_os_str().as_bytes())
         );
-        assert_eq!((probe.to_str(), address.to_str()), (Some("PIPETOP_PROBE"), Some("@a")));
+        assert_eq!(
+            (probe.to_str(), address.to_str()),
+            (Some("PIPETOP_PROBE"), Some("@a"))
+        );
     }
 }
