@@ -258,7 +258,7 @@ def install(dataloader):
     if not os.environ.get("PIPETOP_PROBE"):
         return
     try:
-        loader = dataloader._BaseDataLoaderIter
+        loader = vars(dataloader)["_BaseDataLoaderIter"]
         take = loader.__next__
         if hasattr(take, "timed_by_pipetop"):
             return
