@@ -342,6 +342,8 @@ fn a_forked_trainer_tells_of_its_own_steps_alone() {
         let child = Pid(run.truth().child.expect("it had a child"));
         let steps = |pid: Pid| {
             let report = run.reports.get(&pid).expect("it has written");
+            let numbers = report.steps.iter().map(|step| step.number);
+            assert!(numbers.eq(0..report.totals.steps), "{:?}", report.steps);
             (report.totals.steps, report.totals.lost)
         };
         assert_eq!(run.reports.len(), 2);

@@ -82,8 +82,8 @@ def interleaved():
 
 
 def processes():
-    """A trainer that another trainer starts, after some steps of its own."""
-    train(DataLoader(Numbers(10, 0.001)), 0.0)
+    """A trainer that another starts in the middle of a step, and that leaves its loop in the middle as well."""
+    train(DataLoader(Numbers(20, 0.0)), 0.0, most=10)
     child = multiprocessing.get_context("fork").Process(target=in_child)
     child.start()
     child.join()
@@ -91,7 +91,7 @@ def processes():
 
 
 def in_child():
-    train(DataLoader(Numbers(14, 0.001)), 0.0)
+    train(DataLoader(Numbers(20, 0.0)), 0.0, most=14)
 
 
 def broken():

@@ -220,6 +220,7 @@ def _timed(take, is_loader):
     """`take`, the function that takes the next batch, with each call timed."""
 
     def __next__(self):
+        came = _now()
         probe = _probe
         if probe is None:
             probe = _start()
@@ -232,7 +233,7 @@ def _timed(take, is_loader):
             elif probe.inside:
                 probe = None
             else:
-                probe.came(_now(), self if is_loader else None)
+                probe.came(came, self if is_loader else None)
         except Exception as error:
             _step_aside(error)
             probe = None
