@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod error;
 pub mod experiment;
 pub mod job;
+pub mod launch;
 pub mod model;
 pub mod observe;
 pub mod probe;

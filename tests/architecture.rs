@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("units", &[]),
     ("progress", &[]),
     ("error", &["units"]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("probe", &["units"]),
     ("source", &["job", "probe", "sample", "units"]),
     ("workload", &["job", "probe", "units"]),
+    ("launch", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["model", "sample", "units"]),
     (

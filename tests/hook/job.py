@@ -1,0 +1,151 @@
+"""A training loop that times its own waits: the truth for what the hook reports.
+
+Its argument is the situation. At its end it prints what it measured, as JSON.
+"""
+
+import hashlib
+import json
+import multiprocessing
+import sys
+import threading
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+LOADED = {"waited": 0, "batches": 0}
+DIGEST = hashlib.sha256()
+
+
+class Numbers(Dataset):
+    """Each takes `seconds` to load; the one named `broken` cannot be."""
+
+    def __init__(self, length, seconds, broken=None):
+        self.length, self.seconds, self.broken = length, seconds, broken
+
+    def __len__(self):
+        return self.length
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        if index == self.broken:
+            raise ValueError("number %d is broken" % index)
+        return torch.full((3,), float(index)) + torch.rand(3)
+
+
+class Nested(Numbers):
+    """Reads a loader of its own for each item."""
+
+    def __getitem__(self, index):
+        return sum(DataLoader(Numbers(2, self.seconds), num_workers=0)) + index
+
+
+def take(iterator):
+    came = time.monotonic_ns()
+    try:
+        batch = next(iterator)
+    except StopIteration:
+        return False
+    LOADED["waited"] += time.monotonic_ns() - came
+    LOADED["batches"] += 1
+    DIGEST.update(batch.numpy().tobytes())
+    return True
+
+
+def train(loader, seconds, most=1000):
+    iterator = iter(loader)
+    while most > 0 and take(iterator):
+        time.sleep(seconds)
+        most -= 1
+
+
+def two(**settings):
+    return dict(batch_size=2, num_workers=2, **settings)
+
+
+def exact(settings, epochs=1):
+    loader = DataLoader(Numbers(60, 0.004), shuffle=True, **settings)
+    for _ in range(epochs):
+        train(loader, 0.002)
+
+
+def interleaved():
+    training = DataLoader(Numbers(40, 0.002), **two(persistent_workers=True))
+    checking = DataLoader(Numbers(8, 0.002), batch_size=2)
+    for _ in range(2):
+        iterator = iter(training)
+        step = 0
+        while take(iterator):
+            step += 1
+            if step % 5 == 0:
+                train(checking, 0.001)
+
+
+def processes():
+    """A trainer that another starts in the middle of a step, and that leaves its loop in the middle as well."""
+    train(DataLoader(Numbers(20, 0.0)), 0.0, most=10)
+    child = multiprocessing.get_context("fork").Process(target=in_child)
+    child.start()
+    child.join()
+    LOADED["child"] = child.pid
+
+
+def in_child():
+    train(DataLoader(Numbers(20, 0.0)), 0.0, most=14)
+
+
+def broken():
+    try:
+        train(DataLoader(Numbers(10, 0.0, broken=6)), 0.0)
+    except ValueError as error:
+        LOADED["error"] = str(error)
+    train(DataLoader(Numbers(3, 0.0)), 0.0)
+
+
+def in_thread():
+    loader = DataLoader(Numbers(10, 0.0))
+    thread = threading.Thread(target=train, args=(loader, 0.0))
+    thread.start()
+    thread.join()
+
+
+def replaced(calls_ours):
+    """A script, or what it imports, that puts its own `__next__` in the place."""
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    ours = _BaseDataLoaderIter.__next__
+
+    def __next__(self):
+        return ours(self) if calls_ours else self._next_data()
+
+    _BaseDataLoaderIter.__next__ = __next__
+    train(DataLoader(Numbers(10, 0.001)), 0.0)
+
+
+SITUATIONS = {
+    "main": lambda: exact(dict(batch_size=2)),
+    "fork": lambda: exact(two(multiprocessing_context="fork")),
+    "spawn": lambda: exact(two(multiprocessing_context="spawn")),
+    "forkserver": lambda: exact(two(multiprocessing_context="forkserver")),
+    "persistent": lambda: exact(two(persistent_workers=True), epochs=2),
+    "fresh": lambda: exact(two(), epochs=2),
+    "interleaved": interleaved,
+    "full": lambda: train(DataLoader(Numbers(60, 0.0), **two()), 0.015),
+    "empty": lambda: train(DataLoader(Numbers(60, 0.02), **two()), 0.0),
+    "left": lambda: train(DataLoader(Numbers(60, 0.001), **two()), 0.001, most=7),
+    "nested": lambda: train(DataLoader(Nested(6, 0.001), num_workers=0), 0.0),
+    "nested_in_workers": lambda: train(DataLoader(Nested(12, 0.001), **two()), 0.0),
+    "processes": processes,
+    "broken": broken,
+    "thread": in_thread,
+    "replaced": lambda: replaced(True),
+    "replaced_whole": lambda: replaced(False),
+}
+
+if __name__ == "__main__":
+    torch.manual_seed(7)
+    SITUATIONS[sys.argv[1]]()
+    LOADED["digest"] = DIGEST.hexdigest()
+    LOADED["random"] = torch.rand(1).item()
+    LOADED["hooked"] = "pipetop_hook" in sys.modules
+    print(json.dumps(LOADED))
