@@ -1,4 +1,4 @@
-//! Launching the user's own training command so that it tells of its own steps.
+//! Launching the user's own training command so that it tells of its own steps: for `pipetop run`, which is to come.
 //!
 //! Holds what the command gets that it would not have had without us. Knows nothing of what is made of the
 //! reports, or of how it is shown.
