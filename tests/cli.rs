@@ -4,6 +4,8 @@
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/fake_root.rs"]
 mod fake_root;
+#[path = "support/patience.rs"]
+mod patience;
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/stand_in.rs"]
 mod stand_in;
@@ -15,9 +17,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 
 use fake_root::FakeRoot;
+use patience::wait;
 use proptest::prelude::*;
 use serde_json::Value;
-use stand_in::{StandIn, wait};
+use stand_in::StandIn;
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 /// What a terminal would obey: sets its title, clears the screen, turns the direction of writing.

@@ -1,6 +1,8 @@
 //! The real program as a simulation: the figures that are known beforehand, what it refuses, and its picture in
 //! a pseudo-terminal.
 
+#[path = "support/patience.rs"]
+mod patience;
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;

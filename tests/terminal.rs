@@ -1,14 +1,17 @@
 //! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
 
+#[path = "support/patience.rs"]
+mod patience;
 #[path = "support/session.rs"]
 mod session;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use patience::wait;
 use portable_pty::PtySize;
 use rustix::process::Signal;
-use session::{Session, wait};
+use session::Session;
 
 const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";

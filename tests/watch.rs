@@ -1,6 +1,8 @@
 //! The real program beside a job that runs, without Python or GPU: the job is a shell under Python's name,
 //! the driver a scripted library.
 
+#[path = "support/patience.rs"]
+mod patience;
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;
@@ -12,13 +14,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use fake_nvml::FakeNvml;
+use patience::{now, pause, wait};
 use pipetop::job::{Candidate, Target};
 use pipetop::observe::{Observation, observe};
 use pipetop::source::sampler::Options;
 use pipetop::units::{Pid, ProcessKey};
 use serde_json::{Value, json};
 use session::Session;
-use stand_in::{StandIn, now, pause, wait};
+use stand_in::StandIn;
 use tempfile::TempDir;
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");

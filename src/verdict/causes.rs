@@ -227,9 +227,27 @@ fn cpu_affinity(case: &Case<'_>) -> Option<Evidence> {
     })
 }
 
+/// CPUs' worth of time that trainer and workers use or are runnable for.
+fn cpu_wanted(case: &Case<'_>) -> f64 {
+    let wanted = |cpu: Option<f64>, delay: Option<Share>| {
+        cpu.unwrap_or(0.0) + delay.map_or(0.0, |delay| delay.0)
+    };
+    let workers = case.workers().iter();
+    let workers: f64 = workers
+        .map(|worker| wanted(worker.cpu, worker.run_delay))
+        .sum();
+    workers
+        + wanted(
+            case.rank.main_cpu.map(|cpu| cpu.0),
+            case.rank.main_run_delay,
+        )
+}
+
+/// Workers wait for CPUs that they themselves use up: where the job wants fewer than there are, others took them.
 fn cpu_oversubscribed(case: &Case<'_>) -> Option<Evidence> {
     let delay = case.of_busy(|worker| worker.run_delay)?;
-    (mostly_cpu(case) && delay.0 >= DELAYED).then(|| {
+    let too_many = case.cpus().is_none_or(|cpus| cpu_wanted(case) > cpus);
+    (mostly_cpu(case) && too_many && delay.0 >= DELAYED).then(|| {
         let text = format!("workers are runnable without running {delay} of their busy time");
         fact("run-delay", delay.0, DELAYED, text)
     })

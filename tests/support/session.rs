@@ -5,10 +5,12 @@ use std::io::{Read, Write};
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
+
+use crate::patience::{now, wait, wait_telling};
 
 const ROWS: NonZero<u16> = NonZero::new(24).expect("not 0");
 const COLUMNS: NonZero<u16> = NonZero::new(80).expect("not 0");
@@ -148,35 +150,4 @@ impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.child.kill();
     }
-}
-
-pub(crate) fn wait<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    wait_telling(what, look, String::new)
-}
-
-/// The same, and where it was in vain, says what was there instead.
-fn wait_telling<T>(
-    what: &str,
-    mut look: impl FnMut() -> Option<T>,
-    there: impl Fn() -> String,
-) -> T {
-    let deadline = now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(now() < deadline, "waited in vain for {what}\n{}", there());
-        std::thread::yield_now();
-        pause();
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a real program is waited for")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a real program is waited for")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(10));
 }

@@ -5,9 +5,10 @@ use std::io::PipeWriter;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::patience::wait;
 
 /// Starts so many workers and waits for a line from them: its input and its output are the two ends of one
 /// pipe, as a loader's result queue is.
@@ -132,26 +133,4 @@ impl Drop for StandIn {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
-}
-
-/// Looks until there is an answer.
-pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(now() < deadline, "waited in vain for {what}");
-        pause(Duration::from_millis(5));
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "real programs are waited for")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "real programs are waited for")]
-pub(crate) fn pause(time: Duration) {
-    std::thread::sleep(time);
 }

@@ -6,12 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{
     Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
 };
 use tempfile::TempDir;
+
+use crate::patience::{now, pause, wait};
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 /// A name that the dynamic loader looks for and does not find.
@@ -224,26 +226,4 @@ fn files_in_cache(cache: &Path) -> Vec<PathBuf> {
     let mut found = files(cache);
     found.retain(|path| !part(path));
     found
-}
-
-/// Looks until there is an answer.
-pub(crate) fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = now() + Duration::from_secs(20);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(now() < deadline, "waited in vain for {what}");
-        pause(Duration::from_millis(5));
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "real programs are waited for")]
-pub(crate) fn now() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "real programs are waited for")]
-pub(crate) fn pause(time: Duration) {
-    std::thread::sleep(time);
 }
