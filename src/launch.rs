@@ -5,4 +5,4 @@
 
 mod hook;
 
-pub use hook::Hook;
+pub use hook::{Cache, Hook, Overrides};
