@@ -90,12 +90,13 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 17] = [
+const PLACES: [(&str, &[&str]); 18] = [
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
-    ("procfs", &["source"]),
+    ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),
+    ("signal_hook", &["launch"]),
     ("ratatui", &["app", "config", "terminal", "ui"]),
     ("crossterm", &["app", "config", "doctor", "terminal"]),
     ("tokio", &["app"]),
