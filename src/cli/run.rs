@@ -69,7 +69,11 @@ impl Words {
         let mut words = self.words.iter();
         for word in words.by_ref() {
             let bytes = word.as_bytes();
-            let Some(at) = bytes.iter().position(|byte| *byte == b'=').filter(|at| *at > 0) else {
+            let Some(at) = bytes
+                .iter()
+                .position(|byte| *byte == b'=')
+                .filter(|at| *at > 0)
+            else {
                 let command = std::iter::once(word).chain(words).cloned().collect();
                 return (environment, command);
             };

@@ -96,7 +96,9 @@ fn start(
         options.lacking.push(Gap {
             source: "probe".into(),
             reason: format!("the hook could not be put in place: {why}"),
-            hint: "TMPDIR names a directory that can be written to; until then figures are estimates".into(),
+            hint:
+                "TMPDIR names a directory that can be written to; until then figures are estimates"
+                    .into(),
         });
     }
     Ok(running)

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
+use std::time::Duration;
 
 use super::printed::Printed;
 use super::summary::Summary;
@@ -14,16 +15,15 @@ use crate::observe::{Observation, Observer, no_thread};
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler};
 
+/// What a command leaves in the background trains after so long, or not at all.
+const LONGEST_START: Duration = Duration::from_secs(30);
+
 enum Heard {
     Sample(Box<Sample>),
     News(News),
 }
 
-pub(super) fn run(
-    asked: &Run,
-    request: Request,
-    mut options: Options,
-) -> Result<ExitCode, Hinted> {
+pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result<ExitCode, Hinted> {
     let watch = &asked.watch;
     let log = log(asked)?;
     let writer = log.as_ref().map(crate::launch::Log::writer).transpose();
@@ -91,16 +91,20 @@ impl Session {
     /// Until the command has ended, and what trains below it.
     fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, asked: &Run) {
         let mut trains = false;
+        let mut found = false;
+        let (mut now, mut ended_at) = (Duration::ZERO, None);
         for heard in heard {
             match heard {
                 Heard::Sample(sample) if !self.reported => {
                     trains = sample.job.as_ref().is_some_and(|job| !job.ended);
+                    found |= trains;
+                    now = sample.at.since_start;
                     self.summary.apply(&sample);
                     // Where nobody reads, the command still goes on to its end.
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     if over.unwrap_or(true) {
                         self.report(&asked.watch);
-                        trains = false;
+                        (trains, found) = (false, true);
                         self.sampler = None;
                         if asked.stop {
                             self.stopped = true;
@@ -108,12 +112,17 @@ impl Session {
                         }
                     }
                 }
-                Heard::News(News::Ended(ending)) => self.ended = Some(ending),
+                Heard::News(News::Ended(ending)) => {
+                    self.ended = Some(ending);
+                    ended_at = Some(now);
+                }
                 Heard::News(News::Gone) => break,
                 Heard::Sample(_) | Heard::News(_) => {}
             }
-            // What it left running in the background is watched as long as it trains.
-            if self.ended.is_some() && !trains {
+            // What it left running in the background is watched as long as it trains, and may take a while to begin.
+            let waited = ended_at.map(|at| now.saturating_sub(at));
+            let begins = !found && waited.is_none_or(|waited| waited < LONGEST_START);
+            if self.ended.is_some() && !trains && !begins {
                 break;
             }
         }
@@ -122,6 +131,7 @@ impl Session {
     /// Says what was seen, once.
     fn report(&mut self, watch: &Watch) {
         self.reported = true;
+        self.summary.close();
         let mut out = std::io::stdout();
         // Nobody who reads it: nothing to do about that.
         let _ = if watch.once {
@@ -135,6 +145,7 @@ impl Session {
     }
 
     fn close(mut self, name: &str, watch: &Watch) -> Result<ExitCode, Hinted> {
+        self.summary.close();
         let kind = if watch.once {
             self.observer.kind()
         } else {
@@ -154,7 +165,10 @@ impl Session {
                 return Err(self.summary.nothing());
             }
         }
-        if let Some(ended) = self.ended.filter(|ended| ended.code() != 0 && !self.stopped) {
+        if let Some(ended) = self
+            .ended
+            .filter(|ended| ended.code() != 0 && !self.stopped)
+        {
             let _ = writeln!(std::io::stderr(), "{name} {ended}");
         }
         Ok(exit_code(self.ended, self.stopped, kind, watch))
