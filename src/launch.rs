@@ -15,6 +15,7 @@ mod guard;
 mod hook;
 mod log;
 mod order;
+mod rest;
 mod running;
 mod tree;
 
@@ -23,4 +24,5 @@ pub use guard::guard;
 pub use hook::Hook;
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
+pub use rest::Rest;
 pub use running::{LaunchError, Orders, Output, Running};

@@ -3,20 +3,16 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use super::printed::Printed;
 use super::summary::Summary;
 use super::{complain, exit_code, log, name, start};
 use crate::cli::{Run, Watch};
 use crate::error::Hinted;
-use crate::launch::{Ending, News, Output, Request, Running};
+use crate::launch::{Ending, News, Output, Request, Rest, Running};
 use crate::observe::{Observation, Observer, no_thread};
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler};
-
-/// What a command leaves in the background trains after so long, or not at all.
-const LONGEST_START: Duration = Duration::from_secs(30);
 
 enum Heard {
     Sample(Box<Sample>),
@@ -90,21 +86,18 @@ struct Session {
 impl Session {
     /// Until the command has ended, and what trains below it.
     fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, asked: &Run) {
-        let mut trains = false;
-        let mut found = false;
-        let (mut now, mut ended_at) = (Duration::ZERO, None);
+        let mut rest = Rest::default();
         for heard in heard {
             match heard {
                 Heard::Sample(sample) if !self.reported => {
-                    trains = sample.job.as_ref().is_some_and(|job| !job.ended);
-                    found |= trains;
-                    now = sample.at.since_start;
+                    let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
+                    rest.seen(sample.at.since_start, trains);
                     self.summary.apply(&sample);
                     // Where nobody reads, the command still goes on to its end.
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     if over.unwrap_or(true) {
                         self.report(&asked.watch);
-                        (trains, found) = (false, true);
+                        rest.forget();
                         self.sampler = None;
                         if asked.stop {
                             self.stopped = true;
@@ -114,15 +107,12 @@ impl Session {
                 }
                 Heard::News(News::Ended(ending)) => {
                     self.ended = Some(ending);
-                    ended_at = Some(now);
+                    rest.ended();
                 }
                 Heard::News(News::Gone) => break,
                 Heard::Sample(_) | Heard::News(_) => {}
             }
-            // What it left running in the background is watched as long as it trains, and may take a while to begin.
-            let waited = ended_at.map(|at| now.saturating_sub(at));
-            let begins = !found && waited.is_none_or(|waited| waited < LONGEST_START);
-            if self.ended.is_some() && !trains && !begins {
+            if rest.is_over() {
                 break;
             }
         }
