@@ -4,6 +4,11 @@
 //! It is the parent of whatever loses its own below the command, so nothing gets away by starting in the
 //! background. It has no terminal: what a terminal sends to pipetop does not reach the command by itself.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the process waits for real processes, and knows no samples"
+)]
+
 use std::io::{BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
