@@ -19,7 +19,7 @@ mod rest;
 mod running;
 mod tree;
 
-pub use forward::forward;
+pub use forward::Forward;
 pub use guard::guard;
 pub use hook::Hook;
 pub use log::{Kept, Log};

@@ -222,9 +222,8 @@ impl Keeping {
                     self.reap();
                     let _ = go_on.send(());
                 }
-                Ok(Event::Childless) => break,
+                Ok(Event::Childless) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.tell(&News::Gone);
