@@ -19,7 +19,7 @@ use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Request, Ru
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
-use crate::units::printable;
+use crate::units::{Pid, printable};
 use crate::verdict::Kind;
 
 /// Does what was asked for.
@@ -114,6 +114,14 @@ fn start(
 fn complain(error: &Hinted) {
     // Nobody reads it: nothing to do about that.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
+}
+
+/// What is said where the guard was killed: whatever it guarded goes on.
+fn lost(pid: Pid) -> Hinted {
+    Hinted::new(
+        format!("pipetop has lost its command, which may go on as process {pid}"),
+        format!("`kill {pid}` ends it"),
+    )
 }
 
 /// The words as they are read.
