@@ -20,7 +20,7 @@ mod tree;
 
 pub use forward::forward;
 pub use guard::guard;
-pub use hook::Hook;
+pub use hook::{Cache, Hook, Overrides};
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
 pub use running::{LaunchError, Orders, Output, Running};

@@ -237,7 +237,7 @@ fn spawn(request: &Request, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .stdin(Stdio::inherit())
         .process_group(0);
     if let (Some(hook), Some(probe)) = (hook, &request.probe) {
-        command.envs(hook.environment(probe));
+        command.envs(hook.environment_with(probe, &request.overrides));
     }
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -14,7 +14,7 @@ use super::{FAILED_IF, config, exists, options};
 use crate::cli::{Places, Run, Watch};
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::launch::{Ending, LaunchError, Log, News, Output, Request, Running, forward};
+use crate::launch::{Ending, LaunchError, Log, News, Output, Overrides, Request, Running, forward};
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
@@ -37,6 +37,7 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         command,
         environment,
         probe: probe.as_ref().map(|probe| probe.address().to_owned()),
+        overrides: Overrides::default(),
     };
     let options = Options {
         probe: probe.map(Arc::new),
