@@ -13,6 +13,7 @@
 mod forward;
 mod guard;
 mod hook;
+mod interrupt;
 mod log;
 mod order;
 mod running;
@@ -21,6 +22,7 @@ mod tree;
 pub use forward::forward;
 pub use guard::guard;
 pub use hook::{Cache, Hook, Overrides};
+pub use interrupt::Interrupt;
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
 pub use running::{LaunchError, Orders, Output, Running};

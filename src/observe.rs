@@ -71,7 +71,11 @@ impl Observer {
             self.write(out)?;
         }
         if self.how.steady {
-            let began = self.model.progress().batches.is_some_and(|batches| batches > 0);
+            let began = self
+                .model
+                .progress()
+                .batches
+                .is_some_and(|batches| batches > 0);
             // Not that of an earlier job.
             let began = began.then(|| self.began.unwrap_or(at));
             self.began = began;
@@ -80,7 +84,10 @@ impl Observer {
         }
         let over = |began: Duration| at.saturating_sub(began) + self.interval / 2;
         // Another round would end after the span.
-        Ok(self.span.zip(self.began).is_some_and(|(span, began)| over(began) >= span))
+        Ok(self
+            .span
+            .zip(self.began)
+            .is_some_and(|(span, began)| over(began) >= span))
     }
 
     /// Writes a line or a report of what is known by now.

@@ -184,7 +184,10 @@ mod tests {
         assert_eq!(all(&mut log), "");
         write!(writer, "second\n").unwrap();
         assert_eq!(all(&mut log), "second\n");
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old\nfirst line\nsecond\n");
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "old\nfirst line\nsecond\n"
+        );
         // Cut by somebody else, it is read from its beginning.
         std::fs::write(&path, "new\n").unwrap();
         assert_eq!(all(&mut log) + &all(&mut log), "new\n");

@@ -124,7 +124,11 @@ impl Running {
             .arg0("pipetop")
             .arg("builtin-guard")
             .arg(format!("--control={}", theirs.as_raw_fd()))
-            .stdin(if stdin { Stdio::inherit() } else { Stdio::null() });
+            .stdin(if stdin {
+                Stdio::inherit()
+            } else {
+                Stdio::null()
+            });
         match output {
             Output::Through => {}
             Output::Errors => {

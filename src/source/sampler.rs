@@ -213,10 +213,7 @@ impl Round {
         self.gaps.clone_from(&self.options.lacking);
         let now = self.clock.since_start();
         self.search_below(now);
-        let launched = matches!(
-            self.options.target,
-            Target::Launched(_) | Target::Below(_)
-        );
+        let launched = matches!(self.options.target, Target::Launched(_) | Target::Below(_));
         if !launched && self.watched.as_ref().is_none_or(Watched::ended) {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {

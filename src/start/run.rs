@@ -97,13 +97,15 @@ fn start(
         options.lacking.push(Gap {
             source: "probe".into(),
             reason: format!("the hook could not be put in place: {why}"),
-            hint: "TMPDIR names a directory that can be written to; until then figures are estimates".into(),
+            hint:
+                "TMPDIR names a directory that can be written to; until then figures are estimates"
+                    .into(),
         });
     }
     Ok(running)
 }
 
-fn complain(error: &Hinted) {
+pub(super) fn complain(error: &Hinted) {
     // Nobody reads it: nothing to do about that.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
 }

@@ -19,11 +19,7 @@ enum Heard {
     News(News),
 }
 
-pub(super) fn run(
-    asked: &Run,
-    request: Request,
-    mut options: Options,
-) -> Result<ExitCode, Hinted> {
+pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result<ExitCode, Hinted> {
     let watch = &asked.watch;
     let log = log(asked)?;
     let writer = log.as_ref().map(crate::launch::Log::writer).transpose();
@@ -154,7 +150,10 @@ impl Session {
                 return Err(self.summary.nothing());
             }
         }
-        if let Some(ended) = self.ended.filter(|ended| ended.code() != 0 && !self.stopped) {
+        if let Some(ended) = self
+            .ended
+            .filter(|ended| ended.code() != 0 && !self.stopped)
+        {
             let _ = writeln!(std::io::stderr(), "{name} {ended}");
         }
         Ok(exit_code(self.ended, self.stopped, kind, watch))

@@ -59,10 +59,16 @@ impl Summary {
         }
         match &self.nothing {
             Some(gap) => Hinted::new(&gap.reason, &gap.hint),
-            None if self.model.sample().is_some_and(|sample| sample.job.is_some()) => Hinted::new(
-                "no DataLoader was iterated below the command, as far as could be seen",
-                "a loop over anything else can tell of its steps: docs/probe.md",
-            ),
+            None if self
+                .model
+                .sample()
+                .is_some_and(|sample| sample.job.is_some()) =>
+            {
+                Hinted::new(
+                    "no DataLoader was iterated below the command, as far as could be seen",
+                    "a loop over anything else can tell of its steps: docs/probe.md",
+                )
+            }
             None => Hinted::new(
                 "the command ended before anything was seen of it",
                 "run it for longer; its own output says why it ended",
