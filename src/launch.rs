@@ -16,6 +16,7 @@ mod hook;
 mod interrupt;
 mod log;
 mod order;
+mod rest;
 mod running;
 mod tree;
 
@@ -25,4 +26,5 @@ pub use hook::{Cache, Hook, Overrides};
 pub use interrupt::Interrupt;
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
+pub use rest::Rest;
 pub use running::{LaunchError, Orders, Output, Running};

@@ -138,6 +138,13 @@ fn has_screen(watch: &Watch) -> bool {
     std::io::stdout().is_terminal() && !watch.once && !watch.json
 }
 
+fn no_screen(error: &anyhow::Error) -> Hinted {
+    Hinted::new(
+        format!("cannot use this terminal: {error:#}"),
+        "pipetop --once prints a report without a screen",
+    )
+}
+
 /// Watches on the screen or in lines, as was asked for.
 fn show(
     options: Options,
@@ -147,21 +154,17 @@ fn show(
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
     if has_screen(watch) {
-        let kind = app::watch(Setup {
+        let outcome = app::watch(Setup {
             options,
             job,
             config,
             window: WINDOW,
             wanted,
             span: watch.span,
+            launch: None,
         });
-        let kind = kind.map_err(|error| {
-            Hinted::new(
-                format!("cannot use this terminal: {error:#}"),
-                "pipetop --once prints a report without a screen",
-            )
-        })?;
-        return Ok(exit_code(kind, &watch.fail_if));
+        let outcome = outcome.map_err(|error| no_screen(&error))?;
+        return Ok(exit_code(outcome.kind, &watch.fail_if));
     }
     let how = Observation {
         once: watch.once,

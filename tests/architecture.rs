@@ -61,6 +61,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "config",
             "experiment",
             "job",
+            "launch",
             "model",
             "sample",
             "source",
@@ -81,8 +82,10 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "experiment",
             "job",
             "launch",
+            "model",
             "observe",
             "progress",
+            "report",
             "sample",
             "source",
             "units",
@@ -93,12 +96,13 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 18] = [
+const PLACES: [(&str, &[&str]); 19] = [
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),
+    ("console", &["ui"]),
     ("signal_hook", &["launch"]),
     ("ratatui", &["app", "config", "terminal", "ui"]),
     ("crossterm", &["app", "config", "doctor", "terminal"]),

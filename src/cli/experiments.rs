@@ -62,7 +62,7 @@ impl Own {
 /// How many workers are enough? Run a training with 1, 2, 4 and more of them.
 ///
 /// The training is the built-in job, or your own command, unedited: `pipetop sweep -- python train.py`. A `{workers}`
-/// anywhere in the command is replaced by each number; without it every DataLoader gets the number from outside. The
+/// anywhere in the command is replaced by each number; without it every `DataLoader` gets the number from outside. The
 /// command is started anew for each number and ended after the measurement: let it write its checkpoints where that does
 /// no harm. With a command --pin-memory compares pageable with pinned memory.
 #[derive(Debug, PartialEq, Args)]

@@ -113,9 +113,17 @@ pub(super) struct Trial<'a> {
     pub(super) writers: Writers,
     /// Looks below the command as long as nothing reports, to be able to say why.
     looking: Option<(Sampler, mpsc::Receiver<Sample>)>,
-    /// What it saw: why there is no job, where there is none.
-    seen: Option<Option<Gap>>,
+    seen: Seen,
     ended: Option<Ending>,
+}
+
+/// What was seen below the command.
+#[derive(Debug)]
+enum Seen {
+    Nothing,
+    /// And why.
+    NoJob(Gap),
+    Job,
 }
 
 impl<'a> Trial<'a> {
@@ -165,7 +173,7 @@ impl<'a> Trial<'a> {
             output,
             writers: Writers::default(),
             looking: looking.ok().map(|sampler| (sampler, samples)),
-            seen: None,
+            seen: Seen::Nothing,
             ended: None,
         })
     }
@@ -236,7 +244,8 @@ impl<'a> Trial<'a> {
         if let Some((_, samples)) = &self.looking {
             for sample in samples.try_iter() {
                 let mut gaps = sample.gaps.into_iter();
-                self.seen = Some(gaps.find(|gap| gap.source == "job"));
+                let gap = gaps.find(|gap| gap.source == "job");
+                self.seen = gap.map_or(Seen::Job, Seen::NoJob);
             }
         }
         gone
@@ -269,12 +278,12 @@ impl<'a> Trial<'a> {
             format!(" (waited for {waited}; --patience waits for longer)")
         };
         match &self.seen {
-            Some(Some(gap)) => Hinted::new(format!("{}{waited}", gap.reason), &gap.hint),
-            Some(None) => Hinted::new(
+            Seen::NoJob(gap) => Hinted::new(format!("{}{waited}", gap.reason), &gap.hint),
+            Seen::Job => Hinted::new(
                 format!("no DataLoader was iterated below the command{waited}"),
                 "a loop over anything else can tell of its steps (docs/probe.md); python -E, -I and -S leave the hook out",
             ),
-            None => Hinted::new(
+            Seen::Nothing => Hinted::new(
                 "the command ended before anything was seen of it",
                 "give the command that trains; `pipetop run` with it shows its output",
             ),

@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(5);
 const HOPELESS: Duration = Duration::from_secs(5);
 /// Between two tries to kill what starts new processes meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Signals that end a command which does not handle them.
+/// Signals that ask a command to end.
 const ENDING: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM];
 /// Where the hook can lie where the directory for temporary files is of no use.
 const MEMORY: &str = "/dev/shm";
@@ -80,6 +80,7 @@ pub fn guard(control: OwnedFd) {
         control,
         command: Some(command),
         told_to_end: false,
+        signalled: None,
         ending: None,
     };
     keeping.run(&come);
@@ -119,8 +120,10 @@ struct Keeping {
     control: UnixStream,
     /// While it has not been reaped.
     command: Option<Pid>,
-    /// It was sent a signal that ends what does not handle it.
+    /// It was sent a signal that asks it to end.
     told_to_end: bool,
+    /// The newest signal that it was sent.
+    signalled: Option<i32>,
     /// When what is left is killed.
     ending: Option<Instant>,
 }
@@ -168,6 +171,7 @@ impl Keeping {
             // It may have ended without being reaped.
             let _ = sent;
             self.told_to_end |= ENDING.contains(&signal);
+            self.signalled = Some(number);
         }
     }
 
@@ -196,7 +200,8 @@ impl Keeping {
             };
             self.tell(&News::Ended(ending));
             // What it leaves behind has lost the one who would have ended it.
-            if self.ending.is_some() || self.told_to_end {
+            let killed = matches!(ending, Ending::Signal(by) if Some(by) == self.signalled);
+            if self.ending.is_some() || self.told_to_end || killed {
                 self.end(GRACE);
             }
         }

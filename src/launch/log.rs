@@ -122,6 +122,15 @@ impl Log {
         Ok(length)
     }
 
+    /// Where [`Log::keep`] would have the output, in words.
+    pub fn to_be_kept(&self) -> String {
+        match &self.place {
+            Place::Named(path) => path.display().to_string(),
+            Place::Unnamed(directory) => directory.join(NAME).display().to_string(),
+            Place::Memory => "kept in memory".to_owned(),
+        }
+    }
+
     /// Gives the file a name that lasts, where it has none: `nohup.out`, or one like it.
     ///
     /// # Errors

@@ -206,6 +206,13 @@ impl Running {
         }
     }
 
+    /// Tells it that the terminal is gone, as the terminal would.
+    pub fn hang_up(&self) {
+        if let Some(orders) = &self.orders {
+            orders.signal(rustix::process::Signal::HUP.as_raw(), true);
+        }
+    }
+
     /// Lets everything go on that runs, unless it was asked to end.
     pub fn release(self) {
         if let Some(orders) = &self.orders {

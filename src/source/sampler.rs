@@ -75,13 +75,13 @@ impl Sampler {
     pub fn start(
         options: Options,
         job: Option<Candidate>,
-        send: impl Fn(Sample) -> bool + Send + 'static,
+        mut send: impl FnMut(Sample) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, asked) = mpsc::channel();
         let clock = Clock::start();
         let thread = std::thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || Round::new(options, clock, job).run(&asked, &send))?;
+            .spawn(move || Round::new(options, clock, job).run(&asked, &mut send))?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),
@@ -183,7 +183,7 @@ impl Round {
         round
     }
 
-    fn run(mut self, asked: &mpsc::Receiver<Request>, send: &impl Fn(Sample) -> bool) {
+    fn run(mut self, asked: &mpsc::Receiver<Request>, send: &mut impl FnMut(Sample) -> bool) {
         let mut due = self.clock.since_start();
         loop {
             if !send(self.read()) {

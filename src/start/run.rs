@@ -2,6 +2,7 @@
 
 mod headless;
 mod printed;
+mod screen;
 mod summary;
 
 use std::ffi::OsStr;
@@ -10,7 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{FAILED_IF, config, exists, options};
+use super::{FAILED_IF, config, exists, has_screen, options};
 use crate::cli::{Places, Run, Watch};
 use crate::error::Hinted;
 use crate::job::Target;
@@ -43,7 +44,11 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         probe: probe.map(Arc::new),
         ..options(places, &config, Target::Any)
     };
-    headless::run(asked, request, options)
+    if has_screen(&asked.watch) {
+        screen::run(asked, request, options, config)
+    } else {
+        headless::run(asked, request, options)
+    }
 }
 
 /// The process that owns the command.

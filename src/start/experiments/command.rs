@@ -137,9 +137,10 @@ fn failed(failure: &Failure) -> ExitCode {
             ExitCode::from(error.code())
         }
         Failure::Refused { error, said } => {
-            let said: String = said.iter().map(|line| format!("  {line}\n")).collect();
-            // Nobody reads it: nothing to do about that.
-            let _ = std::io::stderr().write_all(said.as_bytes());
+            for line in said {
+                // Nobody reads it: nothing to do about that.
+                let _ = writeln!(std::io::stderr(), "  {line}");
+            }
             complain(error);
             ExitCode::FAILURE
         }

@@ -9,7 +9,7 @@ use super::summary::Summary;
 use super::{complain, exit_code, log, name, start};
 use crate::cli::{Run, Watch};
 use crate::error::Hinted;
-use crate::launch::{Ending, News, Output, Request, Running};
+use crate::launch::{Ending, News, Output, Request, Rest, Running};
 use crate::observe::{Observation, Observer, no_thread};
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler};
@@ -86,17 +86,18 @@ struct Session {
 impl Session {
     /// Until the command has ended, and what trains below it.
     fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, asked: &Run) {
-        let mut trains = false;
+        let mut rest = Rest::default();
         for heard in heard {
             match heard {
                 Heard::Sample(sample) if !self.reported => {
-                    trains = sample.job.as_ref().is_some_and(|job| !job.ended);
+                    let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
+                    rest.seen(sample.at.since_start, trains);
                     self.summary.apply(&sample);
                     // Where nobody reads, the command still goes on to its end.
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     if over.unwrap_or(true) {
                         self.report(&asked.watch);
-                        trains = false;
+                        rest.forget();
                         self.sampler = None;
                         if asked.stop {
                             self.stopped = true;
@@ -104,12 +105,14 @@ impl Session {
                         }
                     }
                 }
-                Heard::News(News::Ended(ending)) => self.ended = Some(ending),
+                Heard::News(News::Ended(ending)) => {
+                    self.ended = Some(ending);
+                    rest.ended();
+                }
                 Heard::News(News::Gone) => break,
                 Heard::Sample(_) | Heard::News(_) => {}
             }
-            // What it left running in the background is watched as long as it trains.
-            if self.ended.is_some() && !trains {
+            if rest.is_over() {
                 break;
             }
         }
@@ -118,6 +121,7 @@ impl Session {
     /// Says what was seen, once.
     fn report(&mut self, watch: &Watch) {
         self.reported = true;
+        self.summary.close();
         let mut out = std::io::stdout();
         // Nobody who reads it: nothing to do about that.
         let _ = if watch.once {
@@ -131,6 +135,7 @@ impl Session {
     }
 
     fn close(mut self, name: &str, watch: &Watch) -> Result<ExitCode, Hinted> {
+        self.summary.close();
         let kind = if watch.once {
             self.observer.kind()
         } else {
