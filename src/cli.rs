@@ -291,6 +291,13 @@ fn stop(error: &clap::Error) -> Stop {
                 .map(str::to_owned)
         })
     });
+    // Words that belong to a command, or that need one.
+    let option = message.starts_with("unexpected argument '-");
+    let command = (text.contains("-- <COMMAND>") && !option).then(|| {
+        "a command of your own stands behind the options and `--`, as in `-- python train.py`"
+            .to_owned()
+    });
+    let hint = hint.or(command);
     let hint = hint.unwrap_or_else(|| "pipetop --help lists what can be asked for".to_owned());
     Stop::Usage(Hinted::new(message, hint))
 }
