@@ -14,13 +14,14 @@ mod forward;
 mod guard;
 mod hook;
 mod interrupt;
+mod leftovers;
 mod log;
 mod order;
 mod rest;
 mod running;
 mod tree;
 
-pub use forward::forward;
+pub use forward::Forward;
 pub use guard::guard;
 pub use hook::{Cache, Hook, Overrides};
 pub use interrupt::Interrupt;

@@ -130,7 +130,7 @@ pub fn observe(
     let _sampler = Sampler::start(options, job, move |sample: Sample| {
         send.send(sample).is_ok()
     })
-    .map_err(no_thread)?;
+    .map_err(|error| no_thread(&error))?;
     let mut observer = Observer::new(how, interval);
     for sample in samples {
         let ended = sample.job.as_ref().is_none_or(|job| job.ended);
@@ -155,7 +155,7 @@ pub fn observe(
 }
 
 /// What is said where a thread cannot be started.
-pub fn no_thread(error: std::io::Error) -> Hinted {
+pub fn no_thread(error: &std::io::Error) -> Hinted {
     Hinted::new(
         format!("cannot start a thread: {error}"),
         "raise the limit of processes (ulimit -u)",

@@ -145,10 +145,7 @@ fn hear(
             let heard = match news.recv_timeout(PRINTED) {
                 Ok(heard) => Some(heard),
                 Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(PRINTED);
-                    None
-                }
+                Err(RecvTimeoutError::Disconnected) => break,
             };
             // Before its end what it has printed; of a file that cannot be read there is nothing to show.
             while let Ok(length @ 1..) = log.read(&mut buffer) {

@@ -21,10 +21,6 @@ one of --fail-if.";
 /// terminal it passes through, to standard error with --json.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Running", after_help = CODES)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
-)]
 pub struct Run {
     /// Write what the command prints to the end of this file, too
     #[arg(long, value_name = "FILE")]

@@ -4,6 +4,11 @@
 //! It is the parent of whatever loses its own below the command, so nothing gets away by starting in the
 //! background. It has no terminal: what a terminal sends to pipetop does not reach the command by itself.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the process waits for real processes, and knows no samples"
+)]
+
 use std::io::{BufReader, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -19,6 +24,7 @@ use rustix::process::{
 };
 
 use super::Hook;
+use super::leftovers::Leftovers;
 use super::order::{Ending, News, Order, Request, receive, send};
 use super::tree::signal_below;
 use crate::units;
@@ -82,6 +88,7 @@ pub fn guard(control: OwnedFd) {
         told_to_end: false,
         signalled: None,
         ending: None,
+        leftovers: Leftovers::default(),
     };
     keeping.run(&come);
     drop(hook);
@@ -126,6 +133,8 @@ struct Keeping {
     signalled: Option<i32>,
     /// When what is left is killed.
     ending: Option<Instant>,
+    /// Cleared up once all have ended.
+    leftovers: Leftovers,
 }
 
 impl Keeping {
@@ -180,6 +189,7 @@ impl Keeping {
     fn end(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(at, |before| before.min(at)));
+        self.leftovers.remember(getpid());
         match self.command {
             Some(command) => {
                 let _ = kill_process(command, Signal::TERM);
@@ -210,6 +220,7 @@ impl Keeping {
     /// Kills until nothing is left.
     fn kill(&mut self, come: &mpsc::Receiver<Event>) {
         let hopeless = Instant::now() + HOPELESS;
+        self.leftovers.remember(getpid());
         while Instant::now() < hopeless {
             signal_below(getpid(), Signal::KILL);
             match come.recv_timeout(AGAIN) {
@@ -217,9 +228,8 @@ impl Keeping {
                     self.reap();
                     let _ = go_on.send(());
                 }
-                Ok(Event::Childless) => break,
+                Ok(Event::Childless) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         self.tell(&News::Gone);

@@ -4,10 +4,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use procfs::process::Process;
 use rustix::process::Signal;
 use signal_hook::flag;
 use signal_hook::low_level::register;
+
+use super::forward::ignored;
 
 const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
@@ -27,10 +28,9 @@ impl Interrupt {
     pub fn listen() -> io::Result<Self> {
         let ours = Self::default();
         let again = Arc::new(AtomicBool::new(false));
-        let ignored = Process::myself().and_then(|own| own.status());
-        let ignored = ignored.map_or(0, |status| status.sigign);
+        let ignored = ignored();
         for number in ENDING.map(Signal::as_raw) {
-            if ignored & (1 << (number - 1)) != 0 {
+            if ignored >> (number - 1) & 1 == 1 {
                 continue;
             }
             // In the order in which they are registered: the first signal finds nothing set.

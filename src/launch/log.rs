@@ -188,10 +188,10 @@ mod tests {
         std::fs::write(&path, "old\n").unwrap();
         let mut log = Log::named(&path).unwrap();
         let mut writer = log.writer().unwrap();
-        write!(writer, "first line\n").unwrap();
+        writeln!(writer, "first line").unwrap();
         assert_eq!(all(&mut log), "first line\n");
         assert_eq!(all(&mut log), "");
-        write!(writer, "second\n").unwrap();
+        writeln!(writer, "second").unwrap();
         assert_eq!(all(&mut log), "second\n");
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),

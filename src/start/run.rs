@@ -15,7 +15,7 @@ use super::{FAILED_IF, config, exists, has_screen, options};
 use crate::cli::{Places, Run, Watch};
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::launch::{Ending, LaunchError, Log, News, Output, Overrides, Request, Running, forward};
+use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Overrides, Request, Running};
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
@@ -95,8 +95,10 @@ fn start(
         complain(&Hinted::new(error.to_string(), error.hint()));
         ExitCode::from(error.code())
     };
+    let forward = Forward::take().map_err(|error| failed(error.into()))?;
     let running = Running::start(request, stdin, output, news).map_err(failed)?;
-    forward(&running).map_err(|error| failed(error.into()))?;
+    let forwarded = forward.to(&running);
+    forwarded.map_err(|error| failed(error.into()))?;
     options.target = Target::Below(running.guard());
     if let Some(why) = running.no_hook() {
         options.lacking.push(Gap {

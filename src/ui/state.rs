@@ -56,6 +56,7 @@ impl Sort {
 }
 
 /// Everything that keys change and drawing only reads.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UiState {
     pub focus: Panel,

@@ -6,7 +6,6 @@
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "../torch/machine.rs"]
 mod machine;
-#[expect(dead_code, reason = "other tests use all of it")]
 #[path = "../support/patience.rs"]
 mod patience;
 
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use machine::{Place, Share, note, pythons};
-use patience::wait;
+use patience::{wait, wait_telling};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -81,10 +80,12 @@ impl Stand {
 
     /// Of temporary files, and of processes that are in our folder.
     fn assert_nothing_left(&self) {
-        wait("the end of the hook's folder", || {
-            let left = fs::read_dir(self.path("tmp")).expect("ours").count();
-            (left == 0).then_some(())
-        });
+        let files = || {
+            let left = fs::read_dir(self.path("tmp")).expect("ours").flatten();
+            left.map(|entry| entry.file_name()).collect::<Vec<_>>()
+        };
+        let none = || files().is_empty().then_some(());
+        wait_telling("no file to be left", none, || format!("{:?}", files()));
         wait("the end of every process", || {
             let processes = fs::read_dir("/proc").expect("procfs").flatten();
             let mut folders =

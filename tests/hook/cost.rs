@@ -64,6 +64,6 @@ fn a_python_that_loads_no_torch_starts_as_quickly() {
         }
         let (with, without) = (with as f64 / 1e6, without as f64 / 1e6);
         println!("{python}: {without:.2} ms until it runs, with the hook {with:.2} ms");
-        assert!(with < without + 3.0, "{with} ms, {without} ms");
+        assert!(with < 1.05 * without + 3.0, "{with} ms, {without} ms");
     }
 }

@@ -40,6 +40,13 @@ class Nested(Numbers):
         return sum(DataLoader(Numbers(2, self.seconds), num_workers=0)) + index
 
 
+def begin(loader):
+    came = time.monotonic_ns()
+    iterator = iter(loader)
+    LOADED["waited"] += time.monotonic_ns() - came
+    return iterator
+
+
 def take(iterator):
     came = time.monotonic_ns()
     try:
@@ -53,7 +60,7 @@ def take(iterator):
 
 
 def train(loader, seconds, most=1000):
-    iterator = iter(loader)
+    iterator = begin(loader)
     while most > 0 and take(iterator):
         time.sleep(seconds)
         most -= 1
@@ -73,12 +80,36 @@ def interleaved():
     training = DataLoader(Numbers(40, 0.002), **two(persistent_workers=True))
     checking = DataLoader(Numbers(8, 0.002), batch_size=2)
     for _ in range(2):
-        iterator = iter(training)
+        iterator = begin(training)
         step = 0
         while take(iterator):
             step += 1
             if step % 5 == 0:
                 train(checking, 0.001)
+
+
+class Late(list):
+    """Items in their order, after a while."""
+
+    def __iter__(self):
+        time.sleep(0.15)
+        return super().__iter__()
+
+
+def begun_early():
+    """Begins with each loader long before its first batch, with the second one in the middle of a step."""
+    loaders = [DataLoader(Numbers(40, 0.002), sampler=Late(range(40)), **two()) for _ in range(2)]
+    first = begin(loaders[0])
+    time.sleep(0.2)
+    for _ in range(10):
+        take(first)
+        time.sleep(0.002)
+    second = begin(loaders[1])
+    time.sleep(0.2)
+    for _ in range(10):
+        take(first)
+        take(second)
+        time.sleep(0.002)
 
 
 def processes():
@@ -181,6 +212,7 @@ SITUATIONS = {
     "persistent": lambda: exact(two(persistent_workers=True), epochs=2),
     "fresh": lambda: exact(two(), epochs=2),
     "interleaved": interleaved,
+    "begun_early": begun_early,
     "full": lambda: train(DataLoader(Numbers(60, 0.0), **two()), 0.015),
     "empty": lambda: train(DataLoader(Numbers(60, 0.02), **two()), 0.0),
     "left": lambda: train(DataLoader(Numbers(60, 0.001), **two()), 0.001, most=7),

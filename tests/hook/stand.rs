@@ -144,27 +144,32 @@ pub(crate) fn pythons() -> Vec<String> {
     listed("PIPETOP_PYTHONS")
 }
 
+/// Whether this Python can import the module.
+pub(crate) fn has(python: &str, module: &str) -> bool {
+    let find = format!("import importlib.util as u, sys; sys.exit(not u.find_spec({module:?}))");
+    let output = Command::new(python).args(["-c", &find]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// What is missing fails the test where all must be there, and is said elsewhere.
+pub(crate) fn say_skipped(why: &str) {
+    let must = std::env::var_os("PIPETOP_REQUIRE_TORCH").is_some_and(|value| value == "1");
+    assert!(!must, "PIPETOP_REQUIRE_TORCH=1, but {why}");
+    let line = format!("skipped: {why}\n");
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
 /// Those that have torch.
 pub(crate) fn torches() -> &'static [String] {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        let has_torch = |python: &String| {
-            let mut command = Command::new(python);
-            let output = command.args(["-c", "import torch"]).output();
-            output.is_ok_and(|output| output.status.success())
-        };
         let (with, without): (Vec<_>, Vec<_>) = listed("PIPETOP_TORCH_PYTHONS")
             .into_iter()
-            .partition(has_torch);
-        let must = std::env::var_os("PIPETOP_REQUIRE_TORCH").is_some_and(|value| value == "1");
+            .partition(|python| has(python, "torch"));
         for python in without {
-            assert!(
-                !must,
-                "PIPETOP_REQUIRE_TORCH=1, but {python} cannot import torch"
-            );
-            let line =
-                format!("skipped: {python} cannot import torch (set PIPETOP_TORCH_PYTHONS)\n");
-            let _ = std::io::stderr().write_all(line.as_bytes());
+            say_skipped(&format!(
+                "{python} cannot import torch (set PIPETOP_TORCH_PYTHONS)"
+            ));
         }
         with
     })

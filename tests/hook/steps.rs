@@ -108,6 +108,19 @@ fn two_loaders_that_take_turns_are_one_count() {
 }
 
 #[test]
+fn the_start_of_workers_is_waited_for_wherever_it_is() {
+    for (run, truth) in exact("begun_early") {
+        assert_eq!(truth.batches, 30);
+        // Not the time between: a fifth of a second before the first batch, and one more in the tenth step.
+        let waited = run.report().totals.waited;
+        let stepped = run.report().totals.stepped;
+        assert!(stepped.as_millis() >= 200, "{stepped:?}");
+        assert!(waited.as_millis() >= 300, "{waited:?}: twice 150 ms");
+        assert!(waited.as_nanos() < u128::from(truth.waited) + 100_000_000);
+    }
+}
+
+#[test]
 fn ready_batches_are_many_before_a_slow_trainer_and_none_before_a_quick_one() {
     for (run, _) in exact("full") {
         let (mean, capacity) = ready(&run);

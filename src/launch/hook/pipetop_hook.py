@@ -82,6 +82,8 @@ class _Probe:
         self.inside = False
         # The step that goes on: when it came for its batch and had it. 0 = there is none.
         self.wait_from = self.wait_to = 0
+        # What it took to begin with loaders since the last batch.
+        self.beginning = 0
         self.ready = None
         self.number = self.lost = self.sent_at = 0
         self.lines = []
@@ -92,8 +94,11 @@ class _Probe:
 
     def came(self, at, iterator):
         """The trainer comes for a batch: the step that went on has ended."""
+        # To begin with a loader, which starts its workers, is a wait as well, wherever in the step it was.
+        wait_from = at - self.beginning
+        self.beginning = 0
         if self.wait_to:
-            self.ended(at)
+            self.ended(wait_from)
         if iterator is None:
             self.ready = None
         else:
@@ -105,7 +110,7 @@ class _Probe:
         if gathered >= (_BEFORE_A_WAIT if self.ready == 0 else _GATHERED) or not len(self.lines) % _MANY:
             self.sent_at = at
             self.send()
-        self.wait_from = at
+        self.wait_from = wait_from
 
     def ended(self, at):
         ready = self.ready
@@ -381,6 +386,26 @@ def _timed(take, is_loader):
     return __next__
 
 
+def _begun(begin):
+    """`begin`, the function that makes an iterator of a loader, with each call timed."""
+
+    def __iter__(self):
+        came = _now()
+        probe = _probe
+        if probe is None:
+            probe = _start()
+        if not probe or probe.inside or _this_thread() != probe.thread:
+            return begin(self)
+        probe.inside = True
+        try:
+            return begin(self)
+        finally:
+            probe.inside = False
+            probe.beginning += _now() - came
+
+    return __iter__
+
+
 def _settled(settings):
     """`settings` of a DataLoader with those that pipetop wishes to try in their place, so that they agree."""
     if "workers" in _WISHES and not (_WISHES["workers"] and _may_have_no_children()):
@@ -440,9 +465,10 @@ def install(dataloader):
         iterator = vars(dataloader)["_BaseDataLoaderIter"]
         if hasattr(iterator.__next__, "timed_by_pipetop"):
             return
+        loader = vars(dataloader)["DataLoader"]
         _replace(iterator, "__next__", _timed(iterator.__next__, True))
+        _replace(loader, "__iter__", _begun(loader.__iter__))
         if _WISHES.keys() & {"workers", "prefetch", "pin"}:
-            loader = vars(dataloader)["DataLoader"]
             _replace(loader, "__init__", _overridden(loader.__init__))
     except Exception as error:
         # The process that started this one has the same torch and says so itself.
@@ -454,7 +480,7 @@ def install(dataloader):
 def watch(iterable):
     """Yields what `iterable` yields; pipetop sees each wait for it as a wait for data."""
     take = _timed(next, False)
-    iterator = iter(iterable)
+    iterator = _begun(iter)(iterable)
     while True:
         try:
             batch = take(iterator)

@@ -46,7 +46,7 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         complain(&Hinted::new(&gap.reason, &gap.hint));
     }
     let printed = log.map(|log| Printed::follow(log, watch.json));
-    let printed = printed.transpose().map_err(no_thread)?;
+    let printed = printed.transpose().map_err(|error| no_thread(&error))?;
     let how = Observation {
         once: watch.once,
         json: watch.json,
@@ -58,7 +58,7 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         send.send(Heard::Sample(Box::new(sample))).is_ok()
     });
     let mut session = Session {
-        sampler: Some(sampler.map_err(no_thread)?),
+        sampler: Some(sampler.map_err(|error| no_thread(&error))?),
         observer,
         summary: Summary::new(),
         ended: None,

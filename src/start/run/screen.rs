@@ -36,9 +36,9 @@ pub(super) fn run(
     }
     let log = match log(asked)? {
         Some(log) => log,
-        None => Log::unnamed(&places()).map_err(no_log)?,
+        None => Log::unnamed(&places()).map_err(|error| no_log(&error))?,
     };
-    let output = Output::File(log.writer().map_err(no_log)?);
+    let output = Output::File(log.writer().map_err(|error| no_log(&error))?);
     // As it would on a terminal, it shall not keep its lines to itself.
     if std::env::var_os("PYTHONUNBUFFERED").is_none() {
         request
@@ -66,7 +66,7 @@ pub(super) fn run(
             launched,
             log,
             news,
-            orders: running.orders().map_err(no_thread)?,
+            orders: running.orders().map_err(|error| no_thread(&error))?,
             each: Box::new(move |sample: &Sample| {
                 let mut summary = sum_up.lock().unwrap_or_else(PoisonError::into_inner);
                 summary.apply(sample);
@@ -76,9 +76,21 @@ pub(super) fn run(
     let outcome = outcome.map_err(|error| super::super::no_screen(&error))?;
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
     summary.close();
-    let Some((launched, log, news)) = outcome.launched else {
-        return Ok(ExitCode::SUCCESS);
-    };
+    match outcome.launched {
+        Some(left) => close(asked, &name, running, left, &summary),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Says what is left to say, and sees the command to its end, unless the user has left it running.
+fn close(
+    asked: &Run,
+    name: &str,
+    running: Running,
+    (launched, log, news): (Launched, Log, mpsc::Receiver<News>),
+    summary: &Summary,
+) -> Result<ExitCode, Hinted> {
+    let watch = &asked.watch;
     let mut page = Page::default();
     let mut ended = launched.ended();
     page.output(&launched);
@@ -88,7 +100,7 @@ pub(super) fn run(
     }
     let mut stopped = launched.left() == Some(Left::Ending);
     if launched.left() == Some(Left::Running) && ended.is_none() {
-        page.goes_on(&name, &running, &log);
+        page.goes_on(name, &running, &log);
         page.print();
         running.release();
         return Ok(exit_code(None, true, summary.kind(), watch));
@@ -102,7 +114,7 @@ pub(super) fn run(
             stopped = true;
             running.end();
         }
-        let printed = Printed::follow(log, false).map_err(no_thread)?;
+        let printed = Printed::follow(log, false).map_err(|error| no_thread(&error))?;
         ended = last_word(&news);
         drop(printed);
     }
@@ -130,7 +142,7 @@ fn places() -> Vec<PathBuf> {
     places.chain([std::env::temp_dir()]).collect()
 }
 
-fn no_log(error: std::io::Error) -> Hinted {
+fn no_log(error: &std::io::Error) -> Hinted {
     Hinted::new(
         format!("there is no place for what the command prints: {error}"),
         "--log FILE names one",
