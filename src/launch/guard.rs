@@ -25,6 +25,7 @@ use rustix::process::{
 };
 
 use super::Hook;
+use super::leftovers::Leftovers;
 use super::order::{Ending, News, Order, Request, receive, send};
 use super::tree::signal_below;
 use crate::units;
@@ -92,6 +93,7 @@ pub fn guard(control: OwnedFd) {
         told_to_end: false,
         signalled: None,
         ending: None,
+        leftovers: Leftovers::default(),
     };
     keeping.run(&come);
     drop(hook);
@@ -136,6 +138,8 @@ struct Keeping {
     signalled: Option<i32>,
     /// When what is left is killed.
     ending: Option<Instant>,
+    /// Cleared up once all have ended.
+    leftovers: Leftovers,
 }
 
 impl Keeping {
@@ -190,6 +194,7 @@ impl Keeping {
     fn end(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(at, |before| before.min(at)));
+        self.leftovers.remember(getpid());
         match self.command {
             Some(command) => {
                 let _ = kill_process(command, Signal::TERM);
@@ -220,6 +225,7 @@ impl Keeping {
     /// Kills until nothing is left.
     fn kill(&mut self, come: &mpsc::Receiver<Event>) {
         let hopeless = Instant::now() + HOPELESS;
+        self.leftovers.remember(getpid());
         while Instant::now() < hopeless {
             signal_below(getpid(), Signal::KILL);
             match come.recv_timeout(AGAIN) {
@@ -251,7 +257,7 @@ fn spawn(request: &Request, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .stdin(Stdio::inherit())
         .process_group(0);
     if let (Some(hook), Some(probe)) = (hook, &request.probe) {
-        command.envs(hook.environment(probe));
+        command.envs(hook.environment_with(probe, &request.overrides));
     }
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -15,7 +15,7 @@ use super::{FAILED_IF, config, exists, has_screen, options};
 use crate::cli::{Places, Run, Watch};
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Request, Running};
+use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Overrides, Request, Running};
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
@@ -38,6 +38,7 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         command,
         environment,
         probe: probe.as_ref().map(|probe| probe.address().to_owned()),
+        overrides: Overrides::default(),
     };
     let options = Options {
         probe: probe.map(Arc::new),
@@ -111,7 +112,7 @@ fn start(
     Ok(running)
 }
 
-fn complain(error: &Hinted) {
+pub(super) fn complain(error: &Hinted) {
     // Nobody reads it: nothing to do about that.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
 }
