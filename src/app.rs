@@ -4,12 +4,15 @@
 //! one and draws on a sample, a key or a resize, and only then.
 
 mod animation;
+mod replay;
 mod run;
+mod save;
 mod wiring;
 
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::Event as Input;
@@ -18,22 +21,30 @@ use crate::action::Action;
 use crate::config::{Config, INTERVALS};
 use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
+use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, UiState, View};
+use crate::ui::{Attach, Notice, UiState, View};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
+pub use replay::{Film, Remote, replay};
 pub use run::Outside;
 pub use wiring::{Setup, watch};
 
 /// Times between two readings that keys step through, in milliseconds.
 const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
+/// What the verdict of a replay speaks of, as that of a job that runs.
+const OBSERVED: Duration = Duration::from_secs(10);
+
 /// What came in.
 #[derive(Debug)]
 pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
+    Played(Box<Played>),
+    /// How saving the screen went.
+    Notice(Notice),
     Signal(Signal),
 }
 
@@ -57,6 +68,9 @@ pub enum Flow {
     /// Draw every cell anew.
     Redraw,
     Ask(Request),
+    Play(Wish),
+    /// Write picture and report to files.
+    Save,
     Suspend,
     Resume,
     Quit,
@@ -71,6 +85,10 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
+    window: Duration,
+    told_of_recording: bool,
+    /// Where the screen is saved to.
+    folder: PathBuf,
     /// What is shown while the screen is frozen.
     frozen: Option<Box<Frozen>>,
 }
@@ -95,6 +113,9 @@ impl App {
             state: UiState::default(),
             config,
             attach: Attach::LookingForJob { wanted },
+            window,
+            told_of_recording: false,
+            folder: PathBuf::from("."),
             frozen: None,
         }
     }
@@ -111,11 +132,19 @@ impl App {
             Event::Signal(Signal::Suspend) => Flow::Suspend,
             Event::Signal(Signal::Resume) => Flow::Resume,
             Event::Sample(sample) => self.sample(*sample),
+            Event::Played(played) => self.played(*played),
+            Event::Notice(notice) => {
+                self.state.notice = Some(notice);
+                Flow::Draw
+            }
             Event::Input(Input::Resize(..)) => Flow::Draw,
-            Event::Input(Input::Key(key)) => match self.config.keys.action(&key) {
-                Some(action) => self.act(action),
-                None => Flow::Continue,
-            },
+            Event::Input(Input::Key(key)) => {
+                let told = self.state.notice.take().is_some();
+                match self.config.keys.action(&key).map(|action| self.act(action)) {
+                    None | Some(Flow::Continue) if told => Flow::Draw,
+                    flow => flow.unwrap_or(Flow::Continue),
+                }
+            }
             Event::Input(_) => Flow::Continue,
         }
     }
@@ -134,6 +163,7 @@ impl App {
             self.attach = Attach::LookingForJob { wanted };
         }
         self.model.apply(sample);
+        self.tell_of_recording();
         let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
         self.verdict = known.then(|| self.judge.judge(&self.model));
         if self.frozen.is_some() {
@@ -144,8 +174,13 @@ impl App {
     }
 
     fn act(&mut self, action: Action) -> Flow {
+        if let Some(wish) = self.wish(action) {
+            return Flow::Play(wish);
+        }
         match action {
             Action::Quit => return Flow::Quit,
+            Action::Save => return Flow::Save,
+            action if action.is_of_replay() => return Flow::Continue,
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::IntervalShorter => return self.interval(false),

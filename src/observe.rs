@@ -1,14 +1,17 @@
-//! Watching without a screen: one report at the end (`--once`), or a line for each interval.
+//! Watching without a screen, or looking at a recording: one report at the end (`--once`), or a line for each
+//! interval.
 //!
 //! Knows nothing of terminals; who is watched and how was settled before.
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::error::Hinted;
 use crate::job::{Candidate, Target};
 use crate::model::Model;
+use crate::record::{RecordError, Recording};
 use crate::report;
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler};
@@ -81,6 +84,61 @@ pub fn observe(
         }
     }
     Ok(last)
+}
+
+/// Reports on a recording as `observe` would have on the job: on all of its samples with these numbers, or on
+/// each. Gives the kind of the last verdict; `None` where there was none.
+///
+/// # Errors
+/// Where not one of the samples can be read.
+pub fn observe_again(
+    recording: &mut Recording,
+    numbers: RangeInclusive<u64>,
+    how: Observation,
+    out: &mut impl Write,
+) -> Result<Option<Kind>, RecordError> {
+    let mut model = Model::new(if how.once { Duration::MAX } else { WINDOW });
+    let mut judge = Judge::new();
+    let mut last = None;
+    let mut failure = None;
+    let (mut number, end) = numbers.into_inner();
+    while number <= end {
+        match recording.read(number) {
+            Ok((sample, _)) => {
+                model.apply(sample);
+                let verdict = judge.judge(&model);
+                let known = last.replace(verdict).is_some();
+                number += 1;
+                let verdict = last.as_ref().filter(|_| known && !how.once);
+                if let Some(verdict) = verdict
+                    && write(out, how, &model, verdict).is_err()
+                {
+                    break;
+                }
+            }
+            Err(error) => {
+                failure = Some(error);
+                match recording.behind(number) {
+                    Some(next) => number = next,
+                    None => break,
+                }
+            }
+        }
+    }
+    match (last, failure) {
+        (None, Some(error)) => Err(error),
+        (last, failure) => {
+            if let (true, Some(verdict)) = (how.once, &last) {
+                // Nobody reads it: nothing to do about that.
+                let _ = write(out, how, &model, verdict);
+            }
+            if let Some(failure) = failure {
+                let mut errors = std::io::stderr();
+                let _ = writeln!(errors, "note: {failure}; what can be read is shown");
+            }
+            Ok(last.map(|verdict| verdict.kind))
+        }
+    }
 }
 
 fn write(

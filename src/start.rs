@@ -2,6 +2,8 @@
 
 mod demo;
 mod experiments;
+mod record;
+mod replay;
 mod simulate;
 
 use std::io::{IsTerminal, Write};
@@ -51,6 +53,7 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
+        Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
         Some(Command::Config) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
@@ -126,6 +129,7 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
         interval: config.interval,
         target,
         probe: None,
+        recorder: None,
     }
 }
 
@@ -142,6 +146,7 @@ fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
+    let options = record::with(options, watch)?;
     if has_screen(watch) {
         let kind = app::watch(Setup {
             options,

@@ -26,6 +26,7 @@ mod history;
 pub mod layout;
 mod panel;
 mod picker;
+pub mod picture;
 mod pipeline;
 mod row;
 pub mod simulation;
@@ -46,7 +47,7 @@ use crate::verdict::Verdict;
 use glyphs::Glyphs;
 use layout::{Wants, regions};
 use row::Row;
-pub use state::{Panel, Sort, UiState};
+pub use state::{Notice, Panel, Replay, Sort, UiState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("units", &[]),
     ("progress", &[]),
     ("error", &["units"]),
@@ -16,7 +16,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("sample", &["units"]),
     ("job", &["sample", "units"]),
     ("probe", &["units"]),
-    ("source", &["job", "probe", "sample", "units"]),
+    ("record", &["sample", "units"]),
+    ("source", &["job", "probe", "record", "sample", "units"]),
     ("workload", &["job", "probe", "units"]),
     ("launch", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
@@ -50,7 +51,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "observe",
         &[
-            "error", "job", "model", "report", "sample", "source", "verdict",
+            "error", "job", "model", "record", "report", "sample", "source", "verdict",
         ],
     ),
     (
@@ -61,6 +62,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "experiment",
             "job",
             "model",
+            "record",
+            "report",
             "sample",
             "source",
             "terminal",
@@ -81,6 +84,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "job",
             "observe",
             "progress",
+            "record",
             "source",
             "units",
             "verdict",
@@ -90,7 +94,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 17] = [
+const PLACES: [(&str, &[&str]); 18] = [
+    ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["source"]),

@@ -100,6 +100,7 @@ async fn session(span: Option<Duration>, script: impl AsyncFnOnce(&Script)) -> S
             Ok(())
         },
         span,
+        replay: None,
     };
     let play = async {
         script(&ends).await;
@@ -163,7 +164,7 @@ async fn a_frozen_screen_stays_and_then_catches_up() {
             script.sample(training(f64::from(at))).await;
         }
         // Looking around in a frozen screen shows the frozen figures.
-        script.typed("s");
+        script.typed("o");
     })
     .await;
     let text = session.text();
@@ -276,6 +277,7 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         ask: |_| {},
         terminal: |_: &Flow| Ok(()),
         span: None,
+        replay: None,
     };
     app().run(&mut terminal, outside).await.expect("quietly");
 }

@@ -64,6 +64,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Option<Kind>> {
                 _ => terminal::resume(),
             },
             span: setup.span,
+            replay: None,
         };
         let ended = app.run(&mut screen.terminal, outside).await;
         drop(screen);
