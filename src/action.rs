@@ -35,11 +35,14 @@ pub enum Action {
     ToEnd,
     Redraw,
     Suspend,
+    EndCommand,
+    Detach,
+    Cancel,
 }
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -65,6 +68,9 @@ impl Action {
         Self::Save,
         Self::Redraw,
         Self::Suspend,
+        Self::EndCommand,
+        Self::Detach,
+        Self::Cancel,
         Self::Quit,
     ];
 
@@ -112,6 +118,9 @@ impl Action {
             Self::ToEnd => "end",
             Self::Redraw => "redraw",
             Self::Suspend => "suspend",
+            Self::EndCommand => "end it",
+            Self::Detach => "leave it running",
+            Self::Cancel => "go on",
         }
     }
 
@@ -144,6 +153,9 @@ impl Action {
             Self::ToEnd => "to its end",
             Self::Redraw => "draw the whole screen anew",
             Self::Suspend => "suspend to the shell",
+            Self::EndCommand => "on quitting: end the launched command",
+            Self::Detach => "on quitting: leave the launched command running",
+            Self::Cancel => "on quitting: go on watching",
         }
     }
 }

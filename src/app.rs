@@ -4,6 +4,7 @@
 //! one and draws on a sample, a key or a resize, and only then.
 
 mod animation;
+mod launched;
 mod replay;
 mod run;
 mod save;
@@ -19,6 +20,7 @@ use crossterm::event::Event as Input;
 
 use crate::action::Action;
 use crate::config::{Config, INTERVALS};
+use crate::launch::News;
 use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
@@ -27,9 +29,10 @@ use crate::ui::{Attach, Notice, UiState, View};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
+pub use launched::{Launched, Left};
 pub use replay::{Film, Remote, replay};
 pub use run::Outside;
-pub use wiring::{Setup, watch};
+pub use wiring::{Launch, Outcome, Setup, watch};
 
 /// Times between two readings that keys step through, in milliseconds.
 const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
@@ -46,6 +49,10 @@ pub enum Event {
     /// How saving the screen went.
     Notice(Notice),
     Signal(Signal),
+    /// The launched command has printed this.
+    Printed(Vec<u8>),
+    /// The launched command has ended, or nothing of it is left.
+    Command(News),
 }
 
 /// What the system asks for.
@@ -73,6 +80,8 @@ pub enum Flow {
     Save,
     Suspend,
     Resume,
+    /// Ask the launched command to end.
+    End,
     Quit,
 }
 
@@ -89,6 +98,8 @@ pub struct App {
     told_of_recording: bool,
     /// Where the screen is saved to.
     folder: PathBuf,
+    /// The command that is watched, where we have launched it.
+    launched: Option<Launched>,
     /// What is shown while the screen is frozen.
     frozen: Option<Box<Frozen>>,
 }
@@ -116,8 +127,17 @@ impl App {
             window,
             told_of_recording: false,
             folder: PathBuf::from("."),
+            launched: None,
             frozen: None,
         }
+    }
+
+    /// The same for a job that we have launched.
+    #[must_use]
+    pub fn launched(mut self, launched: Launched) -> Self {
+        self.state.log = true;
+        self.launched = Some(launched);
+        self
     }
 
     /// The kind of the last verdict; `None` where there was none.
@@ -128,7 +148,11 @@ impl App {
     /// Takes one event in and says how to go on.
     pub fn update(&mut self, event: Event) -> Flow {
         match event {
-            Event::Signal(Signal::Stop) => Flow::Quit,
+            Event::Signal(Signal::Stop) => match &mut self.launched {
+                // It was handed on to the command, and who watches it ends with it.
+                Some(launched) => launched.told_to_end(),
+                None => Flow::Quit,
+            },
             Event::Signal(Signal::Suspend) => Flow::Suspend,
             Event::Signal(Signal::Resume) => Flow::Resume,
             Event::Sample(sample) => self.sample(*sample),
@@ -146,6 +170,14 @@ impl App {
                 }
             }
             Event::Input(_) => Flow::Continue,
+            Event::Printed(bytes) => match &mut self.launched {
+                Some(launched) => launched.printed(&bytes),
+                None => Flow::Continue,
+            },
+            Event::Command(news) => match &mut self.launched {
+                Some(launched) => launched.news(&news),
+                None => Flow::Continue,
+            },
         }
     }
 
@@ -159,14 +191,22 @@ impl App {
         } else if !sample.candidates.is_empty() {
             self.attach = Attach::Picker(sample.candidates.clone());
         } else if let Attach::Picker(_) | Attach::Attached = self.attach {
-            let wanted = "a Python process that has loaded PyTorch".to_owned();
+            let wanted = match &self.launched {
+                Some(launched) => launched.wanted(),
+                None => "a Python process that has loaded PyTorch".to_owned(),
+            };
             self.attach = Attach::LookingForJob { wanted };
         }
+        let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
         self.model.apply(sample);
         self.tell_of_recording();
+        let over = self.launched.as_mut();
+        let over = over.is_some_and(|launched| launched.seen(at, trains));
         let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
         self.verdict = known.then(|| self.judge.judge(&self.model));
-        if self.frozen.is_some() {
+        if over {
+            Flow::Quit
+        } else if self.frozen.is_some() {
             Flow::Continue
         } else {
             Flow::Draw
@@ -174,6 +214,13 @@ impl App {
     }
 
     fn act(&mut self, action: Action) -> Flow {
+        if let Some(flow) = self
+            .launched
+            .as_mut()
+            .and_then(|launched| launched.act(action))
+        {
+            return flow;
+        }
         if let Some(wish) = self.wish(action) {
             return Flow::Play(wish);
         }
@@ -260,6 +307,7 @@ impl App {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime(),
+            command: self.launched.as_ref().map(Launched::view),
         };
         match &self.frozen {
             None => view,

@@ -61,6 +61,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "config",
             "experiment",
             "job",
+            "launch",
             "model",
             "record",
             "report",
@@ -82,9 +83,13 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "error",
             "experiment",
             "job",
+            "launch",
+            "model",
             "observe",
             "progress",
             "record",
+            "report",
+            "sample",
             "source",
             "units",
             "verdict",
@@ -94,13 +99,15 @@ const ARROWS: [(&str, &[&str]); 23] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 18] = [
+const PLACES: [(&str, &[&str]); 20] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
-    ("procfs", &["source"]),
+    ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),
+    ("console", &["ui"]),
+    ("signal_hook", &["launch"]),
     ("ratatui", &["app", "config", "terminal", "ui"]),
     ("crossterm", &["app", "config", "doctor", "terminal"]),
     ("tokio", &["app"]),

@@ -150,6 +150,7 @@ fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Model, JobSample, 
         target: Target::Pid(pid),
         probe: Some(Arc::clone(listener)),
         recorder: None,
+        lacking: vec![],
     };
     let found = Candidate {
         ranks: vec![key],

@@ -221,6 +221,7 @@ fn a_job_that_ends_while_it_is_attached_to_is_an_error_once_and_else_no_job() {
             target: Target::Pid(key.pid),
             probe: None,
             recorder: None,
+            lacking: vec![],
         };
         let found = Candidate {
             ranks: vec![key],
@@ -228,6 +229,7 @@ fn a_job_that_ends_while_it_is_attached_to_is_an_error_once_and_else_no_job() {
             workers: 2,
         };
         let how = Observation {
+            steady: false,
             once,
             json: false,
             span: Some(Duration::from_secs(1)),

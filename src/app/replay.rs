@@ -71,6 +71,7 @@ pub fn replay(film: Film) -> anyhow::Result<Option<Kind>> {
         // One slot: a screen that cannot keep up slows the replay down.
         let (send, played) = mpsc::channel(1);
         let (_samples, none) = mpsc::channel(1);
+        let (_tell, told) = mpsc::channel(1);
         let mut app = App::new(film.config, OBSERVED, "a job in the recording".to_owned());
         app.state.notice = film.notice.map(trouble);
         app.state.replay = Some(ui::Replay::default());
@@ -82,11 +83,13 @@ pub fn replay(film: Film) -> anyhow::Result<Option<Kind>> {
             keys: keys()?,
             samples: none,
             signals,
+            end: || {},
             ask: |_| {},
             terminal: |flow: &Flow| match flow {
                 Flow::Suspend => terminal::suspend(),
                 _ => terminal::resume(),
             },
+            told,
             span: None,
             replay: Some(Remote {
                 played,
@@ -192,7 +195,7 @@ mod tests {
             sparse,
             place: Place {
                 at: Duration::from_secs(5),
-                of: Duration::from_secs(60),
+                of: Duration::from_mins(1),
                 speed: 2.0,
                 paused: false,
                 ended: false,
@@ -253,7 +256,7 @@ mod tests {
             }
             assert_eq!(jumped.model.window(), played.model.window(), "at {number}");
             assert_eq!(jumped.kind(), played.kind(), "at {number}");
-            kinds.extend(played.kind().map(|kind| kind.words()));
+            kinds.extend(played.kind().map(Kind::words));
         }
         assert!(kinds.contains(Kind::Stalled.words()), "{kinds:?}");
         assert!(kinds.contains(Kind::DataBound.words()), "{kinds:?}");

@@ -17,10 +17,14 @@ use crate::ui;
 
 /// The outside world as the loop sees it: all of it can be scripted.
 #[derive(Debug)]
-pub struct Outside<K, A, T> {
+pub struct Outside<K, A, T, E> {
     pub keys: K,
     pub samples: mpsc::Receiver<Sample>,
     pub signals: mpsc::Receiver<Signal>,
+    /// What is heard of a launched command.
+    pub told: mpsc::Receiver<Event>,
+    /// Asks a launched command to end.
+    pub end: E,
     /// Tells the sampler.
     pub ask: A,
     /// Gives the terminal to the shell or takes it again; called for [`Flow::Suspend`] and
@@ -37,10 +41,10 @@ impl App {
     ///
     /// # Errors
     /// Where the terminal cannot be drawn on although it is there.
-    pub async fn run<B, K, A, T>(
+    pub async fn run<B, K, A, T, E>(
         &mut self,
         terminal: &mut Terminal<B>,
-        mut outside: Outside<K, A, T>,
+        mut outside: Outside<K, A, T, E>,
     ) -> anyhow::Result<()>
     where
         B: Backend,
@@ -48,11 +52,12 @@ impl App {
         K: Stream<Item = std::io::Result<Input>> + Unpin,
         A: FnMut(Request),
         T: FnMut(&Flow) -> std::io::Result<()>,
+        E: FnMut(),
     {
         if !self.paint(terminal, false)? {
             return Ok(());
         }
-        let (tell, mut told) = mpsc::channel(1);
+        let (tell, mut saved) = mpsc::channel(1);
         let span = tokio::time::sleep(outside.span.unwrap_or(Duration::MAX));
         tokio::pin!(span);
         loop {
@@ -64,7 +69,8 @@ impl App {
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
-                Some(notice) = told.recv() => Event::Notice(notice),
+                Some(notice) = saved.recv() => Event::Notice(notice),
+                Some(told) = outside.told.recv() => told,
                 Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
                 Some(played) = next(outside.replay.as_mut()) => Event::Played(Box::new(played)),
                 () = &mut span, if outside.span.is_some() => return Ok(()),
@@ -88,14 +94,18 @@ impl App {
                     }
                     Flow::Save => {
                         let size = terminal.size()?;
-                        let saved = self.saved(size.width, size.height);
-                        save::write(saved, self.folder.clone(), tell.clone());
+                        let picture = self.saved(size.width, size.height);
+                        save::write(picture, self.folder.clone(), tell.clone());
                     }
                     flow @ (Flow::Suspend | Flow::Resume) => {
                         if (outside.terminal)(&flow).is_err() {
                             return Ok(());
                         }
                         anew = true;
+                    }
+                    Flow::End => {
+                        (outside.end)();
+                        draw = true;
                     }
                     Flow::Quit => return Ok(()),
                 }

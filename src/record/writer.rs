@@ -103,20 +103,19 @@ impl Writer {
         }
         let at = sample.at.since_start;
         let line = self.line(sample)?;
-        let mut group = match self.group.take() {
-            Some(group) => group,
-            None => {
-                let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
-                encoder.include_checksum(true)?;
-                Open {
-                    encoder,
-                    from: self.length,
-                    first: self.samples,
-                    count: 0,
-                    bytes: 0,
-                    first_at: at,
-                    last_at: at,
-                }
+        let mut group = if let Some(group) = self.group.take() {
+            group
+        } else {
+            let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
+            encoder.include_checksum(true)?;
+            Open {
+                encoder,
+                from: self.length,
+                first: self.samples,
+                count: 0,
+                bytes: 0,
+                first_at: at,
+                last_at: at,
             }
         };
         group.encoder.write_all(&line)?;

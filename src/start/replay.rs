@@ -58,6 +58,7 @@ pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
         once: asked.once,
         json: asked.json,
         span: None,
+        steady: false,
     };
     let kind = observe_again(&mut recording, numbers, how, &mut std::io::stdout());
     let kind = kind.map_err(|error| refused(&error))?;

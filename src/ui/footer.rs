@@ -1,5 +1,7 @@
 //! The last line: the keys that do something now, and what looking costs.
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -72,13 +74,18 @@ fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
     if !how.is_empty() {
         right.item(0, &[(Focus, how)]);
     }
-    let at = format::clock(replay.at.as_secs());
-    let of = format!(" of {}", format::clock(replay.of.as_secs()));
-    let word = if width >= 60 { "replay " } else { "" };
-    right.item(2, &[(Dim, word), (Text, &at), (Dim, &of)]);
+    let of = format!(" of {}", hours(replay.of));
+    right.item(2, &[(Text, &hours(replay.at)), (Dim, &of)]);
     right.item(2, &[(Text, &format!("{} x", replay.speed))]);
     right.space(1);
     right.line()
+}
+
+/// `1:11:11`, `26:00:00`: two such times can be compared at a glance.
+fn hours(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    format!("{}:{minutes:02}:{rest:02}", seconds / 3600)
 }
 
 /// How deep is looked, what that costs, and how often.
@@ -107,6 +114,9 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
 
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
+    if view.command.is_some_and(|command| command.asked) {
+        return vec![Action::EndCommand, Action::Detach, Action::Cancel];
+    }
     if view.state.help {
         return vec![Action::Help, Action::Down, Action::Quit];
     }

@@ -45,6 +45,7 @@ impl Scene {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime,
+            command: None,
         }
     }
 

@@ -38,6 +38,7 @@ pub(super) struct Watched {
     visible: Option<String>,
     asked_at: Option<Duration>,
     ended: bool,
+    ranks: Vec<ProcessKey>,
 }
 
 impl Watched {
@@ -66,11 +67,17 @@ impl Watched {
             visible: environment.and_then(|[value]| value),
             asked_at: None,
             ended: false,
+            ranks: job.ranks.clone(),
         })
     }
 
     pub(super) fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// The trainers that it began with.
+    pub(super) fn ranks(&self) -> &[ProcessKey] {
+        &self.ranks
     }
 
     /// Devices that the job has read from, as far as it was asked.
