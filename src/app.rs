@@ -95,7 +95,6 @@ pub struct App {
     config: Config,
     attach: Attach,
     window: Duration,
-    told_of_recording: bool,
     /// Where the screen is saved to.
     folder: PathBuf,
     /// The command that is watched, where we have launched it.
@@ -125,7 +124,6 @@ impl App {
             config,
             attach: Attach::LookingForJob { wanted },
             window,
-            told_of_recording: false,
             folder: PathBuf::from("."),
             launched: None,
             frozen: None,

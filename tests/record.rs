@@ -67,8 +67,10 @@ fn recorded() -> &'static (TempDir, PathBuf, String) {
 fn a_run_replays_to_the_same_lines_to_the_last_digit() {
     let (_, path, live) = recorded();
     assert!(live.contains("compute-bound"), "{live}");
-    let replayed = out(&pipetop(&["replay", text(path), "--json"]));
-    assert_eq!(&replayed, live);
+    let replayed = pipetop(&["replay", text(path), "--json"]);
+    assert_eq!(&out(&replayed), live);
+    let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert_eq!(note, "", "it was closed as it should be");
     let mode = fs::metadata(path)
         .expect("it is there")
         .permissions()
@@ -231,4 +233,16 @@ fn what_cannot_be_recorded_or_replayed_is_said_in_two_lines() {
     let nowhere = record("no/such/folder.rec");
     assert!(nowhere.contains("cannot record to"), "{nowhere}");
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
+}
+
+/// Made by the first version that recorded: whatever changes, it can be read.
+#[test]
+fn an_old_recording_can_still_be_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/v1.rec");
+    let said = out(&pipetop(&["replay", text(&path), "--once", "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&said).expect("one JSON document");
+    assert_eq!(report["verdict"]["kind"], "data-bound");
+    assert_eq!(report["window"]["seconds"], 79.0);
+    assert_eq!(report["verdict"]["wait_share"], 0.6);
+    assert_eq!(report["job"]["command"], "(command line left out)");
 }

@@ -165,15 +165,13 @@ impl App {
 
     /// Tells once that nothing is recorded any more.
     pub(super) fn tell_of_recording(&mut self) {
+        if !self.state.recording {
+            return;
+        }
         let gaps = self.model.sample().map_or(&[][..], |sample| &sample.gaps);
-        let stopped = gaps.iter().find(|gap| gap.source == SOURCE);
-        match stopped {
-            None => self.told_of_recording = false,
-            Some(gap) if !self.told_of_recording && self.state.replay.is_none() => {
-                self.state.notice = Some(trouble(gap.reason.clone()));
-                self.told_of_recording = true;
-            }
-            Some(_) => {}
+        if let Some(gap) = gaps.iter().find(|gap| gap.source == SOURCE) {
+            self.state.notice = Some(trouble(gap.reason.clone()));
+            self.state.recording = false;
         }
     }
 }
@@ -277,8 +275,9 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_stops_is_told_once_and_a_key_takes_it_away() {
+    fn a_recording_that_stops_is_told_once() {
         let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
+        app.state.recording = true;
         let stopped = |at: u32| {
             let mut sample = training(f64::from(at));
             sample.gaps.push(crate::sample::Gap {
@@ -291,7 +290,7 @@ mod tests {
         app.update(stopped(0));
         let notice = app.view().state.notice.clone().expect("it is told");
         assert!(notice.trouble && notice.text.contains("no space"));
-        app.act(Action::Down);
+        assert!(!app.view().state.recording);
         app.state.notice = None;
         app.update(stopped(1));
         assert_eq!(app.view().state.notice, None);

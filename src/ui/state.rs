@@ -95,6 +95,8 @@ pub struct UiState {
     pub picked: usize,
     /// `None` where a job is watched that runs.
     pub replay: Option<Replay>,
+    /// What is read is written to a recording.
+    pub recording: bool,
     pub notice: Option<Notice>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
