@@ -119,7 +119,7 @@ impl Action {
             Self::Redraw => "redraw",
             Self::Suspend => "suspend",
             Self::EndCommand => "end it",
-            Self::Detach => "leave it running",
+            Self::Detach => "leave it",
             Self::Cancel => "go on",
         }
     }

@@ -21,7 +21,7 @@ mod tree;
 
 pub use forward::Forward;
 pub use guard::guard;
-pub use hook::Hook;
+pub use hook::{Cache, Hook, Overrides};
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
 pub use rest::Rest;

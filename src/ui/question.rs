@@ -14,18 +14,12 @@ const WIDTH: u16 = 64;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &str, keeps: &str) {
     let answers = [
-        (
-            Action::EndCommand,
-            "end it: SIGTERM, and SIGKILL after 10 s".to_owned(),
-        ),
-        (
-            Action::Detach,
-            format!("leave it running; its output: {keeps}"),
-        ),
-        (Action::Cancel, "go on watching".to_owned()),
+        (Action::EndCommand, "end it, by force after 10 s"),
+        (Action::Detach, "leave it running; what it prints is in"),
+        (Action::Cancel, "go on watching"),
     ];
     let width = WIDTH.min(area.width);
-    let height = (super::count(answers.len()) + 4).min(area.height);
+    let height = (super::count(answers.len()) + 5).min(area.height);
     let at = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
@@ -33,7 +27,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &st
         height,
     };
     frame.render_widget(Clear, at);
-    let chrome = if height >= 7 {
+    let chrome = if height >= 8 {
         Chrome::Boxed
     } else {
         Chrome::Bare
@@ -48,8 +42,16 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &st
         let key = view.config.keys.keys(action).first();
         let key = key.map_or_else(String::new, ToString::to_string);
         let mut row = view.row(inner.width);
-        row.padded(Key, &key, 6).sentence(Dim, &words);
+        row.padded(Key, &key, 6).sentence(Dim, words);
         lines.push(row.line());
+        if action == Action::Detach {
+            let mut row = view.row(inner.width);
+            // The end of a path says more than its beginning.
+            let room = usize::from(inner.width).saturating_sub(6);
+            let keeps = format::cut_left(keeps, room, view.glyphs().more);
+            row.space(6).text(Dim, &keeps);
+            lines.push(row.line());
+        }
     }
     panel::write(frame, inner, lines);
 }
