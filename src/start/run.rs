@@ -44,6 +44,7 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         probe: probe.map(Arc::new),
         ..options(places, &config, Target::Any)
     };
+    let options = super::record::with(options, &asked.watch)?;
     if has_screen(&asked.watch) {
         screen::run(asked, request, options, config)
     } else {
