@@ -27,7 +27,7 @@ use crate::error::Hinted;
 use crate::verdict::Kind;
 
 pub use demo::Demo;
-pub use experiments::{Headspace, Sweep};
+pub use experiments::{Headspace, Own, Sweep};
 pub use replay::Replay;
 pub use run::{Run, Words};
 pub use simulate::Simulate;
@@ -202,8 +202,8 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
         Some(Command::Simulate(asked)) => asked.settings().map(drop),
         Some(Command::Run(asked)) => asked.check(),
         Some(Command::Demo(asked)) => asked.settings().map(drop),
-        Some(Command::Sweep(asked)) => asked.workload.settings().map(drop),
-        Some(Command::Headspace(asked)) => asked.settings().map(drop),
+        Some(Command::Sweep(asked)) => asked.check(),
+        Some(Command::Headspace(asked)) => asked.check(),
         Some(Command::Replay(asked)) => asked.check(),
         _ => Ok(()),
     }
@@ -312,6 +312,13 @@ fn stop(error: &clap::Error) -> Stop {
                 .map(str::to_owned)
         })
     });
+    // Words that belong to a command, or that need one.
+    let option = message.starts_with("unexpected argument '-");
+    let command = (text.contains("-- <COMMAND>") && !option).then(|| {
+        "a command of your own stands behind the options and `--`, as in `-- python train.py`"
+            .to_owned()
+    });
+    let hint = hint.or(command);
     let hint = hint.unwrap_or_else(|| "pipetop --help lists what can be asked for".to_owned());
     Stop::Usage(Hinted::new(message, hint))
 }

@@ -25,7 +25,8 @@ const ARROWS: [(&str, &[&str]); 23] = [
     (
         "experiment",
         &[
-            "error", "model", "probe", "sample", "source", "units", "verdict", "workload",
+            "error", "job", "launch", "model", "probe", "sample", "source", "units", "verdict",
+            "workload",
         ],
     ),
     ("report", &["model", "sample", "units", "verdict"]),
