@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
     set_child_subreaper, setsid, wait, waitid,
@@ -46,6 +47,10 @@ pub fn guard(control: OwnedFd) {
     // Each may be so already; and no terminal, no parent of orphans is still a guard.
     let _ = setsid();
     let _ = set_child_subreaper(Some(getpid()));
+    // It came through the start of this program, and shall not go on into the command.
+    if fcntl_setfd(&control, FdFlags::CLOEXEC).is_err() {
+        return;
+    }
     let control = UnixStream::from(control);
     let Ok(orders) = control.try_clone() else {
         return;

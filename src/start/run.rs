@@ -19,7 +19,7 @@ use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Overrides, 
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
-use crate::units::printable;
+use crate::units::{Pid, printable};
 use crate::verdict::Kind;
 
 /// Does what was asked for.
@@ -44,6 +44,7 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         probe: probe.map(Arc::new),
         ..options(places, &config, Target::Any)
     };
+    let options = super::record::with(options, &asked.watch)?;
     if has_screen(&asked.watch) {
         screen::run(asked, request, options, config)
     } else {
@@ -115,6 +116,14 @@ fn start(
 pub(super) fn complain(error: &Hinted) {
     // Nobody reads it: nothing to do about that.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
+}
+
+/// What is said where the guard was killed: whatever it guarded goes on.
+fn lost(pid: Pid) -> Hinted {
+    Hinted::new(
+        format!("pipetop has lost its command, which may go on as process {pid}"),
+        format!("`kill {pid}` ends it"),
+    )
 }
 
 /// The words as they are read.
