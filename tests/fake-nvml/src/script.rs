@@ -26,11 +26,31 @@ struct Line {
     pairs: Vec<(String, String)>,
 }
 
+/// The driver, a GPU by its number, or an instance of a divided GPU by [`instance`].
 #[derive(Clone, Copy, PartialEq)]
 enum Whom {
     Driver,
     Gpu(u32),
     EveryGpu,
+}
+
+/// Numbers from here on are those of instances.
+const INSTANCES: u32 = 1000;
+/// Most instances of a GPU, as of every card that can be divided.
+pub const MOST_INSTANCES: u32 = 7;
+
+/// The number under which an instance of a GPU goes.
+pub fn instance(gpu: u32, place: u32) -> u32 {
+    INSTANCES + 10 * gpu + place
+}
+
+/// The GPU that a number belongs to: an instance's parent, or the GPU itself.
+pub fn parent(number: u32) -> u32 {
+    number.checked_sub(INSTANCES).map_or(number, |at| at / 10)
+}
+
+pub fn is_instance(number: u32) -> bool {
+    number >= INSTANCES
 }
 
 impl Script {
@@ -78,10 +98,66 @@ impl Script {
         }
     }
 
-    /// Hangs and fails as the script wants it for `symbol`.
+    /// What a key amounts to since second 0, for a key that is a rate per second.
+    pub fn integral(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
+        self.integral_to(gpu, key, without, self.now)
+    }
+
+    /// The same until `to`. In steps of 10 ms, or of a 20,000th of the time.
+    pub fn integral_to(
+        &self,
+        gpu: Option<u32>,
+        key: &str,
+        without: f64,
+        to: f64,
+    ) -> Result<f64, nvmlReturn_t> {
+        let steps = (to / 0.01).ceil().clamp(1.0, 20_000.0);
+        let step = to / steps;
+        (0..steps as u32).try_fold(0.0, |sum, at| {
+            let at = (f64::from(at) + 0.5) * step;
+            Ok(sum + self.number_at(gpu, key, without, at)? * step)
+        })
+    }
+
+    /// Every value that lines of the past give a key, in the order of their times.
+    pub fn events(&self, gpu: u32, key: &str) -> Vec<String> {
+        let whom = Whom::Gpu(gpu);
+        let mut past: Vec<_> = self
+            .lines
+            .iter()
+            .filter(|line| line.from <= self.now)
+            .filter(|line| line.whom == whom || line.whom == Whom::EveryGpu)
+            .flat_map(|line| {
+                let values = line.pairs.iter().filter(|(name, _)| name == key);
+                values.map(|(_, value)| (line.from, value.clone()))
+            })
+            .collect();
+        past.sort_by(|one, other| one.0.total_cmp(&other.0));
+        past.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Whether any line speaks of this number alone.
+    pub fn names(&self, number: u32) -> bool {
+        self.lines.iter().any(|line| line.whom == Whom::Gpu(number))
+    }
+
+    /// Driver time of a second of the script, in microseconds.
+    pub fn driver_us(&self, at: f64) -> u64 {
+        self.epoch_us + (at * 1e6) as u64
+    }
+
+    /// Hangs and fails as the script wants it for `symbol`, takes as long as it says that the call costs,
+    /// and writes it down where it wants that.
     pub fn gate(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
         let began = Instant::now();
         let mut script = Self::read();
+        let cost_ms = script.cost_ms(gpu, symbol);
+        if script.raw(None, "log", script.now).is_some() {
+            crate::log::write(script.now, gpu, symbol, cost_ms);
+        }
+        if cost_ms > 0.0 {
+            std::thread::sleep(Duration::from_micros((cost_ms * 1000.0) as u64));
+        }
         while began.elapsed().as_secs_f64() < script.hang(gpu, symbol) {
             std::thread::sleep(Duration::from_millis(5));
             script = Self::read();
@@ -99,6 +175,12 @@ impl Script {
         }
     }
 
+    fn cost_ms(&self, gpu: Option<u32>, symbol: &str) -> f64 {
+        let one = format!("cost.{symbol}");
+        let at = |gpu| self.number(gpu, &one, 0.0).unwrap_or(0.0);
+        gpu.map_or(0.0, |gpu| at(Some(gpu))).max(at(None))
+    }
+
     fn hang(&self, gpu: Option<u32>, symbol: &str) -> f64 {
         let one = format!("hang.{symbol}");
         let at = |gpu, key: &str| self.number(gpu, key, 0.0).unwrap_or(0.0);
@@ -112,7 +194,10 @@ impl Script {
             .iter()
             .rev()
             .filter(|line| line.from <= at)
-            .filter(|line| line.whom == whom || (gpu.is_some() && line.whom == Whom::EveryGpu))
+            .filter(|line| {
+                let every = gpu.is_some_and(|gpu| !is_instance(gpu)) && line.whom == Whom::EveryGpu;
+                line.whom == whom || every
+            })
             .find_map(|line| line.pairs.iter().find(|(name, _)| name == key))
             .map(|(_, value)| value.as_str())
     }
@@ -131,7 +216,10 @@ fn line(text: &str) -> Option<Line> {
         "sys" => Whom::Driver,
         _ => match words.next()? {
             "*" => Whom::EveryGpu,
-            number => Whom::Gpu(number.parse().ok()?),
+            number => Whom::Gpu(match number.split_once('.') {
+                Some((gpu, place)) => instance(gpu.parse().ok()?, place.parse().ok()?),
+                None => number.parse().ok()?,
+            }),
         },
     };
     let pairs = words
@@ -178,7 +266,7 @@ pub fn error_number(name: &str) -> nvmlReturn_t {
 }
 
 /// `$FAKE_NVML`, else `nvml.script` beside the file that this code was loaded from.
-fn path() -> PathBuf {
+pub fn path() -> PathBuf {
     if let Some(script) = std::env::var_os("FAKE_NVML") {
         return script.into();
     }
