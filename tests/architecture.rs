@@ -90,9 +90,10 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 17] = [
+const PLACES: [(&str, &[&str]); 18] = [
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
+    ("nvml_wrapper_sys", &["source"]),
     ("procfs", &["source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),

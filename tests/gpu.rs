@@ -234,7 +234,7 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
     assert_eq!(rows[1].util_percent, Some(10.0), "the last that was known");
     assert_eq!((rows[0].util_percent, &rows[0].gap), (Some(20.0), &None));
     let age = |row: &GpuSample| now().seconds_since(&row.read_at.unwrap());
-    assert!(age(&rows[1]) > 2.0);
+    assert!(age(&rows[1]) > 0.3);
     assert!(age(&rows[0]) < age(&rows[1]));
 
     let mut longest = Duration::ZERO;

@@ -11,7 +11,8 @@ use pipetop::model::rates::{
 };
 use pipetop::model::{Estimate, History, Rates, WorkerPlace};
 use pipetop::sample::{
-    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow,
+    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
+    WorkerNow,
 };
 use pipetop::ui::{Attach, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
@@ -470,6 +471,8 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
                 pid: Pid(48213),
                 mem: Some(Bytes(22_000_000_000)),
                 sm_percent: Some(busy * 95.0),
+                sm_at: None,
+                place: ProcessPlace::Here,
             }]),
             visible_to_job: Some(all < 2 || index + 1 < all),
             ..GpuSample::default()

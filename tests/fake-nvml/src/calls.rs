@@ -209,20 +209,10 @@ nvml! {
     };
     gpu nvmlDeviceGetGraphicsRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |_s, _gpu|
         put_list(place, room, Vec::new());
-    gpu nvmlDeviceGetComputeRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu| {
-        let list: Vec<_> = processes(&s, gpu, "procs").into_iter().map(|process| nvmlProcessInfo_t {
-            pid: process.pid,
-            usedGpuMemory: process.bytes,
-            gpuInstanceId: c_uint::MAX,
-            computeInstanceId: c_uint::MAX,
-        }).collect();
-        if s.number(gpu, "drift", 0.0)? == 0.0 {
-            return put_list(place, room, list);
-        }
-        // As 535.54.03 did: a structure with one field more than the header of the call had.
-        let drifted = list.into_iter().map(|process| Drifted { process, protected: 0 });
-        put_list(place.cast::<Drifted>(), room, drifted.collect())
-    };
+    gpu nvmlDeviceGetComputeRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu|
+        list_processes(&s, gpu, place, room);
+    gpu nvmlDeviceGetComputeRunningProcesses_v2(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu|
+        list_processes(&s, gpu, place, room);
     gpu nvmlDeviceGetProcessUtilization(
         place: *mut nvmlProcessUtilizationSample_t, room: *mut c_uint, seen: c_ulonglong
     ) |s, gpu| {
@@ -310,6 +300,30 @@ struct Process {
     bytes: c_ulonglong,
     sm: c_uint,
     mem: c_uint,
+}
+
+fn list_processes(
+    s: &Script,
+    gpu: Option<u32>,
+    place: *mut nvmlProcessInfo_t,
+    room: *mut c_uint,
+) -> Answer {
+    let list = processes(s, gpu, "procs").into_iter();
+    let list = list.map(|process| nvmlProcessInfo_t {
+        pid: process.pid,
+        usedGpuMemory: process.bytes,
+        gpuInstanceId: c_uint::MAX,
+        computeInstanceId: c_uint::MAX,
+    });
+    if s.number(gpu, "drift", 0.0)? == 0.0 {
+        return put_list(place, room, list.collect());
+    }
+    // As 535.54.03 did: a structure with one field more than the header of the call had.
+    let drifted = list.map(|process| Drifted {
+        process,
+        protected: 0,
+    });
+    put_list(place.cast::<Drifted>(), room, drifted.collect())
 }
 
 /// One field longer than [`nvmlProcessInfo_t`].

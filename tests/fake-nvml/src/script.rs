@@ -103,7 +103,8 @@ impl Script {
         self.integral_to(gpu, key, without, self.now)
     }
 
-    /// The same until `to`. In steps of 10 ms, or of a 20,000th of the time.
+    /// The same until `to`. Where the script changes it on the way, in steps of 10 ms, or of a 20,000th of
+    /// the time.
     pub fn integral_to(
         &self,
         gpu: Option<u32>,
@@ -111,12 +112,26 @@ impl Script {
         without: f64,
         to: f64,
     ) -> Result<f64, nvmlReturn_t> {
+        let text = self.raw(gpu, key, to);
+        if self.raw(gpu, key, f64::NEG_INFINITY) == text && !self.changes(key) {
+            return match text {
+                None => Ok(without * to),
+                Some("none") => Err(nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+                Some(text) => Ok(wave_sum(text, to)),
+            };
+        }
         let steps = (to / 0.01).ceil().clamp(1.0, 20_000.0);
         let step = to / steps;
         (0..steps as u32).try_fold(0.0, |sum, at| {
             let at = (f64::from(at) + 0.5) * step;
             Ok(sum + self.number_at(gpu, key, without, at)? * step)
         })
+    }
+
+    /// Whether a line gives this key from some second on.
+    fn changes(&self, key: &str) -> bool {
+        let mut later = self.lines.iter().filter(|line| line.from.is_finite());
+        later.any(|line| line.pairs.iter().any(|(name, _)| name == key))
     }
 
     /// Every value that lines of the past give a key, in the order of their times.
@@ -237,6 +252,19 @@ fn wave(text: &str, at: f64) -> f64 {
     let (second, period) = rest.split_once('/').unwrap_or((rest, "1"));
     let in_first_half = (at / number(period)).rem_euclid(1.0) < 0.5;
     number(if in_first_half { first } else { second })
+}
+
+/// What a number, or a square wave `A~B/P`, amounts to from second 0 to `to`.
+fn wave_sum(text: &str, to: f64) -> f64 {
+    let Some((first, rest)) = text.split_once('~') else {
+        return number(text) * to;
+    };
+    let (second, period) = rest.split_once('/').unwrap_or((rest, "1"));
+    let (first, second, period) = (number(first), number(second), number(period));
+    let half = period / 2.0;
+    let whole = (to / period).floor();
+    let rest = to - whole * period;
+    whole * half * (first + second) + rest.min(half) * first + (rest - half).max(0.0) * second
 }
 
 /// A number with an optional binary multiple.
