@@ -3,12 +3,15 @@
 //!
 //! Pure: knows no clock, no file and no screen. Time is what the samples say.
 
+mod gpu;
 pub mod history;
 mod interim;
+mod overlap;
 mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+mod swing;
 
 #[cfg(test)]
 pub(crate) mod literals;
@@ -23,10 +26,12 @@ use crate::units::ProcessKey;
 
 pub use history::{HISTORY, History, Ring, WorkerPlace};
 pub use interim::Interim;
+pub use overlap::Overlap;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
 const SAMPLES: usize = 1024;

@@ -182,6 +182,7 @@ pub(crate) fn verdict(kind: Kind) -> Verdict {
         headspace: None,
         workers: None,
         period_batches: None,
+        limit: None,
         evidence: Vec::new(),
         missing: Vec::new(),
         advice: Vec::new(),
@@ -417,6 +418,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             wait_ms: Some(pace.wait_ms()),
             load_ms: Some(pace.load_ms),
         },
+        overlaps: vec![],
         device: None,
         activity: Vec::new(),
         loaders: vec![loader],
@@ -480,5 +482,6 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
         util_percent: Some(busy * 100.0),
         busy: Some(Share(busy)),
         stale_seconds: None,
+        ..GpuRates::default()
     }
 }
