@@ -25,11 +25,14 @@ pub enum Action {
     IntervalLonger,
     Redraw,
     Suspend,
+    EndCommand,
+    Detach,
+    Cancel,
 }
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -46,6 +49,9 @@ impl Action {
         Self::IntervalLonger,
         Self::Redraw,
         Self::Suspend,
+        Self::EndCommand,
+        Self::Detach,
+        Self::Cancel,
         Self::Quit,
     ];
 
@@ -69,6 +75,9 @@ impl Action {
             Self::IntervalLonger => "slower",
             Self::Redraw => "redraw",
             Self::Suspend => "suspend",
+            Self::EndCommand => "end it",
+            Self::Detach => "leave it",
+            Self::Cancel => "go on",
         }
     }
 
@@ -92,6 +101,9 @@ impl Action {
             Self::IntervalLonger => "read less often",
             Self::Redraw => "draw the whole screen anew",
             Self::Suspend => "suspend to the shell",
+            Self::EndCommand => "on quitting: end the launched command",
+            Self::Detach => "on quitting: leave the launched command running",
+            Self::Cancel => "on quitting: go on watching",
         }
     }
 }

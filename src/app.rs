@@ -4,6 +4,7 @@
 //! one and draws on a sample, a key or a resize, and only then.
 
 mod animation;
+mod launched;
 mod run;
 mod wiring;
 
@@ -16,6 +17,7 @@ use crossterm::event::Event as Input;
 
 use crate::action::Action;
 use crate::config::{Config, INTERVALS};
+use crate::launch::News;
 use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::sampler::Request;
@@ -23,8 +25,9 @@ use crate::ui::{Attach, UiState, View};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
+pub use launched::{Launched, Left};
 pub use run::Outside;
-pub use wiring::{Setup, watch};
+pub use wiring::{Launch, Outcome, Setup, watch};
 
 /// Times between two readings that keys step through, in milliseconds.
 const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
@@ -35,6 +38,10 @@ pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
     Signal(Signal),
+    /// The launched command has printed this.
+    Printed(Vec<u8>),
+    /// The launched command has ended, or nothing of it is left.
+    Command(News),
 }
 
 /// What the system asks for.
@@ -59,6 +66,8 @@ pub enum Flow {
     Ask(Request),
     Suspend,
     Resume,
+    /// Ask the launched command to end.
+    End,
     Quit,
 }
 
@@ -71,6 +80,8 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
+    /// The command that is watched, where we have launched it.
+    launched: Option<Launched>,
     /// What is shown while the screen is frozen.
     frozen: Option<Box<Frozen>>,
 }
@@ -95,8 +106,17 @@ impl App {
             state: UiState::default(),
             config,
             attach: Attach::LookingForJob { wanted },
+            launched: None,
             frozen: None,
         }
+    }
+
+    /// The same for a job that we have launched.
+    #[must_use]
+    pub fn launched(mut self, launched: Launched) -> Self {
+        self.state.log = true;
+        self.launched = Some(launched);
+        self
     }
 
     /// The kind of the last verdict; `None` where there was none.
@@ -107,7 +127,11 @@ impl App {
     /// Takes one event in and says how to go on.
     pub fn update(&mut self, event: Event) -> Flow {
         match event {
-            Event::Signal(Signal::Stop) => Flow::Quit,
+            Event::Signal(Signal::Stop) => match &mut self.launched {
+                // It was handed on to the command, and who watches it ends with it.
+                Some(launched) => launched.told_to_end(),
+                None => Flow::Quit,
+            },
             Event::Signal(Signal::Suspend) => Flow::Suspend,
             Event::Signal(Signal::Resume) => Flow::Resume,
             Event::Sample(sample) => self.sample(*sample),
@@ -117,6 +141,14 @@ impl App {
                 None => Flow::Continue,
             },
             Event::Input(_) => Flow::Continue,
+            Event::Printed(bytes) => match &mut self.launched {
+                Some(launched) => launched.printed(&bytes),
+                None => Flow::Continue,
+            },
+            Event::Command(news) => match &mut self.launched {
+                Some(launched) => launched.news(&news),
+                None => Flow::Continue,
+            },
         }
     }
 
@@ -130,13 +162,21 @@ impl App {
         } else if !sample.candidates.is_empty() {
             self.attach = Attach::Picker(sample.candidates.clone());
         } else if let Attach::Picker(_) | Attach::Attached = self.attach {
-            let wanted = "a Python process that has loaded PyTorch".to_owned();
+            let wanted = match &self.launched {
+                Some(launched) => launched.wanted(),
+                None => "a Python process that has loaded PyTorch".to_owned(),
+            };
             self.attach = Attach::LookingForJob { wanted };
         }
+        let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
         self.model.apply(sample);
+        let over = self.launched.as_mut();
+        let over = over.is_some_and(|launched| launched.seen(at, trains));
         let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
         self.verdict = known.then(|| self.judge.judge(&self.model));
-        if self.frozen.is_some() {
+        if over {
+            Flow::Quit
+        } else if self.frozen.is_some() {
             Flow::Continue
         } else {
             Flow::Draw
@@ -144,6 +184,13 @@ impl App {
     }
 
     fn act(&mut self, action: Action) -> Flow {
+        if let Some(flow) = self
+            .launched
+            .as_mut()
+            .and_then(|launched| launched.act(action))
+        {
+            return flow;
+        }
         match action {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
@@ -225,6 +272,7 @@ impl App {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime(),
+            command: self.launched.as_ref().map(Launched::view),
         };
         match &self.frozen {
             None => view,

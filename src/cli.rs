@@ -4,6 +4,7 @@
 
 mod demo;
 mod experiments;
+mod run;
 mod simulate;
 mod value;
 mod workload;
@@ -26,6 +27,7 @@ use crate::verdict::Kind;
 
 pub use demo::Demo;
 pub use experiments::{Headspace, Sweep};
+pub use run::{Run, Words};
 pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
 pub use workload::{Extent, Inner, InnerWorker, Workers, Workload};
@@ -33,6 +35,7 @@ pub use workload::{Extent, Inner, InnerWorker, Workers, Workload};
 const EXAMPLES: &str =
     "  pipetop demo                  start a training job made for looking at, and watch it
   pipetop                       find the training job and watch it
+  pipetop run -- python train.py    start your own training and watch it
   pipetop 48213                 watch this process
   pipetop train.py --once       observe, print one report, exit
   pipetop --once --json --fail-if data-bound    for scripts and CI";
@@ -123,6 +126,7 @@ pub struct Places {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Run(Box<Run>),
     Demo(Box<Demo>),
     Sweep(Box<Sweep>),
     Headspace(Box<Headspace>),
@@ -133,6 +137,13 @@ pub enum Command {
     /// A loader worker of the built-in job
     #[command(hide = true)]
     BuiltinWorker(Box<InnerWorker>),
+    /// The process between pipetop and a command that it runs
+    #[command(hide = true)]
+    BuiltinGuard {
+        /// Descriptor of the socket that connects it with pipetop
+        #[arg(long)]
+        control: i32,
+    },
     /// Say what can be seen here, what cannot, why, and the command that would change it
     Doctor {
         /// Print JSON
@@ -169,6 +180,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     }
     match &args.command {
         Some(Command::Simulate(asked)) => asked.settings().map(drop),
+        Some(Command::Run(asked)) => asked.check(),
         Some(Command::Demo(asked)) => asked.settings().map(drop),
         Some(Command::Sweep(asked)) => asked.workload.settings().map(drop),
         Some(Command::Headspace(asked)) => asked.settings().map(drop),
@@ -177,6 +189,7 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
     .map_err(Stop::Usage)?;
     let watch = match &args.command {
         Some(Command::Demo(demo)) => &demo.watch,
+        Some(Command::Run(run)) => &run.watch,
         _ => &args.watch,
     };
     if let (Some(span), Some(interval)) = (watch.span, watch.interval)

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::units::{Pid, ProcessKey};
 
-pub use candidates::{Candidate, NoTarget, Target, candidates, resolve};
+pub use candidates::{Candidate, NoTarget, Target, below, candidates, resolve};
 pub use loaders::{Loader, ResultPipe, loaders};
 
 /// Name that PyTorch (2.5 and newer) gives the main thread of a loader worker.

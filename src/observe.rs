@@ -27,6 +27,89 @@ pub struct Observation {
     pub json: bool,
     /// `None` = to the end of the job where it is once or we have launched it, else for ever.
     pub span: Option<Duration>,
+    /// Time counts from the job's first batch on, and the report is of that time alone.
+    pub steady: bool,
+}
+
+/// Makes lines or a report of samples.
+#[derive(Debug)]
+pub struct Observer {
+    how: Observation,
+    span: Option<Duration>,
+    interval: Duration,
+    model: Model,
+    judge: Judge,
+    verdict: Option<Verdict>,
+    began: Option<Duration>,
+}
+
+impl Observer {
+    /// `interval` is the time from one sample to the next.
+    pub fn new(how: Observation, interval: Duration) -> Self {
+        Self {
+            how,
+            span: how.span.or(how.once.then_some(ONCE)),
+            interval,
+            model: Model::new(if how.once { Duration::MAX } else { WINDOW }),
+            judge: Judge::new(),
+            verdict: None,
+            began: None,
+        }
+    }
+
+    /// Takes a sample in, writes what is due to `out`, and says whether the observation is at its end.
+    ///
+    /// # Errors
+    /// Where `out` cannot be written to.
+    pub fn take(&mut self, sample: Sample, out: &mut impl Write) -> std::io::Result<bool> {
+        let at = sample.at.since_start;
+        self.model.apply(sample);
+        let verdict = self.judge.judge(&self.model);
+        let due = !self.how.once && self.model.latest().is_some();
+        self.verdict = Some(verdict);
+        if due {
+            self.write(out)?;
+        }
+        if self.how.steady {
+            let began = self
+                .model
+                .progress()
+                .batches
+                .is_some_and(|batches| batches > 0);
+            // Not that of an earlier job.
+            let began = began.then(|| self.began.unwrap_or(at));
+            self.began = began;
+        } else {
+            self.began.get_or_insert(at);
+        }
+        let over = |began: Duration| at.saturating_sub(began) + self.interval / 2;
+        // Another round would end after the span.
+        Ok(self
+            .span
+            .zip(self.began)
+            .is_some_and(|(span, began)| over(began) >= span))
+    }
+
+    /// Writes a line or a report of what is known by now.
+    ///
+    /// # Errors
+    /// Where `out` cannot be written to.
+    pub fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+        match &self.verdict {
+            Some(verdict) => write(out, self.how, &self.model, verdict),
+            None => Ok(()),
+        }
+    }
+
+    /// There is something to report.
+    pub fn has_seen_a_job(&self) -> bool {
+        self.model.window().is_some()
+    }
+
+    /// The kind of the last verdict; `None` where nothing was seen.
+    pub fn kind(&self) -> Option<Kind> {
+        self.verdict.as_ref().map(|verdict| verdict.kind)
+    }
 }
 
 /// Observes, writes to `out`, and returns the kind of the last verdict; `None` where nothing was seen.
@@ -40,7 +123,6 @@ pub fn observe(
     how: Observation,
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
-    let span = how.span.or(how.once.then_some(ONCE));
     let interval = options.interval;
     // Of any other job there may be a next one.
     let to_its_end = how.once || matches!(options.target, Target::Launched(_));
@@ -48,39 +130,36 @@ pub fn observe(
     let _sampler = Sampler::start(options, job, move |sample: Sample| {
         send.send(sample).is_ok()
     })
-    .map_err(|error| {
-        Hinted::new(
-            format!("cannot start a thread: {error}"),
-            "raise the limit of processes (ulimit -u)",
-        )
-    })?;
-    let mut model = Model::new(if how.once { Duration::MAX } else { WINDOW });
-    let mut judge = Judge::new();
-    let mut last = None;
-    let mut began = None;
+    .map_err(|error| no_thread(&error))?;
+    let mut observer = Observer::new(how, interval);
     for sample in samples {
-        let at = sample.at.since_start;
-        let began = *began.get_or_insert(at);
         let ended = sample.job.as_ref().is_none_or(|job| job.ended);
-        if how.once && ended && model.window().is_none() {
+        if how.once && ended && !observer.has_seen_a_job() {
             return Err(Hinted::new(
                 "the job has ended before it was read twice",
                 "name one that trains for longer than two intervals; --interval makes them shorter",
             ));
         }
-        model.apply(sample);
-        let verdict = judge.judge(&model);
-        // Another round would end after the span.
-        let done = span.is_some_and(|span| at.saturating_sub(began) + interval / 2 >= span);
-        let done = done || (to_its_end && ended);
-        let first = model.latest().is_none();
-        let due = if how.once { done } else { !first };
-        last = Some(verdict.kind);
-        if (due && write(out, how, &model, &verdict).is_err()) || done {
+        let Ok(over) = observer.take(sample, out) else {
+            break;
+        };
+        if over || (to_its_end && ended) {
+            if how.once {
+                // Nobody who reads it any more: nothing to do about that.
+                let _ = observer.write(out);
+            }
             break;
         }
     }
-    Ok(last)
+    Ok(observer.kind())
+}
+
+/// What is said where a thread cannot be started.
+pub fn no_thread(error: &std::io::Error) -> Hinted {
+    Hinted::new(
+        format!("cannot start a thread: {error}"),
+        "raise the limit of processes (ulimit -u)",
+    )
 }
 
 fn write(

@@ -5,7 +5,7 @@
 //! [`VARIABLE`] the name of a Unix datagram socket, and each datagram is a few lines of text:
 //!
 //! ```text
-//! pipetop-probe/1 pid=4242 lost=0 rank=0 capacity=8
+//! pipetop-probe/1 pid=4242 lost=0 rank=0 workers=4 pin=1 capacity=8
 //! device NVIDIA H200
 //! step 17 112233445566 112233449999 112233555555 ready=3 copy=1200000 busy=98000000
 //! ```
@@ -51,6 +51,15 @@ pub struct Step {
     pub busy: Option<u64>,
 }
 
+/// Batches that are handed out again and again, in place of newly loaded ones: an experiment of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cached {
+    /// So many, in turn.
+    pub batches: u32,
+    /// Since the step of this number.
+    pub from: u64,
+}
+
 /// What one datagram says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
@@ -59,8 +68,14 @@ pub struct Message {
     /// Steps that the writer could not send so far: it never waits for a reader.
     pub lost: u64,
     pub rank: Option<u32>,
+    /// Processes that load for it; 0 = it loads itself.
+    pub workers: Option<u32>,
+    /// Batches are put into memory from which a device copies by itself.
+    pub pin: Option<bool>,
     /// The most batches that can be ready.
     pub capacity: Option<u32>,
+    /// `None` = every batch was loaded for its step.
+    pub cached: Option<Cached>,
     /// What the job computes on, in words. Said at the start and now and then.
     pub device: Option<String>,
     /// Something that the user should know, one line.
@@ -80,15 +95,23 @@ impl Message {
             return None;
         }
         let mut message = Self::default();
+        let (mut cached, mut cached_from) = (None, None);
         for (key, value) in header.filter_map(|word| word.split_once('=')) {
             match key {
                 "pid" => message.pid = value.parse().ok()?,
                 "lost" => message.lost = value.parse().ok()?,
                 "rank" => message.rank = value.parse().ok(),
+                "workers" => message.workers = value.parse().ok(),
+                "pin" => message.pin = value.parse::<u8>().ok().map(|pin| pin != 0),
                 "capacity" => message.capacity = value.parse().ok(),
+                "cached" => cached = value.parse().ok(),
+                "cached_from" => cached_from = value.parse().ok(),
                 _ => {}
             }
         }
+        message.cached = cached
+            .zip(cached_from)
+            .map(|(batches, from)| Cached { batches, from });
         for line in lines {
             match line.split_once(' ') {
                 Some(("step", rest)) => message.steps.extend(Step::parse(rest)),
@@ -177,6 +200,21 @@ mod tests {
         assert_eq!((message.rank, message.capacity), (None, Some(8)));
         assert_eq!(message.device.as_deref(), Some("a b"));
         assert_eq!(message.steps, [STEP]);
+    }
+
+    #[test]
+    fn what_the_loader_is_like_is_read_where_it_is_told() {
+        let read = |words: &str| Message::parse(format!("{MAGIC} pid=7 {words}").as_bytes());
+        let message = read("workers=4 pin=1 cached=8 cached_from=20").unwrap();
+        assert_eq!((message.workers, message.pin), (Some(4), Some(true)));
+        let cached = Cached {
+            batches: 8,
+            from: 20,
+        };
+        assert_eq!(message.cached, Some(cached));
+        let message = read("pin=0 workers=many cached=8").unwrap();
+        assert_eq!((message.workers, message.pin), (None, Some(false)));
+        assert_eq!(message.cached, None, "since when is not told");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod demo;
 mod experiments;
+mod run;
 mod simulate;
 
 use std::io::{IsTerminal, Write};
@@ -32,11 +33,13 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
     let mut out = std::io::stdout();
     match args.command {
         None => watch(args),
+        Some(Command::Run(asked)) => run::run(&asked, &args.places),
         Some(Command::Demo(demo)) => demo::run(&demo, &args.places),
         Some(Command::Sweep(sweep)) => experiments::sweep(&sweep, &args.places),
         Some(Command::Headspace(headspace)) => experiments::headspace(&headspace, &args.places),
         Some(Command::BuiltinTrainer(inner)) => demo::trainer(&inner),
         Some(Command::BuiltinWorker(inner)) => demo::worker(&inner),
+        Some(Command::BuiltinGuard { control }) => run::guard(control),
         Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),
         Some(Command::Man) => {
             let page = cli::manual().map_err(|error| {
@@ -111,7 +114,7 @@ fn watch(args: Args) -> Result<ExitCode, Hinted> {
     let wanted = match &target {
         Target::Any => "a Python process that has loaded PyTorch and has loader workers".to_owned(),
         Target::Word(word) => format!("a training process with `{word}` in its command line"),
-        Target::Pid(pid) | Target::Launched(pid) => format!("process {pid}"),
+        Target::Pid(pid) | Target::Launched(pid) | Target::Below(pid) => format!("process {pid}"),
     };
     let options = options(&args.places, &config, target);
     show(options, job, config, wanted, &args.watch)
@@ -126,12 +129,20 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
         interval: config.interval,
         target,
         probe: None,
+        lacking: vec![],
     }
 }
 
 /// A screen, where there is a terminal for it and nothing else was asked for.
 fn has_screen(watch: &Watch) -> bool {
     std::io::stdout().is_terminal() && !watch.once && !watch.json
+}
+
+fn no_screen(error: &anyhow::Error) -> Hinted {
+    Hinted::new(
+        format!("cannot use this terminal: {error:#}"),
+        "pipetop --once prints a report without a screen",
+    )
 }
 
 /// Watches on the screen or in lines, as was asked for.
@@ -143,26 +154,23 @@ fn show(
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
     if has_screen(watch) {
-        let kind = app::watch(Setup {
+        let outcome = app::watch(Setup {
             options,
             job,
             config,
             window: WINDOW,
             wanted,
             span: watch.span,
+            launch: None,
         });
-        let kind = kind.map_err(|error| {
-            Hinted::new(
-                format!("cannot use this terminal: {error:#}"),
-                "pipetop --once prints a report without a screen",
-            )
-        })?;
-        return Ok(exit_code(kind, &watch.fail_if));
+        let outcome = outcome.map_err(|error| no_screen(&error))?;
+        return Ok(exit_code(outcome.kind, &watch.fail_if));
     }
     let how = Observation {
         once: watch.once,
         json: watch.json,
         span: watch.span,
+        steady: false,
     };
     let kind = observe(options, job, how, &mut std::io::stdout())?;
     Ok(exit_code(kind, &watch.fail_if))

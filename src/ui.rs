@@ -9,6 +9,7 @@
 //! ├─ GPU ─────────────────────────────────┬─ disk ────────────────────────────────┤
 //! ├─ workers ─────────────────────────────┴───────────────────────────────────────┤
 //! ├─ history ─────────────────────────────────────────────────────────────────────┤
+//! ├─ output ──────────────────────────────────── of a command that we have launched ─┤
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
@@ -24,9 +25,11 @@ mod header;
 mod help;
 mod history;
 pub mod layout;
+mod log;
 mod panel;
 mod picker;
 mod pipeline;
+mod question;
 mod row;
 pub mod simulation;
 pub mod state;
@@ -36,6 +39,7 @@ mod workers;
 use std::time::Duration;
 
 use ratatui::Frame;
+use ratatui::layout::Rect;
 
 use crate::config::{Config, Paint};
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
@@ -45,6 +49,7 @@ use crate::verdict::Verdict;
 
 use glyphs::Glyphs;
 use layout::{Wants, regions};
+pub use log::Lines;
 use row::Row;
 pub use state::{Panel, Sort, UiState};
 
@@ -63,6 +68,22 @@ pub struct View<'a> {
     pub attach: &'a Attach,
     /// How long the job runs; `None` = not known.
     pub uptime: Option<Duration>,
+    /// The command that we have launched; `None` = the job is not ours.
+    pub command: Option<Command<'a>>,
+}
+
+/// A launched command.
+#[derive(Debug, Clone, Copy)]
+pub struct Command<'a> {
+    /// Its words.
+    pub name: &'a str,
+    pub printed: &'a Lines,
+    /// What becomes of it, in a few words; mostly nothing.
+    pub state: &'a str,
+    /// Where its output would go on without us, in words.
+    pub keeps: &'a str,
+    /// The user wants to leave, and has not said what shall become of it.
+    pub asked: bool,
 }
 
 /// What there is to watch.
@@ -89,10 +110,17 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         return help::draw(view, frame, area);
     }
     match view.attach {
-        Attach::LookingForJob { wanted } => return empty::draw(view, frame, area, wanted),
-        Attach::Picker(candidates) => return picker::draw(view, frame, area, candidates),
-        Attach::Attached | Attach::Ended => {}
+        Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
+        Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
+        Attach::Attached | Attach::Ended => panels(view, frame, area),
     }
+    if let Some(command) = view.command.filter(|command| command.asked) {
+        question::draw(view, frame, area, command.name, command.keeps);
+    }
+}
+
+/// Draws what there is to see of a job.
+fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     // What is left inside of a box, or between a cell of air on either side.
     let inner_width = area
         .width
@@ -105,6 +133,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
         disk: disk::wanted(view),
         history: history::wanted(view),
+        log: log::wanted(view),
         focus: view.state.focus,
     };
     let regions = regions(area, &wants);
@@ -122,6 +151,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
             Panel::Workers => workers::draw(view, frame, area, chrome),
             Panel::Disk => disk::draw(view, frame, area, chrome),
             Panel::History => history::draw(view, frame, area, chrome),
+            Panel::Log => log::draw(view, frame, area, chrome),
         }
     }
 }

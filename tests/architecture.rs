@@ -60,6 +60,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "config",
             "experiment",
             "job",
+            "launch",
             "model",
             "sample",
             "source",
@@ -79,8 +80,12 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "error",
             "experiment",
             "job",
+            "launch",
+            "model",
             "observe",
             "progress",
+            "report",
+            "sample",
             "source",
             "units",
             "verdict",
@@ -90,13 +95,15 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 18] = [
+const PLACES: [(&str, &[&str]); 20] = [
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("nvml_wrapper_sys", &["source"]),
-    ("procfs", &["source"]),
+    ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),
+    ("console", &["ui"]),
+    ("signal_hook", &["launch"]),
     ("ratatui", &["app", "config", "terminal", "ui"]),
     ("crossterm", &["app", "config", "doctor", "terminal"]),
     ("tokio", &["app"]),

@@ -22,10 +22,10 @@ proptest! {
     fn regions_lie_inside_and_apart(
         width in 0..=250_u16, height in 0..=80_u16, x in 0..3_u16, y in 0..3_u16,
         verdict in 1..=9_u16, ranks in 1..=8_u16, gpus in 0..=16_u16, workers in 0..=256_u16,
-        disk in 0..=24_u16, history in 0..=5_u16, focus in panel(),
+        disk in 0..=24_u16, history in 0..=5_u16, log in 0..=1000_u16, focus in panel(),
     ) {
         let area = Rect { x, y, width, height };
-        let wants = Wants { verdict, pipeline: 2 + ranks, gpus, workers, disk, history, focus };
+        let wants = Wants { verdict, pipeline: 2 + ranks, gpus, workers, disk, history, log, focus };
         let regions = regions(area, &wants);
         let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
         for (place, region) in drawn.iter().enumerate() {
@@ -35,8 +35,9 @@ proptest! {
             }
         }
         prop_assert_eq!(regions.panel(Panel::Verdict).is_empty(), area.is_empty());
-        if width >= 40 && height >= 8 {
-            prop_assert_eq!(drawn.len(), 8, "a panel vanished at {}x{}", width, height);
+        let launched = u16::from(log > 0);
+        if width >= 40 && height >= 8 + launched {
+            prop_assert_eq!(drawn.len(), 8 + usize::from(launched), "a panel vanished at {}x{}", width, height);
         }
     }
 }

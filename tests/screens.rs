@@ -256,6 +256,47 @@ fn looking_for_a_job() {
 }
 
 #[test]
+fn a_launched_command_with_its_output() {
+    let scene = support::launched(support::starved(), 400);
+    in_sizes(
+        "launched",
+        &scene,
+        &[(40, 10), (80, 24), (120, 40), (200, 60)],
+    );
+    let mut scrolled = support::launched(support::starved(), 400);
+    scrolled.state.focus = Panel::Log;
+    scrolled.state.scroll = 100;
+    let text = text(&scrolled, 120, 40);
+    assert!(
+        text.contains("step 5980") && !text.contains("step 6000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_launched_command_that_does_not_train_yet() {
+    let mut scene = support::launched(support::starved(), 3);
+    scene.window = None;
+    scene.latest = None;
+    scene.verdict = None;
+    scene.attach = Attach::LookingForJob {
+        wanted: "below `python train.py --epochs 90`: a Python process that has loaded PyTorch"
+            .to_owned(),
+    };
+    in_sizes("launched_looking", &scene, &[(40, 10), (80, 24), (120, 40)]);
+}
+
+#[test]
+fn what_becomes_of_a_launched_command() {
+    let mut scene = support::launched(support::starved(), 3);
+    if let Some(launched) = &mut scene.launched {
+        launched.asked = true;
+        "the command was told to end".clone_into(&mut launched.state);
+    }
+    in_sizes("launched_asked", &scene, &[(40, 10), (80, 24), (120, 40)]);
+}
+
+#[test]
 fn several_jobs_to_choose_from() {
     let mut scene = nothing();
     let candidate = |pid, command: &str, workers| JobCandidate {

@@ -202,6 +202,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 config: &config,
                 attach: &Attach::Attached,
                 uptime: None,
+                command: None,
             };
             terminal
                 .draw(|frame| draw(&view, frame))

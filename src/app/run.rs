@@ -16,10 +16,14 @@ use crate::ui;
 
 /// The outside world as the loop sees it: all of it can be scripted.
 #[derive(Debug)]
-pub struct Outside<K, A, T> {
+pub struct Outside<K, A, T, E> {
     pub keys: K,
     pub samples: mpsc::Receiver<Sample>,
     pub signals: mpsc::Receiver<Signal>,
+    /// What is heard of a launched command.
+    pub told: mpsc::Receiver<Event>,
+    /// Asks a launched command to end.
+    pub end: E,
     /// Tells the sampler.
     pub ask: A,
     /// Gives the terminal to the shell or takes it again; called for [`Flow::Suspend`] and
@@ -34,10 +38,10 @@ impl App {
     ///
     /// # Errors
     /// Where the terminal cannot be drawn on although it is there.
-    pub async fn run<B, K, A, T>(
+    pub async fn run<B, K, A, T, E>(
         &mut self,
         terminal: &mut Terminal<B>,
-        mut outside: Outside<K, A, T>,
+        mut outside: Outside<K, A, T, E>,
     ) -> anyhow::Result<()>
     where
         B: Backend,
@@ -45,6 +49,7 @@ impl App {
         K: Stream<Item = std::io::Result<Input>> + Unpin,
         A: FnMut(Request),
         T: FnMut(&Flow) -> std::io::Result<()>,
+        E: FnMut(),
     {
         if !self.paint(terminal, false)? {
             return Ok(());
@@ -60,6 +65,7 @@ impl App {
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
+                Some(told) = outside.told.recv() => told,
                 Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
                 () = &mut span, if outside.span.is_some() => return Ok(()),
             };
@@ -80,6 +86,10 @@ impl App {
                             return Ok(());
                         }
                         anew = true;
+                    }
+                    Flow::End => {
+                        (outside.end)();
+                        draw = true;
                     }
                     Flow::Quit => return Ok(()),
                 }

@@ -9,6 +9,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use tokio::sync::mpsc;
 
 use super::*;
+use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
 use crate::units::Pid;
@@ -20,6 +21,7 @@ struct Script {
     keys: mpsc::UnboundedSender<Input>,
     samples: mpsc::Sender<Sample>,
     signals: mpsc::Sender<Signal>,
+    tell: mpsc::Sender<Event>,
 }
 
 impl Script {
@@ -30,6 +32,11 @@ impl Script {
 
     fn typed(&self, keys: &str) {
         keys.chars().for_each(|key| self.key(KeyCode::Char(key)));
+    }
+
+    async fn tell(&self, event: Event) {
+        self.tell.send(event).await.expect("the loop listens");
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
     async fn sample(&self, sample: Sample) {
@@ -43,6 +50,7 @@ impl Script {
 enum Asked {
     Sampler(Request),
     Terminal(Flow),
+    End,
 }
 
 struct Session {
@@ -72,18 +80,28 @@ fn app() -> App {
 
 /// Runs the loop against a script, until either ends.
 async fn session(span: Option<Duration>, script: impl AsyncFnOnce(&Script)) -> Session {
+    session_of(app(), span, script).await
+}
+
+async fn session_of(
+    app: App,
+    span: Option<Duration>,
+    script: impl AsyncFnOnce(&Script),
+) -> Session {
     let mut session = Session {
-        app: app(),
+        app,
         terminal: Terminal::new(TestBackend::new(120, 40)).expect("a test backend"),
         asked: Vec::new(),
     };
     let (keys, typed) = mpsc::unbounded_channel();
     let (samples, taken) = mpsc::channel(1);
     let (signals, sent) = mpsc::channel(1);
+    let (tell, told) = mpsc::channel(1);
     let ends = Script {
         keys,
         samples,
         signals,
+        tell,
     };
     let typed = stream::unfold(typed, async |mut typed| {
         let key = typed.recv().await?;
@@ -94,6 +112,8 @@ async fn session(span: Option<Duration>, script: impl AsyncFnOnce(&Script)) -> S
         keys: Box::pin(typed) as Keys,
         samples: taken,
         signals: sent,
+        told,
+        end: || asked.borrow_mut().push(Asked::End),
         ask: |request| asked.borrow_mut().push(Asked::Sampler(request)),
         terminal: |flow: &Flow| {
             asked.borrow_mut().push(Asked::Terminal(flow.clone()));
@@ -269,13 +289,140 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         Terminal::with_options(backend, TerminalOptions { viewport }).expect("a fixed size");
     let (_samples, taken) = mpsc::channel(1);
     let (_signals, sent) = mpsc::channel(1);
+    let (_tell, told) = mpsc::channel(1);
     let outside = Outside {
         keys: stream::pending(),
         samples: taken,
         signals: sent,
+        told,
+        end: || {},
         ask: |_| {},
         terminal: |_: &Flow| Ok(()),
         span: None,
     };
     app().run(&mut terminal, outside).await.expect("quietly");
+}
+
+/// Runs the loop on a command that was launched.
+async fn launched(script: impl AsyncFnOnce(&Script)) -> Session {
+    let launched = Launched::new("python train.py".to_owned(), "/home/nohup.out".to_owned());
+    session_of(app().launched(launched), None, script).await
+}
+
+fn printed(text: &str) -> Event {
+    Event::Printed(text.as_bytes().to_vec())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_command_prints_is_shown_before_and_while_it_trains() {
+    let session = launched(async |script| {
+        script.tell(printed("loading data\n")).await;
+    })
+    .await;
+    let text = session.text();
+    assert!(
+        text.contains("loading data") && text.contains("a job"),
+        "{text}"
+    );
+    let session = launched(async |script| {
+        script.sample(machine(0.0)).await;
+        for at in 1..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.tell(printed("epoch 1\nepoch 2\n")).await;
+    })
+    .await;
+    let text = session.text();
+    assert!(
+        text.contains(" output ") && text.contains("epoch 2"),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_ends_with_its_command_unless_it_trains_on() {
+    let ended = || Event::Command(News::Ended(Ending::Code(3)));
+    let session = launched(async |script| {
+        script.sample(training(1.0)).await;
+        script.tell(ended()).await;
+        script.sample(training(2.0)).await;
+        assert!(!script.tell.is_closed(), "it trains in the background");
+        script.tell(Event::Command(News::Gone)).await;
+        assert!(script.tell.is_closed());
+    })
+    .await;
+    let launched = session.app.launched.as_ref().unwrap();
+    assert_eq!(
+        (launched.ended(), launched.left()),
+        (Some(Ending::Code(3)), None)
+    );
+    assert!(session.text().contains("exit code 3"), "{}", session.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_quits_says_what_becomes_of_the_command() {
+    let session = launched(async |script| {
+        script.typed("q");
+        script.sample(training(1.0)).await;
+        // A second time is no answer, and neither is another wish.
+        script.typed("q+");
+        script.sample(training(2.0)).await;
+    })
+    .await;
+    assert!(
+        session.text().contains("python train.py still runs"),
+        "{}",
+        session.text()
+    );
+    assert!(session.text().contains("/home/nohup.out"));
+    assert_eq!(session.asked, []);
+
+    let session = launched(async |script| {
+        script.typed("q");
+        script.key(KeyCode::Esc);
+        script.sample(training(1.0)).await;
+    })
+    .await;
+    assert!(!session.text().contains("still runs"), "{}", session.text());
+
+    let session = launched(async |script| {
+        script.typed("ed");
+        script.sample(training(1.0)).await;
+        assert!(!script.tell.is_closed(), "nobody has asked");
+        script.typed("qe");
+        script.sample(training(2.0)).await;
+        assert!(!script.tell.is_closed(), "it has not ended yet");
+        script.tell(Event::Command(News::Gone)).await;
+    })
+    .await;
+    assert_eq!(session.asked, [Asked::End]);
+    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Ending));
+
+    let session = launched(async |script| {
+        script.typed("qd");
+        script.sample(training(1.0)).await;
+        assert!(script.tell.is_closed());
+    })
+    .await;
+    assert_eq!(session.asked, []);
+    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Running));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_signal_is_the_commands_business() {
+    let session = launched(async |script| {
+        script
+            .signals
+            .send(Signal::Stop)
+            .await
+            .expect("the loop listens");
+        script.sample(training(1.0)).await;
+        assert!(!script.tell.is_closed());
+    })
+    .await;
+    assert!(
+        session.text().contains("was told to end"),
+        "{}",
+        session.text()
+    );
 }

@@ -214,3 +214,47 @@ fn help_version_completions_and_manual_are_there() {
     let page = String::from_utf8(manual().unwrap()).unwrap();
     assert!(page.contains(".TH pipetop"));
 }
+
+#[test]
+fn the_words_of_a_command_are_its_own() {
+    let run = |line: &str| match typed(line).unwrap().command {
+        Some(Command::Run(run)) => run,
+        other => panic!("{line}: {other:?}"),
+    };
+    let words = |line: &str| {
+        let (environment, command) = run(line).words.parts();
+        let text = |word: OsString| word.into_string().unwrap();
+        let environment = environment.into_iter();
+        let environment: Vec<_> = environment
+            .map(|(name, value)| (text(name), text(value)))
+            .collect();
+        let command: Vec<_> = command.into_iter().map(text).collect();
+        (environment, command.join(" "))
+    };
+    for (line, command) in [
+        (
+            "run python train.py --once --json",
+            "python train.py --once --json",
+        ),
+        ("run -- --odd -x", "--odd -x"),
+        ("run --once -- sh -c -- x", "sh -c -- x"),
+        ("run python A=1", "python A=1"),
+        ("run =1", "=1"),
+    ] {
+        assert_eq!(words(line), (vec![], command.to_owned()), "{line}");
+    }
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(
+        words("run --stdin A=1 B= env C=3"),
+        (vec![pair("A", "1"), pair("B", "")], "env C=3".to_owned())
+    );
+    let asked = run("run --once --for 20s --stop --no-hook --log out x --stop");
+    assert!(asked.watch.once && asked.stop && asked.no_hook && !asked.stdin);
+    assert_eq!(asked.log, Some(PathBuf::from("out")));
+    assert_eq!(refused("run --stop x").0, "--stop needs to know when");
+    assert_eq!(refused("run A=1").0, "there is no command to run");
+    assert_eq!(
+        refused("run --for 1s --interval 2s x").0,
+        "--for is shorter than --interval"
+    );
+}

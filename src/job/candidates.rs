@@ -12,6 +12,8 @@ pub enum Target {
     Word(String),
     /// The trainer that we have launched: once it has ended, no other job is meant.
     Launched(Pid),
+    /// Whatever trains below this process, which we have launched, and after its end the next one there.
+    Below(Pid),
     /// Nothing: the best that is there.
     Any,
 }
@@ -71,6 +73,7 @@ pub fn resolve(processes: &[Process], target: &Target) -> Result<Option<Candidat
     match target {
         Target::Pid(pid) | Target::Launched(pid) => by_pid(&tree, *pid).map(Some),
         Target::Word(word) => by_word(&tree, processes, word).map(Some),
+        Target::Below(pid) => Ok(below(&tree, *pid, &[])),
         Target::Any => {
             let mut found = candidates(processes);
             match found.len() {
@@ -103,6 +106,23 @@ pub fn candidates(processes: &[Process]) -> Vec<Candidate> {
         )
     });
     found
+}
+
+/// The job below `root`: that of a process that `reports` its steps, else the likeliest of those that look like one.
+/// Launchers load a framework before the trainers that they start are there: ask again until it is sure.
+pub fn below(tree: &Tree<'_>, root: Pid, reports: &[Pid]) -> Option<Candidate> {
+    let below = tree.descendants(root);
+    let reporter = below
+        .iter()
+        .find(|process| reports.contains(&process.key.pid) && process.state != 'Z');
+    if let Some(reporter) = reporter {
+        return Some(job_of(tree, reporter));
+    }
+    let trainers = below
+        .iter()
+        .filter(|process| process.key.pid != root && is_trainer(tree, process));
+    let jobs = trainers.map(|trainer| job_of(tree, trainer));
+    jobs.max_by_key(|job| job.workers)
 }
 
 fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {

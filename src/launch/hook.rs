@@ -4,6 +4,7 @@
 //! Holds the files and their place; knows nothing of who launches and of who listens.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -18,10 +19,52 @@ const FILES: [(&str, &str); 2] = [
     ("sitecustomize.py", include_str!("hook/sitecustomize.py")),
     ("pipetop_hook.py", include_str!("hook/pipetop_hook.py")),
 ];
+/// The environment variable in which the hook finds what it is to do besides reporting.
+const WISHES: &str = "PIPETOP_HOOK";
 /// Where Python looks first.
 const SEARCH_PATH: &str = "PYTHONPATH";
 /// A Python that starts meanwhile may write into the directory while it is removed.
 const ATTEMPTS: u8 = 8;
+
+/// What the hook changes in the launched Pythons, for an experiment. By default nothing.
+///
+/// The settings are those of every `DataLoader` that they make, in place of the script's; its other settings
+/// stay, and with them the order of the batches. What has no meaning without workers is left out with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overrides {
+    /// `num_workers`. `None` = as the script says, as below.
+    pub workers: Option<u32>,
+    /// `prefetch_factor`, from 1 on; without workers there is none.
+    pub prefetch: Option<u32>,
+    /// `pin_memory`.
+    pub pin: Option<bool>,
+    /// Hands out batches that are there already, as if loading were free. `None` = loads each.
+    pub cache: Option<Cache>,
+}
+
+/// Batches that are handed out again and again, in turn and without end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cache {
+    /// The last so many that were loaded, from 1 on.
+    pub batches: u32,
+    /// Once a process has had so many.
+    pub after: u64,
+}
+
+impl fmt::Display for Overrides {
+    /// As the hook reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = [
+            self.workers.map(|workers| format!("workers={workers}")),
+            self.prefetch.map(|prefetch| format!("prefetch={prefetch}")),
+            self.pin.map(|pin| format!("pin={}", u8::from(pin))),
+            self.cache
+                .map(|Cache { batches, after }| format!("cache={batches} after={after}")),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        f.write_str(&words.join(" "))
+    }
+}
 
 /// The installed hook. Dropping it removes the directory: Pythons that have loaded it go on, later ones do
 /// without.
@@ -72,6 +115,15 @@ impl Hook {
     /// What the launched command must find in its environment, beside what we have in ours, so that it
     /// reports to `probe_address`, which is [`crate::probe::VARIABLE`]'s form of an address.
     pub fn environment(&self, probe_address: &str) -> Vec<(OsString, OsString)> {
+        self.environment_with(probe_address, &Overrides::default())
+    }
+
+    /// The same for an experiment.
+    pub fn environment_with(
+        &self,
+        probe_address: &str,
+        overrides: &Overrides,
+    ) -> Vec<(OsString, OsString)> {
         let before = std::env::var_os(SEARCH_PATH);
         vec![
             (
@@ -79,6 +131,8 @@ impl Hook {
                 search_path(&self.path, before.as_deref()),
             ),
             (probe::VARIABLE.into(), probe_address.into()),
+            // Also where it is empty: what an outer launch wished is not for this one.
+            (WISHES.into(), overrides.to_string().into()),
         ]
     }
 }
@@ -152,7 +206,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
         let environment = hook.environment("@a");
-        let [(path, folders), (probe, address)] = &environment[..] else {
+        let [(path, folders), (probe, address), (words, wishes)] = &environment[..] else {
             panic!("{environment:?}");
         };
         assert_eq!(path, "PYTHONPATH");
@@ -165,5 +219,34 @@ mod tests {
             (probe.to_str(), address.to_str()),
             (Some("PIPETOP_PROBE"), Some("@a"))
         );
+        assert_eq!(
+            (words.to_str(), wishes.to_str()),
+            (Some("PIPETOP_HOOK"), Some(""))
+        );
+    }
+
+    #[test]
+    fn what_an_experiment_changes_is_told_in_words() {
+        let parent = tempfile::tempdir().unwrap();
+        let hook = Hook::install_in(parent.path()).unwrap();
+        let told = |overrides: Overrides| {
+            let mut environment = hook.environment_with("@a", &overrides);
+            environment.pop().unwrap().1.into_string().unwrap()
+        };
+        let workers = Overrides {
+            workers: Some(0),
+            ..Overrides::default()
+        };
+        assert_eq!(told(workers), "workers=0");
+        let all = Overrides {
+            workers: Some(4),
+            prefetch: Some(2),
+            pin: Some(false),
+            cache: Some(Cache {
+                batches: 8,
+                after: 30,
+            }),
+        };
+        assert_eq!(told(all), "workers=4 prefetch=2 pin=0 cache=8 after=30");
     }
 }

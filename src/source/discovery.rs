@@ -55,6 +55,19 @@ impl Discovery {
         found
     }
 
+    /// The process `root` and everything below it.
+    pub fn below(&mut self, root: Pid) -> Vec<Process> {
+        let mut pids = vec![root];
+        let mut next = 0;
+        while let Some(pid) = pids.get(next) {
+            let children = self.children(*pid, true);
+            pids.extend(children);
+            next += 1;
+        }
+        let found = pids.into_iter().filter_map(|pid| self.process(pid));
+        found.collect()
+    }
+
     /// The trainers `ranks` with their children, and the children of their fork servers: all that a
     /// watched job can consist of. Cheap enough for each second; `thorough` also asks threads other than
     /// the main one for children.

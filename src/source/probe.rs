@@ -95,7 +95,7 @@ impl Listener {
         lock(&self.accounts).take(pid)
     }
 
-    /// Who has reported anything.
+    /// Who has reported a step or a notice, and not yet been forgotten.
     pub fn writers(&self) -> Vec<Pid> {
         lock(&self.accounts).writers()
     }

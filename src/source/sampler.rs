@@ -3,6 +3,7 @@
 //! Finds the job, stays with it to its end, and looks for the next one. Knows nothing of what the
 //! samples will mean; slow sources have threads of their own, whose newest reading it takes along.
 
+mod launched;
 mod watched;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::source::nvml::release::in_first_namespace;
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::units::Pid;
+use launched::Launched;
 use watched::Watched;
 
 /// Between two searches of the whole machine for a job.
@@ -45,6 +47,8 @@ pub struct Options {
     /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
     /// to read the reports alone leaves this out, as each step is handed over once.
     pub probe: Option<Arc<Listener>>,
+    /// What is known to be missing from the start.
+    pub lacking: Vec<Gap>,
 }
 
 /// What the screen can ask of the sampler.
@@ -72,13 +76,13 @@ impl Sampler {
     pub fn start(
         options: Options,
         job: Option<Candidate>,
-        send: impl Fn(Sample) -> bool + Send + 'static,
+        mut send: impl FnMut(Sample) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, asked) = mpsc::channel();
         let clock = Clock::start();
         let thread = std::thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || Round::new(options, clock, job).run(&asked, &send))?;
+            .spawn(move || Round::new(options, clock, job).run(&asked, &mut send))?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),
@@ -137,6 +141,8 @@ struct Round {
     candidates: Vec<JobCandidate>,
     searched_at: Option<Duration>,
     discovery: Discovery,
+    /// Where a command was launched: what is known below it.
+    launched: Option<Launched>,
     gaps: Vec<Gap>,
 }
 
@@ -167,6 +173,10 @@ impl Round {
             candidates: vec![],
             searched_at: None,
             discovery: Discovery::new(proc_root),
+            launched: match options.target {
+                Target::Below(root) => Some(Launched::new(root, options.probe.clone())),
+                _ => None,
+            },
             gaps: vec![],
             options,
         };
@@ -176,7 +186,7 @@ impl Round {
         round
     }
 
-    fn run(mut self, asked: &mpsc::Receiver<Request>, send: &impl Fn(Sample) -> bool) {
+    fn run(mut self, asked: &mpsc::Receiver<Request>, send: &mut impl FnMut(Sample) -> bool) {
         let mut due = self.clock.since_start();
         loop {
             if !send(self.read()) {
@@ -203,9 +213,10 @@ impl Round {
     }
 
     fn read(&mut self) -> Sample {
-        self.gaps.clear();
+        self.gaps.clone_from(&self.options.lacking);
         let now = self.clock.since_start();
-        let launched = matches!(self.options.target, Target::Launched(_));
+        self.search_below(now);
+        let launched = matches!(self.options.target, Target::Launched(_) | Target::Below(_));
         if !launched && self.watched.as_ref().is_none_or(Watched::ended) {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
@@ -213,7 +224,7 @@ impl Round {
                 // A process that was named is not waited for again; any job that comes is taken.
                 let target = match &self.options.target {
                     Target::Word(word) => Target::Word(word.clone()),
-                    Target::Pid(_) | Target::Launched(_) | Target::Any => Target::Any,
+                    _ => Target::Any,
                 };
                 self.search(&target);
             }
@@ -267,6 +278,20 @@ impl Round {
         let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();
         self.users.mark(now, &ranks, &mut gpus);
         gpus
+    }
+
+    /// Looks for the job below what was launched, until it is found for sure.
+    fn search_below(&mut self, now: Duration) {
+        let Some(launched) = &mut self.launched else {
+            return;
+        };
+        let watched = self.watched.as_ref();
+        let running = watched.filter(|watched| !watched.ended());
+        let found = launched.search(now, running.map(Watched::ranks), &mut self.discovery);
+        self.gaps.extend(launched.gap());
+        if let Some(job) = found {
+            self.attach(&job);
+        }
     }
 
     fn search(&mut self, target: &Target) {

@@ -5,8 +5,11 @@ use ratatui::layout::Rect;
 
 use super::layout::Chrome;
 use super::state::Panel;
-use super::{View, footer, format, header, panel};
+use super::{View, footer, format, header, log, panel};
 use crate::config::Paint::{Dim, Key, Text, Unknown};
+
+/// Lines of the output of a launched command that are left for it at least.
+const OUTPUT: u16 = 4;
 
 const WAYS: [(&str, &str); 4] = [
     ("python train.py", "start a training: it is found"),
@@ -16,7 +19,23 @@ const WAYS: [(&str, &str); 4] = [
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &str) {
-    let body = ends(view, frame, area);
+    let mut body = ends(view, frame, area);
+    let launched = view.command.is_some();
+    if launched && body.height >= 2 * OUTPUT {
+        let top = if body.height >= 4 * OUTPUT { 7 } else { OUTPUT };
+        let below = Rect {
+            y: body.y + top,
+            height: body.height - top,
+            ..body
+        };
+        let chrome = if below.height >= 5 && below.width >= 30 {
+            Chrome::Boxed
+        } else {
+            Chrome::Ruled
+        };
+        log::draw(view, frame, below, chrome);
+        body.height = top;
+    }
     let chrome = if body.height >= 5 && body.width >= 30 {
         Chrome::Boxed
     } else {
@@ -35,8 +54,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
             .sentence(Text, part);
         lines.push(row.line());
     }
-    lines.push(ratatui::text::Line::default());
-    for (place, (command, what)) in WAYS.iter().enumerate() {
+    let ways = if launched { &[][..] } else { &WAYS };
+    if !ways.is_empty() {
+        lines.push(ratatui::text::Line::default());
+    }
+    for (place, (command, what)) in ways.iter().enumerate() {
         let mut row = view.row(inner.width);
         row.padded(Dim, if place == 0 { "or" } else { "" }, 6);
         row.padded(Key, command, 34).sentence(Dim, what);

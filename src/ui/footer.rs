@@ -60,6 +60,9 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
+    if view.command.is_some_and(|command| command.asked) {
+        return vec![Action::EndCommand, Action::Detach, Action::Cancel];
+    }
     if view.state.help {
         return vec![Action::Help, Action::Down, Action::Quit];
     }

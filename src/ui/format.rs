@@ -158,7 +158,16 @@ pub(crate) fn cut(text: &str, room: usize, more: &str) -> String {
     kept
 }
 
-/// The same, cut between words where that leaves at least half of the room in use.
+/// The end of a text that fits into `room` cells, with `more` as its first cell where it was cut.
+pub(crate) fn cut_left(text: &str, room: usize, more: &str) -> String {
+    if width(text) <= room {
+        return text.to_owned();
+    }
+    let mirrored: String = text.chars().rev().collect();
+    cut(&mirrored, room, more).chars().rev().collect()
+}
+
+/// The same as [`cut`], between words where that leaves at least half of the room in use.
 pub(crate) fn cut_words(text: &str, room: usize, more: &str) -> String {
     let cut = cut(text, room, more);
     if cut == text {

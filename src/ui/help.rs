@@ -170,6 +170,10 @@ fn entry(
 fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "KEYS")];
     for action in Action::ALL {
+        let answers = [Action::EndCommand, Action::Detach, Action::Cancel];
+        if view.command.is_none() && answers.contains(&action) {
+            continue;
+        }
         let keys = view.config.keys.keys(action);
         if keys.is_empty() {
             continue;

@@ -34,6 +34,8 @@ pub struct Wants {
     pub disk: u16,
     /// Figures of the past, one line each at least.
     pub history: u16,
+    /// Lines that a launched command has printed; 0 = there is no such command.
+    pub log: u16,
     /// The panel that has the keys: it gets room first.
     pub focus: Panel,
 }
@@ -44,7 +46,7 @@ pub struct Regions {
     pub chrome: Chrome,
     pub header: Rect,
     pub footer: Rect,
-    panels: [Rect; 6],
+    panels: [Rect; 7],
 }
 
 impl Regions {
@@ -70,13 +72,14 @@ pub(super) fn chrome(area: Rect) -> Chrome {
 }
 
 /// Lines inside each panel, by `Panel as usize`; 0 = not shown.
-type Lines = [u16; 6];
+type Lines = [u16; 7];
 
 /// The order in which panels go where there is not even a line for each; the verdict stays.
-const LAST_TO_GO: [Panel; 6] = [
+const LAST_TO_GO: [Panel; 7] = [
     Panel::Verdict,
     Panel::Pipeline,
     Panel::Workers,
+    Panel::Log,
     Panel::Gpu,
     Panel::Disk,
     Panel::History,
@@ -85,12 +88,13 @@ const LAST_TO_GO: [Panel; 6] = [
 /// Divides the room.
 pub fn regions(area: Rect, wants: &Wants) -> Regions {
     let chrome = chrome(area);
-    let mut lines: Lines = [0; 6];
+    let mut lines: Lines = [0; 7];
     if area.width < NARROW || area.height < 2 {
         lines[Panel::Verdict as usize] = area.height.min(wants.verdict.max(1));
         return place(area, chrome, &lines, false, false);
     }
-    for (shown, panel) in LAST_TO_GO.iter().enumerate() {
+    let there = |panel: &&Panel| **panel != Panel::Log || wants.log > 0;
+    for (shown, panel) in LAST_TO_GO.iter().filter(there).enumerate() {
         if usize::from(area.height) > shown {
             lines[*panel as usize] = 1;
         }
@@ -155,6 +159,7 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
     if chrome == Chrome::Bare {
         return vec![
             (Panel::Verdict, wants.verdict.min(3)),
+            (Panel::Log, wants.log.min(3)),
             (Panel::Workers, all_workers.min(5)),
             (Panel::Verdict, wants.verdict.min(4)),
             (Panel::Workers, all_workers),
@@ -165,6 +170,7 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Verdict, wants.verdict.min(3)),
         (Panel::Workers, all_workers.min(3)),
         (Panel::History, 2),
+        (Panel::Log, wants.log.min(2)),
         (Panel::Workers, all_workers.min(5)),
         (Panel::Verdict, wants.verdict.min(4)),
         (Panel::Pipeline, wants.pipeline.min(2)),
@@ -180,9 +186,11 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         Panel::Workers => (Panel::Workers, all_workers.min(17)),
         Panel::Disk => (Panel::Disk, wants.disk),
         Panel::History => (Panel::History, 2 * figures),
+        Panel::Log => (Panel::Log, wants.log.min(20)),
     });
     steps.extend([
         (Panel::Disk, 2),
+        (Panel::Log, wants.log.min(4)),
         (Panel::Gpu, gpus.min(8)),
         (Panel::Disk, wants.disk.min(4)),
         (Panel::Workers, all_workers.min(9)),
@@ -190,11 +198,13 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Verdict, wants.verdict),
         (Panel::Gpu, gpus),
         (Panel::History, figures),
+        (Panel::Log, wants.log.min(8)),
         (Panel::Workers, all_workers.min(33)),
         (Panel::Disk, wants.disk),
         (Panel::History, 5 * figures - 1),
         (Panel::Workers, all_workers),
         (Panel::History, 8 * figures - 1),
+        (Panel::Log, wants.log),
     ]);
     steps
 }
@@ -232,7 +242,7 @@ fn place(area: Rect, chrome: Chrome, lines: &Lines, header: bool, footer: bool) 
         height: footer_height,
         ..rest
     };
-    let mut panels = [Rect::default(); 6];
+    let mut panels = [Rect::default(); 7];
     for panel in Panel::ALL {
         let own = outer(chrome, panel, lines[panel as usize]);
         panels[panel as usize] = match (chrome, panel) {

@@ -14,16 +14,19 @@ pub enum Panel {
     Workers,
     Disk,
     History,
+    /// What a launched command prints.
+    Log,
 }
 
 impl Panel {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Verdict,
         Self::Pipeline,
         Self::Gpu,
         Self::Workers,
         Self::Disk,
         Self::History,
+        Self::Log,
     ];
 }
 
@@ -53,6 +56,7 @@ impl Sort {
 }
 
 /// Everything that keys change and drawing only reads.
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UiState {
     pub focus: Panel,
@@ -66,6 +70,8 @@ pub struct UiState {
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
+    /// There is a launched command whose output can be scrolled.
+    pub log: bool,
 }
 
 impl UiState {
@@ -77,8 +83,8 @@ impl UiState {
                 self.scroll = 0;
             }
             Action::Freeze => self.frozen = !self.frozen,
-            Action::NextPanel => self.step_panel(1),
-            Action::PreviousPanel => self.step_panel(Panel::ALL.len() - 1),
+            Action::NextPanel => self.step_panel(true),
+            Action::PreviousPanel => self.step_panel(false),
             Action::Up => self.step(candidates, false, 1),
             Action::Down => self.step(candidates, true, 1),
             Action::PageUp => self.step(candidates, false, 10),
@@ -92,12 +98,13 @@ impl UiState {
         }
     }
 
-    fn step_panel(&mut self, by: usize) {
+    fn step_panel(&mut self, forward: bool) {
+        let count = Panel::ALL.len() - usize::from(!self.log);
         let place = Panel::ALL
             .iter()
             .position(|panel| *panel == self.focus)
             .unwrap_or(0);
-        self.focus = Panel::ALL[(place + by) % Panel::ALL.len()];
+        self.focus = Panel::ALL[(place + if forward { 1 } else { count - 1 }) % count];
         self.scroll = 0;
     }
 

@@ -40,6 +40,13 @@ class Nested(Numbers):
         return sum(DataLoader(Numbers(2, self.seconds), num_workers=0)) + index
 
 
+def begin(loader):
+    came = time.monotonic_ns()
+    iterator = iter(loader)
+    LOADED["waited"] += time.monotonic_ns() - came
+    return iterator
+
+
 def take(iterator):
     came = time.monotonic_ns()
     try:
@@ -53,7 +60,7 @@ def take(iterator):
 
 
 def train(loader, seconds, most=1000):
-    iterator = iter(loader)
+    iterator = begin(loader)
     while most > 0 and take(iterator):
         time.sleep(seconds)
         most -= 1
@@ -73,12 +80,36 @@ def interleaved():
     training = DataLoader(Numbers(40, 0.002), **two(persistent_workers=True))
     checking = DataLoader(Numbers(8, 0.002), batch_size=2)
     for _ in range(2):
-        iterator = iter(training)
+        iterator = begin(training)
         step = 0
         while take(iterator):
             step += 1
             if step % 5 == 0:
                 train(checking, 0.001)
+
+
+class Late(list):
+    """Items in their order, after a while."""
+
+    def __iter__(self):
+        time.sleep(0.15)
+        return super().__iter__()
+
+
+def begun_early():
+    """Begins with each loader long before its first batch, with the second one in the middle of a step."""
+    loaders = [DataLoader(Numbers(40, 0.002), sampler=Late(range(40)), **two()) for _ in range(2)]
+    first = begin(loaders[0])
+    time.sleep(0.2)
+    for _ in range(10):
+        take(first)
+        time.sleep(0.002)
+    second = begin(loaders[1])
+    time.sleep(0.2)
+    for _ in range(10):
+        take(first)
+        take(second)
+        time.sleep(0.002)
 
 
 def processes():
@@ -122,6 +153,57 @@ def replaced(calls_ours):
     train(DataLoader(Numbers(10, 0.001)), 0.0)
 
 
+def settled():
+    """With the settings that are the second argument; what they came to."""
+    settings = json.loads(sys.argv[2])
+    workers = settings.pop("num_workers", 0)
+    loader = DataLoader(Numbers(24, 0.0), 2, True, None, None, workers, **settings)
+    for _ in range(2):
+        iterator = iter(loader)
+        while take(iterator):
+            pass
+    names = "num_workers prefetch_factor pin_memory persistent_workers timeout batch_size".split()
+    LOADED["seen"] = {name: getattr(loader, name) for name in names}
+    LOADED["seen"]["processes"] = len(getattr(iterator, "_workers", ()))
+    LOADED["seen"]["context"] = str(loader.multiprocessing_context)
+
+
+class Named(Numbers):
+    def __getitem__(self, index):
+        return {"number": super().__getitem__(index).floor(), "kind": "number"}
+
+
+def counted(steps=1000):
+    """So many steps of 15 batches an epoch, each with the number that it begins with and where it lies."""
+    loader = DataLoader(Named(30, 0.004), **two())
+    seen = LOADED["seen"] = []
+    while len(seen) < steps:
+        for batch in loader:
+            number = batch.pop("number")
+            seen.append([batch.pop("kind")[0], int(number[0][0]), number.data_ptr()])
+            if len(seen) == steps:
+                break
+
+
+def checked():
+    """Checks itself after each 5 steps, with as many batches as there are."""
+    training = DataLoader(Numbers(40, 0.002), batch_size=2)
+    checking = DataLoader(Numbers(8, 0.002), batch_size=2)
+    seen = LOADED["seen"] = []
+    iterator = iter(training)
+    for step in range(60):
+        if not take(iterator):
+            break
+        if step % 5 == 4:
+            seen.append(sum(1 for _ in checking))
+
+
+def in_step():
+    """Two loaders of 20 and 30 batches, one of each for a step."""
+    loaders = [DataLoader(Numbers(length, 0.002), batch_size=2) for length in (40, 60)]
+    LOADED["seen"] = sum(1 for _ in zip(range(100), *loaders))
+
+
 SITUATIONS = {
     "main": lambda: exact(dict(batch_size=2)),
     "fork": lambda: exact(two(multiprocessing_context="fork")),
@@ -130,6 +212,7 @@ SITUATIONS = {
     "persistent": lambda: exact(two(persistent_workers=True), epochs=2),
     "fresh": lambda: exact(two(), epochs=2),
     "interleaved": interleaved,
+    "begun_early": begun_early,
     "full": lambda: train(DataLoader(Numbers(60, 0.0), **two()), 0.015),
     "empty": lambda: train(DataLoader(Numbers(60, 0.02), **two()), 0.0),
     "left": lambda: train(DataLoader(Numbers(60, 0.001), **two()), 0.001, most=7),
@@ -138,6 +221,11 @@ SITUATIONS = {
     "processes": processes,
     "broken": broken,
     "thread": in_thread,
+    "settled": settled,
+    "counted": lambda: counted(100),
+    "endless": lambda: counted(10**9),
+    "checked": checked,
+    "in_step": in_step,
     "replaced": lambda: replaced(True),
     "replaced_whole": lambda: replaced(False),
 }

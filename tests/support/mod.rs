@@ -14,7 +14,7 @@ use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
     WorkerNow,
 };
-use pipetop::ui::{Attach, UiState, View};
+use pipetop::ui::{Attach, Command, Lines, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
@@ -32,6 +32,15 @@ pub(crate) struct Scene {
     pub(crate) config: Config,
     pub(crate) attach: Attach,
     pub(crate) uptime: Option<Duration>,
+    pub(crate) launched: Option<Launched>,
+}
+
+/// A command that was launched, and what it printed.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) printed: Lines,
+    pub(crate) state: String,
+    pub(crate) asked: bool,
 }
 
 impl Scene {
@@ -46,6 +55,13 @@ impl Scene {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime,
+            command: self.launched.as_ref().map(|launched| Command {
+                name: "python train.py --epochs 90",
+                printed: &launched.printed,
+                state: &launched.state,
+                keeps: "/home/ann/resnet/nohup.out",
+                asked: launched.asked,
+            }),
         }
     }
 
@@ -245,6 +261,7 @@ pub(crate) fn nothing() -> Scene {
         config: Config::default(),
         attach: Attach::Attached,
         uptime: None,
+        launched: None,
     }
 }
 
@@ -280,6 +297,7 @@ pub(crate) fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
         window: Some(rates(10.0)),
         latest: Some(rates(1.0)),
         uptime: Some(Duration::from_secs(847)),
+        launched: None,
         ..nothing()
     };
     remember(&mut scene.history, pace, gpus, ranks);
@@ -484,4 +502,26 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
         stale_seconds: None,
         ..GpuRates::default()
     }
+}
+
+/// The same job, launched by us.
+pub(crate) fn launched(mut scene: Scene, lines: usize) -> Scene {
+    let mut printed = Lines::default();
+    for step in 0..lines {
+        printed.feed(
+            format!(
+                "epoch 1  step {:>4}  loss {:.3}\n",
+                step * 20,
+                7.0 - 0.01 * step as f64
+            )
+            .as_bytes(),
+        );
+    }
+    scene.launched = Some(Launched {
+        printed,
+        state: String::new(),
+        asked: false,
+    });
+    scene.state.log = true;
+    scene
 }

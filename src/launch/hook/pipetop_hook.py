@@ -17,11 +17,14 @@ nothing that fails here reaches the script: it is left alone from then on, and p
 
 import atexit
 import errno
+import inspect
 import os
 import socket
 import sys
 import threading
 import weakref
+from collections import UserDict, deque
+from copy import copy
 from time import monotonic_ns as _now
 
 # Steps are gathered for so many nanoseconds, and so many of them, before they are sent; for a shorter time
@@ -39,6 +42,26 @@ _probe = None
 _this_thread = threading.get_ident
 
 
+
+def _read_wishes(text):
+    """What pipetop wishes to try, of `text`, and the words of it that say nothing."""
+    wishes, unknown = {}, []
+    least = {"workers": 0, "prefetch": 1, "pin": 0, "cache": 1, "after": 0}
+    for word in text.split():
+        key, _, value = word.partition("=")
+        try:
+            number = int(value)
+            if number < least[key] or (key == "pin" and number > 1):
+                raise ValueError
+            wishes[key] = number
+        except (KeyError, ValueError):
+            unknown.append(word)
+    return wishes, unknown
+
+
+_WISHES, _UNKNOWN = _read_wishes(os.environ.get("PIPETOP_HOOK", ""))
+
+
 class _Probe:
     """Times the steps of the main thread and sends them."""
 
@@ -52,11 +75,15 @@ class _Probe:
         self.pid = os.getpid()
         rank = os.environ.get("RANK", "")
         self.rank = b" rank=%d" % int(rank) if rank.isdigit() else b""
-        self.facts = self.rank
+        # Of the loader that was timed last, and of the cache once batches come from it.
+        self.loader_facts = self.cache_facts = b""
+        self.cache = _Cache(_WISHES["cache"], _WISHES.get("after", 0)) if "cache" in _WISHES else None
         # The trainer is in the loader: a loader that is read within it has no steps of its own.
         self.inside = False
         # The step that goes on: when it came for its batch and had it. 0 = there is none.
         self.wait_from = self.wait_to = 0
+        # What it took to begin with loaders since the last batch.
+        self.beginning = 0
         self.ready = None
         self.number = self.lost = self.sent_at = 0
         self.lines = []
@@ -67,8 +94,11 @@ class _Probe:
 
     def came(self, at, iterator):
         """The trainer comes for a batch: the step that went on has ended."""
+        # To begin with a loader, which starts its workers, is a wait as well, wherever in the step it was.
+        wait_from = at - self.beginning
+        self.beginning = 0
         if self.wait_to:
-            self.ended(at)
+            self.ended(wait_from)
         if iterator is None:
             self.ready = None
         else:
@@ -80,7 +110,7 @@ class _Probe:
         if gathered >= (_BEFORE_A_WAIT if self.ready == 0 else _GATHERED) or not len(self.lines) % _MANY:
             self.sent_at = at
             self.send()
-        self.wait_from = at
+        self.wait_from = wait_from
 
     def ended(self, at):
         ready = self.ready
@@ -103,11 +133,15 @@ class _Probe:
         self.send()
         self.iterator = weakref.ref(iterator)
         self.count_ready = None
-        self.facts = self.rank
-        capacity = getattr(iterator, "_num_workers", 0) * (getattr(iterator, "_prefetch_factor", 0) or 0)
+        self.loader_facts = b""
+        workers = getattr(iterator, "_num_workers", None)
+        if workers is not None:
+            pin = getattr(iterator, "_pin_memory", False)
+            self.loader_facts = b" workers=%d pin=%d" % (workers, bool(pin))
+        capacity = (workers or 0) * (getattr(iterator, "_prefetch_factor", 0) or 0)
         known = all(hasattr(iterator, name) for name in ("_task_info", "_rcvd_idx", "_data_queue"))
         if capacity and known:
-            self.facts += b" capacity=%d" % capacity
+            self.loader_facts += b" capacity=%d" % capacity
             shared = hasattr(iterator._data_queue, "qsize") and not hasattr(iterator._data_queue, "queue")
             self.count_ready = _ready_shared if shared else _ready_pinned
 
@@ -117,7 +151,8 @@ class _Probe:
         if not lines:
             return
         try:
-            header = _HEADER % (self.pid, self.lost, self.facts)
+            facts = self.rank + self.loader_facts + self.cache_facts
+            header = _HEADER % (self.pid, self.lost, facts)
             self.socket.sendto(header + b"".join(lines), self.address)
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR):
@@ -127,6 +162,11 @@ class _Probe:
                 return
             self.lost += len(lines)
         lines.clear()
+
+    def turn_to_cache(self, loader):
+        """From this step on its batches are those that were kept."""
+        self.send()
+        self.cache_facts = b" cached=%d cached_from=%d" % (len(loader.batches), self.number)
 
     def pause(self):
         """No step goes on: an epoch or the process ends."""
@@ -146,6 +186,79 @@ class _Probe:
         if not self.told:
             self.told = True
             self.notice("a thread beside the main one reads the loader: its waits are not the trainer's")
+
+
+class _Cache:
+    """Keeps the last batches of each loader, and hands those out in turn once there were `after` batches: as
+    if loading were free. Of several loaders only those that the trainer trains with."""
+
+    def __init__(self, size, after):
+        self.size, self.after = size, max(after, 1)
+        self.loaders = {}
+        self.count = 0
+        self.on = False
+
+    def loader(self, iterator):
+        # What says which items to load is one for each loader, and stays over its epochs.
+        sampler = getattr(iterator, "_index_sampler", iterator)
+        loader = self.loaders.get(id(sampler))
+        if loader is None:
+            loader = self.loaders[id(sampler)] = _Kept(sampler, self.size)
+        loader.iterator = weakref.ref(iterator)
+        return loader
+
+    def turns_on(self, loader):
+        """Whether the batch that is asked of this loader is the first to come from the cache."""
+        if self.on or self.count < self.after:
+            return False
+        others = self.loaders.values()
+        if not loader.count or any(other.count > loader.count for other in others):
+            # One to check with: it must end, so that training goes on.
+            return False
+        for other in others:
+            # Read in step with it, as by `zip`: not ended, and not left long ago.
+            reading = other.iterator is not None and other.iterator() is not None
+            other.again = other is loader or (reading and 2 * other.count >= loader.count)
+        self.on = True
+        return True
+
+    def keep(self, loader, batch):
+        self.count += 1
+        loader.count += 1
+        # The script may change what it got.
+        loader.batches.append(_repacked(batch))
+
+
+class _Kept:
+    """The last batches of one loader."""
+
+    def __init__(self, sampler, size):
+        # Held, so that no other loader gets its number.
+        self.sampler = sampler
+        self.batches = deque(maxlen=size)
+        self.count = 0
+        # Where it is read. None: its epoch has ended.
+        self.iterator = None
+        self.again = False
+
+    def next(self):
+        batch = self.batches[0]
+        self.batches.rotate(-1)
+        return _repacked(batch)
+
+
+def _repacked(batch):
+    """The same tensors in containers of their own: a script may take out of a batch what it needs."""
+    kind = type(batch)
+    if kind is dict:
+        return {key: _repacked(value) for key, value in batch.items()}
+    if kind is list:
+        return [_repacked(value) for value in batch]
+    if kind is tuple:
+        return tuple([_repacked(value) for value in batch])
+    if isinstance(batch, UserDict):
+        return copy(batch)
+    return batch
 
 
 def _in_a_row(iterator):
@@ -177,6 +290,8 @@ def _start():
         worker = data is not None and data.get_worker_info() is not None
         if address and not worker:
             _probe = _Probe(address)
+            if _UNKNOWN:
+                _probe.notice("PIPETOP_HOOK says what is not known, and it is passed over: " + " ".join(_UNKNOWN))
             multiprocessing = sys.modules.get("multiprocessing.util")
             if multiprocessing is not None:
                 # Its processes end without atexit.
@@ -226,6 +341,7 @@ def _timed(take, is_loader):
             probe = _start()
         if not probe:
             return take(self)
+        cache = loader = None
         try:
             if _this_thread() != probe.thread:
                 probe.other_thread()
@@ -234,6 +350,15 @@ def _timed(take, is_loader):
                 probe = None
             else:
                 probe.came(came, self if is_loader else None)
+                cache = probe.cache
+                if cache is not None:
+                    loader = cache.loader(self)
+                    if cache.turns_on(loader):
+                        probe.turn_to_cache(loader)
+                    if loader.again:
+                        batch = loader.next()
+                        probe.wait_to = _now()
+                        return batch
         except Exception as error:
             _step_aside(error)
             probe = None
@@ -245,13 +370,91 @@ def _timed(take, is_loader):
         except BaseException:
             # There is no batch: this was no step.
             probe.inside = False
+            if loader is not None:
+                loader.iterator = None
             _at_exit()
             raise
         probe.wait_to = _now()
         probe.inside = False
+        if loader is not None:
+            try:
+                cache.keep(loader, batch)
+            except Exception as error:
+                _step_aside(error)
         return batch
 
     return __next__
+
+
+def _begun(begin):
+    """`begin`, the function that makes an iterator of a loader, with each call timed."""
+
+    def __iter__(self):
+        came = _now()
+        probe = _probe
+        if probe is None:
+            probe = _start()
+        if not probe or probe.inside or _this_thread() != probe.thread:
+            return begin(self)
+        probe.inside = True
+        try:
+            return begin(self)
+        finally:
+            probe.inside = False
+            probe.beginning += _now() - came
+
+    return __iter__
+
+
+def _settled(settings):
+    """`settings` of a DataLoader with those that pipetop wishes to try in their place, so that they agree."""
+    if "workers" in _WISHES and not (_WISHES["workers"] and _may_have_no_children()):
+        settings["num_workers"] = _WISHES["workers"]
+        if not _WISHES["workers"]:
+            # What only workers can have.
+            for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
+                settings.pop(name, None)
+    if "prefetch" in _WISHES and settings.get("num_workers"):
+        settings["prefetch_factor"] = _WISHES["prefetch"]
+    if "pin" in _WISHES:
+        settings["pin_memory"] = bool(_WISHES["pin"])
+
+
+def _may_have_no_children():
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.current_process().daemon
+
+
+def _overridden(init):
+    """`DataLoader.__init__` with the settings that pipetop wishes to try."""
+    signature = inspect.signature(init)
+
+    def __init__(self, *arguments, **settings):
+        try:
+            # A worker's own loaders are its data set's affair.
+            data = sys.modules.get("torch.utils.data")
+            if data is not None and data.get_worker_info() is None:
+                bound = signature.bind(self, *arguments, **settings)
+                _settled(bound.arguments)
+                (_, *arguments), settings = bound.args, bound.kwargs
+        except TypeError:
+            # The script's mistake, for torch to say.
+            pass
+        except Exception as error:
+            _step_aside(error)
+        init(self, *arguments, **settings)
+
+    return __init__
+
+
+def _replace(owner, name, function):
+    """Puts `function` in the place of a method, in its name."""
+    before = getattr(owner, name)
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(function, attribute, getattr(before, attribute))
+    function.__wrapped__ = before
+    function.timed_by_pipetop = True
+    setattr(owner, name, function)
 
 
 def install(dataloader):
@@ -259,16 +462,14 @@ def install(dataloader):
     if not os.environ.get("PIPETOP_PROBE"):
         return
     try:
-        loader = vars(dataloader)["_BaseDataLoaderIter"]
-        take = loader.__next__
-        if hasattr(take, "timed_by_pipetop"):
+        iterator = vars(dataloader)["_BaseDataLoaderIter"]
+        if hasattr(iterator.__next__, "timed_by_pipetop"):
             return
-        timed = _timed(take, True)
-        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-            setattr(timed, name, getattr(take, name))
-        timed.__wrapped__ = take
-        timed.timed_by_pipetop = True
-        loader.__next__ = timed
+        loader = vars(dataloader)["DataLoader"]
+        _replace(iterator, "__next__", _timed(iterator.__next__, True))
+        _replace(loader, "__iter__", _begun(loader.__iter__))
+        if _WISHES.keys() & {"workers", "prefetch", "pin"}:
+            _replace(loader, "__init__", _overridden(loader.__init__))
     except Exception as error:
         # The process that started this one has the same torch and says so itself.
         process = sys.modules.get("multiprocessing.process")
@@ -279,7 +480,7 @@ def install(dataloader):
 def watch(iterable):
     """Yields what `iterable` yields; pipetop sees each wait for it as a wait for data."""
     take = _timed(next, False)
-    iterator = iter(iterable)
+    iterator = _begun(iter)(iterable)
     while True:
         try:
             batch = take(iterator)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::rates::Activity;
-use crate::sample::{MainTally, QueueTally, WorkerTally};
+use crate::sample::{MainTally, QueueSource, QueueTally, WorkerTally};
 use crate::units::Share;
 
 /// Functions that are kept of an activity: the hottest.
@@ -46,8 +46,16 @@ pub(super) fn worker(
     (grown.looks > 0).then_some(grown)
 }
 
+/// Reports and looks count each for themselves. Looks that take the place of reports begin with their first look;
+/// reports that take the place of looks count from the job's start, of which we may have seen nothing.
 pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Option<QueueTally> {
-    let (older, newer) = (older.unwrap_or_default(), newer?);
+    let told = |tally: QueueTally| tally.source == QueueSource::Probe;
+    let newer = newer?;
+    let older = match older {
+        Some(older) if told(older) == told(newer) => older,
+        Some(_) if told(newer) => return None,
+        _ => QueueTally::default(),
+    };
     let grown = QueueTally {
         looks: newer.looks.checked_sub(older.looks)?,
         empty: newer.empty.checked_sub(older.empty)?,

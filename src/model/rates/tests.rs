@@ -94,6 +94,26 @@ fn an_interval_below_a_millisecond_says_nothing() {
 }
 
 #[test]
+fn looks_that_follow_reports_count_alone_and_reports_that_follow_looks_do_not() {
+    let empty = |older: QueueSource, newer: QueueSource| {
+        let (mut first, mut last) = (training(4.0), training(6.0));
+        let source = |sample: &mut Sample, source| {
+            first_loader(sample).queue.as_mut().unwrap().source = source;
+        };
+        source(&mut first, older);
+        source(&mut last, newer);
+        let rates = Rates::between(&first, &last).unwrap();
+        let queue = rates.job.unwrap().ranks[0].loaders[0].queue;
+        queue.map(|queue| queue.empty.0)
+    };
+    let same = empty(QueueSource::Pipe, QueueSource::Pipe);
+    assert_eq!(empty(QueueSource::Pipe, QueueSource::Semaphore), same);
+    assert_eq!(empty(QueueSource::Probe, QueueSource::Probe), same);
+    assert_eq!(empty(QueueSource::Pipe, QueueSource::Probe), None);
+    assert!(empty(QueueSource::Probe, QueueSource::Pipe).is_some());
+}
+
+#[test]
 fn a_counter_that_went_backwards_is_unknown_and_alone() {
     let mut newer = training(6.0);
     newer.host.cpu_busy = Some(Duration::ZERO);

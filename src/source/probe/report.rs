@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::probe::{Message, Step};
+use crate::probe::{Cached, Message, Step};
 use crate::sample::{DeviceTime, QueueSource, QueueTally};
 use crate::units::Pid;
 
@@ -28,6 +28,12 @@ pub struct Report {
     /// Steps that are nowhere, as their times lie in the future: another clock than the protocol's.
     pub misdated: u64,
     pub rank: Option<u32>,
+    /// Processes that load for it, of the loader that it read last; 0 = it loads itself. `None` = not told.
+    pub workers: Option<u32>,
+    /// That loader puts its batches into pinned memory. `None` = not told.
+    pub pin: Option<bool>,
+    /// `None` = every batch was loaded for its step.
+    pub cached: Option<Cached>,
     /// What it computes on. `None` = not told.
     pub device: Option<String>,
     /// What the user should know, the newest. `None` = nothing was told.
@@ -157,6 +163,9 @@ impl Account {
     fn add(&mut self, message: Message, now: u64) {
         let report = &mut self.report;
         report.rank = message.rank.or(report.rank);
+        report.workers = message.workers.or(report.workers);
+        report.pin = message.pin.or(report.pin);
+        report.cached = message.cached.or(report.cached);
         report.device = message.device.or(report.device.take());
         report.notice = message.notice.or(report.notice.take());
         self.capacity = message.capacity.or(self.capacity);
@@ -172,6 +181,7 @@ impl Account {
                 Some(_) => {
                     // The loop began anew, or another process has the number of one that is gone.
                     report.totals = Totals::default();
+                    report.cached = message.cached;
                     self.gaps = 0;
                 }
                 None => {}

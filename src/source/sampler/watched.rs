@@ -32,6 +32,7 @@ pub(super) struct Watched {
     device_gap: Option<Gap>,
     asked_at: Option<Duration>,
     ended: bool,
+    ranks: Vec<ProcessKey>,
 }
 
 impl Watched {
@@ -56,11 +57,17 @@ impl Watched {
             device_gap: None,
             asked_at: None,
             ended: false,
+            ranks: job.ranks.clone(),
         })
     }
 
     pub(super) fn ended(&self) -> bool {
         self.ended
+    }
+
+    /// The trainers that it began with.
+    pub(super) fn ranks(&self) -> &[ProcessKey] {
+        &self.ranks
     }
 
     /// Devices that the job has read from, as far as it was asked.

@@ -1,0 +1,115 @@
+//! The search for the job below a command that we have launched, which is not there at once, and may first look
+//! like another: launchers load a framework, too.
+//!
+//! Knows nothing of how a job is watched.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::job::{Candidate, Process, Tree, below};
+use crate::sample::Gap;
+use crate::source::discovery::Discovery;
+use crate::source::probe::Listener;
+use crate::units::{Pid, ProcessKey};
+
+/// Between two searches, which ask the processes below the command alone.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What is known of a launched command.
+#[derive(Debug)]
+pub(super) struct Launched {
+    root: Pid,
+    probe: Option<Arc<Listener>>,
+    searched_at: Option<Duration>,
+    /// The ranks that are watched are those that report, or have loaders: nobody else is looked for.
+    sure: bool,
+    seen: Below,
+}
+
+/// The most that was seen below the command so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Below {
+    Nothing,
+    Python,
+    Framework,
+    Job,
+}
+
+impl Launched {
+    pub(super) fn new(root: Pid, probe: Option<Arc<Listener>>) -> Self {
+        Self {
+            root,
+            probe,
+            searched_at: None,
+            sure: false,
+            seen: Below::Nothing,
+        }
+    }
+
+    /// The job, where it is another than the one of these ranks, which is watched.
+    pub(super) fn search(
+        &mut self,
+        now: Duration,
+        watched: Option<&[ProcessKey]>,
+        discovery: &mut Discovery,
+    ) -> Option<Candidate> {
+        let recently = |at: Duration| now.saturating_sub(at) < PAUSE;
+        if watched.is_some() && self.sure || self.searched_at.is_some_and(recently) {
+            return None;
+        }
+        self.searched_at = Some(now);
+        let processes = discovery.below(self.root);
+        let tree = Tree::new(&processes);
+        let reports = self.probe.as_ref().map(|probe| probe.writers());
+        let reports = reports.unwrap_or_default();
+        let found = below(&tree, self.root, &reports);
+        self.seen = self.seen.max(self.look(&processes, found.as_ref()));
+        let found = found?;
+        let reporting = |key: &ProcessKey| reports.contains(&key.pid);
+        self.sure = if self.probe.is_some() {
+            found.ranks.iter().any(reporting)
+        } else {
+            found.workers > 0
+        };
+        (watched != Some(&found.ranks)).then_some(found)
+    }
+
+    fn look(&self, processes: &[Process], found: Option<&Candidate>) -> Below {
+        let mut below = processes
+            .iter()
+            .filter(|process| process.key.pid != self.root);
+        if found.is_some() {
+            Below::Job
+        } else if below.any(|process| process.framework == Some(true)) {
+            Below::Framework
+        } else if processes.iter().any(Process::is_python) {
+            Below::Python
+        } else {
+            Below::Nothing
+        }
+    }
+
+    /// Why there is no job so far.
+    pub(super) fn gap(&self) -> Option<Gap> {
+        let (reason, hint) = match self.seen {
+            Below::Nothing => (
+                "no Python has run below the command so far",
+                "launch the training itself, or the script that starts it",
+            ),
+            Below::Python => (
+                "the Python below the command has not loaded PyTorch so far",
+                "check that this is the training, and the Python that it is meant for",
+            ),
+            Below::Framework => (
+                "PyTorch was loaded below the command, but nothing trains so far",
+                "launch the training itself, or the script that starts it",
+            ),
+            Below::Job => return None,
+        };
+        Some(Gap {
+            source: "job".into(),
+            reason: reason.into(),
+            hint: hint.into(),
+        })
+    }
+}

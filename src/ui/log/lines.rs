@@ -1,0 +1,131 @@
+//! What the command prints, as the last lines that a terminal would show of it.
+//!
+//! Pure: bytes go in, lines that are safe to show come out.
+
+use std::collections::VecDeque;
+
+use console::strip_ansi_codes;
+
+use crate::units::printable;
+
+/// Lines that are kept.
+const KEPT: usize = 1000;
+/// Of a line without an end so much is kept.
+const LONGEST: usize = 16 * 1024;
+
+/// The last lines of an output.
+#[derive(Debug, Clone, Default)]
+pub struct Lines {
+    whole: VecDeque<String>,
+    /// The line that has no end yet.
+    rest: Vec<u8>,
+    /// The same, as it is shown.
+    open: String,
+}
+
+impl Lines {
+    /// Takes in what came.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let (text, ends) = match piece.strip_suffix(b"\n") {
+                Some(text) => (text, true),
+                None => (piece, false),
+            };
+            self.rest.extend_from_slice(text);
+            let excess = self.rest.len().saturating_sub(LONGEST);
+            self.rest.drain(..excess);
+            if ends {
+                if self.whole.len() == KEPT {
+                    self.whole.pop_front();
+                }
+                self.whole.push_back(shown(&self.rest));
+                self.rest.clear();
+            } else if let Some(at) = last_return(&self.rest) {
+                // What a progress bar has written over.
+                self.rest.drain(..at);
+            }
+        }
+        self.open = shown(&self.rest);
+    }
+
+    /// The newest `count`, oldest first; `skip` of the newest are left out.
+    pub fn last(&self, count: usize, skip: usize) -> impl Iterator<Item = &str> {
+        let open = Some(self.open.as_str()).filter(|line| !line.is_empty());
+        let all = self.len().saturating_sub(skip);
+        let lines = self.whole.iter().map(String::as_str).chain(open);
+        lines.take(all).skip(all.saturating_sub(count))
+    }
+
+    /// Lines that there are.
+    pub fn len(&self) -> usize {
+        self.whole.len() + usize::from(!self.open.is_empty())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Where the text after the last carriage return begins that has some.
+fn last_return(line: &[u8]) -> Option<usize> {
+    let end = line.iter().rposition(|byte| *byte != b'\r')? + 1;
+    line[..end]
+        .iter()
+        .rposition(|byte| *byte == b'\r')
+        .map(|at| at + 1)
+}
+
+/// What is seen of a line: what was written last over its beginning, without colours and what moves a cursor.
+fn shown(line: &[u8]) -> String {
+    let from = last_return(line).unwrap_or(0);
+    let text = String::from_utf8_lossy(&line[from..]);
+    let text = strip_ansi_codes(text.trim_end_matches('\r'));
+    printable(&text.replace('\t', "    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(lines: &Lines) -> Vec<&str> {
+        lines.last(usize::MAX, 0).collect()
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_were_written() {
+        let text = "one\ntwo \u{1b}[31mred\u{1b}[0m\r\nthr\u{e9}e\nopen";
+        for size in 1..text.len() {
+            let mut lines = Lines::default();
+            text.as_bytes()
+                .chunks(size)
+                .for_each(|chunk| lines.feed(chunk));
+            assert_eq!(all(&lines), ["one", "two red", "thrée", "open"], "{size}");
+        }
+    }
+
+    #[test]
+    fn of_a_progress_bar_its_newest_state_is_seen() {
+        let mut lines = Lines::default();
+        lines.feed(b"\r 10 %\r 20 %");
+        assert_eq!(all(&lines), [" 20 %"]);
+        lines.feed(b"\r");
+        assert_eq!(all(&lines), [" 20 %"]);
+        lines.feed(b" 30 %\r\x1b[A");
+        lines.feed(b"\rdone\nnext\n");
+        assert_eq!(all(&lines), ["done", "next"]);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_not_shown_and_memory_is_bounded() {
+        let mut lines = Lines::default();
+        lines.feed(b"\x1b]0;title\x07a\x08b\xff\n");
+        assert!(all(&lines)[0].ends_with("a\u{fffd}b\u{fffd}"), "{lines:?}");
+        for _ in 0..3 * KEPT {
+            lines.feed(b"x\n");
+        }
+        lines.feed(&vec![b'y'; 3 * LONGEST]);
+        assert_eq!(lines.len(), KEPT + 1);
+        assert_eq!(lines.rest.len(), LONGEST);
+        assert_eq!(lines.last(2, 1).collect::<Vec<_>>(), ["x", "x"]);
+    }
+}

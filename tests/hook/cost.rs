@@ -1,0 +1,69 @@
+//! What the hook costs.
+
+use crate::stand::{Stand, pythons, short, spawn};
+use crate::stub::{ITERATOR, with_stub};
+
+#[test]
+fn a_batch_costs_less_than_five_microseconds() {
+    // The quickest of many rounds: what the hook costs, and not what else runs.
+    let script = "
+import multiprocessing, time
+class Quick(d._BaseDataLoaderIter):
+    _num_workers = _prefetch_factor = 2
+    _task_info = {0: (0, 1), 1: (0, 1), 2: (0,)}
+    _rcvd_idx = 0
+    _data_queue = multiprocessing.Queue()
+def best(plain):
+    if plain: Quick.__next__ = d._BaseDataLoaderIter.__next__.__wrapped__
+    times = []
+    for _ in range(400):
+        quick = Quick([1] * 250)
+        start = time.perf_counter()
+        for _ in quick: pass
+        times.append((time.perf_counter() - start) / 250)
+    return min(times) * 1e6
+hooked = best(False)
+print(hooked - best(True))";
+    for python in pythons() {
+        let run = with_stub(&python, ITERATOR, script);
+        let (_, text, errors) = run.words();
+        let cost: f64 = text
+            .trim()
+            .parse()
+            .unwrap_or_else(|_| panic!("{text}{errors}"));
+        println!("{python}: {cost:.2} us a batch");
+        let totals = run.report().totals;
+        // Where the machine is busy, the reader comes late and much is lost.
+        assert!(totals.steps >= 5_000, "it was timed: {totals:?}");
+        assert!(cost < 5.0, "{python}: {cost} us a batch");
+    }
+}
+
+#[test]
+fn a_python_that_loads_no_torch_starts_as_quickly() {
+    // Processor time since the process began, so that it does not matter what else runs.
+    const SCRIPT: &str = "import time; print(time.process_time_ns())";
+    for python in pythons() {
+        let stand = Stand::new();
+        let environment = stand.hook.environment(stand.listener.address());
+        let (mut with, mut without) = (u64::MAX, u64::MAX);
+        let run = |best: &mut u64, hooked: bool| {
+            let mut command = short(&python, SCRIPT);
+            command.env_remove("PYTHONDONTWRITEBYTECODE");
+            if hooked {
+                command.envs(environment.clone());
+            }
+            let output = spawn(&mut command).wait_with_output().expect("our child");
+            let text = String::from_utf8_lossy(&output.stdout);
+            *best = text.trim().parse::<u64>().expect("a time").min(*best);
+        };
+        // The quickest of each, in turns, so that the machine's state meets both.
+        for _ in 0..25 {
+            run(&mut without, false);
+            run(&mut with, true);
+        }
+        let (with, without) = (with as f64 / 1e6, without as f64 / 1e6);
+        println!("{python}: {without:.2} ms until it runs, with the hook {with:.2} ms");
+        assert!(with < 1.05 * without + 3.0, "{with} ms, {without} ms");
+    }
+}

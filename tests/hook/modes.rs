@@ -1,0 +1,199 @@
+//! Experiments on a script: other settings of its loaders, and batches from a cache.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use pipetop::launch::{Cache, Overrides};
+use pipetop::probe::Cached;
+use pipetop::units::Pid;
+use serde_json::{Value, json};
+
+use crate::patience;
+use crate::stand::{Run, Stand, job, spawn, torches};
+
+fn settled(python: &str, settings: &Value, overrides: &Overrides) -> Run {
+    let mut job = job(python, "settled");
+    Stand::new().run_with(overrides, job.arg(settings.to_string()))
+}
+
+/// The script's settings under these overrides, against a script that says so itself.
+fn same(settings: &Value, overrides: &Overrides, written: &Value) {
+    for python in torches() {
+        let run = settled(python, settings, overrides);
+        let truth = run.truth();
+        let expected = settled(python, written, &Overrides::default()).truth();
+        assert_eq!(truth.batches, 24);
+        assert_eq!(truth.seen, expected.seen, "{python} {overrides}");
+        // Also what each worker draws at random.
+        assert_eq!(truth.digest, expected.digest, "{python} {overrides}");
+        assert_eq!(truth.random.to_bits(), expected.random.to_bits());
+        let report = run.report();
+        assert_eq!((report.totals.steps, &report.notice), (24, &None));
+        let seen = truth.seen.expect("its settings");
+        assert_eq!(report.workers.map(u64::from), seen["num_workers"].as_u64());
+        assert_eq!(
+            report.pin,
+            Some(false),
+            "where there is no device, nothing is pinned"
+        );
+    }
+}
+
+fn overrides(words: &[(&str, u32)]) -> Overrides {
+    let mut overrides = Overrides::default();
+    for (word, value) in words {
+        match *word {
+            "workers" => overrides.workers = Some(*value),
+            "prefetch" => overrides.prefetch = Some(*value),
+            "pin" => overrides.pin = Some(*value > 0),
+            _ => panic!("{word}"),
+        }
+    }
+    overrides
+}
+
+#[test]
+fn workers_where_there_were_none() {
+    let written = json!({"num_workers": 2});
+    same(&json!({}), &overrides(&[("workers", 2)]), &written);
+}
+
+#[test]
+fn no_workers_and_nothing_that_only_they_can_have() {
+    let settings = json!({
+        "num_workers": 2, "persistent_workers": true, "prefetch_factor": 3, "timeout": 60,
+        "multiprocessing_context": "fork",
+    });
+    same(&settings, &overrides(&[("workers", 0)]), &json!({}));
+}
+
+#[test]
+fn other_settings_beside_those_of_the_script() {
+    let settings = json!({"num_workers": 1, "persistent_workers": true, "timeout": 60});
+    let written = json!({
+        "num_workers": 2, "persistent_workers": true, "timeout": 60, "prefetch_factor": 4, "pin_memory": true,
+    });
+    let all = overrides(&[("workers", 2), ("prefetch", 4), ("pin", 1)]);
+    same(&settings, &all, &written);
+    // Nobody fetches ahead where there is no worker.
+    let ahead = overrides(&[("prefetch", 4), ("pin", 0)]);
+    same(&json!({"pin_memory": true}), &ahead, &json!({}));
+}
+
+#[test]
+fn what_is_wrong_with_the_scripts_settings_is_said_as_ever() {
+    for python in torches() {
+        for settings in [json!({"persistent_workers": true}), json!({"nonsense": 1})] {
+            let run = settled(python, &settings, &overrides(&[("pin", 0)]));
+            let (code, _, errors) = run.words();
+            let mut alone = job(python, "settled");
+            let alone = spawn(alone.arg(settings.to_string())).wait_with_output();
+            let expected = String::from_utf8(alone.expect("our child").stderr).expect("text");
+            assert_eq!(code, Some(1));
+            assert_eq!(errors.lines().last(), expected.lines().last());
+            assert!(run.reports.is_empty(), "{:?}", run.notice());
+        }
+    }
+}
+
+fn cached(batches: u32, after: u64) -> Overrides {
+    Overrides {
+        cache: Some(Cache { batches, after }),
+        ..Overrides::default()
+    }
+}
+
+#[test]
+fn cached_batches_come_in_turn_and_do_not_end() {
+    for python in torches() {
+        let run = Stand::new().run_with(&cached(3, 20), &mut job(python, "counted"));
+        let seen = run.truth().seen.expect("its batches");
+        let seen = seen.as_array().expect("a list");
+        // Named by number: 15 an epoch, of two each.
+        let numbers: Vec<u64> = seen.iter().filter_map(|batch| batch[1].as_u64()).collect();
+        let loaded = (0..20).map(|batch| 2 * (batch % 15));
+        let again = (0..80).map(|batch| [4, 6, 8][batch % 3]);
+        assert!(
+            numbers.iter().copied().eq(loaded.chain(again)),
+            "{numbers:?}"
+        );
+        // The very same tensors, with what the script takes out of a batch there again.
+        let places = seen[17..20].iter().cycle().take(80);
+        assert!(seen[20..].iter().eq(places));
+        let report = run.report();
+        let from = 20;
+        assert_eq!(report.cached, Some(Cached { batches: 3, from }));
+        assert_eq!((report.totals.steps, report.totals.lost), (100, 0));
+        let mut waits: Vec<Duration> = report
+            .steps
+            .iter()
+            .filter(|step| step.number >= from)
+            .map(|step| Duration::from_nanos(step.wait_to - step.wait_from))
+            .collect();
+        waits.sort();
+        assert!(waits[40] < Duration::from_micros(100), "{:?}", waits[40]);
+        assert_eq!(report.notice, None);
+    }
+}
+
+#[test]
+fn a_run_on_cached_batches_goes_on_until_it_is_ended_from_outside() {
+    for python in torches() {
+        let stand = Stand::new();
+        let mut child = stand.start(&cached(2, 5), &mut job(python, "endless"));
+        let pid = Pid(child.id().cast_signed());
+        let (mut steps, mut cached) = (0, None);
+        patience::wait("many times as many batches as there are", || {
+            let report = stand.listener.take(pid)?;
+            steps = report.totals.steps + report.totals.lost;
+            cached = report.cached;
+            (steps > 1000).then_some(())
+        });
+        let ended = child.try_wait().expect("our child");
+        assert_eq!((ended, cached.map(|cached| cached.from)), (None, Some(5)));
+        child.kill().expect("our child");
+        assert_eq!(child.wait().expect("our child").signal(), Some(9));
+    }
+}
+
+#[test]
+fn a_loader_to_check_with_still_ends() {
+    for python in torches() {
+        let run = Stand::new().run_with(&cached(2, 7), &mut job(python, "checked"));
+        let truth = run.truth();
+        assert_eq!(
+            truth.batches, 60,
+            "of 20: those to train with come from the cache"
+        );
+        assert_eq!(truth.seen, Some(json!(vec![4; 12])));
+        assert!(run.report().cached.is_some());
+    }
+}
+
+#[test]
+fn loaders_that_are_read_in_step_are_cached_together() {
+    for python in torches() {
+        let run = Stand::new().run_with(&cached(2, 10), &mut job(python, "in_step"));
+        assert_eq!(run.truth().seen, Some(json!(100)));
+        assert_eq!(run.report().cached.map(|cached| cached.from), Some(10));
+        assert_eq!(run.report().totals.steps, 200);
+    }
+}
+
+#[test]
+fn words_that_are_not_known_are_passed_over_and_pipetop_is_told() {
+    for python in torches() {
+        let stand = Stand::new();
+        // After what the stand itself says.
+        let mut command = std::process::Command::new("env");
+        command.arg("PIPETOP_HOOK=workers=many prefetch=0 turbo pin=2 cache= workers=1");
+        let job = job(python, "main");
+        command.arg(job.get_program()).args(job.get_args());
+        let run = stand.run(&mut command);
+        assert_eq!(run.truth().batches, 30);
+        assert_eq!(run.report().workers, Some(1));
+        let notice = run.notice().expect("it says so");
+        let ends = "workers=many prefetch=0 turbo pin=2 cache=";
+        assert!(notice.ends_with(ends), "{notice}");
+    }
+}
