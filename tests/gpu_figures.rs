@@ -167,13 +167,13 @@ fn the_slow_call_is_made_where_nothing_else_tells_and_seldom() {
     let sampled = sampled.expect("measured");
     assert_eq!(sampled.rx, BytesPerSecond(3e9));
     assert_eq!(sampled.tx, BytesPerSecond(1e6));
-    let kept = samples[5].traffic.and_then(|traffic| traffic.pcie_sampled);
+    let kept = samples[4].traffic.and_then(|traffic| traffic.pcie_sampled);
     assert_eq!(kept.expect("kept").read_at, moment(100.0), "with its age");
     let calls = machine.fake.calls();
     let slow = calls
         .iter()
         .filter(|call| call.symbol == "nvmlDeviceGetPcieThroughput");
-    // 40 ms of 3 ms a second: every 13 s.
+    // 40 ms of 1.5 ms a second: twice, then every 27 s.
     assert!((2..=8).contains(&slow.count()), "{calls:#?}");
 }
 
@@ -192,7 +192,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
         ("nvmlDeviceGetTotalEccErrors", 1.0),
     ];
     // More than the longest period.
-    const SECONDS: u32 = 125;
+    const SECONDS: u32 = 135;
     let costs = COSTS.map(|(symbol, cost)| format!(" cost.{symbol}={cost}"));
     let mut machine = Machine::new(&format!(
         "sys count=8 log=1{}\ndev * util=70 procs=77:1G:50",
@@ -228,6 +228,8 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
             .map(|call| call.at)
             .collect();
         times.dedup();
+        // What a call costs is known from its second time on.
+        times.remove(0);
         assert!(times.len() > 1, "{symbol} is called again");
         times
             .windows(2)
@@ -237,7 +239,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
     assert!(gaps("nvmlDeviceGetUtilizationRates") >= 0.1);
     assert!(gaps("nvmlDeviceGetSamples") >= 0.5);
     assert!(gaps("nvmlDeviceGetPowerUsage") >= 0.5);
-    // 4.5 ms of 15 % of 1.9 ms a second.
+    // 4.5 ms of 12 % of 1.9 ms a second.
     assert!(gaps("nvmlDeviceGetComputeRunningProcesses_v3") >= 15.0);
     assert!(gaps("nvmlDeviceGetPcieThroughput") >= 100.0);
     assert!(gaps("nvmlDeviceGetTotalEccErrors") >= 5.0);
@@ -406,7 +408,11 @@ fn the_share_of_a_process_has_an_age_and_ends() {
 fn each_sample_of_the_history_comes_once_with_its_time() {
     let mut machine = Machine::new("dev 0 util=100~0/20 sample_ms=2000");
     let first = machine.read(0, 200.0);
-    assert_eq!(first.util_samples.len(), 72);
+    assert_eq!(
+        first.util_samples.len(),
+        1,
+        "what was long before the first look is left"
+    );
     assert_eq!(
         first.driver_zero_us,
         Some(0),

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::sample::{GpuCounters, GpuSample};
+use crate::sample::{GpuCounters, GpuSample, GpuTraffic};
+use crate::units::{Bytes, Share};
 
 /// Pieces that are kept of each GPU, the newest: nine minutes of the driver's usual 140 ms.
 const KEPT: usize = 4096;
@@ -32,6 +33,12 @@ pub(crate) struct GpuInterim {
     /// Driver time of the newest sample, in us.
     newest_us: Option<u64>,
     counters: CounterSums,
+    /// Joules; `None` while no growth was seen.
+    energy: Option<f64>,
+    /// By [`Traffic`]: bytes, and the seconds in which they were counted.
+    traffic: [(f64, f64); 4],
+    /// Seconds in calls of the driver, and the seconds in which they were counted.
+    driver: (f64, f64),
     /// Share of time with a kernel, of each GPU instance of a divided GPU.
     parts: BTreeMap<u32, CounterSums>,
 }
@@ -57,7 +64,11 @@ impl Mean {
 }
 
 impl GpuInterim {
-    pub(crate) fn add(&mut self, gpu: &GpuSample) {
+    /// Adds a reading; `before` is the one before it, `seconds` the time between their samples.
+    pub(crate) fn add(&mut self, before: Option<&GpuSample>, gpu: &GpuSample, seconds: f64) {
+        if let Some(before) = before {
+            self.add_growth(before, gpu, seconds);
+        }
         for (time, percent) in &gpu.util_samples {
             self.history.add(*percent);
             if let Some(zero) = gpu.driver_zero_us {
@@ -84,6 +95,31 @@ impl GpuInterim {
         for part in &gpu.instances {
             if let (Some(number), Some(counters)) = (part.gpu_instance, &part.counters) {
                 self.parts.entry(number).or_default().add(counters);
+            }
+        }
+    }
+
+    fn add_growth(&mut self, before: &GpuSample, gpu: &GpuSample, seconds: f64) {
+        // Counters that went backwards began anew with the driver.
+        let grown = before.energy_joules.zip(gpu.energy_joules);
+        if let Some(used) = grown.map(|(older, newer)| newer - older)
+            && used >= 0.0
+        {
+            self.energy = Some(self.energy.unwrap_or(0.0) + used);
+        }
+        if let Some(spent) = gpu.driver_time.checked_sub(before.driver_time) {
+            self.driver.0 += spent.as_secs_f64();
+            self.driver.1 += seconds;
+        }
+        if let (Some(older), Some(newer)) = (&before.traffic, &gpu.traffic) {
+            let seconds = newer.read_at.seconds_since(&older.read_at);
+            for (sum, of) in self.traffic.iter_mut().zip(COUNTED) {
+                let bytes = of(older).zip(of(newer));
+                let bytes = bytes.and_then(|(older, newer)| newer.0.checked_sub(older.0));
+                if let Some(bytes) = bytes.filter(|_| seconds > 0.0) {
+                    sum.0 += bytes as f64;
+                    sum.1 += seconds;
+                }
             }
         }
     }
@@ -121,6 +157,22 @@ impl GpuInterim {
             .or_else(counted)
     }
 
+    /// Joules used.
+    pub(crate) fn energy(&self) -> Option<f64> {
+        self.energy
+    }
+
+    /// Bytes in a second, as they were counted.
+    pub(crate) fn traffic(&self, which: Traffic) -> Option<f64> {
+        let (bytes, seconds) = self.traffic[which as usize];
+        (seconds > 0.0).then(|| bytes / seconds)
+    }
+
+    /// Share of the time spent in calls of the driver.
+    pub(crate) fn driver(&self) -> Option<Share> {
+        Share::of(self.driver.0, self.driver.1)
+    }
+
     pub(crate) fn counters(&self) -> &CounterSums {
         &self.counters
     }
@@ -129,6 +181,23 @@ impl GpuInterim {
         self.parts.get(&gpu_instance)
     }
 }
+
+/// What is counted in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    PcieRx,
+    PcieTx,
+    NvlinkRx,
+    NvlinkTx,
+}
+
+/// By [`Traffic`].
+const COUNTED: [fn(&GpuTraffic) -> Option<Bytes>; 4] = [
+    |traffic| traffic.pcie_rx,
+    |traffic| traffic.pcie_tx,
+    |traffic| traffic.nvlink_rx,
+    |traffic| traffic.nvlink_tx,
+];
 
 /// The figures of the performance counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

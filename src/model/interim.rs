@@ -90,7 +90,8 @@ impl Interim {
             if gpu.read_at.is_some() && before.is_some_and(|older| older.read_at == gpu.read_at) {
                 continue;
             }
-            self.gpus.entry(key).or_default().add(gpu);
+            let seen = self.gpus.entry(key).or_default();
+            seen.add(before, gpu, span.seconds);
         }
     }
 

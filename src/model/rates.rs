@@ -64,7 +64,7 @@ impl Rates {
             seconds,
             host: machine::host(&older.host, &newer.host, seconds),
             disks: machine::disks(&older.disks, &newer.disks, seconds),
-            gpus: gpu::rows(older, newer, interim),
+            gpus: gpu::rows(newer, interim),
             job: newer.job.as_ref().map(|job| {
                 let same = older.job.as_ref().filter(|older| older.key == job.key);
                 job::rates(same, job, interim, &span)

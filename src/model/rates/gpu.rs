@@ -3,10 +3,10 @@
 //! Knows nothing of the job.
 
 use crate::model::Interim;
-use crate::model::gpu::{CounterSums, Figure, GpuInterim};
+use crate::model::gpu::{CounterSums, Figure, GpuInterim, Traffic};
 use crate::model::swing::{Swing, swing};
-use crate::sample::{GpuSample, GpuTraffic, Sample};
-use crate::units::{Bytes, BytesPerSecond, Share};
+use crate::sample::{GpuSample, Sample};
+use crate::units::{BytesPerSecond, Share};
 
 /// Seconds; a reading that is younger is never called stale.
 const FRESH: f64 = 2.0;
@@ -57,15 +57,12 @@ pub struct CounterRates {
     pub dram: Option<Share>,
 }
 
-pub(super) fn rows(older: &Sample, newer: &Sample, interim: &Interim) -> Vec<GpuRates> {
-    let seconds = newer.at.seconds_since(&older.at);
+pub(super) fn rows(newer: &Sample, interim: &Interim) -> Vec<GpuRates> {
     let row = |gpu: &GpuSample| {
-        let mut olders = older.gpus.iter();
-        let before = olders.find(|old| old.index == gpu.index && old.uuid == gpu.uuid);
         let age = gpu.read_at.map(|read| newer.at.seconds_since(&read));
         let nothing = GpuInterim::default();
         let seen = interim.gpu(gpu).unwrap_or(&nothing);
-        let mut row = self::row(before, gpu, seen);
+        let mut row = self::row(gpu, seen);
         row.stale_seconds = age.filter(|age| *age > FRESH.max(2.0 * interim.last_step));
         let sampled = gpu.traffic.and_then(|traffic| traffic.pcie_sampled);
         if let Some(sampled) = sampled.filter(|_| row.pcie_rx.is_none()) {
@@ -73,22 +70,19 @@ pub(super) fn rows(older: &Sample, newer: &Sample, interim: &Interim) -> Vec<Gpu
             row.pcie_tx = Some(sampled.tx);
             row.pcie_age = Some(newer.at.seconds_since(&sampled.read_at));
         }
-        let spent = before.and_then(|old| gpu.driver_time.checked_sub(old.driver_time));
-        row.driver_time = spent.and_then(|spent| Share::of(spent.as_secs_f64(), seconds));
         row
     };
     newer.gpus.iter().map(row).collect()
 }
 
-fn row(before: Option<&GpuSample>, gpu: &GpuSample, seen: &GpuInterim) -> GpuRates {
+fn row(gpu: &GpuSample, seen: &GpuInterim) -> GpuRates {
     let sums = seen.counters();
     let share = |figure| sums.mean(figure).map(|share| Share(share).clamped());
     let history = seen.history();
     let history = history.and_then(|percent| Share::of(percent, 100.0));
-    let rate = |figure| sums.mean(figure).map(BytesPerSecond);
-    let grown = |of: fn(&GpuTraffic) -> Option<Bytes>| {
-        let older = before?.traffic.as_ref()?;
-        traffic_grown(older, gpu.traffic.as_ref()?, of)
+    let rate = |figure, counted| {
+        let rate = sums.mean(figure).or_else(|| seen.traffic(counted));
+        rate.map(BytesPerSecond)
     };
     let counters = CounterRates {
         sm_active: share(Figure::SmActive),
@@ -97,10 +91,6 @@ fn row(before: Option<&GpuSample>, gpu: &GpuSample, seen: &GpuInterim) -> GpuRat
         dram: share(Figure::Dram),
     };
     let util_percent = seen.percent();
-    let energy_joules = before.and_then(|old| {
-        let used = gpu.energy_joules? - old.energy_joules?;
-        (used >= 0.0).then_some(used)
-    });
     let guess = load_estimate(util_percent, gpu.power_watts, gpu.power_limit_watts);
     let parts = gpu.instances.iter().map(|part| {
         let sums: &CounterSums = seen.part(part.gpu_instance?)?;
@@ -114,27 +104,16 @@ fn row(before: Option<&GpuSample>, gpu: &GpuSample, seen: &GpuInterim) -> GpuRat
         stale_seconds: None,
         load_estimate: guess.filter(|_| counters.sm_active.is_none()),
         counters,
-        energy_joules,
-        pcie_rx: rate(Figure::PcieRx).or_else(|| grown(|traffic| traffic.pcie_rx)),
-        pcie_tx: rate(Figure::PcieTx).or_else(|| grown(|traffic| traffic.pcie_tx)),
+        energy_joules: seen.energy(),
+        pcie_rx: rate(Figure::PcieRx, Traffic::PcieRx),
+        pcie_tx: rate(Figure::PcieTx, Traffic::PcieTx),
         pcie_age: None,
-        nvlink_rx: rate(Figure::NvlinkRx).or_else(|| grown(|traffic| traffic.nvlink_rx)),
-        nvlink_tx: rate(Figure::NvlinkTx).or_else(|| grown(|traffic| traffic.nvlink_tx)),
+        nvlink_rx: rate(Figure::NvlinkRx, Traffic::NvlinkRx),
+        nvlink_tx: rate(Figure::NvlinkTx, Traffic::NvlinkTx),
         swing: swing(&seen.pieces),
         parts: parts.collect(),
-        driver_time: None,
+        driver_time: seen.driver(),
     }
-}
-
-/// Bytes between two readings of a counter; `None` where it went backwards.
-fn traffic_grown(
-    older: &GpuTraffic,
-    newer: &GpuTraffic,
-    of: fn(&GpuTraffic) -> Option<Bytes>,
-) -> Option<BytesPerSecond> {
-    let bytes = of(newer)?.0.checked_sub(of(older)?.0)?;
-    let seconds = newer.read_at.seconds_since(&older.read_at);
-    (seconds > 0.0).then(|| BytesPerSecond(bytes as f64 / seconds))
 }
 
 fn load_estimate(
@@ -152,7 +131,8 @@ mod tests {
 
     use super::*;
     use crate::model::literals::{machine, moment};
-    use crate::sample::{GpuCounters, GpuInstance, PcieSampled};
+    use crate::sample::{GpuCounters, GpuInstance, GpuTraffic, PcieSampled};
+    use crate::units::Bytes;
 
     fn gpu(sample: &mut Sample) -> &mut GpuSample {
         &mut sample.gpus[0]

@@ -11,6 +11,8 @@ use super::plausible::percent;
 use crate::sample::GpuSample;
 use crate::units::Moment;
 
+/// Of what was before the first look this much is taken: it is the past of another window.
+const BEFORE_US: u64 = 1_000_000;
 /// The driver's samples carry the machine's time; so far from it they do not.
 const SAME_CLOCK_US: u64 = 20_000_000;
 
@@ -46,6 +48,12 @@ impl History {
             .filter_map(|sample| Some((sample.timestamp, percent(number(sample.value))?)))
             .collect();
         samples.sort_by_key(|(time, _)| *time);
+        if self.seen == 0
+            && let Some((newest, _)) = samples.last()
+        {
+            let oldest = newest.saturating_sub(BEFORE_US);
+            samples.retain(|(time, _)| *time > oldest);
+        }
         if let Some((newest, _)) = samples.last() {
             self.seen = *newest;
             self.zero = zero(*newest, at, self.zero);

@@ -10,8 +10,10 @@ use crate::units::Moment;
 
 /// Driver time in a second, in seconds, of all GPUs together.
 const ALLOWANCE: f64 = 0.015;
-/// However dear a call, a figure is not left to grow older than this.
+/// However dear a call, a figure is not left to grow older than this, and no sample of the driver's history
+/// is left to be lost.
 const LONGEST: Duration = Duration::from_mins(2);
+const LONGEST_HISTORY: Duration = Duration::from_secs(5);
 /// What takes longer is a driver that hung, and says nothing of the call's cost.
 const HUNG: Duration = Duration::from_secs(1);
 
@@ -54,14 +56,15 @@ impl Call {
     const fn terms(self) -> (u64, u32) {
         match self {
             Self::Util => (100, 5),
-            Self::History => (500, 10),
-            Self::Counters => (200, 10),
+            Self::History => (250, 25),
+            Self::Counters => (200, 12),
             Self::Gauges => (500, 20),
             Self::Events => (500, 2),
-            Self::Processes => (900, 15),
-            Self::Traffic | Self::Instances => (900, 5),
-            Self::Health => (5000, 8),
-            Self::Pcie => (5000, 20),
+            Self::Processes => (900, 12),
+            Self::Traffic => (900, 5),
+            Self::Instances => (900, 4),
+            Self::Health => (5000, 5),
+            Self::Pcie => (5000, 10),
         }
     }
 }
@@ -70,7 +73,9 @@ impl Call {
 struct Turn {
     /// Since pipetop started.
     next: Duration,
-    /// Usual cost in seconds. `None` until it was made.
+    made: bool,
+    /// Usual cost in seconds. `None` until it was made twice: the first call wakes up and fetches all that
+    /// there is.
     cost: Option<f64>,
 }
 
@@ -117,7 +122,7 @@ impl Pace {
         }
         let (made, took) = self.timed(make);
         let turn = &mut self.turns[call as usize];
-        if took < HUNG {
+        if took < HUNG && std::mem::replace(&mut turn.made, true) {
             let took = took.as_secs_f64();
             turn.cost = Some(turn.cost.map_or(took, |usual| f64::midpoint(usual, took)));
         }
@@ -143,7 +148,11 @@ fn period(call: Call, cost: f64, allowance: f64) -> Duration {
     let (shortest, percent) = call.terms();
     let afforded = cost / (f64::from(percent) / 100.0 * allowance);
     let afforded = Duration::try_from_secs_f64(afforded).unwrap_or(LONGEST);
-    afforded.clamp(Duration::from_millis(shortest), LONGEST)
+    let longest = match call {
+        Call::History => LONGEST_HISTORY,
+        _ => LONGEST,
+    };
+    afforded.clamp(Duration::from_millis(shortest), longest)
 }
 
 #[cfg(test)]
@@ -166,7 +175,8 @@ mod tests {
         for cost in [0.0, 1e-5, 1e-3, 0.02, 0.2] {
             for gpus in [1.0, 8.0, 16.0] {
                 let each = ALLOWANCE / gpus;
-                let capped = |call: &Call| period(*call, cost, each) == LONGEST;
+                let capped =
+                    |call: &Call| period(*call, cost, each) >= period(*call, f64::MAX, each);
                 let afforded = ALL.iter().filter(|call| !capped(call));
                 let spent: f64 = afforded
                     .map(|call| cost / period(*call, cost, each).as_secs_f64())
