@@ -248,7 +248,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
 #[test]
 fn an_xid_is_told_with_its_time_and_survives_the_loss() {
     let mut machine = Machine::new(
-        "@140 dev 0 xid=13\n@270 dev 0 xid=79\n@400 dev 0 fail=lost\n@530 dev 0 fail=no\ndev 0 util=5",
+        "@140 dev 0 xid=13\n@400 dev 0 xid=79\n@400 dev 0 fail=lost\n@530 dev 0 fail=no\ndev 0 util=5",
     );
     assert_eq!(machine.read(0, 10.0).xids, Some(vec![]));
     let heard = |sample: &GpuSample| -> Vec<(u64, Moment)> {
@@ -256,9 +256,9 @@ fn an_xid_is_told_with_its_time_and_survives_the_loss() {
         xids.map(|xid| (xid.number, xid.at)).collect()
     };
     assert_eq!(heard(&machine.read(0, 141.0)), [(13, moment(141.0))]);
-    let both = [(13, moment(141.0)), (79, moment(272.0))];
-    assert_eq!(heard(&machine.read(0, 272.0)), both);
-    let lost = machine.read(0, 403.0);
+    let both = [(13, moment(141.0)), (79, moment(400.5))];
+    assert_eq!(heard(&machine.read(0, 399.0)), both[..1]);
+    let lost = machine.read(0, 400.5);
     assert_eq!(lost.gap.as_deref(), Some("lost"));
     assert_eq!((lost.util_percent, lost.power_watts), (None, None));
     assert_eq!(heard(&lost), both, "why it is lost stays");

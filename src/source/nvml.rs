@@ -112,7 +112,7 @@ impl Gpu for NvmlGpu {
             worst = met.max();
         }
         if worst.as_ref().is_some_and(Trouble::gone) {
-            self.forget();
+            self.forget(at);
         }
         let mig = self.mig && self.last.util_percent.is_none();
         let mig = mig.then(|| "MIG is on: no utilisation of the whole GPU".to_owned());
@@ -200,9 +200,10 @@ impl NvmlGpu {
     }
 
     /// What a GPU was cannot be said of one that is gone; what it is and what befell it stays.
-    fn forget(&mut self) {
+    fn forget(&mut self, at: Moment) {
         self.device = None;
-        self.parts.events.forget();
+        let events = &mut self.parts.events;
+        let (last_words, _) = self.pace.timed(|| events.forget(at));
         self.parts = Parts {
             events: std::mem::take(&mut self.parts.events),
             ..Parts::default()
@@ -215,7 +216,7 @@ impl NvmlGpu {
             uuid: last.uuid,
             name: last.name,
             minor: last.minor,
-            xids: last.xids,
+            xids: last_words.or(last.xids),
             ..GpuSample::default()
         };
     }

@@ -35,7 +35,14 @@ impl Events {
         if self.set.is_none() {
             self.set = troubles.ask("xid", listen(nvml, device));
         }
-        let set = self.set.as_ref()?;
+        self.set.as_ref()?;
+        self.hear(at, troubles);
+        Some(self.heard.iter().copied().collect())
+    }
+
+    /// Takes what there is to hear.
+    fn hear(&mut self, at: Moment, troubles: &mut Troubles) {
+        let Some(set) = &self.set else { return };
         for _ in 0..KEPT {
             match set.wait(0) {
                 Ok(event) => self.heard.extend(event.event_data.map(|number| Xid {
@@ -54,16 +61,14 @@ impl Events {
         }
         let surplus = self.heard.len().saturating_sub(KEPT);
         self.heard.drain(..surplus);
-        Some(self.heard())
     }
 
-    pub(super) fn heard(&self) -> Vec<Xid> {
-        self.heard.iter().copied().collect()
-    }
-
-    /// The GPU is gone, and with it what it was listened to by.
-    pub(super) fn forget(&mut self) {
+    /// The GPU is gone, and with it what it was listened to by. Its last words say why.
+    pub(super) fn forget(&mut self, at: Moment) -> Option<Vec<Xid>> {
+        self.set.as_ref()?;
+        self.hear(at, &mut Troubles::default());
         self.set = None;
+        Some(self.heard.iter().copied().collect())
     }
 }
 
