@@ -6,6 +6,8 @@
 
 mod gpu;
 mod job;
+#[cfg(test)]
+pub(crate) mod literals;
 
 use std::time::Duration;
 

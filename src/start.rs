@@ -2,6 +2,8 @@
 
 mod demo;
 mod experiments;
+mod record;
+mod replay;
 mod run;
 mod simulate;
 
@@ -54,6 +56,7 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
+        Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
         Some(Command::Config) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
@@ -129,6 +132,7 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
         interval: config.interval,
         target,
         probe: None,
+        recorder: None,
         lacking: vec![],
     }
 }
@@ -153,6 +157,7 @@ fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
+    let options = record::with(options, watch)?;
     if has_screen(watch) {
         let outcome = app::watch(Setup {
             options,

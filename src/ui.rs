@@ -28,6 +28,7 @@ pub mod layout;
 mod log;
 mod panel;
 mod picker;
+pub mod picture;
 mod pipeline;
 mod question;
 mod row;
@@ -51,7 +52,7 @@ use glyphs::Glyphs;
 use layout::{Wants, regions};
 pub use log::Lines;
 use row::Row;
-pub use state::{Panel, Sort, UiState};
+pub use state::{Notice, Panel, Replay, Sort, UiState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]

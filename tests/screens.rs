@@ -9,7 +9,7 @@ use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
     LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Panel, draw};
+use pipetop::ui::{Attach, Notice, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -349,6 +349,47 @@ fn two_ranks() {
     two.verdict = starved().verdict;
     two.state.rank = Some(1);
     in_sizes("two_ranks", &two, &SIZES);
+}
+
+#[test]
+fn a_recording_that_is_played() {
+    let mut scene = starved();
+    scene.state.replay = Some(Replay {
+        at: Duration::from_secs(4_271),
+        of: Duration::from_hours(24),
+        speed: 10.0,
+        paused: true,
+        ended: false,
+    });
+    in_sizes("replay", &scene, &SIZES);
+    scene.state.help = true;
+    let help = text(&scene, 120, 60);
+    assert!(help.contains("one reading back"), "{help}");
+    assert!(help.contains("pause, and go on"), "{help}");
+    scene.state.replay = None;
+    let help = text(&scene, 120, 60);
+    assert!(!help.contains("one reading back"), "{help}");
+}
+
+#[test]
+fn a_notice_takes_the_place_of_the_keys() {
+    let mut scene = starved();
+    for trouble in [false, true] {
+        let said = if trouble {
+            "cannot save: no space"
+        } else {
+            "saved a.svg and a.md"
+        };
+        scene.state.notice = Some(Notice {
+            text: said.to_owned(),
+            trouble,
+        });
+        for (width, height) in SIZES {
+            let text = text(&scene, width, height);
+            assert!(text.contains(said), "{text}");
+            assert!(!text.contains("? help"), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -185,7 +185,24 @@ fn what_is_refused_has_one_line_and_one_hint() {
         ("--gpu zero", "neither an index nor a UUID", "nvidia-smi -L"),
         ("--fail-if slow", "invalid value 'slow'", "data-bound"),
         ("--onec", "unexpected argument '--onec'", "--once"),
-        ("--record f", "unexpected argument '--record'", "--help"),
+        ("--record f --record-size 9KB", "out of range", "512MiB"),
+        (
+            "--no-command-lines",
+            "were not provided: --record",
+            "--help",
+        ),
+        ("replay", "were not provided: <FILE>", "--help"),
+        (
+            "replay f --from 10s --to 5s",
+            "--to is not behind --from",
+            "--from 10min",
+        ),
+        ("replay f --speed 0", "out of range", "as in 10"),
+        (
+            "demo --calibrate --record f",
+            "cannot be used with",
+            "--help",
+        ),
         ("a b", "unexpected argument 'b'", "--help"),
         ("--for", "a value is required", "--help"),
     ];

@@ -4,13 +4,16 @@
 //! The time of a step is the median over blocks of steps, as waits come in a rhythm: a block is long enough to
 //! hold a whole turn of the workers. Its interval is the one of the medians, free of assumptions.
 
+pub mod command;
+
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::job::{Job, taken};
+use super::job::Job;
+use super::taken;
 use crate::error::Hinted;
 use crate::probe::Step;
 use crate::units::Share;
@@ -79,12 +82,7 @@ pub fn run(
             blocks.extend(blocks_of_run(settings, plan, cached)?);
         }
     }
-    judge(now, free, plan.run_steps).ok_or_else(|| {
-        Hinted::new(
-            "too few steps to compare",
-            "measure more of them, as in --steps 200",
-        )
-    })
+    judge(now, free, plan.run_steps).ok_or_else(too_few)
 }
 
 /// Mean times of a step in equal blocks of one run, in seconds.
@@ -103,12 +101,23 @@ fn blocks_of_run(settings: &Settings, plan: Plan, cached: bool) -> Result<Vec<f6
         .ok()
         .and_then(|before| steps.get(before..));
     let measured = measured.unwrap_or_default();
-    let turn = settings.workers as usize;
-    let length = (measured.len() / BLOCKS).max(turn).next_multiple_of(turn);
-    let blocks = measured.chunks_exact(length);
-    Ok(blocks
+    Ok(blocks(measured, settings.workers as usize))
+}
+
+/// Mean times of a step in equal blocks, in seconds. Each block holds whole turns of so many steps.
+fn blocks(steps: &[Step], turn: usize) -> Vec<f64> {
+    let length = (steps.len() / BLOCKS).max(turn).next_multiple_of(turn);
+    let blocks = steps.chunks_exact(length);
+    blocks
         .map(|block| taken(block).as_secs_f64() / length as f64)
-        .collect())
+        .collect()
+}
+
+fn too_few() -> Hinted {
+    Hinted::new(
+        "too few steps to compare",
+        "measure more of them, as in --steps 200",
+    )
 }
 
 /// Medians, and the interval of their ratio. `None` where either side has no block.

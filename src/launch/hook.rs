@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::probe;
@@ -30,7 +31,7 @@ const ATTEMPTS: u8 = 8;
 ///
 /// The settings are those of every `DataLoader` that they make, in place of the script's; its other settings
 /// stay, and with them the order of the batches. What has no meaning without workers is left out with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `num_workers`. `None` = as the script says, as below.
     pub workers: Option<u32>,
@@ -43,7 +44,7 @@ pub struct Overrides {
 }
 
 /// Batches that are handed out again and again, in turn and without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     /// The last so many that were loaded, from 1 on.
     pub batches: u32,

@@ -1,6 +1,6 @@
 //! What the hook costs.
 
-use crate::stand::{Stand, pythons, short, spawn};
+use crate::stand::{Stand, job, pythons, short, spawn, torches};
 use crate::stub::{ITERATOR, with_stub};
 
 #[test]
@@ -36,6 +36,23 @@ print(hooked - best(True))";
         // Where the machine is busy, the reader comes late and much is lost.
         assert!(totals.steps >= 5_000, "it was timed: {totals:?}");
         assert!(cost < 5.0, "{python}: {cost} us a batch");
+    }
+}
+
+#[test]
+fn steps_take_as_long_as_without_it() {
+    for python in torches() {
+        // Another look where the machine was busy with something else in just one of the two.
+        let close = (0..3).any(|_| {
+            let run = Stand::new().run(&mut job(python, "in_pairs"));
+            let seen = run.truth().seen.expect("two times");
+            let times: [f64; 2] = serde_json::from_value(seen).expect("two numbers");
+            let [with, without] = times.map(|nanoseconds| nanoseconds / 1e6);
+            println!("{python}: steps of {without:.3} ms, with the hook {with:.3} ms");
+            assert!(run.report().totals.steps >= 140, "they were timed");
+            without > 12.0 && with < 1.01 * without
+        });
+        assert!(close, "{python}: one step in a hundred is lost");
     }
 }
 

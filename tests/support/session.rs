@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub(crate) struct Session {
     written: Arc<Mutex<Vec<(Duration, String)>>>,
     /// Whoever reads the other end lets go of it after the next byte.
     pub(crate) let_go: Arc<AtomicBool>,
-    _nothing: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Session {
@@ -55,6 +56,7 @@ impl Session {
                 command.arg(nothing.path());
             }
         }
+        command.cwd(nothing.path());
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
         command.env("XDG_CONFIG_HOME", nothing.path());
@@ -83,8 +85,13 @@ impl Session {
             master: Some(pair.master),
             written,
             let_go,
-            _nothing: nothing,
+            folder: nothing,
         }
+    }
+
+    /// Where it runs: a folder of its own.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn pid(&self) -> Pid {
