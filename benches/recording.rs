@@ -12,8 +12,9 @@ use pipetop::model::Model;
 use pipetop::record::{Options, Recording, Writer};
 use pipetop::sample::{
     BatchClock, BatchCount, DiskSample, GpuProcess, GpuSample, HostSample, IoSample, JobSample,
-    LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PressureSample, ProcessSample,
-    QueueSource, QueueTally, RankSample, Sample, Tier, Wait, WorkerNow, WorkerSample, WorkerTally,
+    LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PressureSample, ProcessPlace,
+    ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tier, Wait, WorkerNow,
+    WorkerSample, WorkerTally,
 };
 use pipetop::source::replay::past;
 use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
@@ -118,9 +119,12 @@ impl Noise {
                 pid: Pid(4000),
                 mem: Some(Bytes(20 << 30)),
                 sm_percent: Some(self.percent()),
+                sm_at: None,
+                place: ProcessPlace::Here,
             }]),
             gap: None,
             visible_to_job: Some(true),
+            ..GpuSample::default()
         }
     }
 
