@@ -153,6 +153,27 @@ fn asks_for_more_workers(advice: &str) -> bool {
     raised || (!denied && asked.iter().any(|word| advice.contains(word)))
 }
 
+/// A recording of a real job replays to the same report, to the last digit.
+fn says_the_same_again(recording: &Path, document: &Value) -> Result<(), String> {
+    let replayed = Command::new(PIPETOP)
+        .arg("replay")
+        .arg(recording)
+        .args(["--once", "--json"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot start pipetop: {error}"))?;
+    let again: Value = serde_json::from_slice(&replayed.stdout).map_err(|error| {
+        let errors = String::from_utf8_lossy(&replayed.stderr);
+        format!("no JSON document from the recording: {error}\n{errors}")
+    })?;
+    if again == *document {
+        return Ok(());
+    }
+    Err(format!(
+        "replayed, it says otherwise:\n{again:#}\n{document:#}"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -210,25 +231,4 @@ mod tests {
             assert!(!asks_for_more_workers(advice), "{advice}");
         }
     }
-}
-
-/// A recording of a real job replays to the same report, to the last digit.
-fn says_the_same_again(recording: &Path, document: &Value) -> Result<(), String> {
-    let replayed = Command::new(PIPETOP)
-        .arg("replay")
-        .arg(recording)
-        .args(["--once", "--json"])
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot start pipetop: {error}"))?;
-    let again: Value = serde_json::from_slice(&replayed.stdout).map_err(|error| {
-        let errors = String::from_utf8_lossy(&replayed.stderr);
-        format!("no JSON document from the recording: {error}\n{errors}")
-    })?;
-    if again == *document {
-        return Ok(());
-    }
-    Err(format!(
-        "replayed, it says otherwise:\n{again:#}\n{document:#}"
-    ))
 }
