@@ -293,7 +293,12 @@ fn main() {
         }
         assert!(verdict.is_some());
         let judged = thread_cpu();
-        times.push((judged - begin, read - begin, judged - read));
+        let spent = |to: Duration, from: Duration| to.saturating_sub(from);
+        times.push((
+            spent(judged, begin),
+            spent(read, begin),
+            spent(judged, read),
+        ));
     }
     times.sort();
     // CPU time: on a machine that does something else, too, the clock tells of that.
