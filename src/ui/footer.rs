@@ -130,10 +130,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::StepForward,
             Action::IntervalLonger,
             Action::IntervalShorter,
-            Action::LeapBack,
-            Action::LeapForward,
-            Action::NextPanel,
             Action::Save,
+            Action::NextPanel,
             Action::SortNext,
         ];
     }

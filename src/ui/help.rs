@@ -175,7 +175,11 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             continue;
         }
         let keys = view.config.keys.keys(action);
-        let idle = action.is_of_replay() && view.state.replay.is_none();
+        // There is no process to choose in a recording.
+        let idle = match view.state.replay {
+            Some(_) => action == Action::Select,
+            None => action.is_of_replay(),
+        };
         if keys.is_empty() || idle {
             continue;
         }
