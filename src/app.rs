@@ -6,6 +6,7 @@
 mod animation;
 mod launched;
 mod run;
+mod typing;
 mod wiring;
 
 #[cfg(test)]
@@ -136,10 +137,13 @@ impl App {
             Event::Signal(Signal::Resume) => Flow::Resume,
             Event::Sample(sample) => self.sample(*sample),
             Event::Input(Input::Resize(..)) => Flow::Draw,
-            Event::Input(Input::Key(key)) => match self.config.keys.action(&key) {
-                Some(action) => self.act(action),
-                None => Flow::Continue,
-            },
+            Event::Input(Input::Key(key)) => {
+                self.typed(&key)
+                    .unwrap_or_else(|| match self.config.keys.action(&key) {
+                        Some(action) => self.act(action),
+                        None => Flow::Continue,
+                    })
+            }
             Event::Input(_) => Flow::Continue,
             Event::Printed(bytes) => match &mut self.launched {
                 Some(launched) => launched.printed(&bytes),
@@ -195,6 +199,7 @@ impl App {
             Action::Quit => return Flow::Quit,
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
+            Action::SortNext => self.state.sort_by_next(&self.config.columns),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Select => {

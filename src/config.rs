@@ -2,6 +2,7 @@
 //!
 //! Knows how choices are written; knows no screen, no job and nothing that was read.
 
+mod columns;
 mod file;
 mod keymap;
 mod theme;
@@ -9,6 +10,7 @@ mod theme;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use columns::Column;
 pub use file::{Ascii, ConfigError};
 pub use keymap::{KeyPress, Keymap};
 pub use theme::{Paint, Theme, ThemeName};
@@ -31,6 +33,8 @@ pub struct Config {
     pub keys: Keymap,
     /// GPUs to show, by index or UUID; `None` = those that the job may use.
     pub gpus: Option<Vec<String>>,
+    /// Of the worker table, from the left, behind the worker's number.
+    pub columns: Vec<Column>,
 }
 
 /// What the command line says; `None` where it says nothing.
@@ -116,6 +120,9 @@ impl Config {
         let user = file::parse(path, text)?;
         let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
             .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
+        let columns = user.columns.or(default.columns).unwrap_or_default();
+        let columns = columns::each_once(columns)
+            .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
         let ascii = overrides.ascii
             || match user.ascii.or(default.ascii) {
                 Some(Ascii::Always) => true,
@@ -153,6 +160,7 @@ impl Config {
             theme: Theme::new(name, colours),
             keys,
             gpus,
+            columns,
         })
     }
 }

@@ -12,6 +12,7 @@ use super::*;
 use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
+use crate::ui::Sort;
 use crate::units::Pid;
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
@@ -425,4 +426,73 @@ async fn a_signal_is_the_commands_business() {
         "{}",
         session.text()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_typed_filters_the_workers_and_is_no_wish() {
+    let typing = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        // `q` is a letter now.
+        script.typed("/qq");
+        script.key(KeyCode::Backspace);
+    })
+    .await;
+    assert!(
+        typing.text().contains("show workers with q_"),
+        "{}",
+        typing.text()
+    );
+    assert!(typing.text().contains("no worker has these words"));
+
+    let kept = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed("/1");
+        script.key(KeyCode::Enter);
+        // And here it is a wish again.
+        script.typed("O");
+    })
+    .await;
+    assert!(kept.text().contains("with `1`"), "{}", kept.text());
+    assert!(!kept.text().contains("show workers with"));
+
+    let cleared = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed("/1");
+        script.key(KeyCode::Enter);
+        script.key(KeyCode::Esc);
+        script.typed("/x");
+        script.key(KeyCode::Esc);
+    })
+    .await;
+    assert_eq!(cleared.app.state.filter, crate::ui::Filter::default());
+    assert!(!cleared.text().contains("with `"), "{}", cleared.text());
+
+    let ended = session(None, async |script| {
+        script.typed("/q");
+        let end = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        script.keys.send(Input::Key(end)).expect("the loop listens");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(script.keys.is_closed(), "what is no letter is a wish");
+    })
+    .await;
+    assert_eq!(ended.app.state.filter.text(), "q");
+}
+
+#[test]
+fn sorting_goes_through_the_columns_that_are_shown() {
+    let mut app = app();
+    app.config.columns = vec![crate::config::Column::Load, crate::config::Column::Cpu];
+    let sorts: Vec<_> = (0..4)
+        .map(|_| {
+            app.act(Action::SortNext);
+            app.state.sort
+        })
+        .collect();
+    assert_eq!(sorts, [Sort::Cpu, Sort::Load, Sort::Id, Sort::Cpu]);
 }

@@ -5,11 +5,14 @@ use ratatui::layout::Rect;
 
 use super::{Attach, View, format, panel};
 use crate::action::Action;
-use crate::config::Paint::{Dim, Key, Text};
+use crate::config::Paint::{Dim, Focus, Key, Text};
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
+    }
+    if view.state.filter.is_typing() {
+        return input(view, frame, area);
     }
     // In full where there is room, else so that the keys keep theirs.
     let (access, cost, every) = match area.width {
@@ -58,6 +61,23 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(right, at);
 }
 
+/// The line that is typed.
+fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    const KEYS: [(&str, &str); 2] = [("enter", "keep"), ("esc", "all workers")];
+    let mut row = view.row(area.width);
+    row.space(1).text(Dim, "show workers with ");
+    // Of a long line its end, where letters come.
+    let text = view.state.filter.text();
+    let room = row.left().saturating_sub(30).max(8);
+    let from = format::width(text).saturating_sub(room);
+    let shown: String = text.chars().skip(from).collect();
+    row.text(Text, &shown).text(Focus, "_");
+    for (key, what) in KEYS {
+        row.item(2, &[(Key, key), (Dim, " "), (Dim, what)]);
+    }
+    panel::write(frame, area, vec![row.line()]);
+}
+
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
     if view.command.is_some_and(|command| command.asked) {
@@ -81,6 +101,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             }
             actions.extend([
                 Action::SortNext,
+                Action::Filter,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
             ]);

@@ -2,7 +2,9 @@
 //!
 //! Knows no figure; what a choice means on screen is the panels' business.
 
+use super::filter::Filter;
 use crate::action::Action;
+use crate::config::Column;
 
 /// The panels that can have the keys, in the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -53,6 +55,18 @@ impl Sort {
             Self::Load => Self::Id,
         }
     }
+
+    /// The column that shows it; `None` = the worker's number, which is always shown.
+    fn column(self) -> Option<Column> {
+        match self {
+            Self::Id => None,
+            Self::Cpu => Some(Column::Cpu),
+            Self::Delay => Some(Column::Delay),
+            Self::Read => Some(Column::Read),
+            Self::Batches => Some(Column::Batches),
+            Self::Load => Some(Column::Load),
+        }
+    }
 }
 
 /// Everything that keys change and drawing only reads.
@@ -72,6 +86,8 @@ pub struct UiState {
     pub picked: usize,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
+    /// Which workers are shown.
+    pub filter: Filter,
 }
 
 impl UiState {
@@ -89,12 +105,29 @@ impl UiState {
             Action::Down => self.step(candidates, true, 1),
             Action::PageUp => self.step(candidates, false, 10),
             Action::PageDown => self.step(candidates, true, 10),
-            Action::SortNext => self.sort = self.sort.next(),
+            Action::Filter => {
+                self.filter.open();
+                self.focus = Panel::Workers;
+                self.help = false;
+            }
+            Action::Cancel => self.filter.clear(),
             Action::SortReverse => self.reversed = !self.reversed,
             Action::NextRank if ranks > 0 => {
                 self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % ranks));
             }
             _ => {}
+        }
+    }
+
+    /// Sorts by the next of these columns.
+    pub fn sort_by_next(&mut self, columns: &[Column]) {
+        self.sort = self.sort.next();
+        while self
+            .sort
+            .column()
+            .is_some_and(|column| !columns.contains(&column))
+        {
+            self.sort = self.sort.next();
         }
     }
 
