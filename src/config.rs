@@ -73,6 +73,17 @@ impl Environment {
         }
     }
 
+    /// More can be done on it than write line after line; of a terminal that does not say what it is, it is assumed.
+    pub fn can_draw(&self) -> bool {
+        self.term.as_deref() != Some("dumb")
+    }
+
+    /// It may show colours: they are wanted, and it is none of the terminals that have none.
+    fn has_colours(&self) -> bool {
+        let without = |term: &str| ["dumb", "vt52", "vt100", "vt102", "vt220"].contains(&term);
+        !self.no_color && !self.term.as_deref().is_some_and(without)
+    }
+
     /// The terminal may not show more than ASCII: no UTF-8 locale, or a console with a small font.
     pub fn needs_ascii(&self) -> bool {
         let utf8 = self.locale.as_deref().is_some_and(|locale| {
@@ -131,7 +142,7 @@ impl Config {
             };
         let name = if let Some(name) = overrides.theme {
             name
-        } else if environment.no_color {
+        } else if !environment.has_colours() {
             ThemeName::Mono
         } else {
             user.theme.or(default.theme).unwrap_or(ThemeName::Dark)

@@ -139,7 +139,12 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
 
 /// A screen, where there is a terminal for it and nothing else was asked for.
 fn has_screen(watch: &Watch) -> bool {
-    std::io::stdout().is_terminal() && !watch.once && !watch.json
+    can_draw() && !watch.once && !watch.json
+}
+
+/// Standard output is a terminal on which more can be done than write line after line.
+fn can_draw() -> bool {
+    std::io::stdout().is_terminal() && Environment::read().can_draw()
 }
 
 fn no_screen(error: &anyhow::Error) -> Hinted {

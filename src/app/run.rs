@@ -6,7 +6,7 @@ use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
 use ratatui::backend::Backend;
 use ratatui::{Frame, Terminal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{App, Event, Flow, Signal};
 use crate::sample::Sample;
@@ -29,6 +29,8 @@ pub struct Outside<K, A, T, E> {
     /// Gives the terminal to the shell or takes it again; called for [`Flow::Suspend`] and
     /// [`Flow::Resume`].
     pub terminal: T,
+    /// The terminal has not yet taken the last frame.
+    pub blocked: watch::Receiver<bool>,
     /// End after this time.
     pub span: Option<Duration>,
 }
@@ -51,12 +53,17 @@ impl App {
         T: FnMut(&Flow) -> std::io::Result<()>,
         E: FnMut(),
     {
-        if !self.paint(terminal, false)? {
-            return Ok(());
-        }
+        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
+        let (mut draw, mut anew) = (true, false);
         let span = tokio::time::sleep(outside.span.unwrap_or(Duration::MAX));
         tokio::pin!(span);
         loop {
+            if (draw || anew) && !*outside.blocked.borrow() {
+                if !self.paint(terminal, anew)? {
+                    return Ok(());
+                }
+                (draw, anew) = (false, false);
+            }
             let event = tokio::select! {
                 biased;
                 Some(signal) = outside.signals.recv() => Event::Signal(signal),
@@ -65,11 +72,11 @@ impl App {
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
+                Ok(()) = outside.blocked.changed(), if draw || anew => continue,
                 Some(told) = outside.told.recv() => told,
                 Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
                 () = &mut span, if outside.span.is_some() => return Ok(()),
             };
-            let (mut draw, mut anew) = (false, false);
             let mut next = Some(event);
             // A held key must not queue up frames: whatever was typed goes into one.
             while let Some(event) = next.take() {
@@ -101,9 +108,6 @@ impl App {
                     },
                     () = std::future::ready(()) => None,
                 };
-            }
-            if (draw || anew) && !self.paint(terminal, anew)? {
-                return Ok(());
             }
         }
     }

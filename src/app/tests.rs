@@ -6,7 +6,7 @@ use futures_util::{Stream, stream};
 use ratatui::backend::{CrosstermBackend, TestBackend};
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::*;
 use crate::launch::Ending;
@@ -89,6 +89,16 @@ async fn session_of(
     span: Option<Duration>,
     script: impl AsyncFnOnce(&Script),
 ) -> Session {
+    session_on(watch::channel(false).1, app, span, script).await
+}
+
+/// The same on a terminal that is blocked now and then.
+async fn session_on(
+    blocked: watch::Receiver<bool>,
+    app: App,
+    span: Option<Duration>,
+    script: impl AsyncFnOnce(&Script),
+) -> Session {
     let mut session = Session {
         app,
         terminal: Terminal::new(TestBackend::new(120, 40)).expect("a test backend"),
@@ -114,6 +124,7 @@ async fn session_of(
         samples: taken,
         signals: sent,
         told,
+        blocked,
         end: || asked.borrow_mut().push(Asked::End),
         ask: |request| asked.borrow_mut().push(Asked::Sampler(request)),
         terminal: |flow: &Flow| {
@@ -296,6 +307,7 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         samples: taken,
         signals: sent,
         told,
+        blocked: watch::channel(false).1,
         end: || {},
         ask: |_| {},
         terminal: |_: &Flow| Ok(()),
@@ -495,4 +507,38 @@ fn sorting_goes_through_the_columns_that_are_shown() {
         })
         .collect();
     assert_eq!(sorts, [Sort::Cpu, Sort::Load, Sort::Id, Sort::Cpu]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_terminal_takes_nothing_one_frame_stands_for_all() {
+    let (tell, blocked) = watch::channel(false);
+    let mut session = session_on(blocked, app(), None, async |script| {
+        script.sample(training(0.0)).await;
+        tell.send_replace(true);
+        for at in 1..=100 {
+            script.sample(training(f64::from(at))).await;
+            script.typed("j");
+        }
+        tell.send_replace(false);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+    // The first, that of the first sample, and the newest.
+    assert_eq!(session.frames(), 3);
+    assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
+    assert_eq!(session.app.state.scroll, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_terminal_keeps_nobody_from_leaving() {
+    let (tell, blocked) = watch::channel(true);
+    let mut session = session_on(blocked, app(), None, async |script| {
+        script.sample(training(0.0)).await;
+        script.typed("q");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(script.keys.is_closed());
+    })
+    .await;
+    assert_eq!(session.frames(), 0);
+    drop(tell);
 }
