@@ -24,6 +24,16 @@ pub enum Action {
     NextRank,
     IntervalShorter,
     IntervalLonger,
+    /// The screen as a picture and the report as text, in files.
+    Save,
+    SeekBack,
+    SeekForward,
+    LeapBack,
+    LeapForward,
+    StepBack,
+    StepForward,
+    ToBegin,
+    ToEnd,
     Redraw,
     Suspend,
     EndCommand,
@@ -33,7 +43,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 30] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -49,6 +59,15 @@ impl Action {
         Self::NextRank,
         Self::IntervalShorter,
         Self::IntervalLonger,
+        Self::SeekBack,
+        Self::SeekForward,
+        Self::LeapBack,
+        Self::LeapForward,
+        Self::StepBack,
+        Self::StepForward,
+        Self::ToBegin,
+        Self::ToEnd,
+        Self::Save,
         Self::Redraw,
         Self::Suspend,
         Self::EndCommand,
@@ -56,6 +75,21 @@ impl Action {
         Self::Cancel,
         Self::Quit,
     ];
+
+    /// It moves a replay, and means nothing to a job that runs.
+    pub fn is_of_replay(self) -> bool {
+        matches!(
+            self,
+            Self::SeekBack
+                | Self::SeekForward
+                | Self::LeapBack
+                | Self::LeapForward
+                | Self::StepBack
+                | Self::StepForward
+                | Self::ToBegin
+                | Self::ToEnd
+        )
+    }
 
     /// One or two words for the footer.
     pub fn short(self) -> &'static str {
@@ -76,6 +110,15 @@ impl Action {
             Self::NextRank => "rank",
             Self::IntervalShorter => "faster",
             Self::IntervalLonger => "slower",
+            Self::Save => "save",
+            Self::SeekBack => "back",
+            Self::SeekForward => "on",
+            Self::LeapBack => "far back",
+            Self::LeapForward => "far on",
+            Self::StepBack => "step back",
+            Self::StepForward => "step",
+            Self::ToBegin => "begin",
+            Self::ToEnd => "end",
             Self::Redraw => "redraw",
             Self::Suspend => "suspend",
             Self::EndCommand => "end it",
@@ -103,6 +146,15 @@ impl Action {
             Self::NextRank => "show the next rank",
             Self::IntervalShorter => "read more often",
             Self::IntervalLonger => "read less often",
+            Self::Save => "save the screen (SVG) and the report (Markdown) here",
+            Self::SeekBack => "10 s back in the recording",
+            Self::SeekForward => "10 s on",
+            Self::LeapBack => "10 min back",
+            Self::LeapForward => "10 min on",
+            Self::StepBack => "one reading back",
+            Self::StepForward => "one reading on",
+            Self::ToBegin => "to the begin of the recording",
+            Self::ToEnd => "to its end",
             Self::Redraw => "draw the whole screen anew",
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",

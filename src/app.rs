@@ -5,13 +5,16 @@
 
 mod animation;
 mod launched;
+mod replay;
 mod run;
+mod save;
 mod typing;
 mod wiring;
 
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::Event as Input;
@@ -21,23 +24,31 @@ use crate::config::{Config, INTERVALS};
 use crate::launch::News;
 use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
+use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, UiState, View};
+use crate::ui::{Attach, Notice, UiState, View};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
 pub use launched::{Launched, Left};
+pub use replay::{Film, Remote, replay};
 pub use run::Outside;
 pub use wiring::{Launch, Outcome, Setup, watch};
 
 /// Times between two readings that keys step through, in milliseconds.
 const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
+/// What the verdict of a replay speaks of, as that of a job that runs.
+const OBSERVED: Duration = Duration::from_secs(10);
+
 /// What came in.
 #[derive(Debug)]
 pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
+    Played(Box<Played>),
+    /// How saving the screen went.
+    Notice(Notice),
     Signal(Signal),
     /// The launched command has printed this.
     Printed(Vec<u8>),
@@ -65,6 +76,9 @@ pub enum Flow {
     /// Draw every cell anew.
     Redraw,
     Ask(Request),
+    Play(Wish),
+    /// Write picture and report to files.
+    Save,
     Suspend,
     Resume,
     /// Ask the launched command to end.
@@ -81,6 +95,9 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
+    window: Duration,
+    /// Where the screen is saved to.
+    folder: PathBuf,
     /// The command that is watched, where we have launched it.
     launched: Option<Launched>,
     /// What is shown while the screen is frozen.
@@ -107,6 +124,8 @@ impl App {
             state: UiState::default(),
             config,
             attach: Attach::LookingForJob { wanted },
+            window,
+            folder: PathBuf::from("."),
             launched: None,
             frozen: None,
         }
@@ -136,13 +155,22 @@ impl App {
             Event::Signal(Signal::Suspend) => Flow::Suspend,
             Event::Signal(Signal::Resume) => Flow::Resume,
             Event::Sample(sample) => self.sample(*sample),
+            Event::Played(played) => self.played(*played),
+            Event::Notice(notice) => {
+                self.state.notice = Some(notice);
+                Flow::Draw
+            }
             Event::Input(Input::Resize(..)) => Flow::Draw,
             Event::Input(Input::Key(key)) => {
-                self.typed(&key)
-                    .unwrap_or_else(|| match self.config.keys.action(&key) {
-                        Some(action) => self.act(action),
-                        None => Flow::Continue,
-                    })
+                let told = self.state.notice.take().is_some();
+                let flow = self.typed(&key).or_else(|| {
+                    let action = self.config.keys.action(&key)?;
+                    Some(self.act(action))
+                });
+                match flow {
+                    None | Some(Flow::Continue) if told => Flow::Draw,
+                    flow => flow.unwrap_or(Flow::Continue),
+                }
             }
             Event::Input(_) => Flow::Continue,
             Event::Printed(bytes) => match &mut self.launched {
@@ -174,6 +202,7 @@ impl App {
         }
         let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
         self.model.apply(sample);
+        self.tell_of_recording();
         let over = self.launched.as_mut();
         let over = over.is_some_and(|launched| launched.seen(at, trains));
         let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
@@ -195,8 +224,13 @@ impl App {
         {
             return flow;
         }
+        if let Some(wish) = self.wish(action) {
+            return Flow::Play(wish);
+        }
         match action {
             Action::Quit => return Flow::Quit,
+            Action::Save => return Flow::Save,
+            action if action.is_of_replay() => return Flow::Continue,
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::SortNext => self.state.sort_by_next(&self.config.columns),

@@ -4,6 +4,7 @@
 
 mod demo;
 mod experiments;
+mod replay;
 mod run;
 mod simulate;
 mod value;
@@ -26,7 +27,8 @@ use crate::error::Hinted;
 use crate::verdict::Kind;
 
 pub use demo::Demo;
-pub use experiments::{Headspace, Sweep};
+pub use experiments::{Headspace, Own, Sweep};
+pub use replay::Replay;
 pub use run::{Run, Words};
 pub use simulate::Simulate;
 pub use value::{GpuChoice, Target};
@@ -38,7 +40,8 @@ const EXAMPLES: &str =
   pipetop run -- python train.py    start your own training and watch it
   pipetop 48213                 watch this process
   pipetop train.py --once       observe, print one report, exit
-  pipetop --once --json --fail-if data-bound    for scripts and CI";
+  pipetop --once --json --fail-if data-bound    for scripts and CI
+  pipetop --record run.rec      watch and record; pipetop replay run.rec shows it again";
 const EXIT_CODES: &str =
     "Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.";
 
@@ -68,6 +71,10 @@ pub struct Args {
 }
 
 /// How to watch.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that can be typed"
+)]
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
 pub struct Watch {
     /// Observe, print one report and exit
@@ -101,6 +108,18 @@ pub struct Watch {
     /// Exit with code 3 when the verdict is one of these
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
     pub fail_if: Vec<Kind>,
+
+    /// Write every reading to a new file, for `pipetop replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// From this size on the recording goes on in a new file, and the full one is kept as FILE.1 [default: 1GiB]
+    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size)]
+    pub record_size: Option<u64>,
+
+    /// Leave command lines out of the recording
+    #[arg(long, requires = "record")]
+    pub no_command_lines: bool,
 }
 
 /// Where to read from.
@@ -131,6 +150,7 @@ pub enum Command {
     Sweep(Box<Sweep>),
     Headspace(Box<Headspace>),
     Simulate(Box<Simulate>),
+    Replay(Box<Replay>),
     /// The trainer of the built-in job
     #[command(hide = true)]
     BuiltinTrainer(Box<Inner>),
@@ -186,8 +206,9 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
         Some(Command::Simulate(asked)) => asked.settings().map(drop),
         Some(Command::Run(asked)) => asked.check(),
         Some(Command::Demo(asked)) => asked.settings().map(drop),
-        Some(Command::Sweep(asked)) => asked.workload.settings().map(drop),
-        Some(Command::Headspace(asked)) => asked.settings().map(drop),
+        Some(Command::Sweep(asked)) => asked.check(),
+        Some(Command::Headspace(asked)) => asked.check(),
+        Some(Command::Replay(asked)) => asked.check(),
         _ => Ok(()),
     }
     .map_err(Stop::Usage)?;
@@ -295,6 +316,13 @@ fn stop(error: &clap::Error) -> Stop {
                 .map(str::to_owned)
         })
     });
+    // Words that belong to a command, or that need one.
+    let option = message.starts_with("unexpected argument '-");
+    let command = (text.contains("-- <COMMAND>") && !option).then(|| {
+        "a command of your own stands behind the options and `--`, as in `-- python train.py`"
+            .to_owned()
+    });
+    let hint = hint.or(command);
     let hint = hint.unwrap_or_else(|| "pipetop --help lists what can be asked for".to_owned());
     Stop::Usage(Hinted::new(message, hint))
 }

@@ -3,7 +3,21 @@
 //! Knows no screen and nothing of how a figure is shown on one.
 
 pub mod calibrate;
+pub mod command;
 pub mod headspace;
 mod job;
 pub mod simulate;
 pub mod sweep;
+
+use std::time::Duration;
+
+use crate::probe::Step;
+
+/// Time that these steps took, each from the trainer's coming for a batch to its coming for the next. What it does
+/// beside its loops, as between two epochs, is no part of it.
+fn taken(steps: &[Step]) -> Duration {
+    let each = steps
+        .iter()
+        .map(|step| step.step_to.saturating_sub(step.wait_from));
+    Duration::from_nanos(each.sum())
+}

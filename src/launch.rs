@@ -13,6 +13,8 @@
 mod forward;
 mod guard;
 mod hook;
+mod interrupt;
+mod leftovers;
 mod log;
 mod order;
 mod rest;
@@ -22,6 +24,7 @@ mod tree;
 pub use forward::Forward;
 pub use guard::guard;
 pub use hook::{Cache, Hook, Overrides};
+pub use interrupt::Interrupt;
 pub use log::{Kept, Log};
 pub use order::{Ending, News, Request};
 pub use rest::Rest;

@@ -19,6 +19,7 @@ pub mod model;
 pub mod observe;
 pub mod probe;
 pub mod progress;
+pub mod record;
 pub mod report;
 pub mod sample;
 pub mod source;

@@ -11,8 +11,6 @@ mod rhythm;
 mod span;
 
 #[cfg(test)]
-pub(crate) mod literals;
-#[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
@@ -20,6 +18,9 @@ use std::time::Duration;
 
 use crate::sample::{Sample, Wait};
 use crate::units::ProcessKey;
+
+#[cfg(test)]
+pub(crate) use crate::sample::literals;
 
 pub use history::{HISTORY, History, Ring, WorkerPlace};
 pub use interim::Interim;
@@ -162,6 +163,11 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Forgets what is drawn over time; the window and all that the verdict rests on stay.
+    pub fn forget_history(&mut self) {
+        self.history = History::new();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

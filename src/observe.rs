@@ -1,14 +1,17 @@
-//! Watching without a screen: one report at the end (`--once`), or a line for each interval.
+//! Watching without a screen, or looking at a recording: one report at the end (`--once`), or a line for each
+//! interval.
 //!
 //! Knows nothing of terminals; who is watched and how was settled before.
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::error::Hinted;
 use crate::job::{Candidate, Target};
 use crate::model::Model;
+use crate::record::{RecordError, Recording};
 use crate::report;
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler};
@@ -160,6 +163,53 @@ pub fn no_thread(error: &std::io::Error) -> Hinted {
         format!("cannot start a thread: {error}"),
         "raise the limit of processes (ulimit -u)",
     )
+}
+
+/// Reports on a recording as `observe` would have on the job: on all of its samples with these numbers, or on
+/// each. Gives the kind of the last verdict; `None` where there was none.
+///
+/// # Errors
+/// Where not one of the samples can be read.
+pub fn observe_again(
+    recording: &mut Recording,
+    numbers: RangeInclusive<u64>,
+    how: Observation,
+    out: &mut impl Write,
+) -> Result<Option<Kind>, RecordError> {
+    // How long it was observed is said by the numbers.
+    let mut observer = Observer::new(how, recording.header().interval);
+    let mut failure = None;
+    let (mut number, end) = numbers.into_inner();
+    while number <= end {
+        match recording.read(number) {
+            Ok((sample, _)) => {
+                number += 1;
+                if observer.take(sample, out).is_err() {
+                    break;
+                }
+            }
+            Err(error) => {
+                failure = Some(error);
+                match recording.behind(number) {
+                    Some(next) => number = next,
+                    None => break,
+                }
+            }
+        }
+    }
+    if observer.kind().is_none()
+        && let Some(failure) = failure
+    {
+        return Err(failure);
+    }
+    if how.once {
+        // Nobody who reads it: nothing to do about that.
+        let _ = observer.write(out);
+    }
+    if let Some(failure) = failure {
+        let _ = writeln!(std::io::stderr(), "note: {failure}; the rest is shown");
+    }
+    Ok(observer.kind())
 }
 
 fn write(

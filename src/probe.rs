@@ -49,6 +49,8 @@ pub struct Step {
     pub copy: Option<u64>,
     /// Time that the device computed for this step, on the device's clock.
     pub busy: Option<u64>,
+    /// Time of the wait in which the device had nothing to do, on the device's clock. At most the wait.
+    pub idle: Option<u64>,
 }
 
 /// Batches that are handed out again and again, in place of newly loaded ones: an experiment of ours.
@@ -147,6 +149,7 @@ impl Step {
                 "ready" => step.ready = value.parse().ok(),
                 "copy" => step.copy = value.parse().ok(),
                 "busy" => step.busy = value.parse().ok(),
+                "idle" => step.idle = value.parse().ok(),
                 _ => {}
             }
         }
@@ -173,6 +176,9 @@ impl fmt::Display for Step {
         if let Some(busy) = self.busy {
             write!(f, " busy={busy}")?;
         }
+        if let Some(idle) = self.idle {
+            write!(f, " idle={idle}")?;
+        }
         writeln!(f)
     }
 }
@@ -189,6 +195,7 @@ mod tests {
         ready: Some(3),
         copy: None,
         busy: Some(600),
+        idle: Some(100),
     };
 
     #[test]

@@ -1,9 +1,11 @@
-//! What was found, without a screen: one JSON document, a page of text, or one line per interval.
+//! What was found, without a screen: one JSON document, a page of text or of
+//! Markdown, or one line per interval.
 //!
 //! Reads the model and the verdict; measures nothing, judges nothing and writes to no file.
 
 mod json;
 mod line;
+mod markdown;
 mod text;
 
 #[cfg(test)]
@@ -15,6 +17,7 @@ use crate::verdict::{Interval, Kind, Verdict};
 
 pub use json::json;
 pub use line::line;
+pub use markdown::markdown;
 pub use text::text;
 
 /// `63 % of the time is lost waiting for data (61-66 %)`; empty where it is not known.

@@ -5,6 +5,8 @@
 //! was read or what will be made of it. A recording holds exactly these values.
 
 mod job;
+#[cfg(test)]
+pub(crate) mod literals;
 
 use std::time::Duration;
 

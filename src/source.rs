@@ -15,5 +15,6 @@ pub mod nvml;
 pub mod probe;
 pub mod process;
 pub mod python;
+pub mod replay;
 pub mod sampler;
 pub mod shared_memory;

@@ -3,6 +3,8 @@
 mod check;
 mod demo;
 mod experiments;
+mod record;
+mod replay;
 mod run;
 mod simulate;
 
@@ -55,6 +57,7 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
+        Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
         Some(Command::Config { check: Some(file) }) => {
             check::configuration(file.as_deref(), &args.places)
@@ -133,6 +136,7 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
         interval: config.interval,
         target,
         probe: None,
+        recorder: None,
         lacking: vec![],
     }
 }
@@ -162,6 +166,7 @@ fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
+    let options = record::with(options, watch)?;
     if has_screen(watch) {
         let outcome = app::watch(Setup {
             options,

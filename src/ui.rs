@@ -29,6 +29,7 @@ pub mod layout;
 mod log;
 mod panel;
 mod picker;
+pub mod picture;
 mod pipeline;
 mod question;
 mod row;
@@ -53,7 +54,7 @@ use glyphs::Glyphs;
 use layout::{Wants, regions};
 pub use log::Lines;
 use row::Row;
-pub use state::{Panel, Sort, UiState};
+pub use state::{Notice, Panel, Replay, Sort, UiState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]

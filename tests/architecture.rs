@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("units", &[]),
     ("progress", &[]),
     ("error", &["units"]),
@@ -16,7 +16,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("sample", &["units"]),
     ("job", &["sample", "units"]),
     ("probe", &["units"]),
-    ("source", &["job", "probe", "sample", "units"]),
+    ("record", &["sample", "units"]),
+    ("source", &["job", "probe", "record", "sample", "units"]),
     ("workload", &["job", "probe", "units"]),
     ("launch", &["job", "probe", "units"]),
     ("model", &["sample", "units"]),
@@ -24,7 +25,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "experiment",
         &[
-            "error", "model", "probe", "sample", "source", "units", "verdict", "workload",
+            "error", "job", "launch", "model", "probe", "sample", "source", "units", "verdict",
+            "workload",
         ],
     ),
     ("report", &["model", "sample", "units", "verdict"]),
@@ -50,7 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "observe",
         &[
-            "error", "job", "model", "report", "sample", "source", "verdict",
+            "error", "job", "model", "record", "report", "sample", "source", "verdict",
         ],
     ),
     (
@@ -62,6 +64,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "job",
             "launch",
             "model",
+            "record",
+            "report",
             "sample",
             "source",
             "terminal",
@@ -84,6 +88,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "model",
             "observe",
             "progress",
+            "record",
             "report",
             "sample",
             "source",
@@ -95,7 +100,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 19] = [
+const PLACES: [(&str, &[&str]); 20] = [
+    ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("procfs", &["launch", "source"]),

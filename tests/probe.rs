@@ -149,6 +149,7 @@ fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Model, JobSample, 
         interval: Duration::from_millis(200),
         target: Target::Pid(pid),
         probe: Some(Arc::clone(listener)),
+        recorder: None,
         lacking: vec![],
     };
     let found = Candidate {

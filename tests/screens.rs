@@ -6,13 +6,14 @@ use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
 use pipetop::model::rates::{DeviceRates, StepRates};
 use pipetop::sample::{JobCandidate, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
-use pipetop::ui::{Attach, Panel, draw};
+use pipetop::ui::{Attach, Notice, Panel, Replay, draw};
 use pipetop::units::{Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use std::path::Path;
+use std::time::Duration;
 use support::{Pace, Scene, compute_bound, gap, missing, nothing, scene, starved, verdict};
 
 fn screen(scene: &Scene, width: u16, height: u16) -> Terminal<TestBackend> {
@@ -348,6 +349,47 @@ fn two_ranks() {
 }
 
 #[test]
+fn a_recording_that_is_played() {
+    let mut scene = starved();
+    scene.state.replay = Some(Replay {
+        at: Duration::from_secs(4_271),
+        of: Duration::from_hours(24),
+        speed: 10.0,
+        paused: true,
+        ended: false,
+    });
+    in_sizes("replay", &scene, &SIZES);
+    scene.state.help = true;
+    let help = text(&scene, 120, 60);
+    assert!(help.contains("one reading back"), "{help}");
+    assert!(help.contains("pause, and go on"), "{help}");
+    scene.state.replay = None;
+    let help = text(&scene, 120, 60);
+    assert!(!help.contains("one reading back"), "{help}");
+}
+
+#[test]
+fn a_notice_takes_the_place_of_the_keys() {
+    let mut scene = starved();
+    for trouble in [false, true] {
+        let said = if trouble {
+            "cannot save: no space"
+        } else {
+            "saved a.svg and a.md"
+        };
+        scene.state.notice = Some(Notice {
+            text: said.to_owned(),
+            trouble,
+        });
+        for (width, height) in SIZES {
+            let text = text(&scene, width, height);
+            assert!(text.contains(said), "{text}");
+            assert!(!text.contains("? help"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn help() {
     let mut scene = starved();
     scene.state.help = true;
@@ -640,7 +682,8 @@ fn remapped() -> Config {
     let line = |(place, action): (usize, &Action)| {
         let name = serde_json::to_value(action).expect("a name");
         let name = name.as_str().expect("a name").to_owned();
-        let key = char::from(b'A' + u8::try_from(place).expect("few"));
+        let mut names = ('A'..='Z').chain('0'..='9');
+        let key = names.nth(place).expect("few");
         format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
     };
     let lines: String = Action::ALL.iter().enumerate().map(line).collect();
@@ -685,19 +728,20 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
             assert!(count >= 2, "{footer}");
         }
         help.config = config.clone();
-        let text = text(&help, 250, 80);
-        for action in Action::ALL {
-            let names: Vec<String> = config
-                .keys
-                .keys(action)
+        for replay in [None, Some(Replay::default())] {
+            help.state.replay = replay;
+            let text = text(&help, 250, 80);
+            let wishes = Action::ALL
                 .iter()
-                .map(ToString::to_string)
-                .collect();
-            let line = format!("  {}", names.join("  "));
-            let said = text
-                .lines()
-                .any(|row| row.contains(&line) && row.contains(action.words()));
-            assert!(said, "{action:?} {line}\n{text}");
+                .filter(|action| action.is_of_replay() == replay.is_some());
+            for action in wishes {
+                let names = config.keys.keys(*action).iter().map(ToString::to_string);
+                let line = format!("  {}", names.collect::<Vec<_>>().join("  "));
+                let said = text
+                    .lines()
+                    .any(|row| row.contains(&line) && row.contains(action.words()));
+                assert!(said, "{action:?} {line}\n{text}");
+            }
         }
     }
 }

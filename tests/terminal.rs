@@ -2,6 +2,7 @@
 
 #[path = "support/patience.rs"]
 mod patience;
+#[expect(dead_code, reason = "other tests use all of it")]
 #[path = "support/session.rs"]
 mod session;
 

@@ -220,6 +220,7 @@ fn a_job_that_ends_while_it_is_attached_to_is_an_error_once_and_else_no_job() {
             interval: Duration::from_millis(100),
             target: Target::Pid(key.pid),
             probe: None,
+            recorder: None,
             lacking: vec![],
         };
         let found = Candidate {

@@ -8,7 +8,8 @@ use ratatui::backend::Backend;
 use ratatui::{Frame, Terminal};
 use tokio::sync::{mpsc, watch};
 
-use super::{App, Event, Flow, Signal};
+use super::replay::{Remote, next};
+use super::{App, Event, Flow, Signal, save};
 use crate::sample::Sample;
 use crate::source::sampler::Request;
 use crate::terminal::is_gone;
@@ -33,6 +34,8 @@ pub struct Outside<K, A, T, E> {
     pub blocked: watch::Receiver<bool>,
     /// End after this time.
     pub span: Option<Duration>,
+    /// What is looked at is a recording; there are no samples then but its own.
+    pub replay: Option<Remote>,
 }
 
 impl App {
@@ -55,6 +58,7 @@ impl App {
     {
         // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
         let (mut draw, mut anew) = (true, false);
+        let (tell, mut saved) = mpsc::channel(1);
         let span = tokio::time::sleep(outside.span.unwrap_or(Duration::MAX));
         tokio::pin!(span);
         loop {
@@ -73,8 +77,10 @@ impl App {
                     Some(Err(_)) | None => return Ok(()),
                 },
                 Ok(()) = outside.blocked.changed(), if draw || anew => continue,
+                Some(notice) = saved.recv() => Event::Notice(notice),
                 Some(told) = outside.told.recv() => told,
                 Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
+                Some(played) = next(outside.replay.as_mut()) => Event::Played(Box::new(played)),
                 () = &mut span, if outside.span.is_some() => return Ok(()),
             };
             let mut next = Some(event);
@@ -87,6 +93,16 @@ impl App {
                     Flow::Ask(request) => {
                         (outside.ask)(request);
                         draw = true;
+                    }
+                    Flow::Play(wish) => {
+                        if let Some(replay) = &mut outside.replay {
+                            (replay.wish)(wish);
+                        }
+                    }
+                    Flow::Save => {
+                        let size = terminal.size()?;
+                        let picture = self.saved(size.width, size.height);
+                        save::write(picture, self.folder.clone(), tell.clone());
                     }
                     flow @ (Flow::Suspend | Flow::Resume) => {
                         if (outside.terminal)(&flow).is_err() {

@@ -132,6 +132,7 @@ async fn session_on(
             Ok(())
         },
         span,
+        replay: None,
     };
     let play = async {
         script(&ends).await;
@@ -195,7 +196,7 @@ async fn a_frozen_screen_stays_and_then_catches_up() {
             script.sample(training(f64::from(at))).await;
         }
         // Looking around in a frozen screen shows the frozen figures.
-        script.typed("s");
+        script.typed("o");
     })
     .await;
     let text = session.text();
@@ -312,6 +313,7 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         ask: |_| {},
         terminal: |_: &Flow| Ok(()),
         span: None,
+        replay: None,
     };
     app().run(&mut terminal, outside).await.expect("quietly");
 }
@@ -541,4 +543,45 @@ async fn a_blocked_terminal_keeps_nobody_from_leaving() {
     .await;
     assert_eq!(session.frames(), 0);
     drop(tell);
+}
+
+#[test]
+fn a_key_takes_a_notice_away() {
+    let mut app = app();
+    let notice = Notice {
+        text: "saved".to_owned(),
+        trouble: false,
+    };
+    assert_eq!(app.update(Event::Notice(notice)), Flow::Draw);
+    assert!(app.view().state.notice.is_some());
+    let key = KeyEvent::new(KeyCode::Char('~'), KeyModifiers::NONE);
+    assert_eq!(app.update(Event::Input(Input::Key(key))), Flow::Draw);
+    assert_eq!(app.view().state.notice, None);
+    assert_eq!(app.update(Event::Input(Input::Key(key))), Flow::Continue);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_screen_and_the_report_are_saved() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut app = app();
+    app.folder = folder.path().to_owned();
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+    }
+    let saved = app.saved(80, 24).expect("a test backend");
+    let (tell, mut told) = mpsc::channel(1);
+    save::write(Ok(saved), app.folder.clone(), tell);
+    let notice = told.recv().await.expect("it is told");
+    assert!(!notice.trouble, "{}", notice.text);
+    let mut files: Vec<_> = std::fs::read_dir(folder.path())
+        .expect("ours")
+        .map(|entry| entry.expect("ours").path())
+        .collect();
+    files.sort();
+    let texts: Vec<String> = files
+        .iter()
+        .map(|path| std::fs::read_to_string(path).expect("UTF-8"))
+        .collect();
+    assert!(texts[0].starts_with("# DATA-BOUND\n"), "{}", texts[0]);
+    assert!(texts[1].contains(">DATA-BOUND</text>"), "{}", texts[1]);
 }

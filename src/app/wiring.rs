@@ -85,6 +85,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     runtime.block_on(async {
         let signals = signals()?;
         let mut app = App::new(setup.config, setup.window, setup.wanted);
+        app.state.recording = setup.options.recorder.is_some();
         let (tell, told) = mpsc::channel(16);
         let (mut each, mut orders, mut hearing) = (None, None, None);
         if let Some(launch) = setup.launch {
@@ -117,6 +118,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
                 _ => terminal::resume(),
             },
             span: setup.span,
+            replay: None,
         };
         let ended = app.run(&mut screen.terminal, outside).await;
         drop(screen);

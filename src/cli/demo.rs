@@ -18,12 +18,12 @@ use crate::workload::settings::Settings;
 #[command(next_help_heading = "The demonstration")]
 pub struct Demo {
     /// Describe the bottlenecks that can be shown, and exit
-    #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset"])]
+    #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset", "record"])]
     pub list: bool,
 
     /// Watch every preset in turn, without a screen: is the verdict right, and how far are the waits that are
     /// estimated from outside from those that the job itself reports?
-    #[arg(long, conflicts_with = "remove_dataset")]
+    #[arg(long, conflicts_with_all = ["remove_dataset", "record"])]
     pub calibrate: bool,
 
     /// Let the job report nothing: what is shown is seen from outside, as of any other job
@@ -31,7 +31,7 @@ pub struct Demo {
     pub no_probe: bool,
 
     /// Remove the image files that were made for it, and exit
-    #[arg(long)]
+    #[arg(long, conflicts_with = "record")]
     pub remove_dataset: bool,
 
     #[command(flatten)]

@@ -59,6 +59,10 @@ pub struct Words {
 }
 
 impl Words {
+    pub(super) fn new(words: Vec<OsString>) -> Self {
+        Self { words }
+    }
+
     /// The variables that stand before the command, and the command.
     pub fn parts(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
         let mut environment = vec![];
@@ -81,13 +85,13 @@ impl Words {
 
     /// # Errors
     /// Where there is nothing to run.
-    pub(super) fn check(&self) -> Result<(), Hinted> {
+    pub(super) fn check(&self, verb: &str) -> Result<(), Hinted> {
         let (_, command) = self.parts();
         match command.first() {
             Some(program) if !program.is_empty() => Ok(()),
             _ => Err(Hinted::new(
                 "there is no command to run",
-                "put it behind the options, as in `pipetop run -- python train.py`",
+                format!("put it behind the options, as in `pipetop {verb} -- python train.py`"),
             )),
         }
     }
@@ -97,7 +101,7 @@ impl Run {
     /// # Errors
     /// Where what was typed cannot go together.
     pub(super) fn check(&self) -> Result<(), Hinted> {
-        self.words.check()?;
+        self.words.check("run")?;
         if self.stop && !self.watch.once && self.watch.span.is_none() {
             return Err(Hinted::new(
                 "--stop needs to know when",

@@ -102,6 +102,33 @@ pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
     Err(Hinted::new("out of range", hint))
 }
 
+/// The size of a recording, of a megabyte at least: smaller ones would be made all the time.
+pub(super) fn file_size(text: &str) -> Result<u64, Hinted> {
+    let size = bytes(text)?;
+    if size < 1_000_000 {
+        return Err(Hinted::new(
+            "out of range",
+            "choose 1MB or more, as in 512MiB",
+        ));
+    }
+    Ok(size)
+}
+
+/// A time since the begin of a recording.
+pub(super) fn moment(text: &str) -> Result<Duration, Hinted> {
+    within(text, &(Duration::ZERO..=Duration::from_hours(365 * 24)))
+}
+
+/// Recorded seconds in a second.
+pub(super) fn speed(text: &str) -> Result<f64, Hinted> {
+    let hint = "write a number from 0.01 to 1000, as in 10";
+    let number = number(text, hint)?;
+    if (0.01..=1000.0).contains(&number) {
+        return Ok(number);
+    }
+    Err(Hinted::new("out of range", hint))
+}
+
 /// A number of bytes with a unit or without: `64MiB`, `2GB`, `4096`.
 pub(super) fn bytes(text: &str) -> Result<u64, Hinted> {
     const UNITS: [(&str, u64); 7] = [

@@ -173,6 +173,15 @@ impl Workload {
         presets::preset(name).unwrap_or(&PRESETS[0])
     }
 
+    /// Whether --pin-memory was typed, which also means something where a command is given.
+    pub(super) fn pins(&self) -> bool {
+        self.pin_memory
+    }
+
+    pub(super) fn pinned(self, pin_memory: bool) -> Self {
+        Self { pin_memory, ..self }
+    }
+
     /// The preset's settings, with what was typed in their place.
     ///
     /// # Errors

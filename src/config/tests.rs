@@ -62,7 +62,7 @@ fn keys_reach_their_actions() {
     );
     assert_eq!(press(KeyCode::Char('c'), KeyModifiers::NONE), None);
     assert_eq!(
-        press(KeyCode::Char('S'), KeyModifiers::SHIFT),
+        press(KeyCode::Char('O'), KeyModifiers::SHIFT),
         Some(Action::SortReverse)
     );
     assert_eq!(

@@ -71,6 +71,8 @@ impl<'de> Deserialize<'de> for Colour {
 pub struct Theme {
     colours: BTreeMap<Paint, Colour>,
     hues: Vec<Colour>,
+    /// Made for a light background.
+    light: bool,
 }
 
 #[derive(Deserialize)]
@@ -94,6 +96,7 @@ impl Theme {
         Self {
             colours,
             hues: file.hues,
+            light: name == ThemeName::Light,
         }
     }
 
@@ -112,6 +115,11 @@ impl Theme {
             (Color::Reset, Paint::Focus) => style.add_modifier(Modifier::UNDERLINED),
             _ => style,
         }
+    }
+
+    /// It is made for a light background.
+    pub fn is_light(&self) -> bool {
+        self.light
     }
 
     /// The hue of the worker with this number.

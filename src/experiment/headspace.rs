@@ -4,13 +4,16 @@
 //! The time of a step is the median over blocks of steps, as waits come in a rhythm: a block is long enough to
 //! hold a whole turn of the workers. Its interval is the one of the medians, free of assumptions.
 
+pub mod command;
+
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::job::{Job, taken};
+use super::job::Job;
+use super::taken;
 use crate::error::Hinted;
 use crate::probe::Step;
 use crate::units::Share;
@@ -21,6 +24,8 @@ use crate::workload::settings::Cache;
 const BLOCKS: usize = 10;
 /// A gain below this is not worth a change of the loader.
 const WORTH: f64 = 0.05;
+/// Ends of an interval that are further apart leave much open.
+const WIDE: f64 = 0.1;
 
 /// How to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,12 +84,7 @@ pub fn run(
             blocks.extend(blocks_of_run(settings, plan, cached)?);
         }
     }
-    judge(now, free, plan.run_steps).ok_or_else(|| {
-        Hinted::new(
-            "too few steps to compare",
-            "measure more of them, as in --steps 200",
-        )
-    })
+    judge(now, free, plan.run_steps).ok_or_else(too_few)
 }
 
 /// Mean times of a step in equal blocks of one run, in seconds.
@@ -103,12 +103,23 @@ fn blocks_of_run(settings: &Settings, plan: Plan, cached: bool) -> Result<Vec<f6
         .ok()
         .and_then(|before| steps.get(before..));
     let measured = measured.unwrap_or_default();
-    let turn = settings.workers as usize;
-    let length = (measured.len() / BLOCKS).max(turn).next_multiple_of(turn);
-    let blocks = measured.chunks_exact(length);
-    Ok(blocks
+    Ok(blocks(measured, settings.workers as usize))
+}
+
+/// Mean times of a step in equal blocks, in seconds. Each block holds whole turns of so many steps.
+fn blocks(steps: &[Step], turn: usize) -> Vec<f64> {
+    let length = (steps.len() / BLOCKS).max(turn).next_multiple_of(turn);
+    let blocks = steps.chunks_exact(length);
+    blocks
         .map(|block| taken(block).as_secs_f64() / length as f64)
-        .collect())
+        .collect()
+}
+
+fn too_few() -> Hinted {
+    Hinted::new(
+        "too few steps to compare",
+        "measure more of them, as in --steps 200",
+    )
 }
 
 /// Medians, and the interval of their ratio. `None` where either side has no block.
@@ -169,6 +180,12 @@ pub fn text(headspace: &Headspace) -> String {
         "at most that is what a better loader can bring"
     };
     let _ = writeln!(text, "{advice}");
+    if headspace.high - headspace.low > WIDE {
+        let _ = writeln!(
+            text,
+            "the range is wide: more --steps, more --rounds or a quieter machine narrow it"
+        );
+    }
     let _ = writeln!(
         text,
         "the cached run also has no loader beside it that takes CPU time:\nwhere CPUs are short, part of the gain is that"
@@ -209,6 +226,12 @@ mod tests {
         assert!((found.hours_saved() - 1.7).abs() < 0.01);
         assert!(found.low <= found.gain_share() && found.gain_share() <= found.high);
         assert!(text(&found).contains("13 %"));
+        assert!(!text(&found).contains("the range is wide"));
+        let noisy = Headspace {
+            low: -0.02,
+            ..found
+        };
+        assert!(text(&noisy).contains("the range is wide"));
     }
 
     #[test]

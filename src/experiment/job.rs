@@ -82,22 +82,14 @@ impl Job {
     }
 }
 
-/// Time that a run of steps took, from when the trainer came for the first batch.
-pub(super) fn taken(steps: &[Step]) -> Duration {
-    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-        return Duration::ZERO;
-    };
-    Duration::from_nanos(last.step_to.saturating_sub(first.wait_from))
-}
-
 /// The steps after the start: without those that the queue filled up behind, and half a second of whatever else
 /// a start brings.
-pub(super) fn steady<'a>(steps: &'a [Step], settings: &Settings) -> &'a [Step] {
+pub(super) fn steady(steps: &[Step], capacity: u32) -> &[Step] {
     let Some(first) = steps.first() else {
         return steps;
     };
     let after = first.wait_to + nanoseconds(Duration::from_millis(500));
-    let filled = 1 + settings.capacity() as usize;
+    let filled = 1 + capacity as usize;
     let from = steps
         .iter()
         .position(|step| step.wait_from >= after)

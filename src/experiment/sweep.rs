@@ -1,12 +1,14 @@
 //! How many workers? Runs the built-in job with one number of workers after the other, and tells the start of
 //! each run from its steady state: what a first batch costs says nothing about the thousandth.
 
+pub mod command;
 mod json;
 mod text;
 
 use std::time::Duration;
 
-use super::job::{Job, steady, taken};
+use super::job::{Job, steady};
+use super::taken;
 use crate::error::Hinted;
 use crate::model::Model;
 use crate::sample::Sample;
@@ -16,22 +18,27 @@ use crate::workload::Settings;
 use crate::workload::clock::nanoseconds;
 
 pub use json::{csv, json};
-pub use text::{foot, head, memory, text};
+pub use text::{foot, head, memory, prefetch, text};
 
 /// A row that is as good as the best but for so much needs no further workers.
 const AS_GOOD: f64 = 0.95;
 
 /// What came of one number of workers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub workers: u32,
-    pub pin_memory: bool,
-    /// From the start of the loader to its first batch.
+    /// `None` = as the command has it.
+    pub prefetch_factor: Option<u32>,
+    /// `None` = as the command has it.
+    pub pin_memory: Option<bool>,
+    /// From the start of the loader to its first batch; of a command, how long that was waited for.
     pub first_batch: Duration,
     /// Of the steady state, from here on. `None` where there were too few steps.
     pub steady: Option<Steady>,
     /// CPU time of all workers in cores. `None` where it could not be seen.
     pub worker_cpu: Option<f64>,
+    /// Which of these settings did not take effect: then the row says nothing about it. `None` = all did.
+    pub not_set: Option<String>,
 }
 
 /// Figures of the steps after the start.
@@ -50,25 +57,37 @@ pub struct Steady {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
     pub rows: Vec<Row>,
+    /// The same number of workers with other prefetch factors.
+    pub prefetch: Vec<Row>,
     /// The same number of workers with pageable and with pinned memory.
     pub memory: Vec<Row>,
     /// CPUs that workers may use at once: affinity and quota.
     pub cpus_allowed: u32,
 }
 
+impl Row {
+    /// Batches a second with these settings. `None` where they did not take effect, or there were too few steps.
+    fn rate(&self) -> Option<f64> {
+        let steady = self.steady.filter(|_| self.not_set.is_none())?;
+        Some(steady.batches_per_s)
+    }
+}
+
 impl Sweep {
     /// The fewest workers that are as good as the best.
     pub fn knee(&self) -> Option<u32> {
-        let rate = |row: &Row| row.steady.map(|steady| steady.batches_per_s);
-        let best = self.rows.iter().filter_map(rate).max_by(f64::total_cmp)?;
-        let good = |row: &&Row| rate(row).is_some_and(|rate| rate >= AS_GOOD * best);
+        let best = self
+            .rows
+            .iter()
+            .filter_map(Row::rate)
+            .max_by(f64::total_cmp)?;
+        let good = |row: &&Row| row.rate().is_some_and(|rate| rate >= AS_GOOD * best);
         self.rows.iter().filter(good).map(|row| row.workers).min()
     }
 
     /// Against the first row.
     pub fn speedup(&self, row: &Row) -> Option<f64> {
-        let first = self.rows.first()?.steady?.batches_per_s;
-        Some(row.steady?.batches_per_s / first)
+        Some(row.rate()? / self.rows.first()?.rate()?)
     }
 
     /// More workers than may run at once: a loader warns of that.
@@ -110,10 +129,12 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
         .map(|step| step.wait_to.saturating_sub(step.wait_from));
     Ok(Row {
         workers: settings.workers,
-        pin_memory: settings.pin_memory,
+        prefetch_factor: Some(settings.prefetch_factor),
+        pin_memory: Some(settings.pin_memory),
         first_batch: Duration::from_nanos(first.unwrap_or_default()),
-        steady: self::figures(steady(&steps, settings)),
+        steady: self::figures(steady(&steps, settings.capacity())),
         worker_cpu: worker_cpu(&model),
+        not_set: None,
     })
 }
 
@@ -152,7 +173,8 @@ mod tests {
     fn row(workers: u32, batches_per_s: f64) -> Row {
         Row {
             workers,
-            pin_memory: true,
+            prefetch_factor: None,
+            pin_memory: Some(true),
             first_batch: Duration::from_millis(50),
             steady: Some(Steady {
                 steps: 100,
@@ -162,6 +184,7 @@ mod tests {
                 copy: None,
             }),
             worker_cpu: None,
+            not_set: None,
         }
     }
 
@@ -171,6 +194,7 @@ mod tests {
                 .iter()
                 .map(|(workers, rate)| row(*workers, *rate))
                 .collect(),
+            prefetch: vec![],
             memory: vec![],
             cpus_allowed: 4,
         }
@@ -195,6 +219,13 @@ mod tests {
         let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
         sweep.rows[0].steady = None;
         assert_eq!(sweep.speedup(&sweep.rows[1]), None);
+        assert_eq!(sweep.knee(), Some(2));
+    }
+
+    #[test]
+    fn a_row_that_was_not_set_is_no_knee() {
+        let mut sweep = sweep(&[(1, 20.0), (2, 20.0)]);
+        sweep.rows[0].not_set = Some("num_workers was 2".to_owned());
         assert_eq!(sweep.knee(), Some(2));
     }
 }

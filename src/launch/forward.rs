@@ -54,7 +54,7 @@ impl Forward {
 }
 
 /// The signals that we ignore, the first in the lowest bit. None where the kernel does not tell.
-fn ignored() -> u64 {
+pub(super) fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

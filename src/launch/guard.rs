@@ -18,12 +18,14 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
     set_child_subreaper, setsid, wait, waitid,
 };
 
 use super::Hook;
+use super::leftovers::Leftovers;
 use super::order::{Ending, News, Order, Request, receive, send};
 use super::tree::signal_below;
 use crate::units;
@@ -45,6 +47,10 @@ pub fn guard(control: OwnedFd) {
     // Each may be so already; and no terminal, no parent of orphans is still a guard.
     let _ = setsid();
     let _ = set_child_subreaper(Some(getpid()));
+    // It came through the start of this program, and shall not go on into the command.
+    if fcntl_setfd(&control, FdFlags::CLOEXEC).is_err() {
+        return;
+    }
     let control = UnixStream::from(control);
     let Ok(orders) = control.try_clone() else {
         return;
@@ -87,6 +93,7 @@ pub fn guard(control: OwnedFd) {
         told_to_end: false,
         signalled: None,
         ending: None,
+        leftovers: Leftovers::default(),
     };
     keeping.run(&come);
     drop(hook);
@@ -131,6 +138,8 @@ struct Keeping {
     signalled: Option<i32>,
     /// When what is left is killed.
     ending: Option<Instant>,
+    /// Cleared up once all have ended.
+    leftovers: Leftovers,
 }
 
 impl Keeping {
@@ -185,6 +194,7 @@ impl Keeping {
     fn end(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
         self.ending = Some(self.ending.map_or(at, |before| before.min(at)));
+        self.leftovers.remember(getpid());
         match self.command {
             Some(command) => {
                 let _ = kill_process(command, Signal::TERM);
@@ -215,6 +225,7 @@ impl Keeping {
     /// Kills until nothing is left.
     fn kill(&mut self, come: &mpsc::Receiver<Event>) {
         let hopeless = Instant::now() + HOPELESS;
+        self.leftovers.remember(getpid());
         while Instant::now() < hopeless {
             signal_below(getpid(), Signal::KILL);
             match come.recv_timeout(AGAIN) {
@@ -246,7 +257,7 @@ fn spawn(request: &Request, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .stdin(Stdio::inherit())
         .process_group(0);
     if let (Some(hook), Some(probe)) = (hook, &request.probe) {
-        command.envs(hook.environment(probe));
+        command.envs(hook.environment_with(probe, &request.overrides));
     }
     let child = command.spawn()?;
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

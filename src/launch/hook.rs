@@ -1,4 +1,4 @@
-//! The hook: two small Python files in a private directory, which every Python below the launched command
+//! The hook: a few small Python files in a private directory, which every Python below the launched command
 //! finds by `PYTHONPATH` and which report the steps of PyTorch's `DataLoader` by the probe protocol.
 //!
 //! Holds the files and their place; knows nothing of who launches and of who listens.
@@ -11,13 +11,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::probe;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 4] = [
     ("sitecustomize.py", include_str!("hook/sitecustomize.py")),
     ("pipetop_hook.py", include_str!("hook/pipetop_hook.py")),
+    (
+        "pipetop_hook_device.py",
+        include_str!("hook/pipetop_hook_device.py"),
+    ),
+    (
+        "pipetop_hook_trial.py",
+        include_str!("hook/pipetop_hook_trial.py"),
+    ),
 ];
 /// The environment variable in which the hook finds what it is to do besides reporting.
 const WISHES: &str = "PIPETOP_HOOK";
@@ -30,7 +39,7 @@ const ATTEMPTS: u8 = 8;
 ///
 /// The settings are those of every `DataLoader` that they make, in place of the script's; its other settings
 /// stay, and with them the order of the batches. What has no meaning without workers is left out with them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `num_workers`. `None` = as the script says, as below.
     pub workers: Option<u32>,
@@ -43,7 +52,7 @@ pub struct Overrides {
 }
 
 /// Batches that are handed out again and again, in turn and without end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     /// The last so many that were loaded, from 1 on.
     pub batches: u32,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::hook::Overrides;
 use crate::units::Pid;
 
 /// What to start.
@@ -18,6 +19,8 @@ pub struct Request {
     pub environment: Vec<(OsString, OsString)>,
     /// Where its Pythons report their steps, in the form of [`crate::probe::VARIABLE`]. `None` = without the hook.
     pub probe: Option<String>,
+    /// What the hook changes in them.
+    pub overrides: Overrides,
 }
 
 /// What the guard shall do.
@@ -106,6 +109,10 @@ mod tests {
             command: vec!["sh".into(), OsString::from_vec(b"a\n\xff\"".to_vec())],
             environment: vec![("A".into(), "".into())],
             probe: Some("@x".into()),
+            overrides: Overrides {
+                workers: Some(4),
+                ..Overrides::default()
+            },
         };
         let mut line = vec![];
         send(&mut line, &Order::Start(request.clone())).unwrap();

@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::job::{Candidate, NoTarget, Target, resolve};
+use crate::record::Recorder;
 use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
@@ -46,6 +47,8 @@ pub struct Options {
     /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
     /// to read the reports alone leaves this out, as each step is handed over once.
     pub probe: Option<Arc<Listener>>,
+    /// Where each sample goes beside. `None` = nothing is recorded.
+    pub recorder: Option<Arc<Recorder>>,
     /// What is known to be missing from the start.
     pub lacking: Vec<Gap>,
 }
@@ -186,7 +189,11 @@ impl Round {
     fn run(mut self, asked: &mpsc::Receiver<Request>, send: &mut impl FnMut(Sample) -> bool) {
         let mut due = self.clock.since_start();
         loop {
-            if !send(self.read()) {
+            let mut sample = self.read();
+            if let Some(recorder) = &self.options.recorder {
+                sample.gaps.extend(recorder.take(&sample));
+            }
+            if !send(sample) {
                 return;
             }
             due = (due + self.options.interval).max(self.clock.since_start());

@@ -1,5 +1,7 @@
-//! `pipetop sweep`, `pipetop headspace` and `pipetop demo --calibrate`: the experiments on the built-in job, row by
-//! row as they come.
+//! `pipetop sweep`, `pipetop headspace` and `pipetop demo --calibrate`: the experiments on the built-in job; those on a
+//! command are in a file of their own.
+
+mod command;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,6 +30,9 @@ pub(super) fn sweep(asked: &cli::Sweep, places: &Places) -> Result<ExitCode, Hin
         ..Watch::default()
     };
     let config = config(&look, places)?;
+    if let Some(words) = asked.own.words() {
+        return command::sweep(asked, &words, places, &config);
+    }
     let mut settings = asked.workload.settings()?;
     // A step that as many workers as can run at once would just not keep up with, the same in each row.
     settings.workers = cpus_allowed();
@@ -35,6 +40,7 @@ pub(super) fn sweep(asked: &cli::Sweep, places: &Places) -> Result<ExitCode, Hin
     let options = quick(places, &config);
     let mut found = Sweep {
         rows: vec![],
+        prefetch: vec![],
         memory: vec![],
         cpus_allowed: cpus_allowed(),
     };
@@ -60,20 +66,34 @@ pub(super) fn sweep(asked: &cli::Sweep, places: &Places) -> Result<ExitCode, Hin
         }
     }
     note("");
-    let page = if asked.json {
-        format!("{:#}\n", sweep::json(&found))
-    } else if asked.csv {
-        sweep::csv(&found)
-    } else {
-        let (head, foot) = (sweep::head(), sweep::foot(&found));
-        let rows = sweep::text(&found, config.ascii);
-        format!("{head}{rows}{foot}\n{}", sweep::memory(&found))
-    };
+    let page = page_of(asked, &found, &config);
     print(&mut std::io::stdout(), page.as_bytes())
+}
+
+/// In the form that was asked for.
+fn page_of(asked: &cli::Sweep, found: &Sweep, config: &Config) -> String {
+    if asked.json {
+        return format!("{:#}\n", sweep::json(found));
+    }
+    if asked.csv {
+        return sweep::csv(found);
+    }
+    let parts = [
+        sweep::head(),
+        sweep::text(found, config.ascii),
+        sweep::foot(found),
+        sweep::prefetch(found),
+        sweep::memory(found),
+    ];
+    parts.concat()
 }
 
 pub(super) fn headspace(asked: &cli::Headspace, places: &Places) -> Result<ExitCode, Hinted> {
     exists(places)?;
+    if let Some(words) = asked.own.words() {
+        let config = config(&Watch::default(), places)?;
+        return command::headspace(asked, &words, places, &config);
+    }
     let settings = ready(asked.settings()?, asked.workload.dataset_size)?;
     let told = |run: u32, runs: u32| note(&format!("run {run} of {runs}"));
     let found = headspace::run(&settings, asked.plan(), told)?;

@@ -15,11 +15,11 @@ use super::{FAILED_IF, config, exists, has_screen, options};
 use crate::cli::{Places, Run, Watch};
 use crate::error::Hinted;
 use crate::job::Target;
-use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Request, Running};
+use crate::launch::{Ending, Forward, LaunchError, Log, News, Output, Overrides, Request, Running};
 use crate::sample::Gap;
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
-use crate::units::printable;
+use crate::units::{Pid, printable};
 use crate::verdict::Kind;
 
 /// Does what was asked for.
@@ -38,11 +38,13 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         command,
         environment,
         probe: probe.as_ref().map(|probe| probe.address().to_owned()),
+        overrides: Overrides::default(),
     };
     let options = Options {
         probe: probe.map(Arc::new),
         ..options(places, &config, Target::Any)
     };
+    let options = super::record::with(options, &asked.watch)?;
     if has_screen(&asked.watch) {
         screen::run(asked, request, options, config)
     } else {
@@ -111,9 +113,17 @@ fn start(
     Ok(running)
 }
 
-fn complain(error: &Hinted) {
+pub(super) fn complain(error: &Hinted) {
     // Nobody reads it: nothing to do about that.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
+}
+
+/// What is said where the guard was killed: whatever it guarded goes on.
+fn lost(pid: Pid) -> Hinted {
+    Hinted::new(
+        format!("pipetop has lost its command, which may go on as process {pid}"),
+        format!("`kill {pid}` ends it"),
+    )
 }
 
 /// The words as they are read.

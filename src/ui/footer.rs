@@ -1,11 +1,14 @@
 //! The last line: the keys that do something now, and what looking costs.
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
-use super::{Attach, View, format, panel};
+use super::{Attach, Replay, View, format, panel};
 use crate::action::Action;
-use crate::config::Paint::{Dim, Focus, Key, Text};
+use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -14,26 +17,16 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if view.state.filter.is_typing() {
         return input(view, frame, area);
     }
-    // In full where there is room, else so that the keys keep theirs.
-    let (access, cost, every) = match area.width {
-        100.. => ("access ", "own cost ", "every "),
-        60.. => ("", "own ", ""),
-        _ => ("", "", ""),
-    };
-    let mut right = view.row(area.width);
-    if let Some(rates) = view.figures() {
-        if let Some(job) = &rates.job {
-            right.item(0, &[(Dim, access), (Text, &format!("{:?}", job.access))]);
-        }
-        if !cost.is_empty() {
-            let share = format::fine_percent(rates.own_cpu);
-            right.item(2, &[(Dim, cost), (Text, &share)]);
-        }
+    if let Some(notice) = &view.state.notice {
+        let paint = if notice.trouble { Trouble } else { Text };
+        let mut row = view.row(area.width);
+        row.space(1).sentence(paint, &notice.text);
+        return panel::write(frame, area, vec![row.line()]);
     }
-    let interval = view.config.interval.as_secs_f64();
-    right.item(2, &[(Dim, every), (Text, &format!("{interval:.1} s"))]);
-    right.space(1);
-    let right = right.line();
+    let right = match &view.state.replay {
+        Some(replay) => place(view, replay, area.width),
+        None => watching(view, area.width),
+    };
     let right_width = u16::try_from(right.width()).unwrap_or(area.width);
 
     let mut row = view.row(area.width.saturating_sub(right_width));
@@ -41,14 +34,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     for action in possible(view) {
         if let Some(key) = view.config.keys.keys(action).first() {
             let key = key.to_string();
+            let words = words(view, action);
             // Two cells of air before what stands on the right.
-            if row.left() > key.len() + action.short().len() + 4 {
+            if row.left() > key.len() + words.len() + 4 {
                 let gap = if row.left() + 1 == usize::from(area.width - right_width) {
                     0
                 } else {
                     2
                 };
-                row.item(gap, &[(Key, &key), (Dim, " "), (Dim, action.short())]);
+                row.item(gap, &[(Key, &key), (Dim, " "), (Dim, words)]);
             }
         }
     }
@@ -78,6 +72,66 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     panel::write(frame, area, vec![row.line()]);
 }
 
+/// What an action does on this screen.
+fn words(view: &View<'_>, action: Action) -> &'static str {
+    match (action, &view.state.replay) {
+        (Action::Freeze, Some(replay)) if replay.paused => "go on",
+        (Action::Freeze, Some(_)) => "pause",
+        (Action::IntervalLonger, Some(_)) => "faster",
+        (Action::IntervalShorter, Some(_)) => "slower",
+        _ => action.short(),
+    }
+}
+
+/// Where the replay is, and how fast it goes.
+fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
+    let mut right = view.row(width);
+    let how = match replay {
+        Replay { ended: true, .. } => "end",
+        Replay { paused: true, .. } => "paused",
+        _ => "",
+    };
+    if !how.is_empty() {
+        right.item(0, &[(Focus, how)]);
+    }
+    let of = format!(" of {}", hours(replay.of));
+    right.item(2, &[(Text, &hours(replay.at)), (Dim, &of)]);
+    right.item(2, &[(Text, &format!("{} x", replay.speed))]);
+    right.space(1);
+    right.line()
+}
+
+/// `1:11:11`, `26:00:00`: two such times can be compared at a glance.
+fn hours(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    format!("{}:{minutes:02}:{rest:02}", seconds / 3600)
+}
+
+/// How deep is looked, what that costs, and how often.
+fn watching(view: &View<'_>, width: u16) -> Line<'static> {
+    // In full where there is room, else so that the keys keep theirs.
+    let (access, cost, every) = match width {
+        100.. => ("access ", "own cost ", "every "),
+        60.. => ("", "own ", ""),
+        _ => ("", "", ""),
+    };
+    let mut right = view.row(width);
+    if let Some(rates) = view.figures() {
+        if let Some(job) = &rates.job {
+            right.item(0, &[(Dim, access), (Text, &format!("{:?}", job.access))]);
+        }
+        if !cost.is_empty() {
+            let share = format::fine_percent(rates.own_cpu);
+            right.item(2, &[(Dim, cost), (Text, &share)]);
+        }
+    }
+    let interval = view.config.interval.as_secs_f64();
+    right.item(2, &[(Dim, every), (Text, &format!("{interval:.1} s"))]);
+    right.space(1);
+    right.line()
+}
+
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
     if view.command.is_some_and(|command| command.asked) {
@@ -85,6 +139,21 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
     if view.state.help {
         return vec![Action::Help, Action::Down, Action::Quit];
+    }
+    if view.state.replay.is_some() {
+        return vec![
+            Action::Help,
+            Action::Quit,
+            Action::Freeze,
+            Action::SeekBack,
+            Action::SeekForward,
+            Action::StepForward,
+            Action::IntervalLonger,
+            Action::IntervalShorter,
+            Action::Save,
+            Action::NextPanel,
+            Action::SortNext,
+        ];
     }
     match view.attach {
         Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
@@ -102,6 +171,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             actions.extend([
                 Action::SortNext,
                 Action::Filter,
+                Action::Save,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
             ]);

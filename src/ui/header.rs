@@ -57,6 +57,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if view.state.frozen {
         row.item(2, &[(Focus, "FROZEN")]);
     }
+    if view.state.replay.is_some() {
+        row.item(2, &[(Focus, "REPLAY")]);
+    } else if view.state.recording {
+        row.item(2, &[(Focus, "REC")]);
+    }
     // The most telling settings stay when there is no room for all.
     let pytorch = view
         .loader()

@@ -175,14 +175,29 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             continue;
         }
         let keys = view.config.keys.keys(action);
-        if keys.is_empty() {
+        // There is no process to choose in a recording.
+        let idle = match view.state.replay {
+            Some(_) => action == Action::Select,
+            None => action.is_of_replay(),
+        };
+        if keys.is_empty() || idle {
             continue;
         }
         let names: Vec<_> = keys.iter().map(ToString::to_string).collect();
         let label = names.join("  ");
-        lines.extend(entry(view, width, (Key, &label), 16, action.words()));
+        lines.extend(entry(view, width, (Key, &label), 16, meaning(view, action)));
     }
     lines
+}
+
+/// A replay takes some wishes otherwise than a job that runs.
+fn meaning(view: &View<'_>, action: Action) -> &'static str {
+    match (action, &view.state.replay) {
+        (Action::Freeze, Some(_)) => "pause, and go on",
+        (Action::IntervalLonger, Some(_)) => "replay faster",
+        (Action::IntervalShorter, Some(_)) => "replay slower",
+        _ => action.words(),
+    }
 }
 
 fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {

@@ -2,6 +2,8 @@
 //!
 //! Knows no figure; what a choice means on screen is the panels' business.
 
+use std::time::Duration;
+
 use super::filter::Filter;
 use crate::action::Action;
 use crate::config::Column;
@@ -69,9 +71,30 @@ impl Sort {
     }
 }
 
+/// Where a replay is and how it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Replay {
+    /// From the begin of what is replayed to what is shown, and to its end.
+    pub at: Duration,
+    pub of: Duration,
+    /// Recorded seconds in a second.
+    pub speed: f64,
+    pub paused: bool,
+    /// The end is shown.
+    pub ended: bool,
+}
+
+/// One line for the user, until the next key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    pub text: String,
+    /// Something could not be done.
+    pub trouble: bool,
+}
+
 /// Everything that keys change and drawing only reads.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct UiState {
     pub focus: Panel,
     pub sort: Sort,
@@ -84,6 +107,11 @@ pub struct UiState {
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
+    /// `None` where a job is watched that runs.
+    pub replay: Option<Replay>,
+    /// What is read is written to a recording.
+    pub recording: bool,
+    pub notice: Option<Notice>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
     /// Which workers are shown.

@@ -67,6 +67,7 @@ pub fn train(settings: &Settings, parent: i32) -> Result<(), WorkloadError> {
                 ready: Some(ready.min(settings.capacity())),
                 copy: times.map(|times| nanoseconds(times.copy)),
                 busy: times.map(|times| nanoseconds(times.busy)),
+                idle: None,
             });
         }
         if end.is_some_and(|end| step_to >= end) {

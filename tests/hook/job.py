@@ -6,6 +6,7 @@ Its argument is the situation. At its end it prints what it measured, as JSON.
 import hashlib
 import json
 import multiprocessing
+import statistics
 import sys
 import threading
 import time
@@ -204,6 +205,41 @@ def in_step():
     LOADED["seen"] = sum(1 for _ in zip(range(100), *loaders))
 
 
+def half_waiting():
+    """200 batches, and what it waited and worked for them, as it would say itself."""
+    waited = worked = 0
+    loader = DataLoader(Numbers(400, 0.02), **two())
+    came = time.monotonic_ns()
+    for batch in loader:
+        had = time.monotonic_ns()
+        time.sleep(0.012)
+        done = time.monotonic_ns()
+        waited, worked, came = waited + had - came, worked + done - had, done
+        LOADED["batches"] += 1
+    LOADED["waited"] = waited
+    LOADED["seen"] = waited / (waited + worked)
+
+
+def in_pairs():
+    """Steps of 12 ms with the hook and without it, a few of each in turn, and the lower quartile of each: where
+    the machine is busy, it is the slow ones that vary."""
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    with_it = _BaseDataLoaderIter.__next__
+    without = with_it.__wrapped__
+    times = {with_it: [], without: []}
+    iterator = iter(DataLoader(Numbers(10_000, 0.0), **two()))
+    for _ in range(14):
+        for function in (with_it, without, without, with_it):
+            _BaseDataLoaderIter.__next__ = function
+            for _ in range(5):
+                came = time.monotonic_ns()
+                next(iterator)
+                time.sleep(0.012)
+                times[function].append(time.monotonic_ns() - came)
+    LOADED["seen"] = [statistics.quantiles(times[function])[0] for function in (with_it, without)]
+
+
 SITUATIONS = {
     "main": lambda: exact(dict(batch_size=2)),
     "fork": lambda: exact(two(multiprocessing_context="fork")),
@@ -221,6 +257,8 @@ SITUATIONS = {
     "processes": processes,
     "broken": broken,
     "thread": in_thread,
+    "half_waiting": half_waiting,
+    "in_pairs": in_pairs,
     "settled": settled,
     "counted": lambda: counted(100),
     "endless": lambda: counted(10**9),

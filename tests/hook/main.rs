@@ -8,6 +8,7 @@
 #![expect(clippy::print_stdout, reason = "figures for who runs with --nocapture")]
 
 mod cost;
+mod device;
 mod frameworks;
 mod modes;
 #[path = "../support/patience.rs"]

@@ -9,7 +9,7 @@ use pipetop::units::Pid;
 use serde_json::{Value, json};
 
 use crate::patience;
-use crate::stand::{Run, Stand, job, spawn, torches};
+use crate::stand::{Run, Stand, job, pythons, short, spawn, torches};
 
 fn settled(python: &str, settings: &Value, overrides: &Overrides) -> Run {
     let mut job = job(python, "settled");
@@ -177,6 +177,18 @@ fn loaders_that_are_read_in_step_are_cached_together() {
         assert_eq!(run.truth().seen, Some(json!(100)));
         assert_eq!(run.report().cached.map(|cached| cached.from), Some(10));
         assert_eq!(run.report().totals.steps, 200);
+    }
+}
+
+#[test]
+fn any_iterable_that_is_watched_can_be_cached() {
+    let script = "from pipetop_hook import watch
+print([batch for _, batch in zip(range(12), watch([10, 11, 12, 13, 14, 15]))])";
+    for python in pythons() {
+        let run = Stand::new().run_with(&cached(2, 5), &mut short(&python, script));
+        let batches = "[10, 11, 12, 13, 14, 13, 14, 13, 14, 13, 14, 13]\n";
+        assert_eq!(run.words(), (Some(0), batches.to_owned(), String::new()));
+        assert_eq!(run.report().cached.map(|cached| cached.from), Some(5));
     }
 }
 

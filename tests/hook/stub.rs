@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use crate::stand::{Run, Stand, pythons, short};
+use crate::stand::{Run, Stand, pythons};
 
 /// A stand-in of torch, in a directory that is on the path.
 fn stub(folder: &Path, dataloader: &str) {
@@ -14,10 +15,18 @@ fn stub(folder: &Path, dataloader: &str) {
     }
     fs::write(data.join("__init__.py"), "def get_worker_info(): pass\n").expect("written");
     fs::write(data.join("dataloader.py"), dataloader).expect("written");
+    let cuda = include_str!("fake_cuda.py");
+    fs::create_dir(folder.join("torch/cuda")).expect("a folder");
+    fs::write(folder.join("torch/cuda/__init__.py"), cuda).expect("written");
 }
 
 /// Runs `script` after `import torch.utils.data.dataloader as d` with this stand-in of that module.
 pub(crate) fn with_stub(python: &str, dataloader: &str, script: &str) -> Run {
+    with_stub_as(python, &[], dataloader, script)
+}
+
+/// The same under these options of Python.
+fn with_stub_as(python: &str, options: &[&str], dataloader: &str, script: &str) -> Run {
     let stand = Stand::new();
     let folder = stand.folder.path().join("stub");
     stub(&folder, dataloader);
@@ -25,7 +34,8 @@ pub(crate) fn with_stub(python: &str, dataloader: &str, script: &str) -> Run {
         "import sys\nsys.path.insert(0, '{}')\nimport torch.utils.data.dataloader as d\n{script}",
         folder.display()
     );
-    stand.run(&mut short(python, &script))
+    let mut command = Command::new(python);
+    stand.run(command.args(options).args(["-c", &script]))
 }
 
 pub(crate) const ITERATOR: &str = "
@@ -76,6 +86,30 @@ fn a_torch_that_the_hook_does_not_know_is_left_alone_and_pipetop_is_told() {
         );
         let report = run.report();
         assert_eq!((report.totals.steps, &report.notice), (3, &None));
+    }
+}
+
+#[test]
+fn a_python_that_looks_at_no_pythonpath_or_no_site_trains_unseen_and_unharmed() {
+    let script = "print(list(d._BaseDataLoaderIter([1, 2])), 'pipetop_hook' in sys.modules)";
+    for python in pythons() {
+        for option in ["-I", "-E", "-S"] {
+            let run = with_stub_as(&python, &[option], ITERATOR, script);
+            let expected = (Some(0), "[2, 1] False\n".to_owned(), String::new());
+            assert_eq!(run.words(), expected, "{python} {option}");
+            assert!(run.reports.is_empty());
+        }
+        // Nor does one of a script that puts its own in the place of PYTHONPATH.
+        let child = format!(
+            "import os, subprocess; run = [sys.executable, '-c', {inner:?}, sys.path[0]]
+print(subprocess.run(run, env=dict(os.environ, PYTHONPATH='/none'), stdout=-1).stdout)",
+            inner = "import sys; sys.path.insert(0, sys.argv[1]); import torch.utils.data.dataloader as d
+print(list(d._BaseDataLoaderIter([1, 2])))"
+        );
+        let run = with_stub(&python, ITERATOR, &child);
+        let expected = (Some(0), "b'[2, 1]\\n'\n".to_owned(), String::new());
+        assert_eq!(run.words(), expected, "{python}");
+        assert!(run.reports.is_empty());
     }
 }
 

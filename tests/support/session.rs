@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::num::NonZero;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,7 +32,7 @@ pub(crate) struct Session {
     resized: usize,
     /// How the terminal was set at the start.
     settings: String,
-    _nothing: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Session {
@@ -72,6 +73,7 @@ impl Session {
                 command.arg(nothing.path());
             }
         }
+        command.cwd(nothing.path());
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
         command.env("XDG_CONFIG_HOME", nothing.path());
@@ -114,8 +116,13 @@ impl Session {
             size: (columns, rows),
             resized: 0,
             settings,
-            _nothing: nothing,
+            folder: nothing,
         }
+    }
+
+    /// Where it runs: a folder of its own.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn pid(&self) -> Pid {

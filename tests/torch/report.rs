@@ -1,9 +1,11 @@
 //! The report that the binary prints, as a test reads it: the command line's contract and nothing of the library.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::clock::{now, sleep};
+use crate::trial::PIPETOP;
 
 use serde_json::Value;
 
@@ -17,6 +19,7 @@ impl Report {
     /// Runs `command` with the job's `pid` until it has printed its report.
     pub(crate) fn of(mut command: Command, pid: u32, seconds: u32) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let recording = scratch.path().join("run.rec");
         let (output, errors) = (scratch.path().join("report"), scratch.path().join("errors"));
         let file = |path| std::fs::File::create(path).map_err(|error| error.to_string());
         let mut child = command
@@ -26,7 +29,9 @@ impl Report {
                 "--json",
                 "--for",
                 &format!("{seconds}s"),
+                "--record",
             ])
+            .arg(&recording)
             .stdin(Stdio::null())
             .stdout(file(&output)?)
             .stderr(file(&errors)?)
@@ -53,6 +58,7 @@ impl Report {
         }
         let document = serde_json::from_str(&read(&output))
             .map_err(|error| format!("no JSON document: {error}"))?;
+        says_the_same_again(&recording, &document)?;
         Ok(Self { document, ended })
     }
 
@@ -145,6 +151,27 @@ fn asks_for_more_workers(advice: &str) -> bool {
         "raise workers",
     ];
     raised || (!denied && asked.iter().any(|word| advice.contains(word)))
+}
+
+/// A recording of a real job replays to the same report, to the last digit.
+fn says_the_same_again(recording: &Path, document: &Value) -> Result<(), String> {
+    let replayed = Command::new(PIPETOP)
+        .arg("replay")
+        .arg(recording)
+        .args(["--once", "--json"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("cannot start pipetop: {error}"))?;
+    let again: Value = serde_json::from_slice(&replayed.stdout).map_err(|error| {
+        let errors = String::from_utf8_lossy(&replayed.stderr);
+        format!("no JSON document from the recording: {error}\n{errors}")
+    })?;
+    if again == *document {
+        return Ok(());
+    }
+    Err(format!(
+        "replayed, it says otherwise:\n{again:#}\n{document:#}"
+    ))
 }
 
 #[cfg(test)]

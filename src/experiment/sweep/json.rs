@@ -10,6 +10,7 @@ use super::{Row, Sweep};
 pub fn json(sweep: &Sweep) -> Value {
     json!({
         "rows": sweep.rows.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
+        "prefetch": sweep.prefetch.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
         "memory": sweep.memory.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
         "knee": sweep.knee(),
         "advised": sweep.knee().map(|knee| knee.min(sweep.cpus_allowed.max(1))),
@@ -20,6 +21,7 @@ pub fn json(sweep: &Sweep) -> Value {
 fn row(sweep: &Sweep, row: &Row) -> Value {
     json!({
         "workers": row.workers,
+        "prefetch_factor": row.prefetch_factor,
         "pin_memory": row.pin_memory,
         "first_batch_ms": milliseconds(row.first_batch),
         "batches_per_s": row.steady.map(|steady| rounded(steady.batches_per_s)),
@@ -29,12 +31,13 @@ fn row(sweep: &Sweep, row: &Row) -> Value {
         "worker_cpu_cores": row.worker_cpu.map(rounded),
         "speedup": sweep.speedup(row).map(rounded),
         "above_cpus_allowed": sweep.is_above_cpus(row),
+        "not_set": row.not_set,
     })
 }
 
 /// The table of `--csv`, with its head.
 pub fn csv(sweep: &Sweep) -> String {
-    let head = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup\n";
+    let head = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set\n";
     let cell =
         |value: Option<f64>| value.map_or_else(String::new, |value| rounded(value).to_string());
     let line = |row: &Row| {
@@ -46,7 +49,9 @@ pub fn csv(sweep: &Sweep) -> String {
             row.worker_cpu,
             sweep.speedup(row),
         ];
-        format!("{},{}\n", row.workers, cells.map(cell).join(","))
+        let not_set = row.not_set.as_deref().unwrap_or_default();
+        let cells = cells.map(cell).join(",");
+        format!("{},{cells},{not_set}\n", row.workers)
     };
     std::iter::once(head.to_owned())
         .chain(sweep.rows.iter().map(line))

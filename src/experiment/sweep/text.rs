@@ -28,7 +28,11 @@ fn line(sweep: &Sweep, row: &Row, ascii: bool) -> String {
     let bar = rate(row).map_or_else(String::new, |rate| bar(rate / best, ascii));
     let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
     let speedup = known(sweep.speedup(row).map(|speedup| format!("{speedup:.2}x")));
-    let mark = if sweep.is_above_cpus(row) { " !" } else { "" };
+    let mark = match &row.not_set {
+        Some(_) => " ?",
+        None if sweep.is_above_cpus(row) => " !",
+        None => "",
+    };
     format!(
         "{:>7}{:>9}{:>11}  {bar:<BAR$}{:>6}{:>10}{:>7}{speedup:>9}{mark}\n",
         row.workers,
@@ -67,17 +71,28 @@ pub fn foot(sweep: &Sweep) -> String {
             ));
         }
         (Some(knee), _) => lines.push(format!("no knee up to {}: try more", workers(knee))),
+        (None, _) if sweep.rows.iter().all(|row| row.not_set.is_some()) => {
+            lines.push(
+                "no number of workers took effect: name it by {workers} in the command".to_owned(),
+            );
+        }
         (None, _) => {
             lines.push("no steady state was reached: let each run take longer (--for)".to_owned());
         }
     }
     if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {
         lines.push(format!(
-            "! more workers than the {cpus} CPUs that they may use: PyTorch warns of that, too"
+            "! more workers than the {cpus} CPU{} that they may use: PyTorch warns of that, too",
+            if cpus == 1 { "" } else { "s" }
         ));
     }
+    let not_set = sweep.rows.iter().filter_map(|row| {
+        let why = row.not_set.as_ref()?;
+        Some(format!("? {}: {why}", workers(row.workers)))
+    });
+    lines.extend(not_set);
     lines.push(
-        "first: time to the first batch, a start-up cost that is in no other figure".to_owned(),
+        "first: wait for the first batch, a start-up cost that is in no other figure".to_owned(),
     );
     lines.join("\n") + "\n"
 }
@@ -86,19 +101,41 @@ fn workers(count: u32) -> String {
     format!("{count} worker{}", if count == 1 { "" } else { "s" })
 }
 
-/// The second table: the same job with copies from pageable and from pinned memory.
+/// The same number of workers with other prefetch factors; nothing where none was tried.
+pub fn prefetch(sweep: &Sweep) -> String {
+    let name = |row: &Row| {
+        row.prefetch_factor
+            .map_or_else(|| "n/a".to_owned(), |factor| factor.to_string())
+    };
+    table("PREFETCH", &sweep.prefetch, name)
+}
+
+/// The same job with copies from pageable and from pinned memory; nothing where that was not tried.
 pub fn memory(sweep: &Sweep) -> String {
+    let name = |row: &Row| match row.pin_memory {
+        Some(true) => "pinned".to_owned(),
+        Some(false) => "pageable".to_owned(),
+        None => "n/a".to_owned(),
+    };
+    table("MEMORY", &sweep.memory, name)
+}
+
+fn table(title: &str, rows: &[Row], name: impl Fn(&Row) -> String) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let head = format!(
-        "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
-        "MEMORY", "WORKERS", "BATCHES/S", "WAIT", "STEP", "COPY"
+        "\n{title:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
+        "WORKERS", "BATCHES/S", "WAIT", "STEP", "COPY"
     );
     let line = |row: &Row| {
         let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
         let steady = row.steady;
         let copy = steady.and_then(|steady| steady.copy);
+        let mark = if row.not_set.is_some() { " ?" } else { "" };
         format!(
-            "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
-            if row.pin_memory { "pinned" } else { "pageable" },
+            "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}{mark}\n",
+            name(row),
             row.workers,
             known(steady.map(|steady| format!("{:.1}", steady.batches_per_s))),
             known(steady.map(|steady| steady.wait.to_string())),
@@ -106,7 +143,12 @@ pub fn memory(sweep: &Sweep) -> String {
             known(copy.map(|copy| format!("{:.2} ms", copy.as_secs_f64() * 1000.0))),
         )
     };
+    let not_set = rows.iter().filter_map(|row| {
+        let why = row.not_set.as_ref()?;
+        Some(format!("? {}: {why}\n", name(row)))
+    });
     std::iter::once(head)
-        .chain(sweep.memory.iter().map(line))
+        .chain(rows.iter().map(line))
+        .chain(not_set)
         .collect()
 }

@@ -17,15 +17,15 @@ nothing that fails here reaches the script: it is left alone from then on, and p
 
 import atexit
 import errno
-import inspect
 import os
 import socket
 import sys
 import threading
 import weakref
-from collections import UserDict, deque
-from copy import copy
 from time import monotonic_ns as _now
+
+import pipetop_hook_device as _device
+import pipetop_hook_trial as _trial
 
 # Steps are gathered for so many nanoseconds, and so many of them, before they are sent; for a shorter time
 # where no batch is ready, as the wait may be long.
@@ -39,27 +39,9 @@ _HEADER = b"pipetop-probe/1 pid=%d lost=%d%s\n"
 
 # The probe of this process. None: not asked yet. False: nobody wants to know, or it has failed.
 _probe = None
+# Those of the processes before a fork. Not freed: what belongs to a GPU is not for the child to give back.
+_left = []
 _this_thread = threading.get_ident
-
-
-
-def _read_wishes(text):
-    """What pipetop wishes to try, of `text`, and the words of it that say nothing."""
-    wishes, unknown = {}, []
-    least = {"workers": 0, "prefetch": 1, "pin": 0, "cache": 1, "after": 0}
-    for word in text.split():
-        key, _, value = word.partition("=")
-        try:
-            number = int(value)
-            if number < least[key] or (key == "pin" and number > 1):
-                raise ValueError
-            wishes[key] = number
-        except (KeyError, ValueError):
-            unknown.append(word)
-    return wishes, unknown
-
-
-_WISHES, _UNKNOWN = _read_wishes(os.environ.get("PIPETOP_HOOK", ""))
 
 
 class _Probe:
@@ -77,13 +59,17 @@ class _Probe:
         self.rank = b" rank=%d" % int(rank) if rank.isdigit() else b""
         # Of the loader that was timed last, and of the cache once batches come from it.
         self.loader_facts = self.cache_facts = b""
-        self.cache = _Cache(_WISHES["cache"], _WISHES.get("after", 0)) if "cache" in _WISHES else None
+        self.cache = _trial.cache()
         # The trainer is in the loader: a loader that is read within it has no steps of its own.
         self.inside = False
         # The step that goes on: when it came for its batch and had it. 0 = there is none.
         self.wait_from = self.wait_to = 0
-        # What it took to begin with loaders since the last batch.
-        self.beginning = 0
+        # What it took to begin with loaders since the last batch, and when that was done.
+        self.beginning = self.begun_at = 0
+        # The GPU that it uses. None: none so far. False: it cannot be timed.
+        self.device = None
+        # A line for whoever listens, until it is sent.
+        self.news = b""
         self.ready = None
         self.number = self.lost = self.sent_at = 0
         self.lines = []
@@ -96,9 +82,14 @@ class _Probe:
         """The trainer comes for a batch: the step that went on has ended."""
         # To begin with a loader, which starts its workers, is a wait as well, wherever in the step it was.
         wait_from = at - self.beginning
-        self.beginning = 0
         if self.wait_to:
             self.ended(wait_from)
+        if self.device:
+            try:
+                self.device.comes(self.lines, self.beginning and at - self.begun_at)
+            except Exception as error:
+                self.leave_device(error)
+        self.beginning = 0
         if iterator is None:
             self.ready = None
         else:
@@ -115,18 +106,51 @@ class _Probe:
     def ended(self, at):
         ready = self.ready
         if ready is None:
-            line = b"step %d %d %d %d\n" % (self.number, self.wait_from, self.wait_to, at)
+            line = b"step %d %d %d %d" % (self.number, self.wait_from, self.wait_to, at)
         else:
-            line = b"step %d %d %d %d ready=%d\n" % (
+            line = b"step %d %d %d %d ready=%d" % (
                 self.number,
                 self.wait_from,
                 self.wait_to,
                 at,
                 ready,
             )
+        if self.device:
+            self.device.step(line, self.wait_to - self.wait_from)
+        else:
+            self.lines.append(line)
         self.wait_to = 0
         self.number += 1
-        self.lines.append(line)
+
+    def begin(self):
+        """The trainer begins with a loader: its wait for the first batch."""
+        self.inside = True
+        if self.device:
+            try:
+                self.device.begins()
+            except Exception as error:
+                self.leave_device(error)
+
+    def begun(self, took):
+        self.inside = False
+        self.beginning += took
+        self.begun_at = _now()
+
+    def look_for_device(self):
+        try:
+            self.device = _device.Device.in_use()
+            if self.device:
+                name = " ".join(self.device.name.split())
+                self.news = b"device %s\n" % name.encode("utf-8", "replace")
+        except Exception as error:
+            self.leave_device(error)
+
+    def leave_device(self, error):
+        """Times the loop alone from now on."""
+        if self.device:
+            self.lines.extend(line for line, *_ in self.device.behind)
+        self.device = False
+        self.notice("the GPU's idle time is not told: %s: %s" % (type(error).__name__, error))
 
     def turn_to(self, iterator):
         """Another loader, or a new round of one: how many batches it can hold, and who counts them."""
@@ -148,12 +172,15 @@ class _Probe:
     def send(self):
         """Sends what was gathered, without waiting."""
         lines = self.lines
+        if self.device is None:
+            self.look_for_device()
         if not lines:
             return
         try:
             facts = self.rank + self.loader_facts + self.cache_facts
-            header = _HEADER % (self.pid, self.lost, facts)
-            self.socket.sendto(header + b"".join(lines), self.address)
+            header = _HEADER % (self.pid, self.lost, facts) + self.news
+            self.socket.sendto(header + b"\n".join(lines), self.address)
+            self.news = b""
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR):
                 # pipetop has ended.
@@ -172,6 +199,12 @@ class _Probe:
         """No step goes on: an epoch or the process ends."""
         if self.wait_to:
             self.ended(_now())
+        if self.device:
+            try:
+                self.device.came = None
+                self.device.tell(self.lines, 0)
+            except Exception as error:
+                self.leave_device(error)
         self.send()
 
     def notice(self, text):
@@ -188,96 +221,23 @@ class _Probe:
             self.notice("a thread beside the main one reads the loader: its waits are not the trainer's")
 
 
-class _Cache:
-    """Keeps the last batches of each loader, and hands those out in turn once there were `after` batches: as
-    if loading were free. Of several loaders only those that the trainer trains with."""
-
-    def __init__(self, size, after):
-        self.size, self.after = size, max(after, 1)
-        self.loaders = {}
-        self.count = 0
-        self.on = False
-
-    def loader(self, iterator):
-        # What says which items to load is one for each loader, and stays over its epochs.
-        sampler = getattr(iterator, "_index_sampler", iterator)
-        loader = self.loaders.get(id(sampler))
-        if loader is None:
-            loader = self.loaders[id(sampler)] = _Kept(sampler, self.size)
-        loader.iterator = weakref.ref(iterator)
-        return loader
-
-    def turns_on(self, loader):
-        """Whether the batch that is asked of this loader is the first to come from the cache."""
-        if self.on or self.count < self.after:
-            return False
-        others = self.loaders.values()
-        if not loader.count or any(other.count > loader.count for other in others):
-            # One to check with: it must end, so that training goes on.
-            return False
-        for other in others:
-            # Read in step with it, as by `zip`: not ended, and not left long ago.
-            reading = other.iterator is not None and other.iterator() is not None
-            other.again = other is loader or (reading and 2 * other.count >= loader.count)
-        self.on = True
-        return True
-
-    def keep(self, loader, batch):
-        self.count += 1
-        loader.count += 1
-        # The script may change what it got.
-        loader.batches.append(_repacked(batch))
-
-
-class _Kept:
-    """The last batches of one loader."""
-
-    def __init__(self, sampler, size):
-        # Held, so that no other loader gets its number.
-        self.sampler = sampler
-        self.batches = deque(maxlen=size)
-        self.count = 0
-        # Where it is read. None: its epoch has ended.
-        self.iterator = None
-        self.again = False
-
-    def next(self):
-        batch = self.batches[0]
-        self.batches.rotate(-1)
-        return _repacked(batch)
-
-
-def _repacked(batch):
-    """The same tensors in containers of their own: a script may take out of a batch what it needs."""
-    kind = type(batch)
-    if kind is dict:
-        return {key: _repacked(value) for key, value in batch.items()}
-    if kind is list:
-        return [_repacked(value) for value in batch]
-    if kind is tuple:
-        return tuple([_repacked(value) for value in batch])
-    if isinstance(batch, UserDict):
-        return copy(batch)
-    return batch
-
-
-def _in_a_row(iterator):
-    """Batches that the iterator holds already and can hand out one after the other."""
+def _ready_shared(iterator):
+    """Batches that the iterator holds already and can hand out one after the other, and those in its queue."""
     tasks = iterator._task_info
     first = number = iterator._rcvd_idx
     while len(tasks.get(number, ())) == 2:
         number += 1
-    return number - first
-
-
-def _ready_shared(iterator):
     # Reads one semaphore: nothing is taken out, nothing is locked.
-    return _in_a_row(iterator) + iterator._data_queue.qsize()
+    return number - first + iterator._data_queue.qsize()
 
 
 def _ready_pinned(iterator):
+    tasks = iterator._task_info
+    first = number = iterator._rcvd_idx
+    while len(tasks.get(number, ())) == 2:
+        number += 1
     # The length of a deque: its lock is left to the thread that pins.
-    return _in_a_row(iterator) + len(iterator._data_queue.queue)
+    return number - first + len(iterator._data_queue.queue)
 
 
 def _start():
@@ -290,8 +250,8 @@ def _start():
         worker = data is not None and data.get_worker_info() is not None
         if address and not worker:
             _probe = _Probe(address)
-            if _UNKNOWN:
-                _probe.notice("PIPETOP_HOOK says what is not known, and it is passed over: " + " ".join(_UNKNOWN))
+            if _trial.UNKNOWN:
+                _probe.notice("PIPETOP_HOOK says what is not known, and it is passed over: " + " ".join(_trial.UNKNOWN))
             multiprocessing = sys.modules.get("multiprocessing.util")
             if multiprocessing is not None:
                 # Its processes end without atexit.
@@ -320,6 +280,8 @@ def _step_aside(error):
 def _forget():
     # In a forked child: the parent's steps are the parent's to tell.
     global _probe
+    if _probe:
+        _left.append(_probe)
     _probe = None
 
 
@@ -358,6 +320,8 @@ def _timed(take, is_loader):
                     if loader.again:
                         batch = loader.next()
                         probe.wait_to = _now()
+                        if probe.device:
+                            probe.device.has()
                         return batch
         except Exception as error:
             _step_aside(error)
@@ -376,6 +340,11 @@ def _timed(take, is_loader):
             raise
         probe.wait_to = _now()
         probe.inside = False
+        if probe.device:
+            try:
+                probe.device.has()
+            except Exception as error:
+                probe.leave_device(error)
         if loader is not None:
             try:
                 cache.keep(loader, batch)
@@ -396,55 +365,13 @@ def _begun(begin):
             probe = _start()
         if not probe or probe.inside or _this_thread() != probe.thread:
             return begin(self)
-        probe.inside = True
+        probe.begin()
         try:
             return begin(self)
         finally:
-            probe.inside = False
-            probe.beginning += _now() - came
+            probe.begun(_now() - came)
 
     return __iter__
-
-
-def _settled(settings):
-    """`settings` of a DataLoader with those that pipetop wishes to try in their place, so that they agree."""
-    if "workers" in _WISHES and not (_WISHES["workers"] and _may_have_no_children()):
-        settings["num_workers"] = _WISHES["workers"]
-        if not _WISHES["workers"]:
-            # What only workers can have.
-            for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
-                settings.pop(name, None)
-    if "prefetch" in _WISHES and settings.get("num_workers"):
-        settings["prefetch_factor"] = _WISHES["prefetch"]
-    if "pin" in _WISHES:
-        settings["pin_memory"] = bool(_WISHES["pin"])
-
-
-def _may_have_no_children():
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.current_process().daemon
-
-
-def _overridden(init):
-    """`DataLoader.__init__` with the settings that pipetop wishes to try."""
-    signature = inspect.signature(init)
-
-    def __init__(self, *arguments, **settings):
-        try:
-            # A worker's own loaders are its data set's affair.
-            data = sys.modules.get("torch.utils.data")
-            if data is not None and data.get_worker_info() is None:
-                bound = signature.bind(self, *arguments, **settings)
-                _settled(bound.arguments)
-                (_, *arguments), settings = bound.args, bound.kwargs
-        except TypeError:
-            # The script's mistake, for torch to say.
-            pass
-        except Exception as error:
-            _step_aside(error)
-        init(self, *arguments, **settings)
-
-    return __init__
 
 
 def _replace(owner, name, function):
@@ -468,8 +395,8 @@ def install(dataloader):
         loader = vars(dataloader)["DataLoader"]
         _replace(iterator, "__next__", _timed(iterator.__next__, True))
         _replace(loader, "__iter__", _begun(loader.__iter__))
-        if _WISHES.keys() & {"workers", "prefetch", "pin"}:
-            _replace(loader, "__init__", _overridden(loader.__init__))
+        if _trial.has_settings():
+            _replace(loader, "__init__", _trial.overridden(loader.__init__, _step_aside))
     except Exception as error:
         # The process that started this one has the same torch and says so itself.
         process = sys.modules.get("multiprocessing.process")

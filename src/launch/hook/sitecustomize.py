@@ -13,7 +13,7 @@ class _Finder:
     def find_spec(name, path=None, target=None):
         if name == "torch.utils.data.dataloader":
             return _dataloader(name, path, target)
-        if name == "pipetop_hook":
+        if name in ("pipetop_hook", "pipetop_hook_device", "pipetop_hook_trial"):
             from importlib.machinery import PathFinder
 
             return PathFinder.find_spec(name, [_HERE])

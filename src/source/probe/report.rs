@@ -53,6 +53,8 @@ pub struct Totals {
     /// `None` where no step told it.
     pub copy: Option<DeviceTime>,
     pub busy: Option<DeviceTime>,
+    /// Time of the waits in which the device had nothing to do: what is lost.
+    pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length.
     pub overrun: Duration,
     /// Batches that lay ready when the trainer came. `None` where no step told it.
@@ -84,6 +86,8 @@ impl Totals {
         };
         add(&mut self.copy, step.copy);
         add(&mut self.busy, step.busy);
+        let waited = step.wait_to.saturating_sub(step.wait_from);
+        add(&mut self.idle, step.idle.map(|idle| idle.min(waited)));
         let busy = Duration::from_nanos(step.busy.unwrap_or_default());
         self.overrun = self.overrun.saturating_add(busy.saturating_sub(stepped));
         if let Some(ready) = step.ready {
@@ -261,10 +265,19 @@ mod tests {
     #[test]
     fn numbers_that_begin_anew_begin_new_sums() {
         let mut accounts = Accounts::default();
-        accounts.add(Pid(7), message(3, [step(8), step(9)]), SECOND);
+        let cached = Message {
+            cached: Some(Cached {
+                batches: 2,
+                from: 9,
+            }),
+            ..message(3, [step(8), step(9)])
+        };
+        accounts.add(Pid(7), cached.clone(), SECOND);
+        assert_eq!(accounts.take(Pid(7)).unwrap().cached, cached.cached);
         accounts.add(Pid(7), message(0, [step(0)]), SECOND);
-        let totals = accounts.take(Pid(7)).unwrap().totals;
-        assert_eq!((totals.steps, totals.lost), (1, 0));
+        let report = accounts.take(Pid(7)).unwrap();
+        assert_eq!((report.totals.steps, report.totals.lost), (1, 0));
+        assert_eq!(report.cached, None);
     }
 
     #[test]
@@ -293,8 +306,25 @@ mod tests {
         let busy = totals.busy.unwrap();
         assert_eq!((busy.took, busy.of), (ms(7), ms(8)));
         assert_eq!(totals.overrun, ms(2));
+        assert_eq!(totals.idle, None);
         let queue = totals.queue.unwrap();
         assert_eq!((queue.looks, queue.empty, queue.ready_sum), (2, 0, 4));
+    }
+
+    #[test]
+    fn a_device_idles_in_a_wait_no_longer_than_the_wait() {
+        let mut accounts = Accounts::default();
+        let idle = |number, idle| Step {
+            idle: Some(idle),
+            ..step(number)
+        };
+        let steps = [step(0), idle(1, 400_000), idle(2, 7_000_000)];
+        accounts.add(Pid(7), message(0, steps), SECOND);
+        let idle = accounts.take(Pid(7)).unwrap().totals.idle.unwrap();
+        assert_eq!(
+            (idle.took, idle.of),
+            (Duration::from_micros(1400), Duration::from_millis(8))
+        );
     }
 
     #[test]
@@ -328,6 +358,7 @@ mod tests {
                     ready: u32::try_from(part[4] >> 32).ok(),
                     copy: Some(part[5]),
                     busy: Some(part[6]),
+                    idle: Some(part[7]),
                 };
                 accounts.add(Pid(1), message(part[7], [step]), u64::MAX);
             }

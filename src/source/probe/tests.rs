@@ -33,6 +33,7 @@ fn step(start: u64, number: u64) -> Step {
         ready: Some(0),
         copy: Some(100_000),
         busy: Some(900_000),
+        idle: Some(300_000),
     }
 }
 

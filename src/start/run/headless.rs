@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use super::printed::Printed;
 use super::summary::Summary;
-use super::{complain, exit_code, log, name, start};
+use super::{complain, exit_code, log, lost, name, start};
 use crate::cli::{Run, Watch};
 use crate::error::Hinted;
 use crate::launch::{Ending, News, Output, Request, Rest, Running};
@@ -64,11 +64,16 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         ended: None,
         reported: false,
         stopped: false,
+        lost: false,
     };
+    let pid = running.pid();
     session.run(heard, &running, asked);
     session.sampler = None;
     running.release();
     drop(printed);
+    if session.lost {
+        return Err(lost(pid));
+    }
     session.close(&name, watch)
 }
 
@@ -81,6 +86,8 @@ struct Session {
     reported: bool,
     /// We have ended the command.
     stopped: bool,
+    /// It may go on without us, unasked.
+    lost: bool,
 }
 
 impl Session {
@@ -96,7 +103,7 @@ impl Session {
                     // Where nobody reads, the command still goes on to its end.
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     if over.unwrap_or(true) {
-                        self.report(&asked.watch);
+                        self.report(&asked.watch, false);
                         rest.forget();
                         self.sampler = None;
                         if asked.stop {
@@ -109,7 +116,10 @@ impl Session {
                     self.ended = Some(ending);
                     rest.ended();
                 }
-                Heard::News(News::Gone) => break,
+                Heard::News(News::Gone) => {
+                    self.lost = self.ended.is_none();
+                    break;
+                }
                 Heard::Sample(_) | Heard::News(_) => {}
             }
             if rest.is_over() {
@@ -119,18 +129,23 @@ impl Session {
     }
 
     /// Says what was seen, once.
-    fn report(&mut self, watch: &Watch) {
+    fn report(&mut self, watch: &Watch, early: bool) {
         self.reported = true;
         self.summary.close();
         let mut out = std::io::stdout();
         // Nobody who reads it: nothing to do about that.
         let _ = if watch.once {
-            self.observer.write(&mut out)
+            // Where it ended before its time: what was seen of its training.
+            let page = early.then(|| self.summary.page(watch.json)).flatten();
+            match page {
+                Some(page) => out.write_all(page.as_bytes()),
+                None => self.observer.write(&mut out),
+            }
         } else if watch.json {
             Ok(())
         } else {
-            let text = self.summary.text().unwrap_or_default();
-            out.write_all(text.as_bytes())
+            let page = self.summary.page(false).unwrap_or_default();
+            out.write_all(page.as_bytes())
         };
     }
 
@@ -145,10 +160,10 @@ impl Session {
             let seen = if watch.once {
                 self.summary.kind().is_some() && self.observer.has_seen_a_job()
             } else {
-                self.summary.text().is_some()
+                self.summary.page(false).is_some()
             };
             if seen {
-                self.report(watch);
+                self.report(watch, true);
             } else if self.ended.is_some_and(|ended| ended.code() != 0) || !watch.once {
                 complain(&self.summary.nothing());
             } else {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use super::printed::Printed;
 use super::summary::Summary;
-use super::{exit_code, log, name, start};
+use super::{exit_code, log, lost, name, start};
 use crate::app::{self, Launch, Launched, Left, Setup};
 use crate::cli::Run;
 use crate::config::Config;
@@ -94,7 +94,7 @@ fn close(
     let mut page = Page::default();
     let mut ended = launched.ended();
     page.output(&launched);
-    match summary.text() {
+    match summary.page(false) {
         Some(text) => page.text(&text),
         None => page.text(&format!("{}\n", summary.nothing().lines())),
     }
@@ -117,6 +117,9 @@ fn close(
         let printed = Printed::follow(log, false).map_err(|error| no_thread(&error))?;
         ended = last_word(&news);
         drop(printed);
+        if ended.is_none() {
+            return Err(lost(running.pid()));
+        }
     }
     running.release();
     if let Some(ending) = ended.filter(|ending| !stopped && ending.code() != 0) {

@@ -76,10 +76,15 @@ impl Summary {
         self.trained().then(|| self.verdict().kind)
     }
 
-    /// A page of text. `None` where no training was seen.
-    pub(super) fn text(&self) -> Option<String> {
+    /// A page of text, or a document. `None` where no training was seen.
+    pub(super) fn page(&self, json: bool) -> Option<String> {
         let seen = self.trained() && self.model.window().is_some();
-        seen.then(|| report::text(&self.model, &self.verdict()))
+        let verdict = seen.then(|| self.verdict())?;
+        Some(if json {
+            format!("{:#}\n", report::json(&self.model, &verdict))
+        } else {
+            report::text(&self.model, &verdict)
+        })
     }
 
     /// Why there is nothing to say.

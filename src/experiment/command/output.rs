@@ -1,0 +1,120 @@
+//! What the command prints: to the end of the user's file or to one without a name, of which the last lines are
+//! kept, for the case that it fails.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use crate::error::Hinted;
+use crate::launch::Log;
+use crate::units::printable;
+
+/// Enough to say why a Python has failed.
+const LINES: usize = 15;
+/// Bytes that are kept of it.
+const KEPT: usize = 8 << 10;
+const CHUNK: usize = 64 << 10;
+
+/// The output of one run.
+#[derive(Debug)]
+pub(super) struct Output {
+    log: Log,
+    last: VecDeque<u8>,
+}
+
+impl Output {
+    pub(super) fn new(named: Option<&Path>) -> Result<Self, Hinted> {
+        let log = match named {
+            Some(path) => Log::named(path).map_err(|error| {
+                Hinted::new(
+                    format!("cannot write to {}: {error}", path.display()),
+                    "--log names a file that is made, or written to at its end",
+                )
+            }),
+            None => Log::unnamed(&[std::env::temp_dir()]).map_err(|error| no_file(&error)),
+        };
+        Ok(Self {
+            log: log?,
+            last: VecDeque::new(),
+        })
+    }
+
+    /// The end that the command writes to.
+    pub(super) fn writer(&self) -> Result<File, Hinted> {
+        self.log.writer().map_err(|error| no_file(&error))
+    }
+
+    /// Reads what came since.
+    pub(super) fn read(&mut self) {
+        let mut buffer = vec![0; CHUNK];
+        // What cannot be read again is missing where the command fails, and nowhere else.
+        while let Ok(length @ 1..) = self.log.read(&mut buffer) {
+            self.last.extend(&buffer[..length]);
+            let beyond = self.last.len().saturating_sub(KEPT);
+            self.last.drain(..beyond);
+        }
+    }
+
+    /// The last lines, harmless to a terminal.
+    pub(super) fn last_lines(&mut self) -> Vec<String> {
+        self.read();
+        last_lines(self.last.make_contiguous())
+    }
+}
+
+fn last_lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let lines = text.lines().map(|line| {
+        // A progress bar writes over itself.
+        let seen = line.trim_end_matches('\r').rsplit('\r').next();
+        printable(&seen.unwrap_or_default().replace('\t', "    "))
+    });
+    let mut lines: Vec<String> = lines.filter(|line| !line.trim().is_empty()).collect();
+    lines.drain(..lines.len().saturating_sub(LINES));
+    lines
+}
+
+fn no_file(error: &io::Error) -> Hinted {
+    Hinted::new(
+        format!("no place for the command's output: {error}"),
+        "raise the limit of open files (ulimit -n), or name a file: --log FILE",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_as_they_were_seen() {
+        let mut output = Output::new(None).unwrap();
+        let mut writer = output.writer().unwrap();
+        for number in 0..5000 {
+            writeln!(writer, "line {number}").unwrap();
+        }
+        output.read();
+        write!(writer, " 10%\r 50%\r100%\r\n\n\x1b[31mError: it broke").unwrap();
+        let lines = output.last_lines();
+        assert_eq!(lines.len(), LINES);
+        let end = &lines[LINES - 3..];
+        assert_eq!(end, ["line 4999", "100%", "\u{fffd}[31mError: it broke"]);
+        assert!(output.last.len() <= KEPT);
+    }
+
+    #[test]
+    fn a_file_of_the_users_is_written_to_at_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for run in ["first", "second"] {
+            let mut output = Output::new(Some(&path)).unwrap();
+            writeln!(output.writer().unwrap(), "{run}").unwrap();
+            assert_eq!(output.last_lines(), [run]);
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first\nsecond\n");
+        let error = Output::new(Some(folder.path())).unwrap_err();
+        assert!(error.message.contains("cannot write to"), "{error}");
+    }
+}

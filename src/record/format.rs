@@ -1,0 +1,152 @@
+//! How a recording is written down: its head, its groups, and the errors of both.
+//!
+//! A recording is a zstd file that any zstd reads: frames of JSON lines, a sample each, and between them frames
+//! that zstd skips. Knows bytes; opens no file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Of the skippable frames of zstd, the one that recordings use.
+const SKIPPABLE: [u8; 4] = 0x184D_2A5C_u32.to_le_bytes();
+/// What a recording begins with, behind the eight bytes of the frame.
+const HEAD: &[u8] = b"pipetop-recording/";
+/// The version that is written, and the newest that is read.
+pub(super) const VERSION: u32 = 1;
+/// Longest head that is believed.
+const LONGEST_HEAD: usize = 1 << 16;
+/// Bytes before the content of a skippable frame.
+pub(super) const FRAME: usize = 8;
+
+/// A group is closed after so many samples, or so many bytes of text: what a seek must read at most.
+pub(super) const GROUP_SAMPLES: u32 = 64;
+pub(super) const GROUP_BYTES: usize = 4 << 20;
+/// Longest line that is believed: a sample of thousands of workers.
+pub(super) const LONGEST_LINE: usize = 64 << 20;
+
+/// What stands at the head of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// The version of pipetop that wrote it.
+    pub pipetop: String,
+    /// From one sample to the next, when it began.
+    pub interval: Duration,
+    /// Command lines are in it.
+    pub command_lines: bool,
+}
+
+/// Why there is no recording, or nothing of it can be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    #[error("cannot record to {}: {error}", path.display())]
+    Create { path: PathBuf, error: io::Error },
+    #[error("cannot start a thread: {error}")]
+    Thread { error: io::Error },
+    #[error("cannot read {}: {error}", path.display())]
+    Read { path: PathBuf, error: io::Error },
+    #[error("{} is no recording of pipetop", path.display())]
+    Foreign { path: PathBuf },
+    #[error("{} is a recording of version {version}, and this pipetop reads version {VERSION}", path.display())]
+    Newer { path: PathBuf, version: u32 },
+    #[error("{} ends before its first reading", path.display())]
+    Empty { path: PathBuf },
+    #[error("the recording is damaged here: {why}")]
+    Damaged { why: String },
+}
+
+impl RecordError {
+    /// What helps.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Create { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => {
+                "nothing is overwritten: choose another name, or remove it and what was rotated from it"
+            }
+            Self::Create { .. } => "--record names a file in a folder that you may write to",
+            Self::Thread { .. } => "raise the limit of processes (ulimit -u)",
+            Self::Read { .. } => "name a file that --record has written",
+            Self::Foreign { .. } => {
+                "name a file that --record has written; `pipetop --record FILE` makes one"
+            }
+            Self::Newer { .. } => "a newer pipetop reads it",
+            Self::Empty { .. } => {
+                "it was ended while it began; record for longer than one interval"
+            }
+            Self::Damaged { .. } => "what lies before and behind can be replayed: --from and --to",
+        }
+    }
+}
+
+/// A frame that zstd skips.
+pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).expect("heads and indices are short");
+    let mut frame = Vec::with_capacity(FRAME + content.len());
+    frame.extend_from_slice(&SKIPPABLE);
+    frame.extend_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(content);
+    frame
+}
+
+/// The length of the content of a skippable frame that begins with these bytes; `None` where it is another.
+pub(super) fn skippable_length(frame: [u8; FRAME]) -> Option<usize> {
+    let length = frame[4..].try_into().map(u32::from_le_bytes).ok()?;
+    (frame[..4] == SKIPPABLE).then_some(length as usize)
+}
+
+/// The head of a file.
+pub(super) fn head(header: &Header) -> serde_json::Result<Vec<u8>> {
+    let mut content = HEAD.to_vec();
+    content.extend_from_slice(format!("{VERSION}\n").as_bytes());
+    content.extend_from_slice(&serde_json::to_vec(header)?);
+    Ok(skippable(&content))
+}
+
+/// Reads the head from the first bytes of a file, and gives its length.
+pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), RecordError> {
+    let foreign = || RecordError::Foreign {
+        path: path.to_owned(),
+    };
+    let cut = || RecordError::Empty {
+        path: path.to_owned(),
+    };
+    let start = [&SKIPPABLE[..], HEAD].map(<[u8]>::len);
+    let known = |bytes: &[u8], wanted: &[u8]| {
+        let seen = bytes.len().min(wanted.len());
+        bytes[..seen] == wanted[..seen]
+    };
+    if bytes.is_empty() || !known(bytes, &SKIPPABLE) {
+        return Err(foreign());
+    }
+    if bytes
+        .get(FRAME..)
+        .is_some_and(|content| !known(content, HEAD))
+    {
+        return Err(foreign());
+    }
+    if bytes.len() < FRAME + start[1] {
+        return Err(cut());
+    }
+    let length = bytes[..FRAME].try_into().ok().and_then(skippable_length);
+    let length = length
+        .filter(|length| *length <= LONGEST_HEAD)
+        .ok_or_else(foreign)?;
+    let content = bytes.get(FRAME..FRAME + length).ok_or_else(cut)?;
+    let text = content[HEAD.len()..].split(|byte| *byte == b'\n');
+    let mut text = text.map(|line| std::str::from_utf8(line).unwrap_or_default());
+    let version = text
+        .next()
+        .and_then(|version| version.parse().ok())
+        .ok_or_else(foreign)?;
+    if version > VERSION {
+        return Err(RecordError::Newer {
+            path: path.to_owned(),
+            version,
+        });
+    }
+    let header = serde_json::from_str(text.next().unwrap_or_default()).map_err(|_| foreign())?;
+    Ok((header, FRAME + length))
+}
+
+/// Bytes that are enough to read a head from.
+pub(super) const HEAD_BYTES: usize = FRAME + LONGEST_HEAD;

@@ -1,0 +1,379 @@
+use std::fs;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::sample::JobCandidate;
+use crate::sample::literals::training;
+use crate::units::Pid;
+
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        Self { folder }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            path: self.folder.path().join("run.rec"),
+            size: SIZE,
+            command_lines: true,
+            interval: Duration::from_secs(1),
+        }
+    }
+
+    /// A recording of so many seconds, as a file that was closed.
+    fn recorded(&self, seconds: u32) -> PathBuf {
+        let options = self.options();
+        let mut writer = Writer::create(&options).unwrap();
+        for at in 0..seconds {
+            writer.write(&training(f64::from(at))).unwrap();
+        }
+        writer.finish().unwrap();
+        options.path
+    }
+}
+
+fn all(recording: &mut Recording) -> Vec<Sample> {
+    (0..recording.len())
+        .map(|number| recording.read(number).unwrap().0)
+        .collect()
+}
+
+/// The first so many samples of what `Place::recorded` writes.
+fn expected(count: usize) -> Vec<Sample> {
+    (0..count).map(|at| training(at as f64)).collect()
+}
+
+#[test]
+fn what_was_recorded_is_read_again() {
+    let place = Place::new();
+    let mut recording = Recording::open(&place.recorded(200)).unwrap();
+    assert_eq!(recording.len(), 200);
+    assert!(!recording.is_cut());
+    assert_eq!(recording.span(), (Duration::ZERO, Duration::from_secs(199)));
+    assert_eq!(recording.header().interval, Duration::from_secs(1));
+    assert_eq!(all(&mut recording), expected(200));
+    for number in [199, 0, 64, 63, 128, 5] {
+        let (sample, _) = recording.read(number).unwrap();
+        assert_eq!(sample.at.since_start, Duration::from_secs(number));
+    }
+    assert!(recording.read(200).is_err());
+}
+
+#[test]
+fn a_time_is_found() {
+    let place = Place::new();
+    let mut recording = Recording::open(&place.recorded(200)).unwrap();
+    for (seconds, number) in [
+        (0.0, 0),
+        (0.9, 0),
+        (63.5, 63),
+        (64.0, 64),
+        (130.2, 130),
+        (900.0, 199),
+    ] {
+        let time = Duration::try_from_secs_f64(seconds).unwrap();
+        assert_eq!(recording.at(time).unwrap(), number, "{seconds}");
+    }
+}
+
+#[test]
+fn any_zstd_reads_the_samples() {
+    let place = Place::new();
+    let file = fs::File::open(place.recorded(70)).unwrap();
+    let text = zstd::decode_all(file).unwrap();
+    let lines: Vec<Sample> = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    assert_eq!(lines, expected(70));
+}
+
+#[test]
+fn each_sample_is_in_the_file_at_once() {
+    let place = Place::new();
+    let options = place.options();
+    let mut writer = Writer::create(&options).unwrap();
+    assert!(matches!(
+        Recording::open(&options.path),
+        Err(RecordError::Empty { .. })
+    ));
+    for at in 0..70_u32 {
+        writer.write(&training(f64::from(at))).unwrap();
+        let mut recording = Recording::open(&options.path).unwrap();
+        assert_eq!(recording.len(), u64::from(at) + 1);
+        let (sample, _) = recording.read(u64::from(at)).unwrap();
+        assert_eq!(sample, training(f64::from(at)));
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_the_reason() {
+    let place = Place::new();
+    let path = place.folder.path().join("other");
+    let open = |content: &[u8]| {
+        fs::write(&path, content).unwrap();
+        Recording::open(&path).unwrap_err()
+    };
+    assert!(matches!(open(b""), RecordError::Foreign { .. }));
+    assert!(matches!(
+        open(b"\x7fELF and more"),
+        RecordError::Foreign { .. }
+    ));
+    assert!(matches!(
+        open(&zstd::encode_all(&b"{}"[..], 1).unwrap()),
+        RecordError::Foreign { .. }
+    ));
+    let newer = format::skippable(b"pipetop-recording/2\n{}");
+    assert!(matches!(
+        open(&newer),
+        RecordError::Newer { version: 2, .. }
+    ));
+    assert!(matches!(
+        Recording::open(place.folder.path()),
+        Err(RecordError::Foreign { .. })
+    ));
+    let missing = Recording::open(&place.folder.path().join("missing")).unwrap_err();
+    assert!(matches!(missing, RecordError::Read { .. }));
+}
+
+#[test]
+fn fields_that_a_later_version_adds_are_passed_over() {
+    let place = Place::new();
+    let mut value = serde_json::to_value(training(1.0)).unwrap();
+    value["later"] = serde_json::json!({"a": [1, 2]});
+    value["host"]["also_later"] = 3.into();
+    let mut line = serde_json::to_vec(&value).unwrap();
+    line.push(b'\n');
+    let header = format::Header {
+        pipetop: "9.9".into(),
+        interval: Duration::from_secs(1),
+        command_lines: true,
+    };
+    let mut bytes = format::head(&header).unwrap();
+    bytes.extend(zstd::encode_all(&line[..], 1).unwrap());
+    let path = place.folder.path().join("later.rec");
+    fs::write(&path, bytes).unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.read(0).unwrap().0, training(1.0));
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let place = Place::new();
+    let path = place.recorded(3);
+    let before = fs::read(&path).unwrap();
+    assert!(matches!(
+        Writer::create(&place.options()),
+        Err(RecordError::Create { .. })
+    ));
+    assert_eq!(fs::read(&path).unwrap(), before);
+    fs::rename(&path, rotated(&path)).unwrap();
+    assert!(matches!(
+        Writer::create(&place.options()),
+        Err(RecordError::Create { .. })
+    ));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
+    let place = Place::new();
+    let options = Options {
+        size: 20_000,
+        ..place.options()
+    };
+    let mut writer = Writer::create(&options).unwrap();
+    let mut count = 0_u32;
+    while !rotated(&options.path).exists() {
+        writer.write(&training(f64::from(count))).unwrap();
+        count += 1;
+        assert!(count < 10_000, "it never rotates");
+    }
+    writer.finish().unwrap();
+    let mut old = Recording::open(&rotated(&options.path)).unwrap();
+    assert!(!old.is_cut());
+    let mut new = Recording::open(&options.path).unwrap();
+    let mut samples = all(&mut old);
+    samples.extend(all(&mut new));
+    assert_eq!(samples, expected(count as usize));
+    let size = fs::metadata(rotated(&options.path)).unwrap().len();
+    assert!(size < 2 * options.size, "{size}");
+}
+
+#[test]
+fn command_lines_can_be_left_out() {
+    let place = Place::new();
+    let options = Options {
+        command_lines: false,
+        ..place.options()
+    };
+    let mut sample = training(1.0);
+    sample.job.as_mut().unwrap().command = "python secret.py".into();
+    sample.candidates = vec![JobCandidate {
+        pid: Pid(7),
+        command: "python secret.py".into(),
+        ranks: 1,
+        workers: 2,
+    }];
+    let mut writer = Writer::create(&options).unwrap();
+    writer.write(&sample).unwrap();
+    writer.finish().unwrap();
+    let text = zstd::decode_all(fs::File::open(&options.path).unwrap()).unwrap();
+    assert!(!String::from_utf8(text).unwrap().contains("secret"));
+    let mut recording = Recording::open(&options.path).unwrap();
+    let (read, _) = recording.read(0).unwrap();
+    assert_eq!(read.job.unwrap().command, "(command line left out)");
+    assert!(!recording.header().command_lines);
+}
+
+#[test]
+fn a_disk_that_is_full_stops_the_recording_and_says_so() {
+    if !std::path::Path::new("/dev/full").exists() {
+        eprintln!("skipped: no /dev/full here");
+        return;
+    }
+    let place = Place::new();
+    let options = place.options();
+    let mut writer = Writer::create(&options).unwrap();
+    writer.divert(fs::File::options().write(true).open("/dev/full").unwrap());
+    let recorder = Recorder::run(writer).unwrap();
+    let told = (0..10_000).find_map(|at| {
+        std::thread::yield_now();
+        recorder.take(&training(f64::from(at)))
+    });
+    let told = told.expect("it is told");
+    assert_eq!(told.source, SOURCE);
+    assert!(told.reason.contains("No space left"), "{}", told.reason);
+    assert!(Recording::open(&options.path).is_err());
+}
+
+#[test]
+fn a_recorder_writes_all_until_it_is_dropped() {
+    let place = Place::new();
+    let options = place.options();
+    let recorder = Recorder::start(&options).unwrap();
+    for at in 0..5_u32 {
+        assert_eq!(recorder.take(&training(f64::from(at))), None);
+    }
+    drop(recorder);
+    let mut recording = Recording::open(&options.path).unwrap();
+    assert!(!recording.is_cut());
+    assert_eq!(all(&mut recording), expected(5));
+}
+
+#[test]
+fn damage_in_the_middle_costs_its_group_alone() {
+    let place = Place::new();
+    let path = place.recorded(64 * 5);
+    let whole = Recording::open(&path).unwrap();
+    let marks: Vec<u64> = whole.landmarks().collect();
+    assert_eq!(marks, [0, 64, 128, 192, 256]);
+    let hurt = whole.group(2);
+    drop(whole);
+    let mut bytes = fs::read(&path).unwrap();
+    for byte in &mut bytes[hurt] {
+        *byte = 0xff;
+    }
+    fs::write(&path, &bytes).unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    assert!(recording.read(128).is_err());
+    assert_eq!(recording.behind(130), Some(192));
+    assert_eq!(recording.read(192).unwrap().0, training(192.0));
+    assert_eq!(recording.read(127).unwrap().0, training(127.0));
+    // Without the index of the end, and that of the block before, whatever index there is counts.
+    assert_eq!(recording.len(), 64 * 5);
+}
+
+/// A recording of three groups and a part of a fourth, which was never closed, as bytes.
+fn unfinished() -> &'static (usize, Vec<u8>) {
+    static BYTES: OnceLock<(usize, Vec<u8>)> = OnceLock::new();
+    BYTES.get_or_init(|| {
+        let place = Place::new();
+        let options = place.options();
+        let mut writer = Writer::create(&options).unwrap();
+        let count = 3 * 64 + 20;
+        for sample in expected(count) {
+            writer.write(&sample).unwrap();
+        }
+        (count, fs::read(&options.path).unwrap())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_prefix_can_be_opened_up_to_its_last_whole_sample(cut in 0.0..1.0_f64) {
+        let (count, bytes) = unfinished();
+        let place = Place::new();
+        let path = place.folder.path().join("cut.rec");
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a file")]
+        let end = (bytes.len() as f64 * cut) as usize;
+        fs::write(&path, &bytes[..end]).unwrap();
+        match Recording::open(&path) {
+            Ok(mut recording) => {
+                let samples = all(&mut recording);
+                prop_assert_eq!(&samples, &expected(samples.len()));
+                let near = cut * *count as f64;
+                prop_assert!((samples.len() as f64 - near).abs() < 12.0, "{} of {near}", samples.len());
+            }
+            Err(error) => prop_assert!(
+                matches!(error, RecordError::Empty { .. } | RecordError::Foreign { .. }) && end < 3000,
+                "{} at {}", error, end
+            ),
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(content in prop::collection::vec(any::<u8>(), 0..2000), from in 0.0..1.0_f64) {
+        let (_, bytes) = unfinished();
+        let mut bytes = bytes.clone();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a file")]
+        let from = (bytes.len() as f64 * from) as usize;
+        for (byte, other) in bytes[from..].iter_mut().zip(&content) {
+            *byte = *other;
+        }
+        let place = Place::new();
+        let path = place.folder.path().join("hurt.rec");
+        fs::write(&path, &bytes).unwrap();
+        if let Ok(mut recording) = Recording::open(&path) {
+            for number in (0..recording.len()).step_by(16) {
+                let _ = recording.read(number);
+            }
+            let _ = recording.at(Duration::from_secs(30));
+        }
+    }
+}
+
+/// The shortest prefixes, each: the head, and the first sample.
+#[test]
+fn every_short_prefix_says_what_it_is() {
+    let (_, bytes) = unfinished();
+    let place = Place::new();
+    let path = place.folder.path().join("cut.rec");
+    let mut whole = None;
+    for end in 0..3000 {
+        fs::write(&path, &bytes[..end]).unwrap();
+        match Recording::open(&path) {
+            Ok(mut recording) => {
+                whole.get_or_insert(end);
+                assert!(recording.read(0).is_ok() && recording.is_cut());
+            }
+            Err(RecordError::Foreign { .. }) => assert_eq!(end, 0),
+            Err(RecordError::Empty { .. }) => assert_eq!(whole, None, "at {end}"),
+            Err(error) => panic!("{error} at {end}"),
+        }
+    }
+    assert!(whole.is_some());
+}

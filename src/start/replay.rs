@@ -1,0 +1,70 @@
+//! `pipetop replay`: on the screen, as lines, or as one report.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use super::{config, exit_code, has_screen};
+use crate::app::{self, Film};
+use crate::cli::{Places, Replay};
+use crate::error::Hinted;
+use crate::observe::{Observation, observe_again};
+use crate::record::{RecordError, Recording};
+use crate::source::replay::window;
+
+pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
+    let watch = asked.watch();
+    let mut config = config(&watch, places)?;
+    let mut recording = Recording::open(&asked.file).map_err(|error| refused(&error))?;
+    let (begin, end) = recording.span();
+    if asked
+        .from
+        .is_some_and(|from| from > end.saturating_sub(begin))
+    {
+        let length = humantime::format_duration(end.saturating_sub(begin));
+        return Err(Hinted::new(
+            "--from lies behind the end of the recording",
+            format!("it is {length} long"),
+        ));
+    }
+    let numbers = window(&mut recording, asked.from, asked.to).map_err(|error| refused(&error))?;
+    config.interval = recording.header().interval;
+    let cut = recording.is_cut().then(|| {
+        format!(
+            "{} was cut off or is still being written: shown up to its last whole reading",
+            asked.file.display()
+        )
+    });
+    if has_screen(&watch) {
+        let film = Film {
+            recording,
+            numbers,
+            speed: asked.speed,
+            config,
+            notice: cut,
+        };
+        let kind = app::replay(film).map_err(|error| {
+            Hinted::new(
+                format!("cannot use this terminal: {error:#}"),
+                "--once prints a report without a screen",
+            )
+        })?;
+        return Ok(exit_code(kind, &asked.fail_if));
+    }
+    if let Some(cut) = cut {
+        // Nobody reads it: nothing to do about that.
+        let _ = writeln!(std::io::stderr(), "note: {}", crate::units::printable(&cut));
+    }
+    let how = Observation {
+        once: asked.once,
+        json: asked.json,
+        span: None,
+        steady: false,
+    };
+    let kind = observe_again(&mut recording, numbers, how, &mut std::io::stdout());
+    let kind = kind.map_err(|error| refused(&error))?;
+    Ok(exit_code(kind, &asked.fail_if))
+}
+
+fn refused(error: &RecordError) -> Hinted {
+    Hinted::new(error.to_string(), error.hint())
+}
