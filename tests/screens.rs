@@ -2,6 +2,7 @@
 
 mod support;
 
+use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
 use pipetop::model::Swing;
 use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
@@ -745,4 +746,179 @@ fn a_divided_gpu() {
     });
     scene.history.gpu_util.clear();
     in_sizes("divided_gpu", &scene, &SIZES[..3]);
+}
+
+fn with(text: &str) -> Config {
+    let terminal = Environment {
+        locale: Some("C.UTF-8".to_owned()),
+        term: Some("xterm-256color".to_owned()),
+        no_color: false,
+    };
+    Config::from_text(Path::new(""), text, &Overrides::default(), &terminal).expect("right")
+}
+
+fn many_workers() -> Scene {
+    let pace = Pace {
+        load_ms: 1500.0,
+        step_ms: 38.0,
+        workers: 16,
+    };
+    let mut many = scene(pace, 1, 1);
+    many.verdict = starved().verdict;
+    many
+}
+
+fn typed(scene: &mut Scene, text: &str) {
+    scene.state.focus = Panel::Workers;
+    scene.state.filter.open();
+    text.chars()
+        .for_each(|letter| scene.state.filter.add(letter));
+}
+
+#[test]
+fn a_filter_while_it_is_typed_and_after() {
+    let mut scene = many_workers();
+    typed(&mut scene, "Resize 7");
+    in_sizes("filter_typed", &scene, &SIZES);
+    scene.state.filter.keep();
+    in_sizes("filter_kept", &scene, &SIZES);
+}
+
+#[test]
+fn a_filter_finds_numbers_states_and_functions() {
+    let shown = |filter: &str| {
+        let mut scene = many_workers();
+        typed(&mut scene, filter);
+        scene.state.filter.keep();
+        let text = text(&scene, 120, 40);
+        let wanted = format!(" of 16 with `{filter}`");
+        let before = text
+            .split(&wanted)
+            .next()
+            .filter(|before| before.len() < text.len());
+        let before = before.unwrap_or_else(|| panic!("{text}"));
+        before.rsplit(' ').next().expect("a number").to_owned()
+    };
+    let pid = many_workers()
+        .window
+        .expect("it has one")
+        .job
+        .expect("it has one")
+        .ranks[0]
+        .loaders[0]
+        .workers[5]
+        .pid();
+    assert_eq!(shown("7"), "1");
+    assert_eq!(shown(&pid.to_string()), "1");
+    assert_eq!(shown("RESIZE"), "16");
+    assert_eq!(shown("nobody"), "0");
+    assert_eq!(shown("resize 3"), "1");
+}
+
+#[test]
+fn the_order_of_workers_that_are_alike_is_that_of_their_numbers() {
+    use pipetop::ui::Sort;
+    for sort in [Sort::Cpu, Sort::Load, Sort::Read] {
+        let mut scene = many_workers();
+        scene.state.sort = sort;
+        scene.each_job(|job| {
+            for worker in &mut job.ranks[0].loaders[0].workers {
+                (worker.cpu, worker.load_ms, worker.read) = (Some(0.5), None, None);
+            }
+        });
+        let terminal = screen(&scene, 200, 60);
+        let row = |pid: Pid| find(&terminal, &format!(" {pid} ")).1;
+        let workers = &scene
+            .window
+            .as_ref()
+            .expect("one")
+            .job
+            .as_ref()
+            .expect("one")
+            .ranks[0]
+            .loaders[0]
+            .workers;
+        let rows: Vec<u16> = workers.iter().map(|worker| row(worker.pid())).collect();
+        assert!(rows.is_sorted(), "{rows:?}");
+    }
+}
+
+#[test]
+fn the_columns_that_were_chosen_in_their_order() {
+    let mut scene = starved();
+    scene.config = with("columns = [\"in\", \"load\", \"pid\"]");
+    in_sizes("columns", &scene, &[(80, 24), (120, 40)]);
+    scene.config = with("columns = []");
+    let terminal = screen(&scene, 120, 40);
+    assert!(!terminal.backend().to_string().contains("delay"));
+    find(&terminal, "  0  ");
+}
+
+/// A key of its own for each action, none of them the default one.
+fn remapped() -> Config {
+    let line = |(place, action): (usize, &Action)| {
+        let name = serde_json::to_value(action).expect("a name");
+        let name = name.as_str().expect("a name").to_owned();
+        let mut names = ('A'..='Z').chain('0'..='9');
+        let key = names.nth(place).expect("few");
+        format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
+    };
+    let lines: String = Action::ALL.iter().enumerate().map(line).collect();
+    let text = format!("[keys]\n{lines}");
+    with(&text)
+}
+
+#[test]
+fn footer_and_help_show_the_keys_of_the_key_map() {
+    let mut asked = support::launched(starved(), 3);
+    asked.launched.as_mut().expect("launched").asked = true;
+    let mut picker = nothing();
+    picker.attach = Attach::Picker(vec![]);
+    let mut help = support::launched(starved(), 3);
+    help.state.help = true;
+    for config in [Config::default(), remapped()] {
+        for scene in [&mut starved(), &mut nothing(), &mut picker, &mut asked] {
+            scene.config = config.clone();
+            let text = text(scene, 250, 60);
+            let footer = text
+                .lines()
+                .rev()
+                .find(|line| line.contains("quit") || line.contains("leave it"));
+            let footer = footer.unwrap_or_else(|| panic!("{text}"));
+            let items: Vec<&str> = footer
+                .trim_matches(['"', ' '])
+                .split("  ")
+                .map(str::trim)
+                .collect();
+            let shown = |action: Action| {
+                let key = config.keys.keys(action)[0];
+                items.contains(&&*format!("{key} {}", action.short()))
+            };
+            let count = Action::ALL.iter().filter(|action| shown(**action)).count();
+            // Nothing else is shown but what looking costs.
+            let others = ["access", "own cost", "every"];
+            let keys = items
+                .iter()
+                .filter(|item| !others.iter().any(|other| item.starts_with(other)))
+                .filter(|item| !item.is_empty());
+            assert_eq!(keys.count(), count, "{footer}");
+            assert!(count >= 2, "{footer}");
+        }
+        help.config = config.clone();
+        for replay in [None, Some(Replay::default())] {
+            help.state.replay = replay;
+            let text = text(&help, 250, 80);
+            let wishes = Action::ALL
+                .iter()
+                .filter(|action| action.is_of_replay() == replay.is_some());
+            for action in wishes {
+                let names = config.keys.keys(*action).iter().map(ToString::to_string);
+                let line = format!("  {}", names.collect::<Vec<_>>().join("  "));
+                let said = text
+                    .lines()
+                    .any(|row| row.contains(&line) && row.contains(action.words()));
+                assert!(said, "{action:?} {line}\n{text}");
+            }
+        }
+    }
 }

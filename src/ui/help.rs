@@ -170,7 +170,7 @@ fn entry(
 fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "KEYS")];
     for action in Action::ALL {
-        let answers = [Action::EndCommand, Action::Detach, Action::Cancel];
+        let answers = [Action::EndCommand, Action::Detach];
         if view.command.is_none() && answers.contains(&action) {
             continue;
         }
