@@ -99,8 +99,12 @@ impl Place {
         pids.filter_map(ours).collect()
     }
 
+    /// Those of pipetop, and those that a Python leaves that was ended. What torch itself leaves is not ours.
     fn temporary_files(&self) -> usize {
-        fs::read_dir(self.temporary()).expect("ours").count()
+        let entries = fs::read_dir(self.temporary()).expect("ours").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let ours = names.filter(|name| name.starts_with("pipetop-") || name.starts_with("pymp-"));
+        ours.count()
     }
 
     /// Waits until neither process nor file is left.
