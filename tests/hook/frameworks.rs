@@ -17,7 +17,7 @@ struct Told {
     #[serde(default)]
     rank: Option<u32>,
     batches: u64,
-    /// It waited so long for data; or it loaded so long, where it is its own loader.
+    /// It waited so long for data; or, where it is its own loader and the framework waits, it loaded so long.
     seconds: f64,
 }
 
@@ -64,7 +64,7 @@ fn run(python: &str, arguments: &[&str]) -> BTreeMap<Pid, (Told, Report)> {
         println!("{line}");
         assert!(waited > 0.99 * told.seconds - 0.005, "{line}");
         let per_batch = 0.002 * told.batches as f64;
-        assert!(waited < 1.01 * told.seconds + per_batch, "{line}");
+        assert!(waited < 1.2 * told.seconds + per_batch, "{line}");
     }
     told
 }

@@ -122,15 +122,21 @@ fn the_start_of_workers_is_waited_for_wherever_it_is() {
 
 #[test]
 fn the_share_of_waiting_is_what_the_script_finds_over_200_batches() {
-    for (run, truth) in exact("half_waiting") {
-        assert_eq!(truth.batches, 200);
-        let truly = truth.seen.and_then(|share| share.as_f64());
-        let truly = truly.expect("a share");
-        let totals = run.report().totals;
-        let told = totals.waited.as_secs_f64() / (totals.waited + totals.stepped).as_secs_f64();
-        println!("waiting for {told:.5} of the time, truly {truly:.5}");
-        assert!((0.1..0.9).contains(&truly), "{truly}");
-        assert!((told - truly).abs() < 0.005, "{told}, truly {truly}");
+    for python in torches() {
+        // Another look where the machine was busy with something else just between two clocks.
+        let close = (0..3).any(|_| {
+            let run = Stand::new().run(&mut job(python, "half_waiting"));
+            let truth = run.truth();
+            let truly = truth.seen.and_then(|share| share.as_f64());
+            let truly = truly.expect("a share");
+            let totals = run.report().totals;
+            let told = totals.waited.as_secs_f64() / (totals.waited + totals.stepped).as_secs_f64();
+            println!("{python}: waiting for {told:.5} of the time, truly {truly:.5}");
+            assert!((0.1..0.9).contains(&truly), "{truly}");
+            assert_eq!((truth.batches, totals.steps, totals.lost), (200, 200, 0));
+            (told - truly).abs() < 0.005
+        });
+        assert!(close, "{python}");
     }
 }
 
