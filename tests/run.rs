@@ -709,32 +709,23 @@ fn a_loader_that_is_never_iterated_is_said_in_a_line() {
 
 #[test]
 fn two_ranks_are_seen_as_two() {
+    // The newest: Debian's torchrun of 1.13 does not work with its own Python.
+    let Some(python) = pythons().pop() else {
+        return;
+    };
     let _cpus = cpus();
-    for python in pythons() {
-        let place = Place::new();
-        let words = [
-            "--once",
-            "--json",
-            "--for",
-            "3s",
-            "--",
-            &python,
-            "-m",
-            "torch.distributed.run",
-            "--nproc_per_node=2",
-            "--master_port=0",
-            TRAIN,
-            "150",
-            "1",
-            "0.02",
-            "0.03",
-        ];
-        let (report, said) = trained(&place, &words);
-        let ranks = report["job"]["ranks"].as_array().expect("a list");
-        let numbers: Vec<_> = ranks.iter().map(|rank| rank["rank"].clone()).collect();
-        assert_eq!(numbers, [0, 1], "{report:#}");
-        assert_eq!(report["window"]["access"], "T3");
-        assert_eq!(said.len(), 2, "{said:?}");
-        place.assert_nothing_is_left();
-    }
+    let place = Place::new();
+    let words = "--once --json --for 3s --";
+    let mut words: Vec<&str> = words.split(' ').collect();
+    words.push(&python);
+    let script = "-m torch.distributed.run --nproc_per_node=2 --master_port=0";
+    words.extend(script.split(' '));
+    words.extend([TRAIN, "150", "1", "0.02", "0.03"]);
+    let (report, said) = trained(&place, &words);
+    let ranks = report["job"]["ranks"].as_array().expect("a list");
+    let numbers: Vec<_> = ranks.iter().map(|rank| rank["rank"].clone()).collect();
+    assert_eq!(numbers, [0, 1], "{report:#}");
+    assert_eq!(report["window"]["access"], "T3");
+    assert_eq!(said.len(), 2, "{said:?}");
+    place.assert_nothing_is_left();
 }

@@ -4,16 +4,20 @@ mod support;
 
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::rates::{DeviceRates, StepRates};
-use pipetop::sample::{JobCandidate, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
+use pipetop::model::Swing;
+use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::sample::{
+    Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
+    LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
+};
 use pipetop::ui::{Attach, Notice, Panel, Replay, draw};
-use pipetop::units::{Pid, Share};
+use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use support::{Pace, Scene, compute_bound, gap, missing, nothing, scene, starved, verdict};
 
 fn screen(scene: &Scene, width: u16, height: u16) -> Terminal<TestBackend> {
@@ -569,6 +573,179 @@ fn the_panel_with_the_keys_scrolls_and_says_what_is_left_out() {
     find(&terminal, "and 10 more above");
     many.state.scroll = usize::MAX;
     find(&screen(&many, 120, 40), " 63 ");
+}
+
+fn at(seconds: f64) -> Moment {
+    let since_start = Duration::try_from_secs_f64(seconds).expect("a time");
+    Moment {
+        since_start,
+        wall: SystemTime::UNIX_EPOCH + since_start,
+    }
+}
+
+/// A GPU of which everything is known, with an error behind it and its clock held back, in a container.
+fn telling_gpu(gpu: &mut GpuRates) {
+    let outside = |pid| GpuProcess {
+        pid: Pid(pid),
+        mem: Some(Bytes(9 << 30)),
+        sm_percent: None,
+        sm_at: None,
+        place: ProcessPlace::Outside,
+    };
+    let now = &mut gpu.now;
+    now.read_at = Some(at(100.0));
+    now.power_instant_watts = Some(331.0);
+    now.mem_temperature_c = Some(71.0);
+    now.mem_reserved = Some(Bytes(600 << 20));
+    now.throttle = Some(vec!["power cap".to_owned(), "too hot".to_owned()]);
+    now.xids = Some(vec![Xid {
+        number: 94,
+        at: at(58.0),
+    }]);
+    now.health = Some(GpuHealth {
+        read_at: at(98.0),
+        link: Some(Link {
+            generation: 4,
+            width: 16,
+            max_generation: Some(5),
+            max_width: Some(16),
+        }),
+        encoder_percent: Some(0.0),
+        decoder_percent: Some(12.0),
+        ecc_corrected: Some(5),
+        ecc_uncorrected: Some(1),
+        retired_pages: None,
+        retirement_pending: None,
+        remapped_rows: Some(2),
+        remapping_pending: Some(false),
+        remapping_failed: Some(false),
+        persistence: Some(false),
+    });
+    now.absent = ["retired_pages", "nvlink"]
+        .map(|figure| Absent {
+            figure: figure.to_owned(),
+            reason: "this GPU does not tell it".to_owned(),
+        })
+        .to_vec();
+    let list = now.processes.iter_mut().flatten();
+    list.for_each(|process| process.sm_at = Some(Duration::from_secs(93)));
+    now.processes
+        .get_or_insert_default()
+        .extend([outside(1_204_711), outside(88)]);
+    gpu.counters = CounterRates {
+        sm_active: Some(Share(0.31)),
+        sm_occupancy: Some(Share(0.18)),
+        tensor: Some(Share(0.22)),
+        dram: Some(Share(0.12)),
+    };
+    gpu.energy_joules = Some(2840.0);
+    gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
+    gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
+    gpu.swing = Some(Swing {
+        period: 2.04,
+        regular: true,
+        resting: Share(0.5),
+    });
+    gpu.driver_time = Some(Share(0.0012));
+}
+
+#[test]
+fn a_gpu_that_tells_everything() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.iter_mut().for_each(telling_gpu));
+    in_sizes("telling_gpu", &scene, &SIZES);
+    scene.state.focus = Panel::Gpu;
+    in_sizes("telling_gpu_with_the_keys", &scene, &SIZES[..3]);
+}
+
+#[test]
+fn a_gpu_without_counters_has_a_guess_that_says_so() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus[0].load_estimate = Some(Share(0.21)));
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("~21 %  an estimate"), "{text}");
+}
+
+/// Sixteen of them: one with an error, one held back, one lost, one that no longer answers.
+fn sixteen() -> Scene {
+    let pace = Pace {
+        load_ms: 210.0,
+        step_ms: 180.0,
+        workers: 6,
+    };
+    let mut scene = scene(pace, 16, 1);
+    scene.verdict = compute_bound().verdict;
+    scene.each_rates(|rates| {
+        telling_gpu(&mut rates.gpus[2]);
+        rates.gpus[2].now.throttle = Some(vec![]);
+        rates.gpus[5].now.throttle = Some(vec!["power cap".to_owned()]);
+        rates.gpus[9].now.gap = Some("lost".to_owned());
+        rates.gpus[9].now.xids = Some(vec![Xid {
+            number: 79,
+            at: at(58.0),
+        }]);
+        rates.gpus[11].stale_seconds = Some(12.0);
+    });
+    scene
+}
+
+#[test]
+fn sixteen_gpus() {
+    let mut scene = sixteen();
+    in_sizes("sixteen_gpus", &scene, &SIZES);
+    let small = text(&scene, 80, 24);
+    for what in ["16 GPUs", "1 n/a", "Xid 94", "Xid 79", "1 held back"] {
+        assert!(small.contains(what), "{what} is seen at a glance: {small}");
+    }
+    scene.state.focus = Panel::Gpu;
+    in_sizes("sixteen_gpus_with_the_keys", &scene, &SIZES[..1]);
+    scene.state.scroll = 5;
+    in_sizes("sixteen_gpus_scrolled", &scene, &SIZES[..3]);
+    for scroll in 0..30 {
+        scene.state.scroll = scroll;
+        let text = text(&scene, 80, 24);
+        let picked = scroll.min(15);
+        let row = format!(" {picked:>2} H200");
+        assert!(text.contains(&row), "GPU {picked} is not shown: {text}");
+    }
+}
+
+#[test]
+fn a_divided_gpu() {
+    let part = |number, active: Option<f64>, gap: Option<&str>| GpuInstance {
+        gpu_instance: Some(number),
+        mem_used: Some(Bytes(6 << 30)),
+        mem_total: Some(Bytes(40 << 30)),
+        counters: active.map(|active| GpuCounters {
+            from: at(99.0),
+            to: at(100.0),
+            graphics: Some(Share(active)),
+            sm_active: Some(Share(active / 2.0)),
+            sm_occupancy: None,
+            tensor: None,
+            dram: None,
+            pcie_rx: None,
+            pcie_tx: None,
+            nvlink_rx: None,
+            nvlink_tx: None,
+        }),
+        processes: Some(vec![]),
+        gap: gap.map(str::to_owned),
+        ..GpuInstance::default()
+    };
+    let mut scene = starved();
+    scene.each_rates(|rates| {
+        let gpu = &mut rates.gpus[0];
+        gpu.util_percent = None;
+        gpu.busy = None;
+        gpu.now.gap = Some("MIG is on: no utilisation of the whole GPU".to_owned());
+        gpu.now.processes = Some(vec![]);
+        let why = "no utilisation: this GPU does not tell it";
+        gpu.now.instances = vec![part(1, Some(0.8), None), part(5, None, Some(why))];
+        gpu.parts = vec![Some(Share(0.8)), None];
+    });
+    scene.history.gpu_util.clear();
+    in_sizes("divided_gpu", &scene, &SIZES[..3]);
 }
 
 fn with(text: &str) -> Config {

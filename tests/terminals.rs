@@ -286,7 +286,7 @@ fn blocked() -> Session {
 #[test]
 fn a_terminal_that_takes_nothing_gets_the_newest_frame_once_it_does() {
     let mut session = blocked();
-    let (memory, before) = (figure(&session, "status", "VmRSS:"), session.text().len());
+    let (memory, before) = (figure(&session, "status", "VmRSS:"), session.bytes().len());
     for _ in 0..100 {
         session.press(REDRAW);
         pause(Duration::from_millis(1));
@@ -299,7 +299,7 @@ fn a_terminal_that_takes_nothing_gets_the_newest_frame_once_it_does() {
     session.shows("the newest", |screen| {
         screen.contains("LOOKING") && !screen.contains("KEYS")
     });
-    let late = session.text().len() - before;
+    let late = session.bytes().len() - before;
     // What the kernel held, and two frames: not the hundred that were asked for.
     assert!(late < 160_000, "{late} bytes");
     session.press("q");
@@ -439,9 +439,9 @@ fn a_steady_job_costs_a_slow_link_little() {
     session.shows("the first frame", has_verdict);
     // The first intervals are of a job that starts.
     pause(Duration::from_secs(3));
-    let (from, before) = (now(), session.text().len());
+    let (from, before) = (now(), session.bytes().len());
     pause(Duration::from_secs(6));
-    let written = session.text().len() - before;
+    let written = session.bytes().len() - before;
     let rate = written as f64 / from.elapsed().as_secs_f64();
     eprintln!("{rate:.0} bytes a second");
     assert!(rate < BUDGET, "{rate:.0} bytes a second");

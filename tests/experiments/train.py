@@ -1,5 +1,5 @@
 """A training whose times are known: loads sleep or compute, steps sleep. Prints the share of its time that it has
-waited for batches, as it sees it.
+waited for batches, and the time from one to the next, as it sees it.
 """
 
 import argparse
@@ -44,4 +44,5 @@ for number, batch in enumerate(DataLoader(Items(), num_workers=arguments.workers
     time.sleep(max(0.0, had + arguments.step_ms / 1000 - time.monotonic()))
     came = time.monotonic()
     if number % 5 == 0 and number > 10:
-        print("waited %.4f" % (waited / (came - began)), flush=True)
+        steps = number - 7
+        print("waited %.4f of %.3f ms" % (waited / (came - began), (came - began) / steps * 1000), flush=True)
