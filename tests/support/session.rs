@@ -16,13 +16,15 @@ use crate::patience::{now, pause, wait, wait_telling};
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
 
+/// Pieces, each with the time since the start of the program.
+type Written = Vec<(Duration, Vec<u8>)>;
+
 /// The program, and what it has written.
 pub(crate) struct Session {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub(crate) master: Option<Box<dyn MasterPty + Send>>,
     pub(crate) writer: Option<Box<dyn Write + Send>>,
-    /// Each piece with the time since the start of the program.
-    written: Arc<Mutex<Vec<(Duration, Vec<u8>)>>>,
+    written: Arc<Mutex<Written>>,
     /// Whoever reads the other end lets go of it after the next byte.
     pub(crate) let_go: Arc<AtomicBool>,
     /// Nobody reads the other end.
