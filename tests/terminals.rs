@@ -12,6 +12,9 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pipetop::action::Action;
+use pipetop::config::Config;
+
 use patience::{now, pause, wait};
 use rustix::process::Signal;
 use session::Session;
@@ -283,7 +286,7 @@ fn blocked() -> Session {
 #[test]
 fn a_terminal_that_takes_nothing_gets_the_newest_frame_once_it_does() {
     let mut session = blocked();
-    let (memory, before) = (figure(&session, "status", "VmRSS:"), session.text().len());
+    let (memory, before) = (figure(&session, "status", "VmRSS:"), session.bytes().len());
     for _ in 0..100 {
         session.press(REDRAW);
         pause(Duration::from_millis(1));
@@ -296,7 +299,7 @@ fn a_terminal_that_takes_nothing_gets_the_newest_frame_once_it_does() {
     session.shows("the newest", |screen| {
         screen.contains("LOOKING") && !screen.contains("KEYS")
     });
-    let late = session.text().len() - before;
+    let late = session.bytes().len() - before;
     // What the kernel held, and two frames: not the hundred that were asked for.
     assert!(late < 160_000, "{late} bytes");
     session.press("q");
@@ -345,6 +348,83 @@ fn a_terminal_that_takes_nothing_and_goes_ends_it() {
     session.ended();
 }
 
+/// What a terminal sends for a key by its name in the key map.
+fn typed(key: &str) -> String {
+    let named = match key {
+        "space" => " ",
+        "tab" => "\t",
+        "shift-tab" => "\u{1b}[Z",
+        "enter" => "\r",
+        "esc" => "\u{1b}",
+        "up" => "\u{1b}[A",
+        "down" => "\u{1b}[B",
+        "right" => "\u{1b}[C",
+        "left" => "\u{1b}[D",
+        "home" => "\u{1b}[H",
+        "end" => "\u{1b}[F",
+        "page-up" => "\u{1b}[5~",
+        "page-down" => "\u{1b}[6~",
+        "f1" => "\u{1b}OP",
+        _ => "",
+    };
+    match key.strip_prefix("ctrl-").map(str::as_bytes) {
+        Some([letter]) => char::from(letter & 0x1f).to_string(),
+        _ if named.is_empty() => {
+            assert_eq!(
+                key.chars().count(),
+                1,
+                "what does a terminal send for `{key}`?"
+            );
+            key.to_owned()
+        }
+        _ => named.to_owned(),
+    }
+}
+
+#[test]
+fn every_key_of_the_key_map_reaches_the_real_program() {
+    let ends = [Action::Quit, Action::Suspend];
+    let keys = Config::default().keys;
+    let mut session = Session::start(&COMPUTE);
+    session.shows("the first frame", has_verdict);
+    for action in Action::ALL
+        .into_iter()
+        .filter(|action| !ends.contains(action))
+    {
+        for key in keys.keys(action) {
+            session.press(&typed(&key.to_string()));
+            // What it opens or stops, it closes or lets go on; esc alone needs its time to be told from a sequence.
+            match action {
+                Action::Help => {
+                    session.shows("the help", |screen| screen.contains("KEYS"));
+                    session.press(&typed(&key.to_string()));
+                    session.shows("the panels", |screen| !screen.contains("KEYS"));
+                }
+                Action::Freeze => {
+                    session.shows("that it is frozen", |screen| screen.contains("FROZEN"));
+                    session.press(&typed(&key.to_string()));
+                    session.shows("that it goes on", |screen| !screen.contains("FROZEN"));
+                }
+                Action::Filter => {
+                    session.press("1\r");
+                    session.shows("one worker", |screen| screen.contains("with `1`"));
+                }
+                Action::Cancel => {
+                    session.shows("all workers", |screen| !screen.contains("with `1`"));
+                }
+                _ => {}
+            }
+        }
+    }
+    session.shows("the panels", has_verdict);
+    for key in keys.keys(Action::Quit) {
+        let mut session = Session::start::<&str>(&[]);
+        session.shows("the screen", |screen| screen.contains("LOOKING"));
+        session.press(&typed(&key.to_string()));
+        assert!(session.ended().success(), "{key}");
+    }
+}
+
 /// The most bytes a second that a steady job may write to a terminal of 120 by 40.
 const BUDGET: f64 = 2048.0;
 
@@ -359,9 +439,9 @@ fn a_steady_job_costs_a_slow_link_little() {
     session.shows("the first frame", has_verdict);
     // The first intervals are of a job that starts.
     pause(Duration::from_secs(3));
-    let (from, before) = (now(), session.text().len());
+    let (from, before) = (now(), session.bytes().len());
     pause(Duration::from_secs(6));
-    let written = session.text().len() - before;
+    let written = session.bytes().len() - before;
     let rate = written as f64 / from.elapsed().as_secs_f64();
     eprintln!("{rate:.0} bytes a second");
     assert!(rate < BUDGET, "{rate:.0} bytes a second");

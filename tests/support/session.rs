@@ -16,13 +16,15 @@ use crate::patience::{now, pause, wait, wait_telling};
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
 
+/// Pieces, each with the time since the start of the program.
+type Written = Vec<(Duration, Vec<u8>)>;
+
 /// The program, and what it has written.
 pub(crate) struct Session {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub(crate) master: Option<Box<dyn MasterPty + Send>>,
     pub(crate) writer: Option<Box<dyn Write + Send>>,
-    /// Each piece with the time since the start of the program.
-    written: Arc<Mutex<Vec<(Duration, String)>>>,
+    written: Arc<Mutex<Written>>,
     /// Whoever reads the other end lets go of it after the next byte.
     pub(crate) let_go: Arc<AtomicBool>,
     /// Nobody reads the other end.
@@ -97,9 +99,8 @@ impl Session {
             while !done.load(Ordering::SeqCst)
                 && let Ok(count @ 1..) = reader.read(&mut bytes)
             {
-                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
                 let mut sink = sink.lock().expect("not poisoned");
-                sink.push((now() - began, text));
+                sink.push((now() - began, bytes[..count].to_vec()));
                 drop(sink);
                 while wait.load(Ordering::SeqCst) {
                     pause(Duration::from_millis(5));
@@ -130,27 +131,37 @@ impl Session {
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// Everything it has written.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let written = self.written.lock().expect("not poisoned");
-        written.iter().map(|(_, text)| text.as_str()).collect()
+        written
+            .iter()
+            .flat_map(|(_, bytes)| bytes)
+            .copied()
+            .collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        // Of all at once: a piece may end within a character.
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
     /// The screen as it stands, a line each.
     pub(crate) fn screen(&self) -> String {
         let size = |length| NonZero::new(length).expect("a terminal with cells");
         let mut terminal = vt100::Parser::new(size(self.size.1), size(self.size.0), 0);
-        terminal.process(&self.text().as_bytes()[self.resized..]);
+        terminal.process(&self.bytes()[self.resized..]);
         terminal.screen().contents()
     }
 
     /// From the start of the program until a text was written.
     pub(crate) fn time_to(&self, wanted: &str) -> Option<Duration> {
         let written = self.written.lock().expect("not poisoned");
-        let mut so_far = String::new();
+        let mut so_far = Vec::new();
         let mut pieces = written.iter();
-        let found = pieces.find(|(_, text)| {
-            so_far.push_str(text);
-            so_far.contains(wanted)
+        let found = pieces.find(|(_, bytes)| {
+            so_far.extend_from_slice(bytes);
+            String::from_utf8_lossy(&so_far).contains(wanted)
         });
         found.map(|(after, _)| *after)
     }
@@ -168,7 +179,7 @@ impl Session {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let master = self.master.as_ref().expect("still open");
-        self.resized = self.text().len();
+        self.resized = self.bytes().len();
         self.size = (columns, rows);
         master.resize(pty_size(columns, rows)).expect("it is open");
     }
