@@ -18,6 +18,7 @@ pub enum Action {
     PageUp,
     PageDown,
     Select,
+    Filter,
     SortNext,
     SortReverse,
     NextRank,
@@ -42,7 +43,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -52,6 +53,7 @@ impl Action {
         Self::PageUp,
         Self::PageDown,
         Self::Select,
+        Self::Filter,
         Self::SortNext,
         Self::SortReverse,
         Self::NextRank,
@@ -102,6 +104,7 @@ impl Action {
             Self::PageUp => "page up",
             Self::PageDown => "page down",
             Self::Select => "choose",
+            Self::Filter => "filter",
             Self::SortNext => "sort",
             Self::SortReverse => "reverse",
             Self::NextRank => "rank",
@@ -137,6 +140,7 @@ impl Action {
             Self::PageUp => "ten lines up",
             Self::PageDown => "ten lines down",
             Self::Select => "watch the marked process",
+            Self::Filter => "find workers by number, state or function",
             Self::SortNext => "sort the workers by the next column",
             Self::SortReverse => "reverse that order",
             Self::NextRank => "show the next rank",
@@ -155,7 +159,7 @@ impl Action {
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",
             Self::Detach => "on quitting: leave the launched command running",
-            Self::Cancel => "on quitting: go on watching",
+            Self::Cancel => "show all workers again; on quitting: go on watching",
         }
     }
 }

@@ -8,6 +8,7 @@ mod launched;
 mod replay;
 mod run;
 mod save;
+mod typing;
 mod wiring;
 
 #[cfg(test)]
@@ -162,7 +163,11 @@ impl App {
             Event::Input(Input::Resize(..)) => Flow::Draw,
             Event::Input(Input::Key(key)) => {
                 let told = self.state.notice.take().is_some();
-                match self.config.keys.action(&key).map(|action| self.act(action)) {
+                let flow = self.typed(&key).or_else(|| {
+                    let action = self.config.keys.action(&key)?;
+                    Some(self.act(action))
+                });
+                match flow {
                     None | Some(Flow::Continue) if told => Flow::Draw,
                     flow => flow.unwrap_or(Flow::Continue),
                 }
@@ -228,6 +233,7 @@ impl App {
             action if action.is_of_replay() => return Flow::Continue,
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
+            Action::SortNext => self.state.sort_by_next(&self.config.columns),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Select => {

@@ -176,8 +176,12 @@ pub enum Command {
     },
     /// Print the manual page
     Man,
-    /// Print the default configuration file
-    Config,
+    /// Print the default configuration file, or say whether yours is right
+    Config {
+        /// Check this file, or the one that is in use, and print nothing else
+        #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        check: Option<Option<PathBuf>>,
+    },
 }
 
 /// Why nothing is to be done after parsing.

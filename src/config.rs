@@ -2,6 +2,7 @@
 //!
 //! Knows how choices are written; knows no screen, no job and nothing that was read.
 
+mod columns;
 mod file;
 mod keymap;
 mod theme;
@@ -9,6 +10,7 @@ mod theme;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use columns::Column;
 pub use file::{Ascii, ConfigError};
 pub use keymap::{KeyPress, Keymap};
 pub use theme::{Paint, Theme, ThemeName};
@@ -31,6 +33,8 @@ pub struct Config {
     pub keys: Keymap,
     /// GPUs to show, by index or UUID; `None` = those that the job may use.
     pub gpus: Option<Vec<String>>,
+    /// Of the worker table, from the left, behind the worker's number.
+    pub columns: Vec<Column>,
 }
 
 /// What the command line says; `None` where it says nothing.
@@ -67,6 +71,17 @@ impl Environment {
             term: set("TERM"),
             no_color: set("NO_COLOR").is_some(),
         }
+    }
+
+    /// More can be done on it than write line after line; of a terminal that does not say what it is, it is assumed.
+    pub fn can_draw(&self) -> bool {
+        self.term.as_deref() != Some("dumb")
+    }
+
+    /// It may show colours: they are wanted, and it is none of the terminals that have none.
+    fn has_colours(&self) -> bool {
+        let without = |term: &str| ["dumb", "vt52", "vt100", "vt102", "vt220"].contains(&term);
+        !self.no_color && !self.term.as_deref().is_some_and(without)
     }
 
     /// The terminal may not show more than ASCII: no UTF-8 locale, or a console with a small font.
@@ -116,6 +131,9 @@ impl Config {
         let user = file::parse(path, text)?;
         let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
             .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
+        let columns = user.columns.or(default.columns).unwrap_or_default();
+        let columns = columns::each_once(columns)
+            .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
         let ascii = overrides.ascii
             || match user.ascii.or(default.ascii) {
                 Some(Ascii::Always) => true,
@@ -124,7 +142,7 @@ impl Config {
             };
         let name = if let Some(name) = overrides.theme {
             name
-        } else if environment.no_color {
+        } else if !environment.has_colours() {
             ThemeName::Mono
         } else {
             user.theme.or(default.theme).unwrap_or(ThemeName::Dark)
@@ -153,6 +171,7 @@ impl Config {
             theme: Theme::new(name, colours),
             keys,
             gpus,
+            columns,
         })
     }
 }

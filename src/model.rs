@@ -3,12 +3,15 @@
 //!
 //! Pure: knows no clock, no file and no screen. Time is what the samples say.
 
+mod gpu;
 pub mod history;
 mod interim;
+mod overlap;
 mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+mod swing;
 
 #[cfg(test)]
 mod tests;
@@ -24,10 +27,12 @@ pub(crate) use crate::sample::literals;
 
 pub use history::{HISTORY, History, Ring, WorkerPlace};
 pub use interim::Interim;
+pub use overlap::Overlap;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
 const SAMPLES: usize = 1024;

@@ -4,6 +4,7 @@
 //! [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
 //! was read or what will be made of it. A recording holds exactly these values.
 
+mod gpu;
 mod job;
 #[cfg(test)]
 pub(crate) mod literals;
@@ -14,6 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Moment, Pid};
 
+pub use gpu::{
+    Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, GpuSample, GpuTraffic, GpuUser, Link,
+    PcieSampled, ProcessPlace, UsedBy, Xid,
+};
 pub use job::{
     BatchClock, BatchCount, DeviceTime, IoSample, JobSample, LoaderKind, LoaderSample,
     LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
@@ -118,47 +123,6 @@ pub struct DiskSample {
     pub queued: Duration,
     /// The job's open files lie on this device.
     pub holds_job_files: bool,
-}
-
-/// One GPU (or MIG instance). A figure that the driver does not give is `None`, never 0.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct GpuSample {
-    /// Index in PCI bus order, as NVML and `nvidia-smi` count.
-    pub index: u32,
-    pub uuid: Option<String>,
-    pub name: Option<String>,
-    /// When these figures were read; a hung driver leaves an old moment here.
-    pub read_at: Option<Moment>,
-    /// Share of the driver's last period in which any kernel ran, in percent.
-    pub util_percent: Option<f64>,
-    /// Share of that period in which device memory was read or written, in percent.
-    pub mem_util_percent: Option<f64>,
-    /// Utilisation samples newer than the previous reading: (driver time in us, percent).
-    pub util_samples: Vec<(u64, f64)>,
-    pub mem_used: Option<Bytes>,
-    pub mem_total: Option<Bytes>,
-    /// One-second average on Ampere and newer.
-    pub power_watts: Option<f64>,
-    pub power_limit_watts: Option<f64>,
-    pub temperature_c: Option<f64>,
-    pub sm_clock_mhz: Option<f64>,
-    pub mem_clock_mhz: Option<f64>,
-    /// Reasons for a lowered clock, in words; `None` = not known, empty = not held back.
-    pub throttle: Option<Vec<String>>,
-    pub processes: Option<Vec<GpuProcess>>,
-    /// Why this GPU gives nothing or less: `lost`, `no permission`, `driver does not answer`.
-    pub gap: Option<String>,
-    /// The watched job may use this GPU (its `CUDA_VISIBLE_DEVICES`); `None` = not known.
-    pub visible_to_job: Option<bool>,
-}
-
-/// A process that holds memory on a GPU, numbered as the driver numbers it: in a container that may
-/// be a number of another namespace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GpuProcess {
-    pub pid: Pid,
-    pub mem: Option<Bytes>,
-    pub sm_percent: Option<f64>,
 }
 
 /// Limits and accounting of the job's control group: the tightest on the way up.

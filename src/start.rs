@@ -1,5 +1,6 @@
 //! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
 
+mod check;
 mod demo;
 mod experiments;
 mod record;
@@ -58,7 +59,10 @@ pub fn run(args: Args) -> Result<ExitCode, Hinted> {
         }
         Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Simulate(asked)) => simulate::run(&asked, &args.places),
-        Some(Command::Config) => print(&mut out, DEFAULT_FILE.as_bytes()),
+        Some(Command::Config { check: Some(file) }) => {
+            check::configuration(file.as_deref(), &args.places)
+        }
+        Some(Command::Config { check: None }) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
 }
 
@@ -139,7 +143,12 @@ fn options(places: &Places, config: &Config, target: Target) -> Options {
 
 /// A screen, where there is a terminal for it and nothing else was asked for.
 fn has_screen(watch: &Watch) -> bool {
-    std::io::stdout().is_terminal() && !watch.once && !watch.json
+    can_draw() && !watch.once && !watch.json
+}
+
+/// Standard output is a terminal on which more can be done than write line after line.
+fn can_draw() -> bool {
+    std::io::stdout().is_terminal() && Environment::read().can_draw()
 }
 
 fn no_screen(error: &anyhow::Error) -> Hinted {
@@ -213,7 +222,10 @@ fn config(watch: &Watch, places: &Places) -> Result<Config, Hinted> {
     let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
             let name = name.escape_debug();
-            Hinted::new(format!("no theme `{name}`"), "choose dark, light or mono")
+            Hinted::new(
+                format!("no theme `{name}`"),
+                "choose dark, light, colour-blind or mono",
+            )
         })
     });
     let gpus = watch.gpu.iter().map(|gpu| match gpu {
@@ -228,12 +240,8 @@ fn config(watch: &Watch, places: &Places) -> Result<Config, Hinted> {
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
     let path = places.config.as_deref();
-    Config::load(path, &overrides, &Environment::read()).map_err(|error| {
-        Hinted::new(
-            error.to_string(),
-            "`pipetop config` prints the default file, with every option",
-        )
-    })
+    Config::load(path, &overrides, &Environment::read())
+        .map_err(|error| Hinted::new(error.to_string(), error.hint()))
 }
 
 fn refused(error: &NoTarget) -> Hinted {

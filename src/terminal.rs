@@ -2,20 +2,57 @@
 //!
 //! Knows nothing of what is drawn on it.
 
-use std::io::{self, BufWriter, Stdout};
+mod link;
+mod thrift;
+
+use std::io::{self, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
-use crossterm::execute;
+use crossterm::queue;
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
-/// A frame goes out in one write.
-pub type Backend = CrosstermBackend<BufWriter<Stdout>>;
+use link::LINK;
+use thrift::Thrifty;
+
+pub type Backend = Thrifty<CrosstermBackend<Output>>;
+
+/// How long a frame that is on its way may hold up the end.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for a few bytes, once the way was cleared.
+const SHORT: Duration = Duration::from_millis(200);
+/// Ends an escape sequence that was cut short.
+const CANCEL: u8 = 0x18;
+
+/// Collects a frame, and sends it on its way in one piece. It never waits for the terminal.
+#[derive(Debug, Default)]
+pub struct Output {
+    frame: Vec<u8>,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.frame.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let sent = LINK.send(&self.frame);
+        self.frame.clear();
+        sent
+    }
+}
+
+/// From now on `told` hears that the terminal has not yet taken a frame, and that it has.
+pub fn on_output(told: impl Fn(bool) + Send + 'static) {
+    LINK.watch(told);
+}
 
 /// The terminal is ours; what panics or ends must give it back, once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -30,8 +67,9 @@ impl Screen {
     /// Takes the terminal.
     pub fn open() -> io::Result<Self> {
         give_back_on_panic();
+        LINK.start()?;
         take()?;
-        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+        let backend = Thrifty::new(CrosstermBackend::new(Output::default()));
         let terminal = Terminal::new(backend).inspect_err(|_| give_back())?;
         Ok(Self { terminal })
     }
@@ -58,17 +96,28 @@ pub fn resume() -> io::Result<()> {
 
 fn take() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
+    let mut bytes = Vec::new();
     enable_raw_mode()
-        .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, Hide))
+        .and_then(|()| queue!(bytes, EnterAlternateScreen, Hide))
+        .and_then(|()| LINK.send(&bytes))
         .inspect_err(|_| give_back())
 }
 
 fn give_back() {
-    if TAKEN.swap(false, Ordering::SeqCst) {
-        // Of a terminal that is gone there is nothing to give back.
-        let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
-        let _ = disable_raw_mode();
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
     }
+    let mut bytes = Vec::new();
+    if !LINK.wait(PATIENCE) {
+        // Nobody reads: what is on its way must not keep us from ending.
+        LINK.drop_all();
+        LINK.wait(SHORT);
+        bytes.push(CANCEL);
+    }
+    // Of a terminal that is gone there is nothing to give back.
+    let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| LINK.send(&bytes));
+    LINK.wait(SHORT);
+    let _ = disable_raw_mode();
 }
 
 /// A panic's message must be readable: the screen goes before it is printed.

@@ -17,6 +17,7 @@
 
 mod disk;
 mod empty;
+mod filter;
 mod footer;
 mod format;
 mod glyphs;
@@ -48,6 +49,7 @@ use crate::model::{History, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::verdict::Verdict;
 
+pub use filter::Filter;
 use glyphs::Glyphs;
 use layout::{Wants, regions};
 pub use log::Lines;

@@ -7,6 +7,7 @@ mod advice;
 mod case;
 mod causes;
 mod confidence;
+mod device;
 mod evidence;
 mod judge;
 mod kinds;
@@ -38,6 +39,8 @@ pub struct Verdict {
     pub headspace: Option<Headspace>,
     pub workers: Option<WorkerAdvice>,
     pub period_batches: Option<u32>,
+    /// What a GPU that is compute-bound is near, where its counters tell.
+    pub limit: Option<Limit>,
     /// Strongest first, those that support the kind before those that do not.
     pub evidence: Vec<Evidence>,
     pub missing: Vec<Missing>,
@@ -87,6 +90,22 @@ pub enum Cause {
     MemoryPressure,
     FewShards,
     Straggler,
+    /// The host launches work more slowly than the GPU does it.
+    Launch,
+    /// The host waits for the GPU before it goes on.
+    Sync,
+}
+
+/// What a GPU that is hardly ever without a kernel is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// Its multiprocessors.
+    Compute,
+    /// The bandwidth of its memory.
+    Memory,
+    /// Neither: its kernels do not fill it.
+    SmallKernels,
 }
 
 /// As the report names it: `data-bound`.
@@ -195,6 +214,8 @@ impl Cause {
             Self::MemoryPressure => "memory pressure",
             Self::FewShards => "fewer shards than workers",
             Self::Straggler => "one rank is slower",
+            Self::Launch => "the main thread launches too slowly",
+            Self::Sync => "waiting for the GPU at each step",
         }
     }
 }

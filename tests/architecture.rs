@@ -100,10 +100,11 @@ const ARROWS: [(&str, &[&str]); 23] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 20] = [
+const PLACES: [(&str, &[&str]); 21] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
+    ("nvml_wrapper_sys", &["source"]),
     ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),

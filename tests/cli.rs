@@ -403,12 +403,16 @@ fn a_configuration_that_is_wrong_is_refused_with_its_place() {
         ("[keys]\nquit = [\"q\"]\nwin = [\"w\"]\n", "3:1"),
         ("a = = 1\n", "1:5"),
         ("theme = \"\u{1b}[2J\"", "1:10"),
+        ("columns = [\"in\", \"in\"]", "1:18"),
+        ("[keys]\nquit = []\n", "2:1"),
     ] {
         std::fs::write(&path, text).expect("a file can be written");
         let (error, hint) = refused(&["--config", name]);
         let expected = format!("{name}:{place}: ");
         assert!(error.starts_with(&expected), "{expected} {error}");
         assert!(hint.contains("pipetop config"), "{hint}");
+        let checked = refused(&["config", "--check", name]);
+        assert_eq!(checked, (error, hint), "both say the same");
     }
     std::fs::write(&path, [0xff, 0xfe]).expect("a file can be written");
     let (error, _) = refused(&["--config", name]);
@@ -669,5 +673,56 @@ proptest! {
             write!(words, "{}", String::from_utf8(output.stderr).expect("UTF-8")).expect("a string");
         }
         assert_harmless(&words);
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_and_nothing_else_is_done() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let usual = directory.path().join("pipetop/pipetop.toml");
+    let check = |arguments: &[&str]| {
+        let mut command = pipetop(["config", "--check"]);
+        command
+            .args(arguments)
+            .env("XDG_CONFIG_HOME", directory.path());
+        let done = command.output().expect("it starts");
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&done.stdout).into_owned()
+                + &String::from_utf8_lossy(&done.stderr),
+        )
+    };
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.starts_with("there is no configuration file at "),
+        "{said}"
+    );
+    assert!(said.contains(usual.to_str().expect("UTF-8")), "{said}");
+
+    std::fs::create_dir(usual.parent().expect("has one")).expect("ours");
+    std::fs::write(&usual, printed("config")).expect("a file can be written");
+    assert_eq!(
+        check(&[]),
+        (Some(0), format!("{} is right\n", usual.display()))
+    );
+
+    std::fs::write(&usual, "[colours]\nred = \"blue\"\n").expect("a file can be written");
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.starts_with(&format!(
+            "error: {}:2:1: unknown variant `red`",
+            usual.display()
+        )),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+    // The one that is named goes before the usual one.
+    let other = directory.path().join("other.toml");
+    std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");
+    let other = other.to_str().expect("UTF-8");
+    for arguments in [&[other][..], &["--config", other]] {
+        assert_eq!(check(arguments), (Some(0), format!("{other} is right\n")));
     }
 }

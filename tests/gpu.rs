@@ -101,7 +101,7 @@ fn every_figure_of_a_gpu_is_read() {
     assert_eq!(processes[0].mem, Some(Bytes(30 << 30)));
     assert_eq!(processes[0].sm_percent, Some(55.0));
     assert_eq!(processes[1].sm_percent, None, "no sample is not 0 %");
-    assert_eq!(row.util_samples.len(), 72, "the driver's whole history");
+    assert!(row.util_samples.len() >= 7, "the last second");
     assert_eq!(row.gap, None);
 }
 
@@ -131,10 +131,8 @@ fn a_square_wave_is_seen_now_and_in_the_history() {
     let gpus = start(&fake);
     let row = all_read(&gpus, 1).remove(0);
     assert_eq!(row.util_percent, Some(90.0));
-    let high = |samples: &[(u64, f64)]| samples.iter().filter(|(_, util)| *util > 50.0).count();
-    assert_eq!(row.util_samples.len(), 72);
-    assert_eq!(high(&row.util_samples), 3 + 8 * 4 + 1, "of 64.5 s to 100 s");
-    assert_eq!(row.util_samples.last(), Some(&(100_000_000, 90.0)));
+    let last_second = [(99_500_000, 10.0), (100_000_000, 90.0)];
+    assert_eq!(row.util_samples, last_second);
 
     fake.set_clock(103.0);
     let mut newer = Vec::new();
@@ -234,7 +232,7 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
     assert_eq!(rows[1].util_percent, Some(10.0), "the last that was known");
     assert_eq!((rows[0].util_percent, &rows[0].gap), (Some(20.0), &None));
     let age = |row: &GpuSample| now().seconds_since(&row.read_at.unwrap());
-    assert!(age(&rows[1]) > 2.0);
+    assert!(age(&rows[1]) > 0.3);
     assert!(age(&rows[0]) < age(&rows[1]));
 
     let mut longest = Duration::ZERO;

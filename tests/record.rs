@@ -22,6 +22,9 @@ use traces::Place;
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 
+/// A value in the environment of the job that is recorded, and of pipetop.
+const SECRET: &str = "told-to-nobody";
+
 fn pipetop(arguments: &[&str]) -> Output {
     let ran = Command::new(PIPETOP)
         .args(arguments)
@@ -57,6 +60,7 @@ fn recorded() -> &'static (TempDir, PathBuf, String) {
         let path = folder.path().join("run.rec");
         let line = "demo --preset compute --device sim --interval 250ms --for 13s --json";
         let mut command = place.command(line);
+        command.env("PIPETOP_TEST_SECRET", SECRET);
         let ran = command.arg("--record").arg(&path).output();
         let printed = out(&ran.expect("it starts"));
         (folder, path, printed)
@@ -71,6 +75,10 @@ fn a_run_replays_to_the_same_lines_to_the_last_digit() {
     assert_eq!(&out(&replayed), live);
     let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
     assert_eq!(note, "", "it was closed as it should be");
+    let file = fs::File::open(path).expect("it is there");
+    let held = zstd::decode_all(file).expect("any zstd reads it");
+    let held = String::from_utf8(held).expect("JSON");
+    assert!(held.contains("builtin-trainer") && !held.contains(SECRET));
     let mode = fs::metadata(path)
         .expect("it is there")
         .permissions()

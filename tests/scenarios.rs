@@ -12,18 +12,18 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use pipetop::model::Progress;
 use pipetop::model::rates::{
-    CgroupRates, DeviceRates, Estimate, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
-    RankRates, Rates, StepRates, WorkerRates,
+    Activity, CgroupRates, CounterRates, DeviceRates, Estimate, GpuRates, HostRates, JobRates,
+    LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
 };
+use pipetop::model::{Overlap, Progress, Swing};
 use pipetop::sample::{
     BatchClock, BatchCount, GpuSample, HostSample, JobSample, LoaderKind, LoaderSample,
     LoaderSettings, MainTally, OwnSample, ProcessSample, QueueSource, RankSample, Reported, Sample,
     Tier, WorkerNow,
 };
 use pipetop::units::{Moment, Pid, ProcessKey, Share};
-use pipetop::verdict::{Cause, Kind, assess};
+use pipetop::verdict::{Cause, Kind, Limit, Verdict, assess};
 use serde::Deserialize;
 
 /// What was seen. All shares are of the time, 0 to 1; what is left out was not seen.
@@ -47,6 +47,9 @@ struct Scenario {
     pressure_memory: Option<f64>,
     #[serde(default)]
     gpu_busy: Vec<f64>,
+    /// What more is known of the first GPU.
+    #[serde(default)]
+    gpu: Gpu,
     rank: Rank,
     #[serde(default)]
     other_ranks_wait: Vec<f64>,
@@ -68,6 +71,16 @@ struct Rank {
     wait_within: f64,
     startup: Option<f64>,
     run_delay: Option<f64>,
+    #[serde(default = "hardly")]
+    main_cpu: f64,
+    world_size: Option<u32>,
+    /// Functions that the main thread was seen in.
+    #[serde(default)]
+    activity: Vec<Seen>,
+    /// Its waits beside the idle time of the first GPU.
+    beside_gpu: Option<Beside>,
+    /// Share of the time in waits that were seen one by one; without it, all of them.
+    counted_waits: Option<f64>,
     batches_per_s: Option<f64>,
     num_workers: Option<u32>,
     in_order: Option<bool>,
@@ -82,6 +95,33 @@ struct Rank {
     reported: Option<Reports>,
     #[serde(default)]
     workers: Vec<Worker>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gpu {
+    sm_active: Option<f64>,
+    tensor: Option<f64>,
+    dram: Option<f64>,
+    #[serde(default)]
+    throttle: Vec<String>,
+    /// Seconds from one rise to the next.
+    swing: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    name: String,
+    share: f64,
+}
+
+/// Both at once, at least and at most; and how they go together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Beside {
+    both: (f64, f64),
+    correlation: Option<f64>,
 }
 
 /// Steps that were reported in the window, each alike.
@@ -125,6 +165,12 @@ struct Expected {
     advice: Vec<String>,
     #[serde(default)]
     not_advice: Vec<String>,
+    limit: Option<Limit>,
+    /// Words that some fact must say, and that none may.
+    #[serde(default)]
+    says: Vec<String>,
+    #[serde(default)]
+    not_says: Vec<String>,
     /// Ids of facts or of missing signals that must be there.
     #[serde(default)]
     evidence: Vec<String>,
@@ -135,6 +181,8 @@ struct Expected {
     confidence_below: Option<f64>,
     confidence_above: Option<f64>,
     stall_between: Option<(f64, f64)>,
+    /// Whether the interval of the stall is at most so wide.
+    stall_narrower: Option<f64>,
     wait_between: Option<(f64, f64)>,
     /// Whether the interval of the waits is at least so wide.
     wait_wider: Option<f64>,
@@ -163,6 +211,9 @@ fn sleeping() -> char {
 }
 fn narrow() -> f64 {
     0.02
+}
+fn hardly() -> f64 {
+    0.1
 }
 
 fn key(pid: i32) -> ProcessKey {
@@ -260,7 +311,7 @@ fn rank(scenario: &Scenario) -> RankRates {
     RankRates {
         key: key(1),
         rank: None,
-        world_size: None,
+        world_size: rank.world_size,
         state: Some(rank.state),
         wait: share.map(|share| estimate(share, rank.wait_within)),
         waiting: rank.waiting.map(Share),
@@ -268,7 +319,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         loading: rank.waiting.map(|_| Share(rank.loading)),
         disk: None,
         stopped: None,
-        main_cpu: Some(Share(0.1)),
+        main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
         startup: rank.startup.map(Share),
         period_batches: None,
@@ -279,6 +330,7 @@ fn rank(scenario: &Scenario) -> RankRates {
             wait_ms: part(share),
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
+        overlaps: overlaps(scenario),
         device: rank.device_busy.or(rank.copying).map(|_| DeviceRates {
             name: Some("simulated".into()),
             notice: None,
@@ -286,8 +338,54 @@ fn rank(scenario: &Scenario) -> RankRates {
             copying: rank.copying.map(Share),
             rests_with_each_step: rank.rests,
         }),
-        activity: vec![],
+        activity: rank.activity.iter().map(activity).collect(),
         loaders: vec![loader],
+    }
+}
+
+fn activity(seen: &Seen) -> Activity {
+    Activity {
+        name: seen.name.clone(),
+        share: Share(seen.share),
+    }
+}
+
+fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
+    let rank = &scenario.rank;
+    let waits = rank.waiting.unwrap_or(0.0) + rank.receiving + rank.loading;
+    let busy = scenario.gpu_busy.first().copied().unwrap_or(0.0);
+    let overlap = |beside: &Beside| Overlap {
+        gpu: 0,
+        seconds: scenario.seconds,
+        wait: Share(rank.counted_waits.unwrap_or(waits)),
+        idle: Share(1.0 - busy),
+        low: Share(beside.both.0),
+        high: Share(beside.both.1),
+        correlation: beside.correlation,
+    };
+    rank.beside_gpu.iter().map(overlap).collect()
+}
+
+/// What is known of a GPU beside its busy share.
+fn gpu_with(gpu: &Gpu) -> GpuRates {
+    GpuRates {
+        now: GpuSample {
+            visible_to_job: Some(true),
+            throttle: Some(gpu.throttle.clone()),
+            ..GpuSample::default()
+        },
+        counters: CounterRates {
+            sm_active: gpu.sm_active.map(Share),
+            sm_occupancy: None,
+            tensor: gpu.tensor.map(Share),
+            dram: gpu.dram.map(Share),
+        },
+        swing: gpu.swing.map(|period| Swing {
+            period,
+            regular: true,
+            resting: Share(0.5),
+        }),
+        ..GpuRates::default()
     }
 }
 
@@ -403,15 +501,14 @@ fn rates(scenario: &Scenario) -> Rates {
             loaders: vec![],
             ..first.clone()
         });
-    let gpus = (0..).zip(&scenario.gpu_busy).map(|(index, busy)| GpuRates {
-        now: GpuSample {
-            index,
-            visible_to_job: Some(true),
-            ..GpuSample::default()
-        },
-        util_percent: Some(busy * 100.0),
-        busy: Some(Share(*busy)),
-        stale_seconds: None,
+    let gpus = (0..).zip(&scenario.gpu_busy).map(|(index, busy)| {
+        let others = Gpu::default();
+        let more = if index == 0 { &scenario.gpu } else { &others };
+        let mut gpu = gpu_with(more);
+        gpu.now.index = index;
+        gpu.util_percent = Some(busy * 100.0);
+        gpu.busy = Some(Share(*busy));
+        gpu
     });
     Rates {
         seconds: scenario.seconds,
@@ -465,6 +562,15 @@ fn check(path: &Path) {
     );
     let advised = |word: &String| verdict.advice.iter().any(|advice| advice.contains(word));
     assert!(expected.advice.iter().all(advised), "{about}");
+    assert_eq!(verdict.limit, expected.limit, "{about}");
+    let said = |words: &String| {
+        verdict
+            .evidence
+            .iter()
+            .any(|fact| fact.text.contains(words))
+    };
+    assert!(expected.says.iter().all(said), "{about}");
+    assert!(!expected.not_says.iter().any(said), "{about}");
     assert!(!expected.not_advice.iter().any(advised), "{about}");
     for id in &expected.evidence {
         assert!(
@@ -490,6 +596,11 @@ fn check(path: &Path) {
             "{about}"
         );
     }
+    check_figures(&verdict, expected, &about);
+}
+
+/// Shares and how sure they are.
+fn check_figures(verdict: &Verdict, expected: &Expected, about: &str) {
     let confidence = verdict.confidence.0;
     assert!(
         expected
@@ -514,6 +625,10 @@ fn check(path: &Path) {
     if let Some(least) = expected.wait_wider {
         let width = waits.map(|wait| wait.high.0 - wait.low.0);
         assert!(width.is_some_and(|width| width >= least), "{about}");
+    }
+    if let Some(most) = expected.stall_narrower {
+        let width = verdict.stall.map(|stall| stall.high.0 - stall.low.0);
+        assert!(width.is_some_and(|width| width <= most), "{about}");
     }
     if let Some((low, high)) = expected.stall_between {
         let stall = verdict.stall.map(|stall| stall.share.0);

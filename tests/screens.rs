@@ -2,17 +2,22 @@
 
 mod support;
 
+use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::rates::{DeviceRates, StepRates};
-use pipetop::sample::{JobCandidate, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow};
+use pipetop::model::Swing;
+use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::sample::{
+    Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
+    LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
+};
 use pipetop::ui::{Attach, Notice, Panel, Replay, draw};
-use pipetop::units::{Pid, Share};
+use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use support::{Pace, Scene, compute_bound, gap, missing, nothing, scene, starved, verdict};
 
 fn screen(scene: &Scene, width: u16, height: u16) -> Terminal<TestBackend> {
@@ -568,4 +573,352 @@ fn the_panel_with_the_keys_scrolls_and_says_what_is_left_out() {
     find(&terminal, "and 10 more above");
     many.state.scroll = usize::MAX;
     find(&screen(&many, 120, 40), " 63 ");
+}
+
+fn at(seconds: f64) -> Moment {
+    let since_start = Duration::try_from_secs_f64(seconds).expect("a time");
+    Moment {
+        since_start,
+        wall: SystemTime::UNIX_EPOCH + since_start,
+    }
+}
+
+/// A GPU of which everything is known, with an error behind it and its clock held back, in a container.
+fn telling_gpu(gpu: &mut GpuRates) {
+    let outside = |pid| GpuProcess {
+        pid: Pid(pid),
+        mem: Some(Bytes(9 << 30)),
+        sm_percent: None,
+        sm_at: None,
+        place: ProcessPlace::Outside,
+    };
+    let now = &mut gpu.now;
+    now.read_at = Some(at(100.0));
+    now.power_instant_watts = Some(331.0);
+    now.mem_temperature_c = Some(71.0);
+    now.mem_reserved = Some(Bytes(600 << 20));
+    now.throttle = Some(vec!["power cap".to_owned(), "too hot".to_owned()]);
+    now.xids = Some(vec![Xid {
+        number: 94,
+        at: at(58.0),
+    }]);
+    now.health = Some(GpuHealth {
+        read_at: at(98.0),
+        link: Some(Link {
+            generation: 4,
+            width: 16,
+            max_generation: Some(5),
+            max_width: Some(16),
+        }),
+        encoder_percent: Some(0.0),
+        decoder_percent: Some(12.0),
+        ecc_corrected: Some(5),
+        ecc_uncorrected: Some(1),
+        retired_pages: None,
+        retirement_pending: None,
+        remapped_rows: Some(2),
+        remapping_pending: Some(false),
+        remapping_failed: Some(false),
+        persistence: Some(false),
+    });
+    now.absent = ["retired_pages", "nvlink"]
+        .map(|figure| Absent {
+            figure: figure.to_owned(),
+            reason: "this GPU does not tell it".to_owned(),
+        })
+        .to_vec();
+    let list = now.processes.iter_mut().flatten();
+    list.for_each(|process| process.sm_at = Some(Duration::from_secs(93)));
+    now.processes
+        .get_or_insert_default()
+        .extend([outside(1_204_711), outside(88)]);
+    gpu.counters = CounterRates {
+        sm_active: Some(Share(0.31)),
+        sm_occupancy: Some(Share(0.18)),
+        tensor: Some(Share(0.22)),
+        dram: Some(Share(0.12)),
+    };
+    gpu.energy_joules = Some(2840.0);
+    gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
+    gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
+    gpu.swing = Some(Swing {
+        period: 2.04,
+        regular: true,
+        resting: Share(0.5),
+    });
+    gpu.driver_time = Some(Share(0.0012));
+}
+
+#[test]
+fn a_gpu_that_tells_everything() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.iter_mut().for_each(telling_gpu));
+    in_sizes("telling_gpu", &scene, &SIZES);
+    scene.state.focus = Panel::Gpu;
+    in_sizes("telling_gpu_with_the_keys", &scene, &SIZES[..3]);
+}
+
+#[test]
+fn a_gpu_without_counters_has_a_guess_that_says_so() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus[0].load_estimate = Some(Share(0.21)));
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("~21 %  an estimate"), "{text}");
+}
+
+/// Sixteen of them: one with an error, one held back, one lost, one that no longer answers.
+fn sixteen() -> Scene {
+    let pace = Pace {
+        load_ms: 210.0,
+        step_ms: 180.0,
+        workers: 6,
+    };
+    let mut scene = scene(pace, 16, 1);
+    scene.verdict = compute_bound().verdict;
+    scene.each_rates(|rates| {
+        telling_gpu(&mut rates.gpus[2]);
+        rates.gpus[2].now.throttle = Some(vec![]);
+        rates.gpus[5].now.throttle = Some(vec!["power cap".to_owned()]);
+        rates.gpus[9].now.gap = Some("lost".to_owned());
+        rates.gpus[9].now.xids = Some(vec![Xid {
+            number: 79,
+            at: at(58.0),
+        }]);
+        rates.gpus[11].stale_seconds = Some(12.0);
+    });
+    scene
+}
+
+#[test]
+fn sixteen_gpus() {
+    let mut scene = sixteen();
+    in_sizes("sixteen_gpus", &scene, &SIZES);
+    let small = text(&scene, 80, 24);
+    for what in ["16 GPUs", "1 n/a", "Xid 94", "Xid 79", "1 held back"] {
+        assert!(small.contains(what), "{what} is seen at a glance: {small}");
+    }
+    scene.state.focus = Panel::Gpu;
+    in_sizes("sixteen_gpus_with_the_keys", &scene, &SIZES[..1]);
+    scene.state.scroll = 5;
+    in_sizes("sixteen_gpus_scrolled", &scene, &SIZES[..3]);
+    for scroll in 0..30 {
+        scene.state.scroll = scroll;
+        let text = text(&scene, 80, 24);
+        let picked = scroll.min(15);
+        let row = format!(" {picked:>2} H200");
+        assert!(text.contains(&row), "GPU {picked} is not shown: {text}");
+    }
+}
+
+#[test]
+fn a_divided_gpu() {
+    let part = |number, active: Option<f64>, gap: Option<&str>| GpuInstance {
+        gpu_instance: Some(number),
+        mem_used: Some(Bytes(6 << 30)),
+        mem_total: Some(Bytes(40 << 30)),
+        counters: active.map(|active| GpuCounters {
+            from: at(99.0),
+            to: at(100.0),
+            graphics: Some(Share(active)),
+            sm_active: Some(Share(active / 2.0)),
+            sm_occupancy: None,
+            tensor: None,
+            dram: None,
+            pcie_rx: None,
+            pcie_tx: None,
+            nvlink_rx: None,
+            nvlink_tx: None,
+        }),
+        processes: Some(vec![]),
+        gap: gap.map(str::to_owned),
+        ..GpuInstance::default()
+    };
+    let mut scene = starved();
+    scene.each_rates(|rates| {
+        let gpu = &mut rates.gpus[0];
+        gpu.util_percent = None;
+        gpu.busy = None;
+        gpu.now.gap = Some("MIG is on: no utilisation of the whole GPU".to_owned());
+        gpu.now.processes = Some(vec![]);
+        let why = "no utilisation: this GPU does not tell it";
+        gpu.now.instances = vec![part(1, Some(0.8), None), part(5, None, Some(why))];
+        gpu.parts = vec![Some(Share(0.8)), None];
+    });
+    scene.history.gpu_util.clear();
+    in_sizes("divided_gpu", &scene, &SIZES[..3]);
+}
+
+fn with(text: &str) -> Config {
+    let terminal = Environment {
+        locale: Some("C.UTF-8".to_owned()),
+        term: Some("xterm-256color".to_owned()),
+        no_color: false,
+    };
+    Config::from_text(Path::new(""), text, &Overrides::default(), &terminal).expect("right")
+}
+
+fn many_workers() -> Scene {
+    let pace = Pace {
+        load_ms: 1500.0,
+        step_ms: 38.0,
+        workers: 16,
+    };
+    let mut many = scene(pace, 1, 1);
+    many.verdict = starved().verdict;
+    many
+}
+
+fn typed(scene: &mut Scene, text: &str) {
+    scene.state.focus = Panel::Workers;
+    scene.state.filter.open();
+    text.chars()
+        .for_each(|letter| scene.state.filter.add(letter));
+}
+
+#[test]
+fn a_filter_while_it_is_typed_and_after() {
+    let mut scene = many_workers();
+    typed(&mut scene, "Resize 7");
+    in_sizes("filter_typed", &scene, &SIZES);
+    scene.state.filter.keep();
+    in_sizes("filter_kept", &scene, &SIZES);
+}
+
+#[test]
+fn a_filter_finds_numbers_states_and_functions() {
+    let shown = |filter: &str| {
+        let mut scene = many_workers();
+        typed(&mut scene, filter);
+        scene.state.filter.keep();
+        let text = text(&scene, 120, 40);
+        let wanted = format!(" of 16 with `{filter}`");
+        let before = text
+            .split(&wanted)
+            .next()
+            .filter(|before| before.len() < text.len());
+        let before = before.unwrap_or_else(|| panic!("{text}"));
+        before.rsplit(' ').next().expect("a number").to_owned()
+    };
+    let pid = many_workers()
+        .window
+        .expect("it has one")
+        .job
+        .expect("it has one")
+        .ranks[0]
+        .loaders[0]
+        .workers[5]
+        .pid();
+    assert_eq!(shown("7"), "1");
+    assert_eq!(shown(&pid.to_string()), "1");
+    assert_eq!(shown("RESIZE"), "16");
+    assert_eq!(shown("nobody"), "0");
+    assert_eq!(shown("resize 3"), "1");
+}
+
+#[test]
+fn the_order_of_workers_that_are_alike_is_that_of_their_numbers() {
+    use pipetop::ui::Sort;
+    for sort in [Sort::Cpu, Sort::Load, Sort::Read] {
+        let mut scene = many_workers();
+        scene.state.sort = sort;
+        scene.each_job(|job| {
+            for worker in &mut job.ranks[0].loaders[0].workers {
+                (worker.cpu, worker.load_ms, worker.read) = (Some(0.5), None, None);
+            }
+        });
+        let terminal = screen(&scene, 200, 60);
+        let row = |pid: Pid| find(&terminal, &format!(" {pid} ")).1;
+        let workers = &scene
+            .window
+            .as_ref()
+            .expect("one")
+            .job
+            .as_ref()
+            .expect("one")
+            .ranks[0]
+            .loaders[0]
+            .workers;
+        let rows: Vec<u16> = workers.iter().map(|worker| row(worker.pid())).collect();
+        assert!(rows.is_sorted(), "{rows:?}");
+    }
+}
+
+#[test]
+fn the_columns_that_were_chosen_in_their_order() {
+    let mut scene = starved();
+    scene.config = with("columns = [\"in\", \"load\", \"pid\"]");
+    in_sizes("columns", &scene, &[(80, 24), (120, 40)]);
+    scene.config = with("columns = []");
+    let terminal = screen(&scene, 120, 40);
+    assert!(!terminal.backend().to_string().contains("delay"));
+    find(&terminal, "  0  ");
+}
+
+/// A key of its own for each action, none of them the default one.
+fn remapped() -> Config {
+    let line = |(place, action): (usize, &Action)| {
+        let name = serde_json::to_value(action).expect("a name");
+        let name = name.as_str().expect("a name").to_owned();
+        let mut names = ('A'..='Z').chain('0'..='9');
+        let key = names.nth(place).expect("few");
+        format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
+    };
+    let lines: String = Action::ALL.iter().enumerate().map(line).collect();
+    let text = format!("[keys]\n{lines}");
+    with(&text)
+}
+
+#[test]
+fn footer_and_help_show_the_keys_of_the_key_map() {
+    let mut asked = support::launched(starved(), 3);
+    asked.launched.as_mut().expect("launched").asked = true;
+    let mut picker = nothing();
+    picker.attach = Attach::Picker(vec![]);
+    let mut help = support::launched(starved(), 3);
+    help.state.help = true;
+    for config in [Config::default(), remapped()] {
+        for scene in [&mut starved(), &mut nothing(), &mut picker, &mut asked] {
+            scene.config = config.clone();
+            let text = text(scene, 250, 60);
+            let footer = text
+                .lines()
+                .rev()
+                .find(|line| line.contains("quit") || line.contains("leave it"));
+            let footer = footer.unwrap_or_else(|| panic!("{text}"));
+            let items: Vec<&str> = footer
+                .trim_matches(['"', ' '])
+                .split("  ")
+                .map(str::trim)
+                .collect();
+            let shown = |action: Action| {
+                let key = config.keys.keys(action)[0];
+                items.contains(&&*format!("{key} {}", action.short()))
+            };
+            let count = Action::ALL.iter().filter(|action| shown(**action)).count();
+            // Nothing else is shown but what looking costs.
+            let others = ["access", "own cost", "every"];
+            let keys = items
+                .iter()
+                .filter(|item| !others.iter().any(|other| item.starts_with(other)))
+                .filter(|item| !item.is_empty());
+            assert_eq!(keys.count(), count, "{footer}");
+            assert!(count >= 2, "{footer}");
+        }
+        help.config = config.clone();
+        for replay in [None, Some(Replay::default())] {
+            help.state.replay = replay;
+            let text = text(&help, 250, 80);
+            let wishes = Action::ALL
+                .iter()
+                .filter(|action| action.is_of_replay() == replay.is_some());
+            for action in wishes {
+                let names = config.keys.keys(*action).iter().map(ToString::to_string);
+                let line = format!("  {}", names.collect::<Vec<_>>().join("  "));
+                let said = text
+                    .lines()
+                    .any(|row| row.contains(&line) && row.contains(action.words()));
+                assert!(said, "{action:?} {line}\n{text}");
+            }
+        }
+    }
 }

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use patience::wait;
-use portable_pty::PtySize;
 use rustix::process::Signal;
 use session::Session;
 
@@ -25,10 +24,12 @@ fn looking() -> Session {
     session
 }
 
-fn assert_given_back(text: &str) {
+fn assert_given_back(session: &Session) {
+    let text = session.text();
     let left = text.rfind(LEAVE).expect("the alternate screen was left");
     assert!(text.rfind(ENTER).is_some_and(|entered| entered < left));
     assert!(text.rfind(SHOW_CURSOR).is_some(), "the cursor is back");
+    assert!(session.is_set_back(), "keys do again what they did");
 }
 
 #[test]
@@ -46,7 +47,7 @@ fn a_key_or_a_signal_ends_it_and_gives_the_terminal_back() {
         }
         assert!(session.ended().success(), "{end:?}");
         session.until("the screen to go", |text| text.contains(LEAVE));
-        assert_given_back(&session.text());
+        assert_given_back(&session);
     }
 }
 
@@ -63,7 +64,7 @@ fn it_stops_and_goes_on_like_any_program() {
         session.until("the screen to go", |text| {
             text.matches(LEAVE).count() >= round
         });
-        assert_given_back(&session.text());
+        assert_given_back(&session);
         let before = session.text().len();
         session.signal(Signal::CONT);
         session.until("the screen again", |text| {
@@ -90,19 +91,42 @@ fn a_terminal_that_is_closed_ends_it() {
 #[test]
 fn it_follows_the_size_of_the_terminal() {
     let mut session = looking();
-    let before = session.text().len();
-    let size = PtySize {
-        rows: 10,
-        cols: 40,
-        ..PtySize::default()
-    };
-    let master = session.master.as_ref().expect("still open");
-    master.resize(size).expect("it is open");
-    session.until("a frame of that size", |text| {
-        text[before..].contains("no job yet")
+    session.resize(40, 10);
+    session.shows("a frame of that size", |screen| {
+        screen.contains("no job yet") && screen.lines().count() == 10
     });
     session.press("q");
     assert!(session.ended().success());
+}
+
+/// What the test below runs in a pseudo-terminal: the program has no way to panic on demand.
+#[test]
+#[ignore = "it panics"]
+fn panics_on_the_screen() {
+    let _screen = pipetop::terminal::Screen::open().expect("it is a terminal");
+    panic!("as a fault of ours would");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let program = std::env::current_exe().expect("a path");
+    let arguments = [
+        "--ignored",
+        "--exact",
+        "panics_on_the_screen",
+        "--nocapture",
+    ];
+    let mut session = Session::start_program(program.as_os_str(), &arguments, &[], (80, 24));
+    assert!(!session.ended().success());
+    session.until("its words", |text| {
+        text.contains("as a fault of ours would")
+    });
+    assert_given_back(&session);
+    let text = session.text();
+    assert!(
+        text.find(LEAVE) < text.find("as a fault of ours would"),
+        "{text}"
+    );
 }
 
 /// Reads no files, so nothing is made before it starts; on a device that every machine has.
@@ -124,5 +148,5 @@ fn the_built_in_job_is_on_screen_at_once_and_judged_soon() {
     session.press("q");
     assert!(session.ended().success());
     session.until("the screen to go", |text| text.contains(LEAVE));
-    assert_given_back(&session.text());
+    assert_given_back(&session);
 }

@@ -340,8 +340,89 @@ fn a_gpu_that_is_lost_or_denied_says_so_and_has_no_figures() {
         let known = gpu.as_object().expect("an object").iter();
         let known: Vec<_> = known.filter(|(_, value)| !value.is_null()).collect();
         let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["index", "gap"]);
+        // What is not of the GPU itself: whose it is, what asking cost, why there is nothing.
+        let about = [
+            "instances",
+            "visible_to_job",
+            "ranks",
+            "driver_ms_per_s",
+            "absent",
+        ];
+        let figures: Vec<_> = names.iter().filter(|name| !about.contains(name)).collect();
+        assert_eq!(figures, [&"index", &"gap"]);
+        assert_eq!(gpu["instances"], json!([]));
     }
+}
+
+#[test]
+fn all_that_a_gpu_tells_is_reported() {
+    let job = StandIn::start(1);
+    let (_directory, library) = driver(
+        "dev 0 minor=7 util=100 mem_util=20 total=80G used=40G reserved=1G power=500 limit=700 instant=510\n\
+         dev 0 mem_temp=77 throttle=4 gpm=1 gpm.1=100 gpm.2=45 gpm.3=20 gpm.5=30 gpm.10=15 gpm.20=100 gpm.21=200\n\
+         dev 0 nvlink_rx=1000000 nvlink_tx=2000000 ecc_corrected=3 remapped=1:0:0:0 xid=31\n\
+         dev 0 procs=4194001:9G:50",
+    );
+    let line = format!("{} --for 3s --nvml-lib {library}", job.pid());
+    let report = report(&line);
+    let gpu = &report["gpus"][0];
+    assert_eq!(gpu["sm_active_share"], 0.45);
+    assert_eq!(gpu["dram_share"], 0.15);
+    assert_eq!(
+        gpu["load_estimate_share"],
+        Value::Null,
+        "what is measured is not guessed"
+    );
+    assert_eq!(gpu["pcie_tx_bytes_per_s"], 100 << 20);
+    assert_eq!(gpu["pcie_rx_bytes_per_s"], 200 << 20);
+    assert_eq!(gpu["pcie_link"]["width"], 16);
+    assert_eq!(gpu["throttle"], json!(["power cap"]));
+    assert_eq!(gpu["power_instant_watts"], 510.0);
+    assert_eq!(gpu["mem_temperature_c"], 77.0);
+    assert_eq!(gpu["ecc_corrected"], 3);
+    assert_eq!(gpu["remapped_rows"], 1);
+    assert_eq!(gpu["xids"][0]["number"], 31);
+    assert!(
+        gpu["xids"][0]["age_seconds"]
+            .as_f64()
+            .is_some_and(|age| age < 60.0)
+    );
+    assert!(
+        gpu["driver_ms_per_s"]
+            .as_f64()
+            .is_some_and(|cost| cost > 0.0)
+    );
+    // A number that nothing here has: the driver's word alone joins nothing.
+    assert_eq!(gpu["processes"][0]["pid"], 4_194_001);
+    assert_ne!(gpu["processes"][0]["place"], "here");
+    assert_eq!(gpu["swing"], Value::Null);
+    let absent = gpu["absent"].as_array().expect("a list");
+    let retired = absent
+        .iter()
+        .find(|absent| absent["figure"] == "retired_pages");
+    assert_eq!(
+        retired.expect("it has none")["reason"],
+        "this GPU does not tell it"
+    );
+}
+
+#[test]
+fn a_call_that_hangs_leaves_the_screen_live() {
+    let job = StandIn::start(2);
+    let directory = TempDir::new().expect("a temporary directory");
+    let fake = FakeNvml::install(directory.path(), "sys count=2\ndev * util=61");
+    let mut session = screen(&job, &fake.library().display().to_string());
+    session.shows("both GPUs", |screen| screen.matches("61 %").count() >= 2);
+    fake.script("sys count=2\ndev 0 util=23\ndev 1 util=61 hang.nvmlDeviceGetPowerUsage=30");
+    session.shows("the row that is old beside one that is new", |screen| {
+        screen.contains("driver does not answer") && screen.contains("23 %")
+    });
+    session.press("?");
+    session.shows("help", |screen| screen.contains("sort"));
+    session.press("q");
+    assert!(session.ended().success());
+    // Lets its thread go.
+    fake.script("sys count=2");
 }
 
 /// The reason and hint of what a source lacks.

@@ -10,11 +10,11 @@ use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::run::paint;
-use super::wiring::{keys, signals};
+use super::wiring::{blocked, keys, signals};
 use super::{Flow, Signal};
 use crate::action::Action;
 use crate::config::Config;
@@ -122,6 +122,7 @@ impl Animation {
         terminal: &mut Terminal<B>,
         mut keys: K,
         mut signals: mpsc::Receiver<Signal>,
+        mut blocked: watch::Receiver<bool>,
         give: impl Fn(&Flow) -> std::io::Result<()>,
     ) -> anyhow::Result<()>
     where
@@ -133,16 +134,21 @@ impl Animation {
         let mut frames = tokio::time::interval_at(last + FRAME, FRAME);
         frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut flow = Flow::Draw;
+        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
+        let (mut frame, mut anew) = (false, false);
         loop {
             match &flow {
                 Flow::Quit => return Ok(()),
                 Flow::Suspend | Flow::Resume if give(&flow).is_err() => return Ok(()),
                 _ => {}
             }
-            let anew = matches!(flow, Flow::Redraw | Flow::Suspend | Flow::Resume);
-            let drawn = anew || flow == Flow::Draw;
-            if drawn && !paint(terminal, anew, |frame| draw(&self.view(), frame))? {
-                return Ok(());
+            frame |= flow == Flow::Draw;
+            anew |= matches!(flow, Flow::Redraw | Flow::Suspend | Flow::Resume);
+            if (frame || anew) && !*blocked.borrow() {
+                if !paint(terminal, anew, |frame| draw(&self.view(), frame))? {
+                    return Ok(());
+                }
+                (frame, anew) = (false, false);
             }
             flow = tokio::select! {
                 biased;
@@ -156,6 +162,7 @@ impl Animation {
                     // The terminal is gone.
                     Some(Err(_)) | None => Flow::Quit,
                 },
+                Ok(()) = blocked.changed(), if frame || anew => Flow::Continue,
                 now = frames.tick() => {
                     let passed = now.saturating_duration_since(last);
                     last = now;
@@ -187,7 +194,7 @@ pub fn animate(settings: &Settings, seed: u64, config: Config) -> anyhow::Result
             Flow::Suspend => terminal::suspend(),
             _ => terminal::resume(),
         };
-        let ended = animation.run(&mut screen.terminal, keys()?, signals, give);
+        let ended = animation.run(&mut screen.terminal, keys()?, signals, blocked(), give);
         ended.await
     })
 }

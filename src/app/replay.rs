@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use tokio::sync::mpsc;
 
 use super::run::Outside;
-use super::wiring::{keys, signals};
+use super::wiring::{blocked, keys, signals};
 use super::{App, Flow, OBSERVED};
 use crate::action::Action;
 use crate::config::Config;
@@ -90,6 +90,7 @@ pub fn replay(film: Film) -> anyhow::Result<Option<Kind>> {
                 _ => terminal::resume(),
             },
             told,
+            blocked: blocked(),
             span: None,
             replay: Some(Remote {
                 played,

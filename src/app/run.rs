@@ -6,7 +6,7 @@ use crossterm::event::Event as Input;
 use futures_util::{Stream, StreamExt};
 use ratatui::backend::Backend;
 use ratatui::{Frame, Terminal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::replay::{Remote, next};
 use super::{App, Event, Flow, Signal, save};
@@ -30,6 +30,8 @@ pub struct Outside<K, A, T, E> {
     /// Gives the terminal to the shell or takes it again; called for [`Flow::Suspend`] and
     /// [`Flow::Resume`].
     pub terminal: T,
+    /// The terminal has not yet taken the last frame.
+    pub blocked: watch::Receiver<bool>,
     /// End after this time.
     pub span: Option<Duration>,
     /// What is looked at is a recording; there are no samples then but its own.
@@ -54,13 +56,18 @@ impl App {
         T: FnMut(&Flow) -> std::io::Result<()>,
         E: FnMut(),
     {
-        if !self.paint(terminal, false)? {
-            return Ok(());
-        }
+        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
+        let (mut draw, mut anew) = (true, false);
         let (tell, mut saved) = mpsc::channel(1);
         let span = tokio::time::sleep(outside.span.unwrap_or(Duration::MAX));
         tokio::pin!(span);
         loop {
+            if (draw || anew) && !*outside.blocked.borrow() {
+                if !self.paint(terminal, anew)? {
+                    return Ok(());
+                }
+                (draw, anew) = (false, false);
+            }
             let event = tokio::select! {
                 biased;
                 Some(signal) = outside.signals.recv() => Event::Signal(signal),
@@ -69,13 +76,13 @@ impl App {
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
+                Ok(()) = outside.blocked.changed(), if draw || anew => continue,
                 Some(notice) = saved.recv() => Event::Notice(notice),
                 Some(told) = outside.told.recv() => told,
                 Some(sample) = outside.samples.recv() => Event::Sample(Box::new(sample)),
                 Some(played) = next(outside.replay.as_mut()) => Event::Played(Box::new(played)),
                 () = &mut span, if outside.span.is_some() => return Ok(()),
             };
-            let (mut draw, mut anew) = (false, false);
             let mut next = Some(event);
             // A held key must not queue up frames: whatever was typed goes into one.
             while let Some(event) = next.take() {
@@ -117,9 +124,6 @@ impl App {
                     },
                     () = std::future::ready(()) => None,
                 };
-            }
-            if (draw || anew) && !self.paint(terminal, anew)? {
-                return Ok(());
             }
         }
     }

@@ -6,12 +6,13 @@ use futures_util::{Stream, stream};
 use ratatui::backend::{CrosstermBackend, TestBackend};
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::*;
 use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
+use crate::ui::Sort;
 use crate::units::Pid;
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
@@ -88,6 +89,16 @@ async fn session_of(
     span: Option<Duration>,
     script: impl AsyncFnOnce(&Script),
 ) -> Session {
+    session_on(watch::channel(false).1, app, span, script).await
+}
+
+/// The same on a terminal that is blocked now and then.
+async fn session_on(
+    blocked: watch::Receiver<bool>,
+    app: App,
+    span: Option<Duration>,
+    script: impl AsyncFnOnce(&Script),
+) -> Session {
     let mut session = Session {
         app,
         terminal: Terminal::new(TestBackend::new(120, 40)).expect("a test backend"),
@@ -113,6 +124,7 @@ async fn session_of(
         samples: taken,
         signals: sent,
         told,
+        blocked,
         end: || asked.borrow_mut().push(Asked::End),
         ask: |request| asked.borrow_mut().push(Asked::Sampler(request)),
         terminal: |flow: &Flow| {
@@ -296,6 +308,7 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         samples: taken,
         signals: sent,
         told,
+        blocked: watch::channel(false).1,
         end: || {},
         ask: |_| {},
         terminal: |_: &Flow| Ok(()),
@@ -427,6 +440,109 @@ async fn a_signal_is_the_commands_business() {
         "{}",
         session.text()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_typed_filters_the_workers_and_is_no_wish() {
+    let typing = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        // `q` is a letter now.
+        script.typed("/qq");
+        script.key(KeyCode::Backspace);
+    })
+    .await;
+    assert!(
+        typing.text().contains("show workers with q_"),
+        "{}",
+        typing.text()
+    );
+    assert!(typing.text().contains("no worker has these words"));
+
+    let kept = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed("/1");
+        script.key(KeyCode::Enter);
+        // And here it is a wish again.
+        script.typed("O");
+    })
+    .await;
+    assert!(kept.text().contains("with `1`"), "{}", kept.text());
+    assert!(!kept.text().contains("show workers with"));
+
+    let cleared = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed("/1");
+        script.key(KeyCode::Enter);
+        script.key(KeyCode::Esc);
+        script.typed("/x");
+        script.key(KeyCode::Esc);
+    })
+    .await;
+    assert_eq!(cleared.app.state.filter, crate::ui::Filter::default());
+    assert!(!cleared.text().contains("with `"), "{}", cleared.text());
+
+    let ended = session(None, async |script| {
+        script.typed("/q");
+        let end = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        script.keys.send(Input::Key(end)).expect("the loop listens");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(script.keys.is_closed(), "what is no letter is a wish");
+    })
+    .await;
+    assert_eq!(ended.app.state.filter.text(), "q");
+}
+
+#[test]
+fn sorting_goes_through_the_columns_that_are_shown() {
+    let mut app = app();
+    app.config.columns = vec![crate::config::Column::Load, crate::config::Column::Cpu];
+    let sorts: Vec<_> = (0..4)
+        .map(|_| {
+            app.act(Action::SortNext);
+            app.state.sort
+        })
+        .collect();
+    assert_eq!(sorts, [Sort::Cpu, Sort::Load, Sort::Id, Sort::Cpu]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_terminal_takes_nothing_one_frame_stands_for_all() {
+    let (tell, blocked) = watch::channel(false);
+    let mut session = session_on(blocked, app(), None, async |script| {
+        script.sample(training(0.0)).await;
+        tell.send_replace(true);
+        for at in 1..=100 {
+            script.sample(training(f64::from(at))).await;
+            script.typed("j");
+        }
+        tell.send_replace(false);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+    // The first, that of the first sample, and the newest.
+    assert_eq!(session.frames(), 3);
+    assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
+    assert_eq!(session.app.state.scroll, 100);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_terminal_keeps_nobody_from_leaving() {
+    let (tell, blocked) = watch::channel(true);
+    let mut session = session_on(blocked, app(), None, async |script| {
+        script.sample(training(0.0)).await;
+        script.typed("q");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(script.keys.is_closed());
+    })
+    .await;
+    assert_eq!(session.frames(), 0);
+    drop(tell);
 }
 
 #[test]

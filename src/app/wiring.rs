@@ -7,7 +7,7 @@ use std::time::Duration;
 use crossterm::event::{self, Event};
 use futures_util::Stream;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::{App, Event as Heard, Flow, Launched, Outside, Signal};
 use crate::config::Config;
@@ -110,6 +110,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
             samples,
             signals,
             told,
+            blocked: blocked(),
             end: || orders.iter().for_each(Orders::end),
             ask: |request| sampler.request(request),
             terminal: |flow: &Flow| match flow {
@@ -184,6 +185,15 @@ pub(super) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event
     Ok(futures_util::stream::poll_fn(move |context| {
         keys.poll_recv(context)
     }))
+}
+
+/// Whether the terminal has still to take a frame.
+pub(super) fn blocked() -> watch::Receiver<bool> {
+    let (tell, blocked) = watch::channel(false);
+    terminal::on_output(move |taken| {
+        tell.send_replace(taken);
+    });
+    blocked
 }
 
 /// Signals as they come, for as long as the runtime lives.

@@ -173,6 +173,68 @@ fn a_simulation_has_its_own_options() {
 }
 
 #[test]
+fn an_experiment_takes_a_command_or_the_built_in_job() {
+    let words = |own: &Own| own.words().map(|words| words.parts().1);
+    let Some(Command::Sweep(sweep)) =
+        typed("sweep --workers 0,2 --prefetch-factors 2,4 --pin-memory --steps 9 --log l -- A=1 x --for 2").unwrap().command
+    else {
+        panic!("no sweep");
+    };
+    assert_eq!(words(&sweep.own).unwrap(), ["x", "--for", "2"]);
+    assert_eq!(
+        (&sweep.counts[..], &sweep.prefetch_factors[..]),
+        (&[0, 2][..], &[2, 4][..])
+    );
+    assert!(sweep.compares_memory() && sweep.steps == Some(9));
+    assert_eq!(sweep.own.log, Some(PathBuf::from("l")));
+    let Some(Command::Headspace(headspace)) = typed("headspace --patience 2min").unwrap().command
+    else {
+        panic!("no headspace");
+    };
+    assert_eq!(words(&headspace.own), None);
+    assert_eq!(headspace.own.patience, Duration::from_mins(2));
+    let refusals = [
+        (
+            "sweep --workers 1,0",
+            "one worker at least",
+            "-- python train.py",
+        ),
+        (
+            "sweep --load-ms 5 -- x",
+            "for the built-in job",
+            "sweep --help",
+        ),
+        (
+            "sweep --no-pin-memory -- x",
+            "for the built-in job",
+            "sweep --help",
+        ),
+        (
+            "headspace --workers 4 -- x",
+            "for the built-in job",
+            "headspace --help",
+        ),
+        (
+            "headspace -- A=1",
+            "no command to run",
+            "pipetop headspace --",
+        ),
+        (
+            "headspace x",
+            "unexpected argument 'x'",
+            "behind the options",
+        ),
+        ("sweep --steps 5", "were not provided", "behind the options"),
+        ("sweep --steps 1 -- x", "1 is not in", "--help"),
+    ];
+    for (line, message, hint) in refusals {
+        let (said, hinted) = refused(line);
+        assert!(said.contains(message), "{line}: {said}");
+        assert!(hinted.contains(hint), "{line}: {hinted}");
+    }
+}
+
+#[test]
 fn what_is_refused_has_one_line_and_one_hint() {
     let refusals = [
         ("--for 14", "time unit needed", "14s"),

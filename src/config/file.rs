@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use toml::Spanned;
 
+use super::columns::Column;
 use super::keymap::{Bindings, KeyPress};
 use super::theme::{Colour, Paint, ThemeName};
 
@@ -21,6 +23,7 @@ pub(super) struct File {
     pub(super) ascii: Option<Ascii>,
     pub(super) theme: Option<ThemeName>,
     pub(super) gpu: Option<Vec<GpuName>>,
+    pub(super) columns: Option<Vec<Spanned<Column>>>,
     pub(super) keys: Option<Bindings>,
     pub(super) colours: Option<BTreeMap<Paint, Colour>>,
 }
@@ -70,6 +73,18 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// The one thing to try: the name that was probably meant, else where every option is described.
+    pub fn hint(&self) -> String {
+        let meant = match self {
+            Self::Read { .. } => None,
+            Self::Wrong { message, .. } => meant(message),
+        };
+        meant.map_or_else(
+            || "`pipetop config` prints the default file, with every option".to_owned(),
+            |name| format!("did you mean `{name}`? `pipetop config` lists every option"),
+        )
+    }
+
     /// An error at a byte range of `text`.
     pub(super) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: String) -> Self {
         let start = span.map_or(0, |span| span.start).min(text.len());
@@ -82,6 +97,20 @@ impl ConfigError {
             message,
         }
     }
+}
+
+/// Of an unknown name, the known one that is most like it; serde lists them all in backticks.
+fn meant(message: &str) -> Option<&str> {
+    const ALIKE: f64 = 0.8;
+    let mut names = message.strip_prefix("unknown ")?.split('`').skip(1);
+    let unknown = names.next()?;
+    names
+        .skip(1)
+        .step_by(2)
+        .map(|name| (strsim::jaro_winkler(unknown, name), name))
+        .filter(|(alike, _)| *alike >= ALIKE)
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, name)| name)
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {

@@ -13,7 +13,7 @@ use toml::Spanned;
 use crate::action::Action;
 
 /// `[keys]` as it is written.
-pub(super) type Bindings = BTreeMap<Action, Vec<Spanned<KeyPress>>>;
+pub(super) type Bindings = BTreeMap<Spanned<Action>, Vec<Spanned<KeyPress>>>;
 
 /// Keys with names, as they are written in the file and shown on screen.
 const NAMES: [(&str, KeyCode); 17] = [
@@ -112,7 +112,7 @@ impl fmt::Display for KeyPress {
     }
 }
 
-/// Two actions that ask for the same key.
+/// Choices that cannot stand together: two actions with one key, no key to leave with, a column twice.
 #[derive(Debug)]
 pub(super) struct Clash {
     pub(super) span: Option<Range<usize>>,
@@ -130,7 +130,13 @@ impl Keymap {
     /// key that the user takes is taken from whatever had it.
     pub(super) fn layered(user: Bindings, default: Option<Bindings>) -> Result<Self, Clash> {
         let mut keys: BTreeMap<Action, Vec<KeyPress>> = BTreeMap::new();
+        // Where the file says something that may leave no way out.
+        let mut last = None;
         for (action, list) in user {
+            let (span, action) = (action.span(), action.into_inner());
+            if action == Action::Quit {
+                last = Some(span);
+            }
             let mut own = Vec::new();
             for key in list {
                 let taken = keys.iter().find(|(_, keys)| keys.contains(key.get_ref()));
@@ -145,17 +151,24 @@ impl Keymap {
                         ),
                     });
                 }
+                last = last.or(Some(key.span()));
                 own.push(key.into_inner());
             }
             keys.insert(action, own);
         }
         let taken: Vec<KeyPress> = keys.values().flatten().copied().collect();
         for (action, list) in default.unwrap_or_default() {
-            keys.entry(action).or_insert_with(|| {
+            keys.entry(action.into_inner()).or_insert_with(|| {
                 list.into_iter()
                     .map(Spanned::into_inner)
                     .filter(|key| !taken.contains(key))
                     .collect()
+            });
+        }
+        if keys.get(&Action::Quit).is_none_or(Vec::is_empty) {
+            return Err(Clash {
+                span: last,
+                message: "no key is left for `quit`".to_owned(),
             });
         }
         Ok(Self { keys })

@@ -1,4 +1,5 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ fn every_action_has_a_key_of_its_own() {
 
 #[test]
 fn every_theme_gives_every_meaning_its_colour() {
-    for name in [ThemeName::Dark, ThemeName::Light, ThemeName::Mono] {
+    for name in ThemeName::ALL {
         assert_eq!(Theme::new(name, BTreeMap::new()).colours(), 14, "{name:?}");
     }
 }
@@ -129,7 +130,7 @@ fn terminals_that_cannot_show_more_get_ascii_and_no_colour_is_obeyed() {
 fn errors_name_file_line_and_column() {
     assert_eq!(
         message("interval = \"1s\"\nasci = \"auto\"\n"),
-        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `gpu`, `keys`, `colours`"
+        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `gpu`, `columns`, `keys`, `colours`"
     );
     assert_eq!(
         message("[keys]\nquit = [\"q\", \"hyper-q\"]"),
@@ -148,4 +149,130 @@ fn errors_name_file_line_and_column() {
         "my.toml:1:12: an interval lies between 100ms and 1m"
     );
     assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown variant `fly`"));
+}
+
+#[test]
+fn a_hint_names_what_was_probably_meant() {
+    let hint = |text: &str| from(text).expect_err("must be refused").hint();
+    assert!(hint("interva = \"1s\"").starts_with("did you mean `interval`?"));
+    assert!(hint("theme = \"colorblind\"").starts_with("did you mean `colour-blind`?"));
+    assert!(hint("[keys]\nfilte = [\"x\"]").starts_with("did you mean `filter`?"));
+    assert!(hint("xyz = 1").starts_with("`pipetop config` prints"));
+    assert!(hint("interval = 5").starts_with("`pipetop config` prints"));
+}
+
+#[test]
+fn there_is_always_a_key_to_leave_with() {
+    let message = |text| message(text);
+    assert_eq!(
+        message("[keys]\nup = [\"k\"]\nquit = []"),
+        "my.toml:3:1: no key is left for `quit`"
+    );
+    assert_eq!(
+        message("[keys]\nfreeze = [\"q\"]\nhelp = [\"ctrl-c\"]"),
+        "my.toml:3:9: no key is left for `quit`"
+    );
+}
+
+#[test]
+fn columns_are_chosen_each_once() {
+    let columns = from("columns = [\"in\", \"load\"]").expect("right").columns;
+    assert_eq!(columns, [Column::In, Column::Load]);
+    assert_eq!(from("").expect("right").columns.len(), 9);
+    assert_eq!(from("columns = []").expect("right").columns, []);
+    assert_eq!(
+        message("columns = [\"in\", \"pid\",\n \"in\"]"),
+        "my.toml:2:2: this column is there already"
+    );
+}
+
+/// Linear light of a colour of the 256-colour palette: its cube or its greys.
+fn light(colour: Color) -> [f64; 3] {
+    let Color::Indexed(number @ 16..) = colour else {
+        panic!("{colour:?} depends on the terminal");
+    };
+    let bytes = match number {
+        232.. => [8 + 10 * (number - 232); 3],
+        _ => [36, 6, 1]
+            .map(|unit| [0, 95, 135, 175, 215, 255][usize::from((number - 16) / unit % 6)]),
+    };
+    bytes.map(|byte| {
+        let share = f64::from(byte) / 255.0;
+        if share <= 0.04045 {
+            share / 12.92
+        } else {
+            ((share + 0.055) / 1.055).powf(2.4)
+        }
+    })
+}
+
+fn times(matrix: [[f64; 3]; 3], light: [f64; 3]) -> [f64; 3] {
+    matrix.map(|row| (0..3).map(|place| row[place] * light[place]).sum())
+}
+
+/// CIE L*a*b*, in which distances are about as the eye has them.
+fn lab(light: [f64; 3]) -> [f64; 3] {
+    const XYZ: [[f64; 3]; 3] = [
+        [0.4124 / 0.950_47, 0.3576 / 0.950_47, 0.1805 / 0.950_47],
+        [0.2126, 0.7152, 0.0722],
+        [0.0193 / 1.088_83, 0.1192 / 1.088_83, 0.9505 / 1.088_83],
+    ];
+    let [x, y, z] = times(XYZ, light).map(|share| {
+        if share > 216.0 / 24_389.0 {
+            share.cbrt()
+        } else {
+            (24_389.0 / 27.0 * share + 16.0) / 116.0
+        }
+    });
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+/// What is left of light for eyes without one of the three kinds of cones: Machado, Oliveira and Fernandes 2009.
+const EYES: [[[f64; 3]; 3]; 4] = [
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+    [
+        [0.152_286, 1.052_583, -0.204_868],
+        [0.114_503, 0.786_281, 0.099_216],
+        [-0.003_882, -0.048_116, 1.051_998],
+    ],
+    [
+        [0.367_322, 0.860_646, -0.227_968],
+        [0.280_085, 0.672_501, 0.047_413],
+        [-0.011_820, 0.042_940, 0.968_881],
+    ],
+    [
+        [1.255_528, -0.076_749, -0.178_779],
+        [-0.078_411, 0.930_809, 0.147_602],
+        [0.004_733, 0.691_367, 0.303_900],
+    ],
+];
+
+#[test]
+fn colour_blind_eyes_tell_meanings_apart() {
+    use Paint::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
+    let theme = Theme::new(ThemeName::ColourBlind, BTreeMap::new());
+    let meanings = [Cpu, Read, Wait, Full, Runnable, Compute, Trouble, Unknown];
+    for eye in EYES {
+        let seen = meanings.map(|paint| {
+            let colour = theme.style(paint).fg.expect("every meaning has one");
+            let light = light(colour);
+            let y = 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2];
+            // What the guidelines for accessible pages ask of signs, against black.
+            assert!((y + 0.05) / 0.05 >= 3.0, "{paint:?} is too dark");
+            (
+                paint,
+                lab(times(eye, light).map(|share| share.clamp(0.0, 1.0))),
+            )
+        });
+        for (place, (paint, one)) in seen.iter().enumerate() {
+            for (other_paint, other) in &seen[place + 1..] {
+                let apart: f64 = (0..3).map(|at| (one[at] - other[at]).powi(2)).sum();
+                assert!(
+                    apart.sqrt() >= 15.0,
+                    "{paint:?} {other_paint:?} {}",
+                    apart.sqrt()
+                );
+            }
+        }
+    }
 }

@@ -13,7 +13,12 @@ use serde::{Deserialize, Deserializer};
 pub enum ThemeName {
     Dark,
     Light,
+    ColourBlind,
     Mono,
+}
+
+impl ThemeName {
+    pub const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::ColourBlind, Self::Mono];
 }
 
 /// What a colour stands for, on every panel alike. The name in `[colours]` is the variant's in
@@ -82,6 +87,7 @@ impl Theme {
         let text = match name {
             ThemeName::Dark => include_str!("../../config/themes/dark.toml"),
             ThemeName::Light => include_str!("../../config/themes/light.toml"),
+            ThemeName::ColourBlind => include_str!("../../config/themes/colour-blind.toml"),
             ThemeName::Mono => include_str!("../../config/themes/mono.toml"),
         };
         let file: ThemeFile = toml::from_str(text).expect("the built-in themes are tested");

@@ -57,12 +57,16 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
             "over ssh `ssh -t HOST pipetop`; in docker `docker run -it`",
         );
     }
-    if matches!(&**term, "" | "dumb") {
-        return limited(
-            ID,
-            "TERM is not set or dumb",
-            "`export TERM=xterm-256color`",
-        );
+    match &**term {
+        "" => return limited(ID, "TERM is not set", "`export TERM=xterm-256color`"),
+        "dumb" => {
+            return limited(
+                ID,
+                "TERM is dumb: one plain line per interval",
+                "`export TERM=xterm-256color`, where it is none",
+            );
+        }
+        _ => {}
     }
     match terminal.size {
         Some((columns, rows)) if columns < SMALLEST.0 || rows < SMALLEST.1 => limited(
@@ -102,7 +106,10 @@ pub(super) fn colour(terminal: &Terminal) -> Check {
         ok(ID, "16 million colours")
     } else if terminal.term.contains("256color") {
         ok(ID, "256 colours")
-    } else if matches!(&*terminal.term, "" | "dumb") {
+    } else if matches!(
+        &*terminal.term,
+        "" | "dumb" | "vt52" | "vt100" | "vt102" | "vt220"
+    ) {
         limited(ID, "none", "`export TERM=xterm-256color`")
     } else {
         ok(ID, "16 colours")

@@ -24,6 +24,8 @@ use crate::workload::settings::Cache;
 const BLOCKS: usize = 10;
 /// A gain below this is not worth a change of the loader.
 const WORTH: f64 = 0.05;
+/// Ends of an interval that are further apart leave much open.
+const WIDE: f64 = 0.1;
 
 /// How to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +180,12 @@ pub fn text(headspace: &Headspace) -> String {
         "at most that is what a better loader can bring"
     };
     let _ = writeln!(text, "{advice}");
+    if headspace.high - headspace.low > WIDE {
+        let _ = writeln!(
+            text,
+            "the range is wide: more --steps, more --rounds or a quieter machine narrow it"
+        );
+    }
     let _ = writeln!(
         text,
         "the cached run also has no loader beside it that takes CPU time:\nwhere CPUs are short, part of the gain is that"
@@ -218,6 +226,12 @@ mod tests {
         assert!((found.hours_saved() - 1.7).abs() < 0.01);
         assert!(found.low <= found.gain_share() && found.gain_share() <= found.high);
         assert!(text(&found).contains("13 %"));
+        assert!(!text(&found).contains("the range is wide"));
+        let noisy = Headspace {
+            low: -0.02,
+            ..found
+        };
+        assert!(text(&noisy).contains("the range is wide"));
     }
 
     #[test]

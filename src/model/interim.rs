@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::model::gpu::GpuInterim;
+use crate::model::overlap::{Overlap, overlap};
 use crate::model::span::Span;
 use crate::sample::{BatchClock, BatchCount, GpuSample, LoaderSample, RankSample, Sample, Wait};
 use crate::units::ProcessKey;
@@ -63,44 +65,6 @@ impl Counted {
 
 type GpuKey = (u32, Option<String>);
 
-/// Utilisation readings in percent: of the driver's sample history, and of its current figure.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct GpuInterim {
-    history: Mean,
-    current: Mean,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: u64,
-}
-
-impl Mean {
-    fn add(&mut self, percent: f64) {
-        if (0.0..=100.0).contains(&percent) {
-            self.sum += percent;
-            self.count += 1;
-        }
-    }
-
-    fn get(self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
-}
-
-impl GpuInterim {
-    /// Mean of the driver's history; `None` where it has none.
-    pub(crate) fn history(&self) -> Option<f64> {
-        self.history.get()
-    }
-
-    /// The best mean there is.
-    pub(crate) fn percent(&self) -> Option<f64> {
-        self.history.get().or_else(|| self.current.get())
-    }
-}
-
 impl Interim {
     /// Adds the step from one sample to the next. What is gone from `newer` is forgotten.
     pub fn add(&mut self, older: &Sample, newer: &Sample) {
@@ -126,18 +90,23 @@ impl Interim {
             if gpu.read_at.is_some() && before.is_some_and(|older| older.read_at == gpu.read_at) {
                 continue;
             }
-            let sums = self.gpus.entry(key).or_default();
-            for (_, percent) in &gpu.util_samples {
-                sums.history.add(*percent);
-            }
-            if let Some(percent) = gpu.util_percent {
-                sums.current.add(percent);
-            }
+            let seen = self.gpus.entry(key).or_default();
+            seen.add(before, gpu, span.seconds);
         }
     }
 
     pub(crate) fn rank(&self, key: ProcessKey) -> Option<&RankInterim> {
         self.ranks.get(&key)
+    }
+
+    /// The rank's waits beside each GPU's idle time.
+    pub(crate) fn overlaps(&self, rank: ProcessKey) -> Vec<Overlap> {
+        let waits = self.ranks.get(&rank).map(|rank| &rank.waits);
+        let beside = |waits| {
+            let gpus = self.gpus.iter();
+            gpus.filter_map(move |((index, _), gpu)| overlap(*index, waits, &gpu.pieces))
+        };
+        waits.into_iter().flat_map(beside).collect()
     }
 
     pub(crate) fn gpu(&self, gpu: &GpuSample) -> Option<&GpuInterim> {

@@ -7,6 +7,7 @@
 //! from 0 where the older sample did not have it yet.
 
 mod estimate;
+mod gpu;
 mod job;
 mod loader;
 mod machine;
@@ -16,9 +17,11 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-use crate::model::Interim;
+pub use gpu::{CounterRates, GpuRates};
+
 use crate::model::span::{Span, seconds_grown};
-use crate::sample::{GpuSample, LoaderKind, LoaderSettings, QueueSource, Sample, Tier, WorkerNow};
+use crate::model::{Interim, Overlap};
+use crate::sample::{LoaderKind, LoaderSettings, QueueSource, Sample, Tier, WorkerNow};
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
 /// Seconds; what lies closer together says nothing about a rate.
@@ -61,7 +64,7 @@ impl Rates {
             seconds,
             host: machine::host(&older.host, &newer.host, seconds),
             disks: machine::disks(&older.disks, &newer.disks, seconds),
-            gpus: machine::gpus(newer, interim),
+            gpus: gpu::rows(newer, interim),
             job: newer.job.as_ref().map(|job| {
                 let same = older.job.as_ref().filter(|older| older.key == job.key);
                 job::rates(same, job, interim, &span)
@@ -107,18 +110,6 @@ pub struct DiskRates {
     pub await_ms: Option<f64>,
     pub queue_depth: f64,
     pub holds_job_files: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct GpuRates {
-    /// The newest reading, whole.
-    pub now: GpuSample,
-    /// Mean utilisation in this time, in percent.
-    pub util_percent: Option<f64>,
-    /// Share of time in which a kernel ran, from the driver's sample history where it has one.
-    pub busy: Option<Share>,
-    /// Age of the reading in seconds where it is older than an interval should make it.
-    pub stale_seconds: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -176,6 +167,8 @@ pub struct RankRates {
     /// The trainer waits every so many batches. `None` = no rhythm seen.
     pub period_batches: Option<u32>,
     pub step: StepRates,
+    /// Its waits beside the idle time of each GPU that has a history; which of them it uses is not said here.
+    pub overlaps: Vec<Overlap>,
     /// What the rank computes on, by its own reports. `None` where it reports nothing.
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the looks with a stack.

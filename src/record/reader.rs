@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use zstd::stream::read::Decoder;
 
-use super::format::{HEAD_BYTES, Header, LONGEST_LINE, RecordError, read_head};
+use super::format::{GROUP_BYTES, HEAD_BYTES, Header, LONGEST_LINE, RecordError, read_head};
 use super::index::{Group, find};
 use crate::sample::Sample;
 use crate::units::Moment;
@@ -240,7 +240,8 @@ impl Recording {
         line.ok_or_else(|| damaged("the reading is not whole"))
     }
 
-    /// The whole lines of the frame that lies here, as many as can be decoded, or as many as are wanted.
+    /// The whole lines of the frame that lies here, as many as can be decoded, or as many as are wanted; never more
+    /// than a writer puts into one.
     fn text(&self, from: u64, to: u64, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
         let part = Part {
             file: &self.file,
@@ -250,7 +251,7 @@ impl Recording {
         let decoder = Decoder::new(part).map_err(|error| damaged(&error.to_string()))?;
         let mut decoder = BufReader::new(decoder.single_frame());
         let (mut text, mut whole, mut count) = (vec![], 0, 0);
-        while lines.is_none_or(|lines| count < lines) {
+        while lines.is_none_or(|lines| count < lines) && whole <= GROUP_BYTES {
             let room = LONGEST_LINE as u64;
             // What was decoded before an error stays.
             let read = (&mut decoder).take(room).read_until(b'\n', &mut text);

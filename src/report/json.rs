@@ -3,11 +3,13 @@
 //! Unknown is `null`, never 0; the unit is in the key; kinds and causes are kebab-case. The same is
 //! written down for machines in `config/report.schema.json`.
 
+mod gpu;
+
 use serde_json::{Value, json};
 
 use crate::model::rates::{
-    Activity, DeviceRates, DiskRates, GpuRates, JobRates, LoaderRates, QueueRates, RankRates,
-    Rates, StepRates, WorkerRates,
+    Activity, DeviceRates, DiskRates, JobRates, LoaderRates, QueueRates, RankRates, Rates,
+    StepRates, WorkerRates,
 };
 use crate::model::{self, Model};
 use crate::sample::Gap;
@@ -37,7 +39,7 @@ pub fn json(model: &Model, verdict: &Verdict) -> Value {
             "own_cpu_percent": percent(rates.and_then(|rates| rates.own_cpu)),
         },
         "job": job.map(self::job),
-        "gpus": gpus.iter().map(gpu).collect::<Vec<_>>(),
+        "gpus": gpus.iter().map(|gpu| gpu::row(gpu, sample.map(|sample| sample.at))).collect::<Vec<_>>(),
         "disks": disks.iter().map(disk).collect::<Vec<_>>(),
         "host": host(rates),
         "verdict": self::verdict(verdict),
@@ -134,39 +136,6 @@ fn step(step: &StepRates) -> Value {
     })
 }
 
-fn gpu(gpu: &GpuRates) -> Value {
-    let now = &gpu.now;
-    let process = |process: &crate::sample::GpuProcess| {
-        json!({
-            "pid": process.pid,
-            "mem_bytes": process.mem,
-            "sm_percent": number(process.sm_percent, 1),
-        })
-    };
-    let stale = gpu
-        .stale_seconds
-        .map(|age| format!("no reading for {age:.0} s"));
-    json!({
-        "index": now.index,
-        "uuid": now.uuid,
-        "name": now.name,
-        "util_percent": number(gpu.util_percent, 1),
-        "busy_share": share(gpu.busy),
-        "sm_active_share": null,
-        "mem_used_bytes": now.mem_used,
-        "mem_total_bytes": now.mem_total,
-        "power_watts": number(now.power_watts, 1),
-        "power_limit_watts": number(now.power_limit_watts, 1),
-        "temperature_c": number(now.temperature_c, 1),
-        "sm_clock_mhz": number(now.sm_clock_mhz, 0),
-        "throttle": now.throttle,
-        "pcie_rx_bytes_per_s": null,
-        "pcie_tx_bytes_per_s": null,
-        "processes": now.processes.as_ref().map(|list| list.iter().map(process).collect::<Vec<_>>()),
-        "gap": now.gap.clone().or(stale),
-    })
-}
-
 fn disk(disk: &DiskRates) -> Value {
     json!({
         "device": disk.device,
@@ -223,6 +192,7 @@ fn verdict(verdict: &Verdict) -> Value {
         "headspace": verdict.headspace.map(headspace),
         "workers": verdict.workers.map(workers),
         "period_batches": verdict.period_batches,
+        "limit": verdict.limit,
         "rank": verdict.rank,
         "evidence": evidence.collect::<Vec<_>>(),
         "missing": missing.collect::<Vec<_>>(),

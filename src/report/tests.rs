@@ -32,6 +32,7 @@ fn empty_verdict() -> Verdict {
         confidence: Share::ZERO,
         headspace: None,
         workers: None,
+        limit: None,
         period_batches: None,
         evidence: Vec::new(),
         missing: Vec::new(),

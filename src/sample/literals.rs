@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use crate::sample::{
     BatchClock, BatchCount, CgroupSample, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
     JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PressureSample,
-    ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tier, Wait, WorkerNow,
-    WorkerSample, WorkerTally,
+    ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tier, Wait,
+    WorkerNow, WorkerSample, WorkerTally,
 };
 use crate::units::{Bytes, Moment, Pid, ProcessKey};
 
@@ -97,6 +97,8 @@ fn gpu(at: f64) -> GpuSample {
             pid: Pid(100),
             mem: Some(Bytes(20 << 30)),
             sm_percent: None,
+            sm_at: None,
+            place: ProcessPlace::Here,
         }]),
         ..GpuSample::default()
     }

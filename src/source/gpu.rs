@@ -4,6 +4,7 @@
 //! board, not the start and not the end of the program. Knows of NVML only how to open it.
 
 mod naming;
+mod users;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use self::naming::named;
-pub use self::naming::visible;
+pub(in crate::source) use self::users::Users;
 use super::nvml;
 use crate::sample::{Gap, GpuSample};
 use crate::units::Moment;
@@ -29,6 +30,8 @@ pub struct Gpus {
     started: Moment,
     /// Age at which a reading counts as not answered.
     patience: Duration,
+    /// How long a reading may take before the driver counts as not answering.
+    deadline: Duration,
 }
 
 struct Shared {
@@ -51,12 +54,16 @@ struct Board {
 struct Row {
     sample: GpuSample,
     opened: Moment,
+    /// When the reading under way began.
+    asked: Option<Moment>,
     /// The selection names it; `None` while its UUID would be needed to tell.
     chosen: Option<bool>,
 }
 
 /// Utilisation samples kept for a taker that does not come: two minutes' worth.
 const SAMPLES_KEPT: usize = 1024;
+/// The driver keeps 10 s of its history: who comes later misses some.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(4);
 const SOURCE: &str = "nvml";
 
 impl Gpus {
@@ -78,6 +85,7 @@ impl Gpus {
         interval: Duration,
         clock: impl Fn() -> Moment + Send + Clone + 'static,
     ) -> Self {
+        let interval = interval.min(LONGEST_INTERVAL);
         let shared = Arc::new(Shared {
             board: Mutex::default(),
             stop: Condvar::new(),
@@ -88,6 +96,7 @@ impl Gpus {
             started: clock(),
             clock: Box::new(clock.clone()),
             patience: (interval * 3).max(Duration::from_secs(2)),
+            deadline: (interval * 3 / 4).max(Duration::from_millis(300)),
         };
         // Opening the driver's library may take seconds, or for ever.
         let opening = spawn("gpu-open".to_owned(), {
@@ -119,7 +128,8 @@ impl Gpus {
             let util_samples = std::mem::take(&mut row.sample.util_samples);
             let mut sample = row.sample.clone();
             sample.util_samples = util_samples;
-            if late(&sample.read_at.unwrap_or(row.opened)) {
+            let overdue = |asked| now.seconds_since(&asked) > self.deadline.as_secs_f64();
+            if row.asked.is_some_and(overdue) || late(&sample.read_at.unwrap_or(row.opened)) {
                 sample.gap = Some("driver does not answer".to_owned());
             }
             sample
@@ -174,6 +184,7 @@ impl Shared {
                     ..GpuSample::default()
                 },
                 opened: clock(),
+                asked: None,
                 chosen,
             });
             if chosen == Some(false) {
@@ -197,6 +208,7 @@ impl Shared {
     ) {
         loop {
             let at = clock();
+            self.ask(index, at);
             let sample = gpu.read(at);
             if !self.put(index, sample) {
                 return;
@@ -214,6 +226,15 @@ impl Shared {
         }
     }
 
+    /// Notes that a reading begins.
+    fn ask(&self, index: u32, at: Moment) {
+        let mut board = self.board();
+        let row = board.rows.iter_mut().find(|row| row.sample.index == index);
+        if let Some(row) = row {
+            row.asked = Some(at);
+        }
+    }
+
     /// Puts a reading on the board. `false` where nobody wants another of this GPU.
     fn put(&self, index: u32, mut sample: GpuSample) -> bool {
         let chosen = self.chosen(index, sample.uuid.as_deref());
@@ -226,6 +247,7 @@ impl Shared {
         samples.drain(..samples.len().saturating_sub(SAMPLES_KEPT));
         sample.util_samples = samples;
         row.sample = sample;
+        row.asked = None;
         row.chosen = chosen;
         chosen != Some(false) && !board.stopped
     }

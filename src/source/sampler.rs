@@ -18,8 +18,9 @@ use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sam
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::disk::Disks;
-use crate::source::gpu::Gpus;
+use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
+use crate::source::nvml::release::in_first_namespace;
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::units::Pid;
@@ -136,6 +137,7 @@ struct Round {
     disks: Disks,
     own: Own,
     gpus: Gpus,
+    users: Users,
     reader: ProcessReader,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
@@ -162,6 +164,7 @@ impl Round {
                 options.interval,
                 move || clock.now(),
             ),
+            users: Users::new(proc_root, in_first_namespace()),
             boot_ticks: reader.uptime_ticks().map(|now| {
                 let since = clock.since_start().as_secs_f64() * reader.ticks_per_second() as f64;
                 now.saturating_sub(
@@ -248,7 +251,7 @@ impl Round {
         let late = watched.map_or(0, Watched::late);
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
-        let gpus = self.gpus();
+        let gpus = self.gpus(now, job.as_ref());
         Sample {
             at,
             host,
@@ -275,12 +278,12 @@ impl Round {
         read
     }
 
-    fn gpus(&mut self) -> Vec<GpuSample> {
+    fn gpus(&mut self, now: Duration, job: Option<&JobSample>) -> Vec<GpuSample> {
         let (mut gpus, gaps) = self.gpus.newest();
         self.gaps.extend(gaps);
-        if let Some(watched) = &self.watched {
-            watched.mark_visible(&mut gpus);
-        }
+        let ranks = job.filter(|job| !job.ended).map(|job| &job.ranks);
+        let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();
+        self.users.mark(now, &ranks, &mut gpus);
         gpus
     }
 

@@ -1,9 +1,9 @@
 //! `pipetop simulate`: as numbers, as JSON, or drawn as it moves.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
-use super::{config, print};
+use super::{can_draw, config, print};
 use crate::app;
 use crate::cli::{Places, Simulate, Watch};
 use crate::error::Hinted;
@@ -18,7 +18,7 @@ pub(super) fn run(asked: &Simulate, places: &Places) -> Result<ExitCode, Hinted>
     };
     let config = config(&look, places)?;
     let mut out = std::io::stdout();
-    if asked.animate && out.is_terminal() {
+    if asked.animate && can_draw() {
         let ended = app::animate(&settings, asked.seed, config);
         return match ended {
             Ok(()) => Ok(ExitCode::SUCCESS),
@@ -32,7 +32,7 @@ pub(super) fn run(asked: &Simulate, places: &Places) -> Result<ExitCode, Hinted>
         // Nobody reads it: nothing to do about that.
         let _ = writeln!(
             std::io::stderr(),
-            "note: standard output is no terminal, so here are numbers and no animation"
+            "note: standard output is no terminal that can be drawn on, so here are numbers and no animation"
         );
     }
     let study = Study::of(&settings, asked.seed, asked.runs(&settings));

@@ -43,6 +43,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
     };
     let inner = panel::open(view, frame, body, chrome, Panel::Verdict, "no job yet", "");
     let mut first = view.row(inner.width);
+    if view.state.replay.is_some() {
+        let words = "there was no job to watch at this moment of the recording";
+        first.sentence(Text, words);
+        return panel::write(frame, inner, vec![first.line()]);
+    }
     first
         .bold(Unknown, "LOOKING")
         .item(2, &[(Text, "for a training job to watch")]);

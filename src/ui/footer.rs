@@ -14,6 +14,9 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
+    if view.state.filter.is_typing() {
+        return input(view, frame, area);
+    }
     if let Some(notice) = &view.state.notice {
         let paint = if notice.trouble { Trouble } else { Text };
         let mut row = view.row(area.width);
@@ -50,6 +53,23 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         ..area
     };
     frame.render_widget(right, at);
+}
+
+/// The line that is typed.
+fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    const KEYS: [(&str, &str); 2] = [("enter", "keep"), ("esc", "all workers")];
+    let mut row = view.row(area.width);
+    row.space(1).text(Dim, "show workers with ");
+    // Of a long line its end, where letters come.
+    let text = view.state.filter.text();
+    let room = row.left().saturating_sub(30).max(8);
+    let from = format::width(text).saturating_sub(room);
+    let shown: String = text.chars().skip(from).collect();
+    row.text(Text, &shown).text(Focus, "_");
+    for (key, what) in KEYS {
+        row.item(2, &[(Key, key), (Dim, " "), (Dim, what)]);
+    }
+    panel::write(frame, area, vec![row.line()]);
 }
 
 /// What an action does on this screen.
@@ -130,10 +150,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::StepForward,
             Action::IntervalLonger,
             Action::IntervalShorter,
-            Action::LeapBack,
-            Action::LeapForward,
-            Action::NextPanel,
             Action::Save,
+            Action::NextPanel,
             Action::SortNext,
         ];
     }
@@ -152,6 +170,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             }
             actions.extend([
                 Action::SortNext,
+                Action::Filter,
                 Action::Save,
                 Action::IntervalShorter,
                 Action::IntervalLonger,

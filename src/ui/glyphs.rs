@@ -115,3 +115,19 @@ pub(super) static ASCII: Glyphs = Glyphs {
     unknown: "?",
     ascii: true,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_meaning_has_a_sign_of_its_own() {
+        use Paint::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
+        for glyphs in [&UNICODE, &ASCII] {
+            let mut signs = [Cpu, Read, Wait, Full, Runnable, Compute, Trouble, Unknown]
+                .map(|paint| glyphs.sign(paint));
+            signs.sort_unstable();
+            assert!(signs.windows(2).all(|two| two[0] != two[1]), "{signs:?}");
+        }
+    }
+}

@@ -170,12 +170,16 @@ fn entry(
 fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "KEYS")];
     for action in Action::ALL {
-        let answers = [Action::EndCommand, Action::Detach, Action::Cancel];
+        let answers = [Action::EndCommand, Action::Detach];
         if view.command.is_none() && answers.contains(&action) {
             continue;
         }
         let keys = view.config.keys.keys(action);
-        let idle = action.is_of_replay() && view.state.replay.is_none();
+        // There is no process to choose in a recording.
+        let idle = match view.state.replay {
+            Some(_) => action == Action::Select,
+            None => action.is_of_replay(),
+        };
         if keys.is_empty() || idle {
             continue;
         }

@@ -4,7 +4,9 @@
 
 use std::time::Duration;
 
+use super::filter::Filter;
 use crate::action::Action;
+use crate::config::Column;
 
 /// The panels that can have the keys, in the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -55,6 +57,18 @@ impl Sort {
             Self::Load => Self::Id,
         }
     }
+
+    /// The column that shows it; `None` = the worker's number, which is always shown.
+    fn column(self) -> Option<Column> {
+        match self {
+            Self::Id => None,
+            Self::Cpu => Some(Column::Cpu),
+            Self::Delay => Some(Column::Delay),
+            Self::Read => Some(Column::Read),
+            Self::Batches => Some(Column::Batches),
+            Self::Load => Some(Column::Load),
+        }
+    }
 }
 
 /// Where a replay is and how it goes on.
@@ -100,6 +114,8 @@ pub struct UiState {
     pub notice: Option<Notice>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
+    /// Which workers are shown.
+    pub filter: Filter,
 }
 
 impl UiState {
@@ -117,12 +133,29 @@ impl UiState {
             Action::Down => self.step(candidates, true, 1),
             Action::PageUp => self.step(candidates, false, 10),
             Action::PageDown => self.step(candidates, true, 10),
-            Action::SortNext => self.sort = self.sort.next(),
+            Action::Filter => {
+                self.filter.open();
+                self.focus = Panel::Workers;
+                self.help = false;
+            }
+            Action::Cancel => self.filter.clear(),
             Action::SortReverse => self.reversed = !self.reversed,
             Action::NextRank if ranks > 0 => {
                 self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % ranks));
             }
             _ => {}
+        }
+    }
+
+    /// Sorts by the next of these columns.
+    pub fn sort_by_next(&mut self, columns: &[Column]) {
+        self.sort = self.sort.next();
+        while self
+            .sort
+            .column()
+            .is_some_and(|column| !columns.contains(&column))
+        {
+            self.sort = self.sort.next();
         }
     }
 

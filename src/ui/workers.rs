@@ -10,8 +10,9 @@ use ratatui::text::Line;
 
 use super::layout::Chrome;
 use super::state::{Panel, Sort};
-use super::{View, format, panel};
-use crate::config::Paint::{Cpu, Dim, Read, Text, Unknown};
+use super::{View, doing, format, panel};
+use crate::action::Action;
+use crate::config::Paint::{Cpu, Dim, Key, Read, Text, Unknown};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
 use table::Columns;
@@ -24,22 +25,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             .text(Unknown, "workers  n/a");
         return panel::write(frame, inner, vec![row.line()]);
     };
-    let (busy, idle, other) = states(view, loader);
-    let mut remark = format!("{busy} busy, {idle} idle");
-    if other > 0 {
-        remark = if other == loader.workers.len() {
-            format!("{other} workers")
-        } else {
-            format!("{remark}, {other} neither")
-        };
-    }
-    if loader.kind == LoaderKind::Reported {
-        remark.clear();
-    }
-    if !view.span().is_empty() {
-        let gap = if remark.is_empty() { "" } else { "  " };
-        remark = format!("{remark}{gap}{}", view.span());
-    }
+    let order = ordered(view, loader);
+    let remark = remark(view, loader, order.len());
     let inner = panel::open(
         view,
         frame,
@@ -57,7 +44,6 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             vec![summary(view, loader, inner.width, chrome)],
         );
     }
-    let order = ordered(view, loader);
     let scroll = if view.state.focus == Panel::Workers {
         view.state.scroll
     } else {
@@ -70,8 +56,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         if all { order.len() } else { room - 2 },
         scroll,
     );
-    let columns = Columns::new(loader, inner.width, chrome);
+    let columns = Columns::new(view, loader, inner.width, chrome);
     let mut lines = vec![columns.head(view)];
+    if order.is_empty() {
+        lines.push(nothing(view, inner.width));
+    }
     lines.extend(
         order[shown.clone()]
             .iter()
@@ -89,6 +78,42 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         lines.push(row.line());
     }
     panel::write(frame, inner, lines);
+}
+
+/// What stands beside the panel's name.
+fn remark(view: &View<'_>, loader: &LoaderRates, found: usize) -> String {
+    let (busy, idle, other) = states(view, loader);
+    let all = loader.workers.len();
+    let mut remark = match other {
+        _ if view.state.filter.is_set() => {
+            format!(
+                "{found} of {all} with `{}`",
+                view.state.filter.text().trim()
+            )
+        }
+        _ if loader.kind == LoaderKind::Reported => String::new(),
+        0 => format!("{busy} busy, {idle} idle"),
+        _ if other == all => format!("{other} workers"),
+        _ => format!("{busy} busy, {idle} idle, {other} neither"),
+    };
+    if !view.span().is_empty() {
+        let gap = if remark.is_empty() { "" } else { "  " };
+        remark = format!("{remark}{gap}{}", view.span());
+    }
+    remark
+}
+
+/// The filter finds nobody.
+fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
+    let mut row = view.row(width);
+    row.space(4).text(Dim, "no worker has these words");
+    if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
+        row.item(
+            0,
+            &[(Dim, "; "), (Key, &key.to_string()), (Dim, " shows all")],
+        );
+    }
+    row.line()
 }
 
 /// What a worker does at the last look.
@@ -113,7 +138,11 @@ fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
 }
 
 fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates> {
-    let mut order: Vec<&WorkerRates> = loader.workers.iter().collect();
+    let shown = |worker: &&WorkerRates| {
+        let (_, word, _) = doing(now(view, worker), view.glyphs());
+        view.state.filter.finds(worker, word)
+    };
+    let mut order: Vec<&WorkerRates> = loader.workers.iter().filter(shown).collect();
     let figure = |worker: &WorkerRates| match view.state.sort {
         Sort::Id => Some(-f64::from(worker.id)),
         Sort::Cpu => worker.cpu,

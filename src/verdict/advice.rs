@@ -2,7 +2,7 @@
 //! quota, disk, shards or in-order delivery are the limit.
 
 use super::case::Case;
-use super::{Cause, Headspace, Interval, Kind, WorkerAdvice};
+use super::{Cause, Headspace, Interval, Kind, Limit, WorkerAdvice};
 
 /// What free loading would bring: all of the lost share.
 pub(super) fn headspace(case: &Case<'_>, stall: Interval) -> Headspace {
@@ -82,7 +82,7 @@ fn whole(count: f64) -> Option<u32> {
 /// What to do, most useful first.
 pub(super) fn advice(
     case: &Case<'_>,
-    kind: Kind,
+    (kind, limit): (Kind, Option<Limit>),
     cause: Option<Cause>,
     workers: Option<WorkerAdvice>,
     headspace: Option<Headspace>,
@@ -96,8 +96,23 @@ pub(super) fn advice(
             },
         },
         Kind::ComputeBound => {
-            vec!["work on the model or its step: free loading would bring next to nothing".into()]
+            let model = "work on the model or its step: free loading would bring next to nothing";
+            let about = limit.map(|limit| match limit {
+                Limit::Compute => "its multiprocessors are in use: a smaller data type, or less to compute",
+                Limit::Memory => {
+                    "its memory is the limit: fuse operations (torch.compile), or a smaller data type"
+                }
+                Limit::SmallKernels => {
+                    "its kernels do not fill it: larger batches, torch.compile, or CUDA graphs"
+                }
+            });
+            [model].into_iter().chain(about).map(Into::into).collect()
         }
+        Kind::CommunicationBound => vec![
+            "look for the rank that comes last: the others wait for it in each collective".into(),
+            "communicate less often or beside the step: larger buckets, gradient accumulation with no_sync()"
+                .into(),
+        ],
         Kind::HostBound => match cause {
             Some(cause) => for_cause(case, cause, workers, headspace),
             None => vec![
@@ -215,6 +230,14 @@ fn for_cause(
         Cause::MemoryPressure => {
             &["use less memory: fewer workers, a smaller prefetch_factor, or smaller batches"]
         }
+        Cause::Launch => &[
+            "give the GPU more work at a time: larger batches, torch.compile, or CUDA graphs",
+            "keep Python out of the step: logging, metrics and checks every so many steps",
+        ],
+        Cause::Sync => &[
+            "synchronise only where a result is needed: no torch.cuda.synchronize() in the step",
+            "read losses and metrics every so many steps: .item() and .cpu() wait for the GPU too",
+        ],
         Cause::Straggler => {
             &["look at this rank's data and its share of the CPUs: the others wait for it"]
         }

@@ -3,10 +3,11 @@
 //!
 //! Holds no thresholds: those stand in the rules.
 
+use crate::model::Overlap;
 use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, WorkerRates,
 };
-use crate::sample::{LoaderKind, QueueSource};
+use crate::sample::{GpuUser, LoaderKind, QueueSource, UsedBy};
 use crate::units::Share;
 
 /// Workers that are busy less than this share of the time have no busy time to speak of.
@@ -72,24 +73,35 @@ impl<'a> Case<'a> {
         Some(loader.queue?.empty)
     }
 
-    /// GPUs that hold memory of the rank. Empty also in a container where the driver's process numbers are
-    /// another namespace's.
-    fn gpus_held(&self) -> Vec<&'a GpuRates> {
-        let holds = |gpu: &&GpuRates| {
-            let mut processes = gpu.now.processes.iter().flatten();
-            processes.any(|process| process.pid == self.rank.key.pid)
-        };
-        self.rates.gpus.iter().filter(holds).collect()
+    /// GPUs that the rank surely uses: by the driver's list, or by the device files that it has open.
+    fn gpus_held(&self) -> Vec<Used<'a>> {
+        self.gpus_used(|by| by >= UsedBy::DeviceFile)
     }
 
-    /// The one GPU that the job may use, or the one in the rank's place where there are as many ranks. `None`
-    /// where it could be any.
-    fn gpu_in_place(&self) -> Option<&'a GpuRates> {
+    fn gpus_used(&self, sure: impl Fn(UsedBy) -> bool) -> Vec<Used<'a>> {
+        let used = |gpu: &'a GpuRates| {
+            let mut users = gpu.now.users.iter().flatten();
+            let user = users.find(|user| user.pid == self.rank.key.pid && sure(user.by))?;
+            Some(Used {
+                gpu,
+                user: Some(user),
+            })
+        };
+        self.rates.gpus.iter().filter_map(used).collect()
+    }
+
+    /// The one GPU that the rank must be using: by its environment; else the one that the job may use, or the
+    /// one in the rank's place where there are as many ranks. `None` where it could be any.
+    fn gpu_in_place(&self) -> Option<Used<'a>> {
+        if let [used] = self.gpus_used(|by| by < UsedBy::DeviceFile)[..] {
+            return Some(used);
+        }
         let visible = |gpu: &&GpuRates| gpu.now.visible_to_job == Some(true);
         let visible: Vec<&GpuRates> = self.rates.gpus.iter().filter(visible).collect();
         let ranks = &self.job.ranks;
         let place = ranks.iter().position(|rank| rank.key == self.rank.key)?;
-        (visible.len() == ranks.len()).then(|| visible[place])
+        let gpu = (visible.len() == ranks.len()).then(|| visible[place])?;
+        Some(Used { gpu, user: None })
     }
 
     /// Share of time that the rank's device ran no kernel: of the GPUs that it surely uses, as the driver
@@ -106,6 +118,33 @@ impl<'a> Case<'a> {
         let busy = self.rank.device.as_ref()?.busy?;
         let read = idle_of(self.gpus_held().into_iter()).is_some();
         (!read).then(|| busy.rest())
+    }
+
+    /// The GPU that the idle share is of, where it is one, whole and read from the driver.
+    pub(super) fn gpu(&self) -> Option<&'a GpuRates> {
+        let held = self.gpus_held();
+        let used = match held[..] {
+            [one] => one,
+            [] if self.reported_idle().is_none() => self.gpu_in_place()?,
+            _ => return None,
+        };
+        let whole = used.instance().is_none();
+        (whole && used.gpu.stale_seconds.is_none()).then_some(used.gpu)
+    }
+
+    /// The rank's waits beside the idle time of its GPU, on one axis of time. `None` also where the waits that
+    /// were seen one by one are not those that were counted.
+    pub(super) fn overlap(&self) -> Option<Overlap> {
+        const SAME: f64 = 0.1;
+        /// Share of the window that must be covered.
+        const MOST: f64 = 0.5;
+        let gpu = self.gpu()?;
+        let wait = self.wait()?;
+        let mut overlaps = self.rank.overlaps.iter();
+        let found = overlaps.find(|overlap| overlap.gpu == gpu.now.index)?;
+        let within = wait.low.0 - SAME..=wait.high.0 + SAME;
+        let covered = found.seconds >= MOST * self.rates.seconds;
+        (covered && within.contains(&found.wait.0)).then_some(*found)
     }
 
     /// By the job's reports its device rests at the end of each step: while the rank waits, nothing runs.
@@ -184,15 +223,40 @@ impl<'a> Case<'a> {
     }
 }
 
+/// A GPU that the rank uses, with what tells so; `None` = there is no other.
+#[derive(Clone, Copy)]
+struct Used<'a> {
+    gpu: &'a GpuRates,
+    user: Option<&'a GpuUser>,
+}
+
+impl Used<'_> {
+    /// The part of a divided GPU that it was given.
+    fn instance(&self) -> Option<u32> {
+        self.user?.instance
+    }
+
+    /// Share of time with a kernel; of a divided GPU, on the rank's part.
+    fn busy(&self) -> Option<f64> {
+        let Some(instance) = self.instance() else {
+            let util = self.gpu.util_percent.map(|percent| percent / 100.0);
+            return self.gpu.busy.map(|share| share.0).or(util);
+        };
+        let mut parts = self.gpu.now.instances.iter();
+        let place = parts.position(|part| part.gpu_instance == Some(instance))?;
+        self.gpu
+            .parts
+            .get(place)
+            .copied()
+            .flatten()
+            .map(|share| share.0)
+    }
+}
+
 /// Share of time that these ran no kernel, on average. `None` without a live reading.
-fn idle_of<'a>(gpus: impl Iterator<Item = &'a GpuRates>) -> Option<Share> {
-    let busy = gpus
-        .filter(|gpu| gpu.stale_seconds.is_none())
-        .filter_map(|gpu| {
-            let util = gpu.util_percent.map(|percent| percent / 100.0);
-            gpu.busy.map(|share| share.0).or(util)
-        });
-    mean(busy).map(|busy| Share(1.0 - busy).clamped())
+fn idle_of<'a>(gpus: impl Iterator<Item = Used<'a>>) -> Option<Share> {
+    let live = gpus.filter(|used| used.gpu.stale_seconds.is_none());
+    mean(live.filter_map(|used| used.busy())).map(|busy| Share(1.0 - busy).clamped())
 }
 
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

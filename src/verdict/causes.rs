@@ -28,7 +28,11 @@ const DATA_RULES: [(Cause, Rule); 13] = [
 ];
 
 /// Of a device that idles though batches are ready.
-const HOST_RULES: [(Cause, Rule); 1] = [(Cause::Transfer, transfer)];
+const HOST_RULES: [(Cause, Rule); 3] = [
+    (Cause::Transfer, transfer),
+    (Cause::Sync, sync),
+    (Cause::Launch, launch),
+];
 
 /// The first cause of this kind whose rule speaks. `None` also for kinds that have no causes.
 pub(super) fn cause(case: &Case<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
@@ -307,5 +311,28 @@ fn transfer(case: &Case<'_>) -> Option<Evidence> {
             Share(exposed)
         );
         fact("copying", part.0, MOST_OF_THE_IDLE, text)
+    })
+}
+
+/// The main thread is seen in a call that waits until the GPU has done all of its work. The shorter waits
+/// of `.item()` and its like leave no function of Python's on the stack.
+fn sync(case: &Case<'_>) -> Option<Evidence> {
+    const OFTEN: f64 = 0.2;
+    let activity = case.rank.activity.iter();
+    let waits = activity.filter(|activity| activity.name.starts_with("synchronize "));
+    let share = Share(waits.map(|activity| activity.share.0).sum()).clamped();
+    (share.0 >= OFTEN).then(|| {
+        let text = format!("main thread in synchronize {share} of the time");
+        fact("synchronize", share.0, OFTEN, text)
+    })
+}
+
+/// The main thread never rests, and yet the GPU does: it cannot be given work any faster.
+fn launch(case: &Case<'_>) -> Option<Evidence> {
+    const NEVER_RESTS: f64 = 0.8;
+    let cpu = case.rank.main_cpu?;
+    (cpu.0 >= NEVER_RESTS).then(|| {
+        let text = format!("main thread on a CPU {cpu} of the time");
+        fact("main-thread-busy", cpu.0, NEVER_RESTS, text)
     })
 }

@@ -2,15 +2,15 @@
 
 use super::case::Case;
 use super::kinds::{HIGH, MODERATE};
-use super::{Cause, Evidence, Kind, Missing};
+use super::{Cause, Evidence, Kind, Limit, Missing, device};
 use crate::sample::{Gap, Tier};
 
 /// Facts about main thread, queue, workers and GPU, the deciding fact of the cause first.
 pub(super) fn evidence(
     case: &Case<'_>,
     kind: Kind,
-    cause: Option<Cause>,
-    decisive: Option<Evidence>,
+    limit: Option<Limit>,
+    (cause, decisive): (Option<Cause>, Option<Evidence>),
 ) -> Vec<Evidence> {
     let about = [
         waits(case, kind),
@@ -19,7 +19,11 @@ pub(super) fn evidence(
         gpu(case, kind),
     ];
     let mut facts: Vec<Evidence> = decisive.into_iter().collect();
+    if kind == Kind::CommunicationBound {
+        facts.extend(device::communication(case));
+    }
     facts.extend(about.into_iter().flatten());
+    facts.extend(device::facts(case, kind, limit));
     // Stable: within each half the order above, which is the order of strength.
     facts.sort_by_key(|fact| !fact.supports);
     facts

@@ -5,6 +5,7 @@ use super::advice::{advice, headspace, workers};
 use super::case::Case;
 use super::causes::cause;
 use super::confidence::confidence;
+use super::device::limit;
 use super::evidence::{evidence, missing};
 use super::kinds::{contradiction, kind, level, stall};
 use super::{Evidence, Interval, Kind, Level, Missing, Verdict, WarmingUp};
@@ -111,7 +112,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
     let stall = stall(&case, wait);
     let found = cause(&case, kind);
     let (cause, decisive) = found.map_or((None, None), |(cause, fact)| (Some(cause), Some(fact)));
-    let evidence = evidence(&case, kind, cause, decisive);
+    let limit = (kind == Kind::ComputeBound).then(|| limit(&case)).flatten();
+    let evidence = evidence(&case, kind, limit, (cause, decisive));
     let headspace = Some(headspace(&case, stall));
     let workers = workers(&case, kind, cause);
     let confidence = confidence(&case, kind, wait, &evidence);
@@ -124,7 +126,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
         headspace,
         workers,
         period_batches: rank.period_batches,
-        advice: advice(&case, kind, cause, workers, headspace),
+        limit,
+        advice: advice(&case, (kind, limit), cause, workers, headspace),
         evidence,
         warming_up: None,
         ..undecided(kind, progress, missing)
@@ -210,6 +213,7 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
         headspace: None,
         workers: None,
         period_batches: None,
+        limit: None,
         evidence: vec![],
         missing,
         advice: vec![],

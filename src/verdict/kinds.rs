@@ -1,6 +1,7 @@
 //! Which kind it is: from the share of time waited and the share of time that the GPU idled.
 
 use super::case::Case;
+use super::device::communication;
 use super::{Interval, Kind, Level};
 use crate::model::rates::Estimate;
 use crate::units::Share;
@@ -26,8 +27,8 @@ pub(super) fn level(lost: Share) -> Level {
 /// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, and where nothing
 /// runs on the device while the trainer waits, the waits.
 ///
-/// Else the two are measured apart, so their overlap is only bounded: at least what both must share, at most
-/// the smaller of them.
+/// Where waits and idle time are known piece by piece, their overlap is bounded piece by piece. Else only as
+/// a whole: at least what both must share, at most the smaller of them.
 pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
     let idle = case.gpu_idle().filter(|_| !case.waits_are_idle());
     let Some(idle) = idle else {
@@ -37,6 +38,14 @@ pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
             high: wait.high,
         };
     };
+    if let Some(overlap) = case.overlap() {
+        let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
+        return Interval {
+            share: Share(f64::midpoint(overlap.low.0, overlap.high.0)),
+            low: Share(overlap.low.0 - below).clamped(),
+            high: Share((overlap.high.0 + above).min(wait.high.0)).clamped(),
+        };
+    }
     let least = |wait: Share| (wait.0 + idle.0 - 1.0).max(0.0);
     let most = |wait: Share| wait.0.min(idle.0);
     Interval {
@@ -49,20 +58,42 @@ pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
 /// The kind, where the waits are known.
 pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
     let waits = wait.share.0;
-    match case.gpu_idle() {
-        None if waits >= MODERATE => Kind::DataBound,
-        None if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
-        None => Kind::ComputeBound,
-        Some(idle) => match (waits >= MODERATE, idle.0 >= MODERATE) {
-            (true, true) => Kind::DataBound,
-            // The waits are hidden behind work that is queued on the GPU.
+    let Some(idle) = case.gpu_idle() else {
+        return match waits {
+            waits if waits >= MODERATE => Kind::DataBound,
+            waits if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
+            _ => Kind::ComputeBound,
+        };
+    };
+    let rests = idle.0 >= MODERATE;
+    if waits >= MODERATE {
+        // The waits are hidden behind work that is queued on the GPU.
+        let hidden = !rests || hides_the_waits(case);
+        // It rests at other times.
+        let elsewhere = idle.0 - stall(case, wait).share.0 >= HIGH;
+        return match (hidden, elsewhere) {
+            (false, _) => Kind::DataBound,
+            (true, true) => Kind::HostBound,
             (true, false) => Kind::Balanced,
-            (false, _) if waits >= SLIGHT => Kind::Balanced,
-            (false, true) if idle.0 >= HIGH => Kind::HostBound,
-            (false, _) if at_the_edge(case) => Kind::Balanced,
-            (false, _) => Kind::ComputeBound,
-        },
+        };
     }
+    if waits >= SLIGHT {
+        Kind::Balanced
+    } else if communication(case).is_some() {
+        Kind::CommunicationBound
+    } else if idle.0 >= HIGH {
+        Kind::HostBound
+    } else if at_the_edge(case) {
+        Kind::Balanced
+    } else {
+        Kind::ComputeBound
+    }
+}
+
+/// Surely next to none of the waits find the GPU without work.
+fn hides_the_waits(case: &Case<'_>) -> bool {
+    let overlap = case.overlap().filter(|_| !case.waits_are_idle());
+    overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)
 }
 
 /// Hardly a wait, but no reserve either: the queue is empty most of the time.

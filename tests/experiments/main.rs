@@ -106,54 +106,73 @@ fn refused(output: &Output) -> (String, String, String) {
     (said.to_owned(), error.to_owned(), hint.to_owned())
 }
 
-/// The gain's share, and what the script itself says of its waits, at the end of its run as it is.
-fn headspace(python: &str, times: &str, step: f64) -> (f64, f64) {
+/// What a script says of itself at the end of a run: the share that it has waited, and the time of a step.
+fn truth(run: &str) -> (f64, f64) {
+    let lines = run.lines().rev();
+    let mut said = lines.filter_map(|line| {
+        let (share, time) = line.strip_prefix("waited ")?.split_once(" of ")?;
+        Some((share.parse().ok()?, time.strip_suffix(" ms")?.parse().ok()?))
+    });
+    said.next().expect(run)
+}
+
+/// Measures with the script of these times, of which so much are steps, and so large a share waits.
+fn headspace(python: &str, times: &str, step: f64, stall: f64) {
     let script = script();
     let mut words = vec![python, script.to_str().expect("UTF-8")];
     words.extend(times.split_whitespace());
-    let measure = || {
+    let mut calm = false;
+    for _ in 0..2 {
         let stand = Stand::new();
-        let line = "headspace --json --rounds 1 --after 20 --steps 40 --log log";
+        let line = "headspace --json --rounds 1 --after 5 --steps 20 --log log";
         let found = stand.document(line, &words);
         let log = fs::read_to_string(stand.path("log")).expect("both runs' output");
         let runs: Vec<&str> = log.split("begins").skip(1).collect();
         assert_eq!(runs.len(), 2, "{log}");
-        let waited = runs[0]
-            .lines()
-            .rev()
-            .find_map(|line| line.strip_prefix("waited "));
-        let waited = waited.and_then(|share| share.parse().ok()).expect(&log);
+        let [(waited, _), (_, free)] = [truth(runs[0]), truth(runs[1])];
         let share = number(&found["gain_share"]);
-        note(&format!("{python} {times}: gain {share}, truly {waited}"));
-        assert!(number(&found["interval"][0]) <= share && share <= number(&found["interval"][1]));
-        let free = number(&found["step_ms_free"]);
-        assert!(free > 0.98 * step, "a step of {step} ms in {free} ms");
-        (share, waited, free)
-    };
-    // Anew where others take the CPUs, so that even a step without loading takes longer.
-    let kept = |found: &(f64, f64, f64)| found.2 < 1.02 * step;
-    let (share, waited, _) = Some(measure()).filter(kept).unwrap_or_else(measure);
-    (share, waited)
+        let (low, high) = (number(&found["interval"][0]), number(&found["interval"][1]));
+        note(&format!(
+            "{python} {times}: {share}, truly {waited}; {free} ms without"
+        ));
+        assert!(low <= share && share <= high);
+        // Others take the CPUs, so that the script itself is not what it is meant to be: then its own figure is in
+        // the range that is given.
+        calm = (waited - stall).abs() < 0.01 && free < 1.01 * step;
+        if calm {
+            assert!((share - stall).abs() <= 0.02, "{share}");
+            assert!((share - waited).abs() <= 0.02, "{share} for {waited}");
+            break;
+        }
+        assert!(
+            (low - 0.03..high + 0.03).contains(&waited),
+            "{waited} not in {low} to {high}"
+        );
+    }
+    note(&format!("{python} {times}: calm: {calm}"));
+}
+
+/// The same with each torch, at the same time: they sleep.
+fn headspaces(times: &str, step: f64, stall: f64) {
+    std::thread::scope(|scope| {
+        for python in pythons() {
+            scope.spawn(move || {
+                let _place = Place::take(Share::Half);
+                headspace(&python.path, times, step, stall);
+            });
+        }
+    });
 }
 
 #[test]
 fn a_true_stall_is_the_headspace() {
-    for python in pythons() {
-        let _place = Place::take(Share::Half);
-        // 46 ms a step, of which 6 are waits.
-        let (share, waited) = headspace(&python.path, "--load-ms 92 --step-ms 40", 40.0);
-        assert!((share - 0.13).abs() <= 0.02, "{share}");
-        assert!((share - waited).abs() <= 0.02, "{share} for {waited}");
-    }
+    // 115 ms a step, of which 15 are waits.
+    headspaces("--load-ms 230 --step-ms 100", 100.0, 0.13);
 }
 
 #[test]
 fn a_compute_bound_script_has_none() {
-    for python in pythons() {
-        let _place = Place::take(Share::Half);
-        let (share, _) = headspace(&python.path, "--load-ms 20 --step-ms 40", 40.0);
-        assert!(share.abs() < 0.03, "{share}");
-    }
+    headspaces("--load-ms 20 --step-ms 100", 100.0, 0.005);
 }
 
 #[test]

@@ -11,7 +11,8 @@ use pipetop::model::rates::{
 };
 use pipetop::model::{Estimate, History, Rates, WorkerPlace};
 use pipetop::sample::{
-    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, QueueSource, Tier, WorkerNow,
+    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
+    WorkerNow,
 };
 use pipetop::ui::{Attach, Command, Lines, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
@@ -197,6 +198,7 @@ pub(crate) fn verdict(kind: Kind) -> Verdict {
         headspace: None,
         workers: None,
         period_batches: None,
+        limit: None,
         evidence: Vec::new(),
         missing: Vec::new(),
         advice: Vec::new(),
@@ -434,6 +436,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             wait_ms: Some(pace.wait_ms()),
             load_ms: Some(pace.load_ms),
         },
+        overlaps: vec![],
         device: None,
         activity: Vec::new(),
         loaders: vec![loader],
@@ -488,6 +491,8 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
                 pid: Pid(48213),
                 mem: Some(Bytes(22_000_000_000)),
                 sm_percent: Some(busy * 95.0),
+                sm_at: None,
+                place: ProcessPlace::Here,
             }]),
             visible_to_job: Some(all < 2 || index + 1 < all),
             ..GpuSample::default()
@@ -495,6 +500,7 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
         util_percent: Some(busy * 100.0),
         busy: Some(Share(busy)),
         stale_seconds: None,
+        ..GpuRates::default()
     }
 }
 

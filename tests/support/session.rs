@@ -1,4 +1,4 @@
-//! The real program in a pseudo-terminal of 24 lines and 80 columns.
+//! The real program in a pseudo-terminal, of 24 lines and 80 columns where nothing else is said.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -11,20 +11,29 @@ use std::time::Duration;
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::patience::{now, wait, wait_telling};
+use crate::patience::{now, pause, wait, wait_telling};
 
-const ROWS: NonZero<u16> = NonZero::new(24).expect("not 0");
-const COLUMNS: NonZero<u16> = NonZero::new(80).expect("not 0");
+const ROWS: u16 = 24;
+const COLUMNS: u16 = 80;
+
+/// Pieces, each with the time since the start of the program.
+type Written = Vec<(Duration, Vec<u8>)>;
 
 /// The program, and what it has written.
 pub(crate) struct Session {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub(crate) master: Option<Box<dyn MasterPty + Send>>,
     pub(crate) writer: Option<Box<dyn Write + Send>>,
-    /// Each piece with the time since the start of the program.
-    written: Arc<Mutex<Vec<(Duration, String)>>>,
+    written: Arc<Mutex<Written>>,
     /// Whoever reads the other end lets go of it after the next byte.
     pub(crate) let_go: Arc<AtomicBool>,
+    /// Nobody reads the other end.
+    pub(crate) paused: Arc<AtomicBool>,
+    size: (u16, u16),
+    /// What was written before this is of another size.
+    resized: usize,
+    /// How the terminal was set at the start.
+    settings: String,
     folder: tempfile::TempDir,
 }
 
@@ -39,16 +48,26 @@ impl Session {
         arguments: &[T],
         environment: &[(&str, &OsStr)],
     ) -> Self {
+        let program = assert_cmd::cargo::cargo_bin!("pipetop").as_os_str();
+        let set: Vec<_> = environment
+            .iter()
+            .map(|(name, value)| (*name, Some(*value)))
+            .collect();
+        Self::start_program(program, arguments, &set, (COLUMNS, ROWS))
+    }
+
+    /// Any program on a terminal of this size; variables without a value are not set.
+    pub(crate) fn start_program<T: AsRef<OsStr>>(
+        program: &OsStr,
+        arguments: &[T],
+        environment: &[(&str, Option<&OsStr>)],
+        (columns, rows): (u16, u16),
+    ) -> Self {
         let nothing = tempfile::tempdir().expect("a temporary directory");
-        let size = PtySize {
-            rows: ROWS.get(),
-            cols: COLUMNS.get(),
-            ..PtySize::default()
-        };
         let pair = native_pty_system()
-            .openpty(size)
+            .openpty(pty_size(columns, rows))
             .expect("a pseudo-terminal");
-        let mut command = CommandBuilder::new(assert_cmd::cargo::cargo_bin!("pipetop"));
+        let mut command = CommandBuilder::new(program);
         command.args(arguments);
         if arguments.is_empty() {
             for root in ["--proc-root", "--sys-root"] {
@@ -61,22 +80,31 @@ impl Session {
         command.env("TERM", "xterm-256color");
         command.env("XDG_CONFIG_HOME", nothing.path());
         for (name, value) in environment {
-            command.env(name, value);
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            }
         }
+        let settings = format!("{:?}", pair.master.get_termios());
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let written = Arc::new(Mutex::new(Vec::new()));
         let let_go = Arc::new(AtomicBool::new(false));
         let began = now();
         let child = pair.slave.spawn_command(command).expect("it starts");
+        let paused = Arc::new(AtomicBool::new(false));
         let (sink, done) = (Arc::clone(&written), Arc::clone(&let_go));
+        let wait = Arc::clone(&paused);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while !done.load(Ordering::SeqCst)
                 && let Ok(count @ 1..) = reader.read(&mut bytes)
             {
-                let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
                 let mut sink = sink.lock().expect("not poisoned");
-                sink.push((now() - began, text));
+                sink.push((now() - began, bytes[..count].to_vec()));
+                drop(sink);
+                while wait.load(Ordering::SeqCst) {
+                    pause(Duration::from_millis(5));
+                }
             }
         });
         Self {
@@ -85,6 +113,10 @@ impl Session {
             master: Some(pair.master),
             written,
             let_go,
+            paused,
+            size: (columns, rows),
+            resized: 0,
+            settings,
             folder: nothing,
         }
     }
@@ -99,26 +131,37 @@ impl Session {
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// Everything it has written.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let written = self.written.lock().expect("not poisoned");
-        written.iter().map(|(_, text)| text.as_str()).collect()
+        written
+            .iter()
+            .flat_map(|(_, bytes)| bytes)
+            .copied()
+            .collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        // Of all at once: a piece may end within a character.
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
     /// The screen as it stands, a line each.
     pub(crate) fn screen(&self) -> String {
-        let mut terminal = vt100::Parser::new(ROWS, COLUMNS, 0);
-        terminal.process(self.text().as_bytes());
+        let size = |length| NonZero::new(length).expect("a terminal with cells");
+        let mut terminal = vt100::Parser::new(size(self.size.1), size(self.size.0), 0);
+        terminal.process(&self.bytes()[self.resized..]);
         terminal.screen().contents()
     }
 
     /// From the start of the program until a text was written.
     pub(crate) fn time_to(&self, wanted: &str) -> Option<Duration> {
         let written = self.written.lock().expect("not poisoned");
-        let mut so_far = String::new();
+        let mut so_far = Vec::new();
         let mut pieces = written.iter();
-        let found = pieces.find(|(_, text)| {
-            so_far.push_str(text);
-            so_far.contains(wanted)
+        let found = pieces.find(|(_, bytes)| {
+            so_far.extend_from_slice(bytes);
+            String::from_utf8_lossy(&so_far).contains(wanted)
         });
         found.map(|(after, _)| *after)
     }
@@ -132,6 +175,19 @@ impl Session {
     pub(crate) fn shows(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         let look = || Some(self.screen()).filter(|screen| holds(screen));
         wait_telling(what, look, || self.screen())
+    }
+
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        let master = self.master.as_ref().expect("still open");
+        self.resized = self.bytes().len();
+        self.size = (columns, rows);
+        master.resize(pty_size(columns, rows)).expect("it is open");
+    }
+
+    /// The terminal is set as it was at the start.
+    pub(crate) fn is_set_back(&self) -> bool {
+        let master = self.master.as_ref().expect("still open");
+        format!("{:?}", master.get_termios()) == self.settings
     }
 
     pub(crate) fn press(&mut self, keys: &str) {
@@ -153,8 +209,17 @@ impl Session {
     }
 }
 
+fn pty_size(cols: u16, rows: u16) -> PtySize {
+    PtySize {
+        rows,
+        cols,
+        ..PtySize::default()
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
+        self.paused.store(false, Ordering::SeqCst);
         let _ = self.child.kill();
     }
 }

@@ -144,7 +144,13 @@ async fn the_loop_draws_as_time_passes_until_it_is_told_to_end() {
         tokio::time::sleep(Duration::from_millis(2980)).await;
         send.send(Signal::Stop).await.unwrap();
     };
-    let run = animation.run(&mut terminal, keys, signals, |_| Ok(()));
+    let run = animation.run(
+        &mut terminal,
+        keys,
+        signals,
+        watch::channel(false).1,
+        |_| Ok(()),
+    );
     let (ended, ()) = tokio::join!(run, script);
     ended.unwrap();
     let now = animation.simulation.now();

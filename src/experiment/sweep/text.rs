@@ -82,7 +82,8 @@ pub fn foot(sweep: &Sweep) -> String {
     }
     if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {
         lines.push(format!(
-            "! more workers than the {cpus} CPUs that they may use: PyTorch warns of that, too"
+            "! more workers than the {cpus} CPU{} that they may use: PyTorch warns of that, too",
+            if cpus == 1 { "" } else { "s" }
         ));
     }
     let not_set = sweep.rows.iter().filter_map(|row| {

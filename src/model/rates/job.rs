@@ -28,7 +28,11 @@ pub(super) fn rates(
 ) -> JobRates {
     let row = |rank: &RankSample| {
         let older = older.and_then(|older| older.ranks.iter().find(|old| old.key == rank.key));
-        self::rank(older, rank, interim.rank(rank.key), span)
+        let overlaps = interim.overlaps(rank.key);
+        RankRates {
+            overlaps,
+            ..self::rank(older, rank, interim.rank(rank.key), span)
+        }
     };
     let ranks = || newer.ranks.iter().map(|rank| (rank.key, &rank.process));
     let workers = || {
@@ -179,6 +183,7 @@ fn rank(
             Some(told) => reported_step(told, loading, &loaders),
             None => step(interim, wait.map(|wait| wait.share), loading, &loaders),
         },
+        overlaps: Vec::new(),
         device: told
             .map(|told| told.device)
             .or_else(|| silent(newer.reported.as_ref()?)),

@@ -1,16 +1,11 @@
-//! Rates of the machine: host, disks, GPUs. Knows nothing of the job.
+//! Rates of the machine: host and disks. Knows nothing of the job.
 
 use std::time::Duration;
 
-use crate::model::Interim;
-use crate::model::interim::GpuInterim;
-use crate::model::rates::{DiskRates, GpuRates, HostRates};
+use crate::model::rates::{DiskRates, HostRates};
 use crate::model::span::{count_grown, seconds_grown};
-use crate::sample::{DiskSample, GpuSample, HostSample, PressureSample, Sample};
+use crate::sample::{DiskSample, HostSample, PressureSample};
 use crate::units::{BytesPerSecond, Share};
-
-/// Seconds; a reading that is younger is never called stale.
-const FRESH: f64 = 2.0;
 
 pub(super) fn host(older: &HostSample, newer: &HostSample, seconds: f64) -> HostRates {
     let pressure = |of: fn(&PressureSample) -> Option<Duration>| {
@@ -55,20 +50,4 @@ fn disk(older: &DiskSample, newer: &DiskSample, seconds: f64) -> Option<DiskRate
         queue_depth: time(|disk| disk.queued)? / seconds,
         holds_job_files: newer.holds_job_files,
     })
-}
-
-pub(super) fn gpus(newer: &Sample, interim: &Interim) -> Vec<GpuRates> {
-    let row = |gpu: &GpuSample| {
-        let seen = interim.gpu(gpu);
-        let age = gpu.read_at.map(|read| newer.at.seconds_since(&read));
-        GpuRates {
-            now: gpu.clone(),
-            util_percent: seen.and_then(GpuInterim::percent),
-            busy: seen
-                .and_then(GpuInterim::history)
-                .and_then(|percent| Share::of(percent, 100.0)),
-            stale_seconds: age.filter(|age| *age > FRESH.max(2.0 * interim.last_step)),
-        }
-    };
-    newer.gpus.iter().map(row).collect()
 }

@@ -1,5 +1,7 @@
 //! Which GPUs a word of the user or of `CUDA_VISIBLE_DEVICES` names. Pure; knows no driver.
 
+use crate::sample::GpuInstance;
+
 /// Whether `word` is this GPU's index, its UUID or the start of it. `None` = its UUID would tell.
 pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> {
     let word = word.trim();
@@ -12,51 +14,123 @@ pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> 
     }
 }
 
-/// Which of `gpus` (index in PCI bus order, UUID) a job may use whose `CUDA_VISIBLE_DEVICES` is
-/// `value`; `None` there = not set, so all. An answer is `None` where it cannot be known: behind a
-/// MIG id of the newer kind (it does not name its GPU), or where a UUID in question is not known.
+/// A GPU as names can mean it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named<'a> {
+    /// In PCI bus order.
+    pub(super) index: u32,
+    pub(super) uuid: Option<&'a str>,
+    /// Its model: CUDA orders GPUs of several models by speed.
+    pub(super) model: Option<&'a str>,
+    pub(super) instances: &'a [GpuInstance],
+}
+
+/// What a process may use.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Visible {
+    /// By place among the GPUs; `None` where it cannot be known.
+    pub(super) answers: Vec<Option<bool>>,
+    /// The same GPUs in the order in which CUDA numbers them for the process, by place. Empty where that
+    /// cannot be known.
+    pub(super) order: Vec<usize>,
+    /// The part of a divided GPU that it was given: place of the GPU, number of the GPU instance.
+    pub(super) instance: Option<(usize, u32)>,
+}
+
+/// Which of `gpus` a process may use whose `CUDA_VISIBLE_DEVICES` is `value`; `None` there = not set, so
+/// all. An answer is `None` where it cannot be known: behind a MIG id that names no part that is seen, or
+/// where a UUID in question is not known.
 ///
 /// CUDA's rules: the list is of numbers, or of UUIDs and starts of UUIDs that fit one GPU alone; the
 /// first entry that names no GPU ends it; a GPU named twice voids it; of MIG ids the first counts.
 ///
-/// Numbers are taken in PCI bus order. CUDA counts the fastest GPU first unless the job sets
-/// `CUDA_DEVICE_ORDER=PCI_BUS_ID`; the two differ only where the GPUs do.
-pub fn visible(gpus: &[(u32, Option<&str>)], value: Option<&str>) -> Vec<Option<bool>> {
+/// Numbers are in PCI bus order where `by_bus` says that the process set `CUDA_DEVICE_ORDER=PCI_BUS_ID`, and
+/// where all GPUs are of one model. Else CUDA counts the fastest first, which cannot be known from here.
+pub(super) fn visible(gpus: &[Named<'_>], value: Option<&str>, by_bus: bool) -> Visible {
+    let alike = gpus.windows(2).all(|pair| pair[0].model == pair[1].model);
+    let numbered = by_bus || alike;
     let Some(value) = value.map(str::trim_start) else {
-        return vec![Some(true); gpus.len()];
+        return Visible {
+            answers: vec![Some(true); gpus.len()],
+            order: (0..gpus.len()).filter(|_| numbered).collect(),
+            instance: None,
+        };
     };
-    if let Some(instance) = value.strip_prefix("MIG-") {
-        // `MIG-GPU-<uuid>/<gpu instance>/<compute instance>` before driver 470.
-        let parent = instance.split(['/', ',']).next().unwrap_or_default();
-        let old = parent.starts_with("GPU-");
-        let is_parent = |uuid: &str| uuid == parent;
-        let known = |&(_, uuid): &(u32, Option<&str>)| uuid.filter(|_| old).map(is_parent);
-        return gpus.iter().map(known).collect();
+    if value.starts_with("MIG-") {
+        return visible_part(gpus, value.split(',').next().unwrap_or_default());
     }
     let by_uuid = value.starts_with("GPU-");
-    let mut seen = vec![false; gpus.len()];
+    let mut order = Vec::new();
     for word in value.split(',') {
-        let fits = |&(index, uuid): &(u32, Option<&str>)| {
+        let fits = |gpu: &Named<'_>| {
             if by_uuid {
-                uuid.map(|uuid| word.starts_with("GPU-") && uuid.starts_with(word.trim_end()))
+                let begins =
+                    |uuid: &str| word.starts_with("GPU-") && uuid.starts_with(word.trim_end());
+                gpu.uuid.map(begins)
             } else {
-                Some(ordinal(word) == Some(index))
+                let number = ordinal(word);
+                let exists = number.is_some_and(|number| (number as usize) < gpus.len());
+                (numbered || !exists).then_some(number == Some(gpu.index))
             }
         };
         let answers: Vec<_> = gpus.iter().map(fits).collect();
         if answers.contains(&None) {
-            let answer = |&seen: &bool| seen.then_some(true);
-            return seen.iter().map(answer).collect();
+            let sure = |place| order.contains(&place).then_some(true);
+            return Visible {
+                answers: (0..gpus.len()).map(sure).collect(),
+                ..Visible::default()
+            };
         }
         let mut places = (0..gpus.len()).filter(|&place| answers[place] == Some(true));
         let (Some(place), None) = (places.next(), places.next()) else {
             break;
         };
-        if std::mem::replace(&mut seen[place], true) {
-            return vec![Some(false); gpus.len()];
+        if order.contains(&place) {
+            order.clear();
+            break;
         }
+        order.push(place);
     }
-    seen.into_iter().map(Some).collect()
+    Visible {
+        answers: (0..gpus.len())
+            .map(|place| Some(order.contains(&place)))
+            .collect(),
+        order,
+        instance: None,
+    }
+}
+
+/// The same behind the id of a part: `MIG-<uuid>`, or `MIG-GPU-<uuid>/<gpu instance>/<compute instance>`
+/// before driver 470.
+fn visible_part(gpus: &[Named<'_>], id: &str) -> Visible {
+    let id = id.trim_end();
+    let alone = |place: usize, instance: Option<u32>| Visible {
+        answers: (0..gpus.len()).map(|other| Some(other == place)).collect(),
+        order: vec![place],
+        instance: instance.map(|instance| (place, instance)),
+    };
+    let unknown = || Visible {
+        answers: vec![None; gpus.len()],
+        ..Visible::default()
+    };
+    if let Some(old) = id.strip_prefix("MIG-").filter(|id| id.starts_with("GPU-")) {
+        let mut parts = old.split('/');
+        let parent = parts.next();
+        let instance = parts.next().and_then(|number| number.parse().ok());
+        let place = gpus.iter().position(|gpu| gpu.uuid == parent);
+        return place.map_or_else(unknown, |place| alone(place, instance));
+    }
+    let part = |gpu: &Named<'_>| {
+        let named = |part: &&GpuInstance| part.uuid.as_deref() == Some(id);
+        gpu.instances
+            .iter()
+            .find(named)
+            .map(|part| part.gpu_instance)
+    };
+    let mut found = gpus.iter().enumerate();
+    found
+        .find_map(|(place, gpu)| Some(alone(place, part(gpu)?)))
+        .unwrap_or_else(unknown)
 }
 
 /// CUDA reads a number as C's `strtoul` does: blanks before it, a `+`, and what follows it is let be.
@@ -71,25 +145,35 @@ fn ordinal(word: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const GPUS: [(u32, Option<&str>); 3] = [
-        (0, Some("GPU-11aa")),
-        (1, Some("GPU-11bb")),
-        (2, Some("GPU-22cc")),
-    ];
+    const fn gpu(index: u32, uuid: &'static str) -> Named<'static> {
+        Named {
+            index,
+            uuid: Some(uuid),
+            model: None,
+            instances: &[],
+        }
+    }
 
-    fn indices(value: &str) -> Vec<usize> {
-        let answers = visible(&GPUS, Some(value));
-        assert!(answers.iter().all(Option::is_some), "{answers:?}");
-        (0..3).filter(|i| answers[*i] == Some(true)).collect()
+    const GPUS: [Named<'static>; 3] = [gpu(0, "GPU-11aa"), gpu(1, "GPU-11bb"), gpu(2, "GPU-22cc")];
+
+    fn order(value: &str) -> Vec<usize> {
+        let found = visible(&GPUS, Some(value), false);
+        let seen = (0..3).map(|place| Some(found.order.contains(&place)));
+        assert_eq!(found.answers, seen.collect::<Vec<_>>(), "{value}");
+        found.order
     }
 
     #[test]
     fn follows_the_rules_of_cuda() {
-        assert_eq!(visible(&GPUS, None), [Some(true); 3]);
+        let all = visible(&GPUS, None, false);
+        assert_eq!(
+            (all.answers, all.order),
+            (vec![Some(true); 3], vec![0, 1, 2])
+        );
         for (value, seen) in [
             ("", &[][..]),
             ("0", &[0]),
-            ("2,0", &[0, 2]),
+            ("2,0", &[2, 0]),
             (" 1 , 2", &[1, 2]),
             ("1gpu2,2ampere", &[1, 2]),
             ("+1", &[1]),
@@ -101,24 +185,62 @@ mod tests {
             ("GPU-11bb", &[1]),
             ("GPU-2", &[2]),
             ("GPU-11", &[]),
-            ("GPU-22,GPU-11b", &[1, 2]),
+            ("GPU-22,GPU-11b", &[2, 1]),
             ("GPU-22,GPU-11,GPU-11b", &[2]),
             ("GPU-22,GPU-22cc", &[]),
             ("GPU-22,0", &[2]),
             ("0,GPU-22", &[0]),
             ("MIG-GPU-11bb/1/0", &[1]),
         ] {
-            assert_eq!(indices(value), seen, "{value}");
+            assert_eq!(order(value), seen, "{value}");
         }
     }
 
     #[test]
     fn what_cannot_be_known_is_not_a_no() {
-        assert_eq!(visible(&GPUS, Some("MIG-5ac7")), [None; 3]);
-        let gpus = [(0, Some("GPU-11aa")), (1, None)];
-        assert_eq!(visible(&gpus, Some("GPU-11")), [None; 2]);
-        assert_eq!(visible(&gpus, Some("1")), [Some(false), Some(true)]);
+        let answers = |gpus: &[Named<'_>], value| visible(gpus, Some(value), false).answers;
+        assert_eq!(answers(&GPUS, "MIG-5ac7"), [None; 3]);
+        let silent = Named {
+            uuid: None,
+            ..gpu(1, "")
+        };
+        let gpus = [gpu(0, "GPU-11aa"), silent];
+        assert_eq!(answers(&gpus, "GPU-11"), [None; 2]);
+        assert_eq!(answers(&gpus, "1"), [Some(false), Some(true)]);
         assert_eq!(named("GPU-1", 1, None), None);
         assert_eq!(named("", 0, Some("GPU-1")), Some(false));
+    }
+
+    #[test]
+    fn numbers_among_several_models_are_known_by_the_bus_alone() {
+        let of = |index, model| Named {
+            model: Some(model),
+            ..gpu(index, "GPU-1")
+        };
+        let gpus = [of(0, "T4"), of(1, "H200")];
+        let numbered = visible(&gpus, Some("0"), false);
+        assert_eq!((numbered.answers, numbered.order), (vec![None; 2], vec![]));
+        assert_eq!(visible(&gpus, Some("0"), true).order, [0]);
+        assert_eq!(visible(&gpus, Some("7"), false).answers, [Some(false); 2]);
+        let all = visible(&gpus, None, false);
+        assert_eq!((all.answers, all.order), (vec![Some(true); 2], vec![]));
+    }
+
+    #[test]
+    fn a_part_is_known_by_its_own_uuid() {
+        let parts = [GpuInstance {
+            uuid: Some("MIG-5ac7".to_owned()),
+            gpu_instance: Some(9),
+            ..GpuInstance::default()
+        }];
+        let divided = Named {
+            instances: &parts,
+            ..gpu(1, "GPU-11bb")
+        };
+        let found = visible(&[GPUS[0], divided], Some("MIG-5ac7,MIG-1"), false);
+        assert_eq!(found.answers, [Some(false), Some(true)]);
+        assert_eq!(found.instance, Some((1, 9)));
+        let old = visible(&GPUS, Some("MIG-GPU-22cc/3/0"), false);
+        assert_eq!(old.instance, Some((2, 3)));
     }
 }

@@ -83,6 +83,24 @@ fn a_gpu_that_hangs_goes_stale_and_the_others_live() {
 }
 
 #[test]
+fn a_call_that_takes_longer_than_an_interval_makes_the_row_stale_at_once() {
+    let (gpus, cues, time) = gpus(1, None);
+    cues[0].send(with_util(10.0)).unwrap();
+    until(&gpus, |rows| {
+        rows.iter().any(|row| row.util_percent == Some(10.0))
+    });
+    // The next reading is under way since second 0.
+    while gpus.shared.board().rows[0].asked.is_none() {
+        thread::yield_now();
+    }
+    assert_eq!(gpus.newest().0[0].gap, None);
+    *time.lock().unwrap() = 1;
+    let row = gpus.newest().0.remove(0);
+    assert_eq!(row.gap.as_deref(), Some("driver does not answer"));
+    assert_eq!(row.util_percent, Some(10.0));
+}
+
+#[test]
 fn samples_are_handed_out_once_and_gathered_until_then() {
     let (gpus, cues, _) = gpus(1, None);
     for util in [1.0, 2.0, 3.0] {

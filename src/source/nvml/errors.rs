@@ -5,7 +5,10 @@ use std::path::Path;
 
 use nvml_wrapper::error::NvmlError;
 
-use crate::sample::Gap;
+use crate::sample::{Absent, Gap};
+
+/// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
+const OTHER_FORM: u32 = 25;
 
 /// Why a GPU gives less than it should. The later the worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +27,6 @@ impl Trouble {
 
     /// `None` where the GPU or the driver just does not have the figure.
     fn of(error: &NvmlError) -> Option<Self> {
-        /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
-        const OTHER_FORM: u32 = 25;
         match error {
             NvmlError::NotSupported
             | NvmlError::NotFound
@@ -57,16 +58,52 @@ impl fmt::Display for Trouble {
 #[derive(Default)]
 pub(super) struct Troubles {
     pub(super) worst: Option<Trouble>,
+    /// Figures that were not given, with the reason.
+    pub(super) absent: Vec<Absent>,
+    mig: bool,
 }
 
 impl Troubles {
-    pub(super) fn ask<T>(&mut self, answer: Result<T, NvmlError>) -> Option<T> {
-        answer.map_err(|error| self.add(Trouble::of(&error))).ok()
+    /// Of a GPU that is divided by MIG, or of a whole one.
+    pub(super) fn of(mig: bool) -> Self {
+        Self {
+            mig,
+            ..Self::default()
+        }
     }
 
-    pub(super) fn add(&mut self, trouble: Option<Trouble>) {
+    /// What was answered, or `None` with the reason noted under the figure's name.
+    pub(super) fn ask<T>(&mut self, figure: &str, answer: Result<T, NvmlError>) -> Option<T> {
+        let error = match answer {
+            Ok(answer) => return Some(answer),
+            Err(error) => error,
+        };
+        let reason = match &error {
+            // Nothing newer than what was given before.
+            NvmlError::NotFound | NvmlError::NoData => None,
+            NvmlError::NotSupported if self.mig => Some("not told while MIG is on".to_owned()),
+            NvmlError::NotSupported => Some("this GPU does not tell it".to_owned()),
+            NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
+                Some("the driver is too old to tell it".to_owned())
+            }
+            NvmlError::UnexpectedVariant(OTHER_FORM) => {
+                Some("this driver tells it in another form".to_owned())
+            }
+            NvmlError::NoPermission => Some("no permission".to_owned()),
+            other => Some(other.to_string()),
+        };
+        self.absent.extend(reason.map(|reason| Absent {
+            figure: figure.to_owned(),
+            reason,
+        }));
         // `None` sorts before every trouble.
-        self.worst = self.worst.take().max(trouble);
+        self.worst = self.worst.take().max(Trouble::of(&error));
+        None
+    }
+
+    /// The GPU gives nothing at all.
+    pub(super) fn is_gone(&self) -> bool {
+        self.worst.as_ref().is_some_and(Trouble::gone)
     }
 }
 

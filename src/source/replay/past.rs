@@ -11,7 +11,7 @@ use crate::sample::Sample;
 /// What is read whole before a moment: many windows of the verdict.
 const WHOLE: Duration = Duration::from_mins(5);
 /// Samples of it at most, and bytes of text, whatever the interval and the job's size: what a seek may cost.
-const WHOLE_SAMPLES: u64 = 200;
+const WHOLE_SAMPLES: u64 = 120;
 const WHOLE_BYTES: usize = 8 << 20;
 /// The verdict's window needs this much in any case.
 const WINDOW: Duration = Duration::from_secs(15);

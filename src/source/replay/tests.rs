@@ -105,9 +105,9 @@ fn the_past_of_a_moment_is_whole_near_it_and_thin_before() {
         .map(|sample| sample.at.since_start.as_secs())
         .collect();
     assert!(times.is_sorted());
-    assert_eq!(times[sparse..], (500..=700).collect::<Vec<_>>());
-    // One, two and four groups before, and the first of all.
-    assert_eq!(times[..sparse], [0, 256, 384, 448]);
+    assert_eq!(times[sparse..], (580..=700).collect::<Vec<_>>());
+    // One, two, four and eight groups before, and the first of all.
+    assert_eq!(times[..sparse], [0, 128, 384, 512, 576]);
     let (samples, sparse) = past(&mut recording, 600, 700).unwrap();
     assert_eq!((samples.len(), sparse), (101, 0));
 }

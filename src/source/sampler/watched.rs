@@ -1,5 +1,5 @@
-//! The watched job with what is read for it beside its processes: its control group, the devices that its
-//! files lie on, the GPUs that it may use.
+//! The watched job with what is read for it beside its processes: its control group, and the devices that its
+//! files lie on.
 //!
 //! Knows nothing of the rest of the machine, and of no other job.
 
@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use super::Options;
 use crate::job::Candidate;
-use crate::sample::{Gap, GpuSample, JobSample, PressureSample};
+use crate::sample::{Gap, JobSample, PressureSample};
 use crate::source::cgroup::Cgroup;
 use crate::source::clock::Clock;
 use crate::source::disk::{Holder, holders};
-use crate::source::gpu::visible;
 use crate::source::job_view::JobView;
-use crate::source::process::ProcessReader;
 use crate::units::{Pid, ProcessKey};
 
 /// Between two questions for what changes seldom.
@@ -32,10 +30,6 @@ pub(super) struct Watched {
     /// Whole devices, by their names in `/proc/diskstats`.
     devices: BTreeSet<String>,
     device_gap: Option<Gap>,
-    /// The trainer's environment could be read.
-    environment: bool,
-    /// Its `CUDA_VISIBLE_DEVICES`; `None` = not set.
-    visible: Option<String>,
     asked_at: Option<Duration>,
     ended: bool,
     ranks: Vec<ProcessKey>,
@@ -54,8 +48,6 @@ impl Watched {
     ) -> io::Result<Self> {
         let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
         let view = JobView::attach(proc_root, clock, job, options.probe.clone())?;
-        let mut reader = ProcessReader::new(proc_root);
-        let environment = reader.environment(first.pid, ["CUDA_VISIBLE_DEVICES"]);
         Ok(Self {
             proc_root: proc_root.to_owned(),
             sys_root: sys_root.to_owned(),
@@ -63,8 +55,6 @@ impl Watched {
             cgroup: Cgroup::new(proc_root, sys_root, first.pid),
             devices: BTreeSet::new(),
             device_gap: None,
-            environment: environment.is_some(),
-            visible: environment.and_then(|[value]| value),
             asked_at: None,
             ended: false,
             ranks: job.ranks.clone(),
@@ -131,18 +121,6 @@ impl Watched {
                 Ok(found) => self.devices.extend(found.into_iter().filter_map(device)),
                 Err(gap) => self.device_gap = Some(gap),
             }
-        }
-    }
-
-    /// Notes on each GPU whether the job may use it; leaves that unknown where the environment is denied.
-    pub(super) fn mark_visible(&self, gpus: &mut [GpuSample]) {
-        if !self.environment {
-            return;
-        }
-        let known = gpus.iter().map(|gpu| (gpu.index, gpu.uuid.as_deref()));
-        let answers = visible(&known.collect::<Vec<_>>(), self.visible.as_deref());
-        for (gpu, answer) in gpus.iter_mut().zip(answers) {
-            gpu.visible_to_job = answer;
         }
     }
 }

@@ -1,25 +1,32 @@
-//! One GPU in full.
+//! One GPU in full: a line a subject, the most telling first, as the panel may be cut anywhere below.
+
+use std::collections::BTreeMap;
 
 use ratatui::text::Line;
 
-use super::{PROCESSES, idle, percent};
+use super::line::{idle, past, percent};
+use super::{scrolled, trouble};
 use crate::config::Paint::{Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
-use crate::sample::GpuProcess;
-use crate::ui::history::spark;
+use crate::sample::{GpuInstance, GpuProcess, ProcessPlace};
 use crate::ui::layout::Chrome;
 use crate::ui::row::Row;
 use crate::ui::{View, format};
+use crate::units::{Bytes, BytesPerSecond, Share};
 
-/// Four lines and the processes.
+/// Processes that are listed at most.
+const PROCESSES: usize = 6;
+/// Cells of the label of a line.
+const LABEL: usize = 6;
+
+/// Everything that is known of it. With the keys also why the rest is not.
 pub(super) fn detail(
     view: &View<'_>,
     gpu: &GpuRates,
     width: u16,
     chrome: Chrome,
 ) -> Vec<Line<'static>> {
-    let now = &gpu.now;
-    let start = || {
+    let bare = || {
         let mut row = view.row(width);
         if chrome != Chrome::Boxed {
             row.space(1);
@@ -27,84 +34,340 @@ pub(super) fn detail(
         row.stale(gpu.stale_seconds.is_some());
         row
     };
-    let mut util = start();
-    util.padded(Dim, "util", 6);
-    util.right(Compute, &percent(gpu.util_percent), 5).space(2);
-    let tail = idle(view, gpu, 0).map_or_else(String::new, |idle| format!("idle {idle:>5}"));
-    let cells = util.left().saturating_sub(tail.len() + 2);
-    if let Some(ring) = view.history.gpu_util.first() {
-        let scaled = ring
-            .last(cells)
-            .map(|value| value.map(|percent| percent / 100.0));
-        spark(&mut util, Compute, &scaled.collect::<Vec<_>>(), cells);
-    }
-    util.space(2);
-    match tail.split_once(' ') {
-        Some((label, share)) => util.text(Dim, label).text(Text, &format!(" {share}")),
-        None => &mut util,
+    let start = |label: &str| {
+        let mut row = bare();
+        row.padded(Dim, label, LABEL);
+        row
     };
+    let errors = trouble::errors(gpu);
+    let errors = (!errors.is_empty()).then(|| {
+        let mut row = start("error");
+        row.sentence(Trouble, &errors.join(", "));
+        row.line()
+    });
+    let mut lines = vec![util(view, gpu, start("util"))];
+    lines.extend(errors);
+    lines.extend(activity(gpu, start));
+    lines.push(memory(gpu, start("mem")));
+    lines.push(power(gpu, start("power")));
+    lines.push(clock(gpu, start("clock")));
+    lines.extend(bus(gpu, start("bus")));
+    lines.extend(parts(view, gpu, width));
+    let seen = gpu.now.processes.iter().flatten();
+    let seen = seen.filter(|process| process.place != ProcessPlace::Outside);
+    lines.extend(
+        seen.take(PROCESSES)
+            .map(|process| process_line(gpu, process, bare())),
+    );
+    lines.extend(outside(gpu, bare()));
+    if scrolled(view).is_some() {
+        lines.extend(health(gpu, start("state")));
+        lines.extend(missing(gpu, width, start));
+        lines.extend(gpu.driver_time.map(|share| {
+            let mut row = start("cost");
+            let cost = format!("{:.1} ms a second in the driver", 1000.0 * share.0);
+            row.text(Text, &cost);
+            row.line()
+        }));
+    }
+    lines
+}
 
-    let mut memory = start();
-    memory.padded(Dim, "mem", 6);
-    memory.text(Text, &format::of_memory(now.mem_used, now.mem_total));
+fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+    row.right(Compute, &percent(gpu.util_percent), 5).space(2);
+    if let (None, Some(gap)) = (gpu.util_percent, &gpu.now.gap) {
+        row.sentence(Trouble, gap);
+        return row.line();
+    }
+    let place = view
+        .gpus()
+        .iter()
+        .position(|other| other.now.index == gpu.now.index);
+    let place = place.unwrap_or(0);
+    let idle = idle(view, gpu, place).map(|idle| format!("{idle:>5}"));
+    let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
+    let tail = [("idle ", idle), ("swings every ", swing)];
+    let tail: Vec<_> = tail
+        .into_iter()
+        .filter_map(|(label, figure)| Some((label, figure?)))
+        .collect();
+    let taken: usize = tail
+        .iter()
+        .map(|(label, figure)| 2 + label.len() + figure.len())
+        .sum();
+    let cells = row.left().saturating_sub(taken);
+    if view.history.gpu_util.get(place).is_some() {
+        past(view, place, Compute, cells, &mut row);
+    }
+    for (label, figure) in &tail {
+        row.item(2, &[(Dim, label), (Text, figure)]);
+    }
+    row.line()
+}
+
+/// What the counters say, or the guess that stands in for them; nothing where there is neither.
+fn activity<'a>(gpu: &GpuRates, start: impl Fn(&str) -> Row<'a>) -> Option<Line<'static>> {
+    let counters = gpu.counters;
+    let Some(active) = counters.sm_active else {
+        let guess = gpu.load_estimate?;
+        let mut row = start("load");
+        row.right(Compute, &format!("~{guess}"), 5);
+        row.item(2, &[(Dim, "an estimate: utilisation x power")]);
+        return Some(row.line());
+    };
+    let mut row = start("SMs");
+    row.right(Compute, &active.to_string(), 5);
+    let figures = [
+        ("memory bandwidth ", counters.dram),
+        ("tensor ", counters.tensor),
+        ("occupancy ", counters.sm_occupancy),
+    ];
+    for (label, share) in figures {
+        if let Some(share) = share {
+            row.item(2, &[(Dim, label), (Text, &share.to_string())]);
+        }
+    }
+    Some(row.line())
+}
+
+fn memory(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+    let now = &gpu.now;
+    row.text(Text, &format::of_memory(now.mem_used, now.mem_total));
     let traffic = percent(now.mem_util_percent);
-    memory.item(
+    row.item(
         3,
         &[(Dim, "in use "), (Text, &traffic), (Dim, " of the time")],
     );
+    if let Some(reserved) = now.mem_reserved.filter(|reserved| reserved.0 > 0) {
+        row.item(3, &[(Dim, "reserved "), (Text, &reserved.to_string())]);
+    }
+    row.line()
+}
 
-    let mut power = start();
-    power.padded(Dim, "power", 6);
+fn power(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+    let now = &gpu.now;
     let watts = |value: Option<f64>| {
         value.map_or_else(|| format::UNKNOWN.to_owned(), |watts| format!("{watts:.0}"))
     };
-    power.text(
-        Text,
-        &format!(
-            "{} / {} W",
-            watts(now.power_watts),
-            watts(now.power_limit_watts)
-        ),
+    let of = format!(
+        "{} / {} W",
+        watts(now.power_watts),
+        watts(now.power_limit_watts)
     );
+    row.text(Text, &of);
     let heat = now.temperature_c.map_or_else(
         || format::UNKNOWN.to_owned(),
         |degrees| format!("{degrees:.0} C"),
     );
-    power.item(3, &[(Text, &heat)]);
+    row.item(3, &[(Text, &heat)]);
     if let Some(age) = gpu.stale_seconds {
-        power.item(3, &[(Text, &format!("{} old", format::span(age)))]);
+        row.item(3, &[(Text, &format!("{} old", format::span(age)))]);
     }
+    if let Some(watts) = now.power_instant_watts {
+        row.item(3, &[(Dim, "now "), (Text, &format!("{watts:.0} W"))]);
+    }
+    if let Some(heat) = now.mem_temperature_c {
+        row.item(3, &[(Dim, "memory "), (Text, &format!("{heat:.0} C"))]);
+    }
+    if let Some(joules) = gpu.energy_joules {
+        row.item(
+            3,
+            &[
+                (Dim, "used "),
+                (Text, &format!("{:.1} kJ", joules / 1000.0)),
+            ],
+        );
+    }
+    row.line()
+}
 
-    let mut clock = start();
-    clock.padded(Dim, "clock", 6);
+fn clock(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+    let now = &gpu.now;
     let sm = now
         .sm_clock_mhz
         .map_or_else(|| format::UNKNOWN.to_owned(), |mhz| format!("{mhz:.0} MHz"));
-    clock.text(Text, &sm);
-    let held = match now.throttle.as_deref() {
-        None => (Unknown, "held back: n/a".to_owned()),
-        Some([]) => (Text, "not held back".to_owned()),
-        Some(reasons) => (Trouble, format!("held back: {}", reasons.join(", "))),
+    row.text(Text, &sm);
+    let held = match trouble::held_back(gpu) {
+        _ if now.throttle.is_none() => (Unknown, "held back: n/a".to_owned()),
+        None => (Text, "not held back".to_owned()),
+        Some(reasons) => (Trouble, format!("held back: {reasons}")),
     };
-    clock.text(Dim, ", ").sentence(held.0, &held.1);
-    if let Some(gap) = &now.gap {
-        clock.item(3, &[(Trouble, gap)]);
+    row.text(Dim, ", ").sentence(held.0, &held.1);
+    if let Some(gap) = now.gap.as_ref().filter(|_| gpu.util_percent.is_some()) {
+        row.item(3, &[(Trouble, gap)]);
     }
-    let mut lines = vec![util.line(), memory.line(), power.line(), clock.line()];
-    let processes = now.processes.iter().flatten().take(PROCESSES);
-    lines.extend(processes.map(|process| process_line(process, start())));
-    lines
+    row.line()
+}
+
+/// The link, and what goes over it and to other GPUs; nothing where none of it is known.
+fn bus(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+    let link = gpu.now.health.and_then(|health| health.link);
+    if link.is_none() && gpu.pcie_rx.is_none() {
+        return None;
+    }
+    if let Some(link) = link {
+        let slower = link.max_generation.filter(|most| *most > link.generation);
+        let of = slower.map_or_else(String::new, |most| format!(" of {most}"));
+        let narrower = link.max_width.filter(|most| *most > link.width);
+        let lanes = narrower.map_or_else(String::new, |most| format!(" of {most}"));
+        let text = format!("PCIe {}{of} x{}{lanes}", link.generation, link.width);
+        row.text(Text, &text);
+    }
+    let rate = |rate: Option<BytesPerSecond>| rate.map(|rate| rate.to_string());
+    let both = [
+        ("in ", rate(gpu.pcie_rx)),
+        ("out ", rate(gpu.pcie_tx)),
+        ("NVLink in ", rate(gpu.nvlink_rx)),
+        ("out ", rate(gpu.nvlink_tx)),
+    ];
+    for (label, figure) in both {
+        if let Some(figure) = figure {
+            row.item(2, &[(Dim, label), (Text, &figure)]);
+        }
+    }
+    if let Some(age) = gpu.pcie_age.filter(|age| *age >= 2.0) {
+        row.item(2, &[(Dim, &format!("{} ago", format::span(age)))]);
+    }
+    Some(row.line())
+}
+
+/// The parts of a divided GPU, a line each.
+pub(super) fn parts(view: &View<'_>, gpu: &GpuRates, width: u16) -> Vec<Line<'static>> {
+    let busy = gpu.parts.iter().copied().chain(std::iter::repeat(None));
+    let parts = gpu.now.instances.iter().zip(busy);
+    parts
+        .map(|(part, busy)| part_line(part, busy, view.row(width)))
+        .collect()
+}
+
+/// `   MIG 5  busy 80 %  SMs 60 %  6 / 40 GiB  2 processes`
+fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: Row<'_>) -> Line<'static> {
+    let number = part.gpu_instance.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |number| format!("{number:>2}"),
+    );
+    row.text(Dim, "   MIG ").text(Text, &number);
+    row.item(
+        2,
+        &[
+            (Dim, "busy "),
+            (Compute, &format!("{:>5}", format::percent(busy))),
+        ],
+    );
+    let active = part.counters.and_then(|counters| counters.sm_active);
+    if let Some(active) = active {
+        row.item(
+            2,
+            &[(Dim, "SMs "), (Text, &format!("{:>5}", active.to_string()))],
+        );
+    }
+    let memory = format::of_memory(part.mem_used, part.mem_total);
+    row.item(2, &[(Text, &memory)]);
+    let processes = part.processes.as_ref().map(Vec::len);
+    if let Some(count) = processes.filter(|count| *count > 0) {
+        let what = if count == 1 { "process" } else { "processes" };
+        row.item(2, &[(Text, &format!("{count} {what}"))]);
+    }
+    if let Some(gap) = &part.gap {
+        row.item(2, &[(Unknown, gap)]);
+    }
+    row.line()
 }
 
 /// A process as the driver numbers it.
-fn process_line(process: &GpuProcess, mut row: Row<'_>) -> Line<'static> {
+fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: Row<'_>) -> Line<'static> {
+    /// Seconds; a sample that is younger is as good as of now.
+    const FRESH: f64 = 2.0;
     let memory = process
         .mem
         .map_or_else(|| format::UNKNOWN.to_owned(), |mem| mem.to_string());
-    row.text(Dim, "  pid ")
-        .right(Text, &process.pid.to_string(), 7);
+    row.text(Dim, "  pid ");
+    row.right(Text, &process.pid.to_string(), 7);
     row.space(2).right(Text, &memory, 8).space(2);
     row.text(Dim, "SM ")
         .right(Text, &percent(process.sm_percent), 5);
+    let age = gpu.now.read_at.zip(process.sm_at);
+    let age = age.map(|(now, at)| now.since_start.saturating_sub(at).as_secs_f64());
+    if let Some(age) = age.filter(|age| *age >= FRESH) {
+        row.item(2, &[(Dim, &format!("{} ago", format::span(age)))]);
+    }
     row.line()
+}
+
+/// What others hold, whose processes cannot be seen from here.
+fn outside(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+    let others = gpu.now.processes.iter().flatten();
+    let others: Vec<_> = others
+        .filter(|process| process.place == ProcessPlace::Outside)
+        .collect();
+    if others.is_empty() {
+        return None;
+    }
+    let known: Option<u64> = others.iter().map(|process| Some(process.mem?.0)).sum();
+    let memory = known.map_or_else(|| format::UNKNOWN.to_owned(), |sum| Bytes(sum).to_string());
+    let what = match others.len() {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    row.text(Dim, "  outside this container: ");
+    row.text(Text, &format!("{what}, {memory}"));
+    Some(row.line())
+}
+
+/// Errors that were mended, and whether the driver stays loaded.
+fn health(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+    let health = gpu.now.health?;
+    let count =
+        |count: Option<u64>| count.map_or_else(|| format::UNKNOWN.to_owned(), |n| n.to_string());
+    row.text(Dim, "ECC ");
+    let (mended, not) = (count(health.ecc_corrected), count(health.ecc_uncorrected));
+    row.text(Text, &format!("{mended} corrected, {not} not"));
+    let replaced = health.remapped_rows.map(|rows| ("rows replaced ", rows));
+    let replaced = replaced.or_else(|| health.retired_pages.map(|pages| ("pages retired ", pages)));
+    if let Some((label, count)) = replaced {
+        row.item(2, &[(Dim, label), (Text, &count.to_string())]);
+    }
+    if let Some(stays) = health.persistence {
+        row.item(
+            2,
+            &[
+                (Dim, "persistence "),
+                (Text, if stays { "on" } else { "off" }),
+            ],
+        );
+    }
+    let engines = [
+        ("encoder ", health.encoder_percent),
+        ("decoder ", health.decoder_percent),
+    ];
+    for (label, figure) in engines {
+        if figure.is_some_and(|figure| figure > 0.0) {
+            row.item(2, &[(Dim, label), (Text, &percent(figure))]);
+        }
+    }
+    Some(row.line())
+}
+
+/// What is not known, one reason after the other.
+fn missing<'a>(gpu: &GpuRates, width: u16, start: impl Fn(&str) -> Row<'a>) -> Vec<Line<'static>> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for absent in &gpu.now.absent {
+        by_reason
+            .entry(&absent.reason)
+            .or_default()
+            .push(&absent.figure);
+    }
+    let room = usize::from(width).saturating_sub(LABEL + 1);
+    let texts = by_reason.into_iter().flat_map(|(reason, figures)| {
+        let text = format!("{}: {reason}", figures.join(", ").replace('_', " "));
+        format::wrap(&text, room)
+    });
+    texts
+        .enumerate()
+        .map(|(at, text)| {
+            let mut row = start(if at == 0 { format::UNKNOWN } else { "" });
+            row.sentence(Dim, &text);
+            row.line()
+        })
+        .collect()
 }

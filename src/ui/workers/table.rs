@@ -3,7 +3,8 @@
 use ratatui::text::Line;
 
 use super::{cpu, now};
-use crate::config::Paint::{Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
+use crate::config::Column;
+use crate::config::Paint::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
@@ -14,46 +15,67 @@ use crate::ui::{View, doing, format};
 
 /// Which columns there is room for.
 pub(super) struct Columns {
-    /// Cells of a figure with the air before it.
-    cell: usize,
     width: u16,
     indent: usize,
-    /// Intervals of the past that are drawn; 0 = none.
-    past: usize,
-    /// Room for the hottest function; 0 = none.
-    activity: usize,
-    batches: bool,
+    /// Each with its cells, the air before it among them.
+    shown: Vec<(Column, usize)>,
 }
 
+/// Cells of the air before a column of words.
+const AIR: usize = 2;
+
 impl Columns {
-    pub(super) fn new(loader: &LoaderRates, width: u16, chrome: Chrome) -> Self {
+    pub(super) fn new(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) -> Self {
         let indent = usize::from(chrome != Chrome::Boxed);
-        // id, pid, now, CPU, delay, read/s, load, and batch/s where there is room.
-        let cell = if width < 100 { 8 } else { 9 };
-        let fixed = indent + 3 + cell + 2 + 8 + 6 + 7 + cell + cell;
-        let batches = usize::from(width) >= fixed + cell;
-        let left = usize::from(width).saturating_sub(fixed + if batches { cell } else { 0 });
+        let figure = if width < 100 { 8 } else { 9 };
+        let cells = |column| match column {
+            Column::Pid | Column::Read | Column::Load | Column::Batches => figure,
+            Column::Now => AIR + 8,
+            Column::Cpu => 6,
+            Column::Delay => 7,
+            // As much as is left.
+            Column::Past | Column::In => 0,
+        };
+        let chosen = |column| view.config.columns.contains(&column);
+        let mut left = usize::from(width).saturating_sub(indent + 3);
+        let figures = view.config.columns.iter().copied();
+        let fixed: usize = figures
+            .clone()
+            .filter(|column| *column != Column::Batches)
+            .map(cells)
+            .sum();
+        left = left.saturating_sub(fixed);
+        let batches = chosen(Column::Batches) && left >= figure;
+        left -= if batches { figure } else { 0 };
         let longest = loader
             .workers
             .iter()
             .filter_map(|worker| worker.activity.first())
             .map(|activity| format::width(&activity.name) + 6)
             .max()
+            .filter(|_| chosen(Column::In))
             .unwrap_or(0);
-        let activity = match left.saturating_sub(2) {
+        let activity = match left.saturating_sub(AIR) {
             room if room < 8 || longest == 0 => 0,
             room if room < 40 => room.min(longest.max(12)),
             room => longest.clamp(12, (room / 2).max(24)),
         };
-        let rest = left.saturating_sub(if activity > 0 { activity + 2 } else { 0 });
-        let past = if rest >= 14 { (rest - 2).min(120) } else { 0 };
+        let rest = left.saturating_sub(if activity > 0 { activity + AIR } else { 0 });
+        let past = if chosen(Column::Past) && rest >= 14 {
+            (rest - AIR).min(120)
+        } else {
+            0
+        };
+        let shown = figures.map(|column| match column {
+            Column::Batches if !batches => (column, 0),
+            Column::Past if past > 0 => (column, past + AIR),
+            Column::In if activity > 0 => (column, activity + AIR),
+            column => (column, cells(column)),
+        });
         Self {
-            cell,
             width,
             indent,
-            past,
-            activity,
-            batches,
+            shown: shown.filter(|(_, cells)| *cells > 0).collect(),
         }
     }
 
@@ -75,22 +97,30 @@ impl Columns {
         };
         row.space(self.indent);
         name(&mut row, "id", Some(Sort::Id), 3);
-        name(&mut row, "pid", None, self.cell);
-        row.space(2).padded(Dim, "now", 8);
-        name(&mut row, "CPU", Some(Sort::Cpu), 6);
-        name(&mut row, "delay", Some(Sort::Delay), 7);
-        name(&mut row, "read/s", Some(Sort::Read), self.cell);
-        if self.batches {
-            name(&mut row, "batch/s", Some(Sort::Batches), self.cell);
-        }
-        name(&mut row, "load", Some(Sort::Load), self.cell);
-        if self.past > 0 {
-            let seconds = self.past as f64 * view.config.interval.as_secs_f64();
-            row.space(2);
-            row.padded(Dim, &format!("last {}", format::span(seconds)), self.past);
-        }
-        if self.activity > 0 {
-            row.space(2).text(Dim, "in");
+        let mut end = self.indent + 3;
+        for (column, cells) in &self.shown {
+            let words = cells.saturating_sub(AIR);
+            match column {
+                Column::Pid => name(&mut row, "pid", None, *cells),
+                Column::Now => {
+                    row.space(AIR).padded(Dim, "now", words);
+                }
+                Column::Cpu => name(&mut row, "CPU", Some(Sort::Cpu), *cells),
+                Column::Delay => name(&mut row, "delay", Some(Sort::Delay), *cells),
+                Column::Read => name(&mut row, "read/s", Some(Sort::Read), *cells),
+                Column::Batches => name(&mut row, "batch/s", Some(Sort::Batches), *cells),
+                Column::Load => name(&mut row, "load", Some(Sort::Load), *cells),
+                Column::Past => {
+                    let seconds = words as f64 * view.config.interval.as_secs_f64();
+                    let text = format!("last {}", format::span(seconds));
+                    row.space(AIR).padded(Dim, &text, words);
+                }
+                Column::In => {
+                    row.space(AIR).text(Dim, "in");
+                }
+            }
+            end += cells;
+            row.to(end);
         }
         row.line()
     }
@@ -102,80 +132,103 @@ impl Columns {
         worker: &WorkerRates,
     ) -> Line<'static> {
         let mut row = view.row(self.width);
-        let (paint, word, _) = doing(now(view, worker), view.glyphs());
         row.space(self.indent)
             .space(3_usize.saturating_sub(worker.id.to_string().len()));
         row.styled(view.config.theme.hue(worker.id), &worker.id.to_string());
-        row.right(Dim, &worker.pid().to_string(), self.cell);
-        row.space(2).padded(paint, word, 8);
-        let figure = |known: bool, paint| if known { paint } else { Unknown };
-        row.right(figure(worker.cpu.is_some(), Cpu), &cpu(worker.cpu), 6);
-        let delayed = worker.run_delay.is_some_and(|share| share.0 >= 0.1);
-        let delay = if delayed {
-            Runnable
-        } else {
-            figure(worker.run_delay.is_some(), Text)
-        };
-        row.right(delay, &format::percent(worker.run_delay), 7);
-        let read = worker.read.map(|rate| rate.0);
-        row.right(
-            figure(read.is_some(), Read),
-            &format::bytes(read),
-            self.cell,
-        );
-        if self.batches {
-            let batches = format::per_second(worker.batches_per_s);
-            row.right(
-                figure(worker.batches_per_s.is_some(), Text),
-                &batches,
-                self.cell,
-            );
-        }
-        let load = figure(worker.load_ms.is_some(), Text);
-        row.right(load, &format::millis(worker.load_ms), self.cell);
-        if self.past > 0 {
-            row.space(2);
-            self.past(view, loader, worker, &mut row);
-        }
-        if self.activity > 0 {
-            row.space(2);
-            if let Some(activity) = worker.activity.first() {
-                let share = format!(" {}", activity.share);
-                let room = self.activity.saturating_sub(share.len());
-                row.text(
-                    Text,
-                    &format::cut(short(&activity.name, room), room, view.glyphs().more),
-                );
-                row.text(Dim, &share);
+        let mut end = self.indent + 3;
+        for (column, cells) in &self.shown {
+            let words = cells.saturating_sub(AIR);
+            match column {
+                Column::Past => {
+                    row.space(AIR);
+                    past(view, loader, worker, words, &mut row);
+                }
+                Column::In => {
+                    row.space(AIR);
+                    activity(view, worker, words, &mut row);
+                }
+                Column::Now => {
+                    let (paint, word, _) = doing(now(view, worker), view.glyphs());
+                    row.space(AIR).padded(paint, word, words);
+                }
+                column => {
+                    let (paint, text) = figure(*column, worker);
+                    row.right(paint, &text, *cells);
+                }
             }
+            end += cells;
+            row.to(end);
         }
         row.line()
     }
+}
 
-    /// What the worker did, a cell an interval, the newest on the right.
-    fn past(&self, view: &View<'_>, loader: &LoaderRates, worker: &WorkerRates, row: &mut Row<'_>) {
-        let Some(rank) = view.rank() else { return };
-        let at = WorkerPlace {
-            rank: rank.key,
-            loader: loader.id,
-            id: worker.id,
-        };
-        let states: Vec<Option<WorkerNow>> = view
-            .history
-            .workers
-            .get(&at)
-            .map(|ring| ring.last(self.past).collect())
-            .unwrap_or_default();
-        row.space(self.past.saturating_sub(states.len()));
-        for state in states {
-            match state {
-                None => row.text(Border, view.glyphs().gap),
-                Some(now) => {
-                    let (paint, _, sign) = doing(now, view.glyphs());
-                    row.text(paint, sign)
-                }
-            };
+/// A column that is one figure.
+fn figure(column: Column, worker: &WorkerRates) -> (Paint, String) {
+    let known = |known: bool, paint| if known { paint } else { Unknown };
+    match column {
+        Column::Cpu => (known(worker.cpu.is_some(), Cpu), cpu(worker.cpu)),
+        Column::Delay => {
+            let delayed = worker.run_delay.is_some_and(|share| share.0 >= 0.1);
+            let paint = if delayed { Runnable } else { Text };
+            let share = format::percent(worker.run_delay);
+            (known(worker.run_delay.is_some(), paint), share)
         }
+        Column::Read => {
+            let read = worker.read.map(|rate| rate.0);
+            (known(read.is_some(), Read), format::bytes(read))
+        }
+        Column::Batches => {
+            let batches = worker.batches_per_s;
+            (known(batches.is_some(), Text), format::per_second(batches))
+        }
+        Column::Load => {
+            let load = format::millis(worker.load_ms);
+            (known(worker.load_ms.is_some(), Text), load)
+        }
+        Column::Pid | Column::Now | Column::Past | Column::In => (Dim, worker.pid().to_string()),
+    }
+}
+
+/// The function that takes most of its time.
+fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut Row<'_>) {
+    if let Some(activity) = worker.activity.first() {
+        let share = format!(" {}", activity.share);
+        let room = cells.saturating_sub(share.len());
+        let name = format::cut(short(&activity.name, room), room, view.glyphs().more);
+        row.text(Text, &name).text(Dim, &share);
+    }
+}
+
+/// What the worker did, a cell an interval, the newest on the right.
+fn past(
+    view: &View<'_>,
+    loader: &LoaderRates,
+    worker: &WorkerRates,
+    cells: usize,
+    row: &mut Row<'_>,
+) {
+    let Some(rank) = view.rank() else { return };
+    let at = WorkerPlace {
+        rank: rank.key,
+        loader: loader.id,
+        id: worker.id,
+    };
+    let states: Vec<Option<WorkerNow>> = view
+        .history
+        .workers
+        .get(&at)
+        .map(|ring| ring.last(cells).collect())
+        .unwrap_or_default();
+    row.space(cells.saturating_sub(states.len()));
+    for state in states {
+        match state {
+            None => row.text(Border, view.glyphs().gap),
+            Some(now) => {
+                let (paint, _, sign) = doing(now, view.glyphs());
+                row.text(paint, sign)
+            }
+        };
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nvml_wrapper_sys::bindings::*;
 
-use crate::script::{Script, error_number, number};
+use crate::script::{Script, error_number, is_instance, number, parent};
 
 const SUCCESS: nvmlReturn_t = nvmlReturn_enum_NVML_SUCCESS;
 const INVALID: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
@@ -36,6 +36,12 @@ macro_rules! nvml {
     )* };
 }
 
+mod events;
+mod fields;
+mod gpm;
+mod health;
+mod mig;
+
 fn code(answer: Answer) -> nvmlReturn_t {
     answer.err().unwrap_or(SUCCESS)
 }
@@ -47,13 +53,18 @@ fn driver(symbol: &str) -> Result<Script, nvmlReturn_t> {
     Script::gate(None, symbol)
 }
 
-/// A handle is the GPU's number plus one.
+/// A handle is the number of a GPU, or of an instance of one, plus one.
 fn device_of(device: nvmlDevice_t, symbol: &str) -> Result<(Script, Option<u32>), nvmlReturn_t> {
     let gpu = u32::try_from(device as usize).unwrap_or(0).checked_sub(1);
-    if gpu.is_none_or(|gpu| gpu >= count(&Script::read())) {
+    if gpu.is_none_or(|gpu| parent(gpu) >= count(&Script::read())) {
         return Err(INVALID);
     }
-    Ok((Script::gate(gpu, symbol)?, gpu))
+    // What befalls a GPU befalls its instances.
+    Ok((Script::gate(gpu.map(parent), symbol)?, gpu))
+}
+
+fn handle(number: u32) -> nvmlDevice_t {
+    (number as usize).wrapping_add(1) as nvmlDevice_t
 }
 
 fn count(script: &Script) -> u32 {
@@ -129,9 +140,11 @@ nvml! {
     sys nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) |_s| put(version, 13000);
     sys nvmlDeviceGetCount_v2(number: *mut c_uint) |s| put(number, count(&s));
     sys nvmlDeviceGetHandleByIndex_v2(index: c_uint, device: *mut nvmlDevice_t) |_s| {
-        let handle = (index as usize).wrapping_add(1) as nvmlDevice_t;
-        device_of(handle, "nvmlDeviceGetHandleByIndex_v2")?;
-        put(device, handle)
+        if is_instance(index) {
+            return Err(INVALID);
+        }
+        device_of(handle(index), "nvmlDeviceGetHandleByIndex_v2")?;
+        put(device, handle(index))
     };
 }
 
@@ -140,7 +153,9 @@ nvml! {
     gpu nvmlDeviceGetName(text: *mut c_char, room: c_uint) |s, gpu|
         put_text(text, room, &s.text(gpu, "name").unwrap_or("NVIDIA H200".into()));
     gpu nvmlDeviceGetUUID(text: *mut c_char, room: c_uint) |s, gpu| {
-        let own = || format!("GPU-{:08x}-aaaa-bbbb-cccc-0123456789ab", gpu.unwrap_or(0));
+        let number = gpu.unwrap_or(0);
+        let kind = if is_instance(number) { "MIG" } else { "GPU" };
+        let own = || format!("{kind}-{number:08x}-aaaa-bbbb-cccc-0123456789ab");
         put_text(text, room, &s.text(gpu, "uuid").unwrap_or_else(own))
     };
     gpu nvmlDeviceGetPciInfo_v3(pci: *mut nvmlPciInfo_t) |_s, gpu| {
@@ -168,8 +183,9 @@ nvml! {
             return Err(nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
         }
         let (total, used) = memory_of(&s, gpu)?;
-        let free = total.saturating_sub(used);
-        put(memory, nvmlMemory_v2_t { version, total, reserved: 0, free, used })
+        let reserved = s.number(gpu, "reserved", 0.0)? as u64;
+        let free = total.saturating_sub(used + reserved);
+        put(memory, nvmlMemory_v2_t { version, total, reserved, free, used })
     };
     gpu nvmlDeviceGetPowerUsage(milliwatts: *mut c_uint) |s, gpu|
         put(milliwatts, (s.number(gpu, "power", 100.0)? * 1000.0) as c_uint);
@@ -193,21 +209,21 @@ nvml! {
     };
     gpu nvmlDeviceGetGraphicsRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |_s, _gpu|
         put_list(place, room, Vec::new());
-    gpu nvmlDeviceGetComputeRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu| {
-        let list = processes(&s, gpu).into_iter().map(|process| nvmlProcessInfo_t {
-            pid: process.pid,
-            usedGpuMemory: process.bytes,
-            gpuInstanceId: c_uint::MAX,
-            computeInstanceId: c_uint::MAX,
-        });
-        put_list(place, room, list.collect())
-    };
+    gpu nvmlDeviceGetComputeRunningProcesses_v3(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu|
+        list_processes(&s, gpu, place, room);
+    gpu nvmlDeviceGetComputeRunningProcesses_v2(room: *mut c_uint, place: *mut nvmlProcessInfo_t) |s, gpu|
+        list_processes(&s, gpu, place, room);
     gpu nvmlDeviceGetProcessUtilization(
         place: *mut nvmlProcessUtilizationSample_t, room: *mut c_uint, seen: c_ulonglong
     ) |s, gpu| {
         whole(&s, gpu)?;
-        let Some((_, time)) = ring(&s, gpu, seen)?.pop() else { return Err(NOT_FOUND) };
-        let list: Vec<_> = processes(&s, gpu)
+        // The newest sample, or the newest of those that are so old.
+        let age = s.number(gpu, "procs_age", 0.0)?;
+        let last = s.driver_us(s.now - age);
+        let newest = ring(&s, gpu, seen)?.into_iter().rfind(|(_, time)| *time <= last);
+        let Some((_, time)) = newest else { return Err(NOT_FOUND) };
+        let key = if s.text(gpu, "sm_procs").is_some() { "sm_procs" } else { "procs" };
+        let list: Vec<_> = processes(&s, gpu, key)
             .into_iter()
             .filter(|process| process.sm > 0)
             .map(|process| nvmlProcessUtilizationSample_t {
@@ -244,10 +260,14 @@ nvml! {
     };
 }
 
-/// Utilisation exists only of a GPU that is not divided.
+/// A GPU that is divided.
+fn divided(script: &Script, gpu: Option<u32>) -> bool {
+    script.number(gpu, "mig", 0.0).unwrap_or(0.0) > 0.0
+}
+
+/// Utilisation exists only of a GPU that is not divided, and of no instance.
 fn whole(script: &Script, gpu: Option<u32>) -> Answer {
-    let mig = script.number(gpu, "mig", 0.0).unwrap_or(0.0);
-    if mig > 0.0 {
+    if divided(script, gpu) || gpu.is_some_and(is_instance) {
         Err(NOT_SUPPORTED)
     } else {
         Ok(())
@@ -262,7 +282,7 @@ fn memory_of(script: &Script, gpu: Option<u32>) -> Result<(u64, u64), nvmlReturn
 /// The utilisation samples newer than `seen`, oldest first: (percent, microseconds).
 fn ring(script: &Script, gpu: Option<u32>, seen: u64) -> Result<Vec<(c_uint, u64)>, nvmlReturn_t> {
     let step_us = (script.number(gpu, "sample_ms", 140.0)?.max(1.0) * 1000.0) as u64;
-    let now_us = script.epoch_us + (script.now * 1e6) as u64;
+    let now_us = script.driver_us(script.now);
     let last = now_us / step_us;
     script.number(gpu, "util", 0.0)?;
     (last.saturating_sub(RING - 1)..=last)
@@ -282,8 +302,39 @@ struct Process {
     mem: c_uint,
 }
 
-fn processes(script: &Script, gpu: Option<u32>) -> Vec<Process> {
-    let text = script.text(gpu, "procs").unwrap_or_default();
+fn list_processes(
+    s: &Script,
+    gpu: Option<u32>,
+    place: *mut nvmlProcessInfo_t,
+    room: *mut c_uint,
+) -> Answer {
+    let list = processes(s, gpu, "procs").into_iter();
+    let list = list.map(|process| nvmlProcessInfo_t {
+        pid: process.pid,
+        usedGpuMemory: process.bytes,
+        gpuInstanceId: c_uint::MAX,
+        computeInstanceId: c_uint::MAX,
+    });
+    if s.number(gpu, "drift", 0.0)? == 0.0 {
+        return put_list(place, room, list.collect());
+    }
+    // As 535.54.03 did: a structure with one field more than the header of the call had.
+    let drifted = list.map(|process| Drifted {
+        process,
+        protected: 0,
+    });
+    put_list(place.cast::<Drifted>(), room, drifted.collect())
+}
+
+/// One field longer than [`nvmlProcessInfo_t`].
+#[repr(C)]
+struct Drifted {
+    process: nvmlProcessInfo_t,
+    protected: c_ulonglong,
+}
+
+fn processes(script: &Script, gpu: Option<u32>, key: &str) -> Vec<Process> {
+    let text = script.text(gpu, key).unwrap_or_default();
     text.split(',')
         .filter_map(|process| {
             let mut parts = process.split(':');

@@ -24,6 +24,8 @@
 //! | `init` | error of `nvmlInit_v2` | success |
 //! | `hang.SYMBOL` | seconds that this call hangs (ends early when the script says so) | 0 |
 //! | `fail.SYMBOL` | error of this call | success |
+//! | `cost.SYMBOL` | milliseconds that this call takes | 0 |
+//! | `log` | 1 = every call is written down, see [`FakeNvml::calls`] | no |
 //!
 //! | `dev` key | meaning | without it |
 //! |---|---|---|
@@ -36,9 +38,32 @@
 //! | `mig` | 1 = MIG is on | 0 |
 //! | `sample_ms` | distance of the utilisation samples (72 are kept) | 140 |
 //! | `procs` | `PID:BYTES[:SM[:MEM]]`, separated by commas; bytes `-` = not available | none |
+//! | `sm_procs` | the same: what the samples of single processes say, where their numbers differ | `procs` |
+//! | `procs_age` | seconds: the age of those samples | 0 |
+//! | `drift` | 1 = processes come in a structure one field longer than the call's | 0 |
+//! | `reserved` | bytes | 0 |
+//! | `instant`, `mem_temp` | watts and degrees, of the fields | not supported |
+//! | `energy` | joules so far | what `power` amounts to |
+//! | `pcie_rx`, `pcie_tx`, `nvlink_rx`, `nvlink_tx` | bytes a second | 0; not supported |
+//! | `pcie_counters` | 1 = the byte counters of PCIe exist | not supported |
+//! | `pcie_gen`, `pcie_width`, `pcie_max_gen`, `pcie_max_width` | the link | 5, 16, 5, 16 |
+//! | `enc`, `dec` | percent | 0 |
+//! | `persistence`, `minor` | 0 or 1; the number of `/dev/nvidiaN` | 1; the GPU's |
+//! | `ecc_corrected`, `ecc_uncorrected` | errors so far | 0 |
+//! | `retired_sbe`, `retired_dbe`, `retired_pending` | pages | not supported |
+//! | `remapped` | `CORRECTABLE:UNCORRECTABLE:PENDING:FAILURE` | all 0 |
+//! | `xid` | number: an error at the line's time; each line is told once | none |
+//! | `events` | `none` = this GPU tells of no events | it does |
+//! | `gpm` | 1 = it has the counters of Hopper | 0 |
+//! | `gpm.ID` | such a figure: percent, or MiB a second | not supported |
+//! | `field.ID.SCOPE` | a field of `nvmlDeviceGetFieldValues` | as above |
+//! | `cost.SYMBOL` | as above, on this GPU | 0 |
 //! | `fail` | error of every call on this GPU | success |
 //! | `fail.SYMBOL` | error of this call on this GPU | success |
 //! | `hang`, `hang.SYMBOL` | as above, for every call or this call on this GPU | 0 |
+//!
+//! `dev N.I` speaks of instance I of GPU N, where that has `mig=1`; lines make it exist. It has `uuid`,
+//! `gi`, `ci`, `total`, `used`, `procs` and `gpm.ID` of its own.
 //!
 //! A number may be a square wave `A~B/P`: A in the first half of every P seconds, B in the second.
 //! `none` makes the call answer "not supported". An error is `lost`, `reset`, `no-permission`,
@@ -46,6 +71,7 @@
 //! `no` is none.
 
 mod calls;
+mod log;
 mod script;
 
 use std::path::{Path, PathBuf};
@@ -67,6 +93,49 @@ impl FakeNvml {
         fake.script(script);
         std::fs::copy(built(), fake.library()).expect("the fake library can be copied");
         fake
+    }
+
+    /// The same as an older driver, which lacks `symbols`: they cannot be found in the library.
+    ///
+    /// # Panics
+    /// As [`FakeNvml::install`], and where the library has no such symbol.
+    pub fn install_without(directory: &Path, script: &str, symbols: &[&str]) -> Self {
+        let fake = Self::install(directory, script);
+        let mut library = std::fs::read(built()).expect("the fake library can be read");
+        for symbol in symbols {
+            // The table of names holds each between zeros. Another first letter is another name.
+            let name = [b"\0", symbol.as_bytes(), b"\0"].concat();
+            let places: Vec<_> = (0..library.len() - name.len())
+                .filter(|&at| library[at..].starts_with(&name))
+                .collect();
+            assert!(!places.is_empty(), "the fake has no {symbol}");
+            places.into_iter().for_each(|at| library[at + 1] = b'x');
+        }
+        // A file of its own: the copy may be in use by another thread.
+        std::fs::remove_file(fake.library()).expect("the copy can be removed");
+        std::fs::write(fake.library(), library).expect("the directory can be written");
+        fake
+    }
+
+    /// The calls so far, of a script with `sys log=1`, oldest first.
+    ///
+    /// # Panics
+    /// Where a line is not one of the log's.
+    pub fn calls(&self) -> Vec<Call> {
+        let text = std::fs::read_to_string(self.directory.join("nvml.calls")).unwrap_or_default();
+        let call = |line: &str| {
+            let mut words = line.split(' ');
+            Some(Call {
+                at: words.next()?.parse().ok()?,
+                gpu: words.next()?.parse().ok(),
+                symbol: words.next()?.to_owned(),
+                cost_ms: words.next()?.parse().ok()?,
+            })
+        };
+        let lines = text.lines();
+        lines
+            .map(|line| call(line).expect("a line of the log"))
+            .collect()
     }
 
     /// What to load: absolute, under the name that the driver's library has.
@@ -100,6 +169,18 @@ impl FakeNvml {
         std::fs::write(&new, text).expect("the directory can be written");
         std::fs::rename(new, self.directory.join(name)).expect("a file can be replaced");
     }
+}
+
+/// One call of the fake driver.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Seconds of the script's clock.
+    pub at: f64,
+    /// `None` = of the driver as a whole. Calls on an instance count as its GPU's.
+    pub gpu: Option<u32>,
+    pub symbol: String,
+    /// What the script says that it costs.
+    pub cost_ms: f64,
 }
 
 /// The shared library as cargo built it: in the directory of the running test (`target/*/deps`), or

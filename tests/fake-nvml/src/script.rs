@@ -26,11 +26,31 @@ struct Line {
     pairs: Vec<(String, String)>,
 }
 
+/// The driver, a GPU by its number, or an instance of a divided GPU by [`instance`].
 #[derive(Clone, Copy, PartialEq)]
 enum Whom {
     Driver,
     Gpu(u32),
     EveryGpu,
+}
+
+/// Numbers from here on are those of instances.
+const INSTANCES: u32 = 1000;
+/// Most instances of a GPU, as of every card that can be divided.
+pub const MOST_INSTANCES: u32 = 7;
+
+/// The number under which an instance of a GPU goes.
+pub fn instance(gpu: u32, place: u32) -> u32 {
+    INSTANCES + 10 * gpu + place
+}
+
+/// The GPU that a number belongs to: an instance's parent, or the GPU itself.
+pub fn parent(number: u32) -> u32 {
+    number.checked_sub(INSTANCES).map_or(number, |at| at / 10)
+}
+
+pub fn is_instance(number: u32) -> bool {
+    number >= INSTANCES
 }
 
 impl Script {
@@ -78,10 +98,81 @@ impl Script {
         }
     }
 
-    /// Hangs and fails as the script wants it for `symbol`.
+    /// What a key amounts to since second 0, for a key that is a rate per second.
+    pub fn integral(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
+        self.integral_to(gpu, key, without, self.now)
+    }
+
+    /// The same until `to`. Where the script changes it on the way, in steps of 10 ms, or of a 20,000th of
+    /// the time.
+    pub fn integral_to(
+        &self,
+        gpu: Option<u32>,
+        key: &str,
+        without: f64,
+        to: f64,
+    ) -> Result<f64, nvmlReturn_t> {
+        let text = self.raw(gpu, key, to);
+        if self.raw(gpu, key, f64::NEG_INFINITY) == text && !self.changes(key) {
+            return match text {
+                None => Ok(without * to),
+                Some("none") => Err(nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED),
+                Some(text) => Ok(wave_sum(text, to)),
+            };
+        }
+        let steps = (to / 0.01).ceil().clamp(1.0, 20_000.0);
+        let step = to / steps;
+        (0..steps as u32).try_fold(0.0, |sum, at| {
+            let at = (f64::from(at) + 0.5) * step;
+            Ok(sum + self.number_at(gpu, key, without, at)? * step)
+        })
+    }
+
+    /// Whether a line gives this key from some second on.
+    fn changes(&self, key: &str) -> bool {
+        let mut later = self.lines.iter().filter(|line| line.from.is_finite());
+        later.any(|line| line.pairs.iter().any(|(name, _)| name == key))
+    }
+
+    /// Every value that lines of the past give a key, in the order of their times.
+    pub fn events(&self, gpu: u32, key: &str) -> Vec<String> {
+        let whom = Whom::Gpu(gpu);
+        let mut past: Vec<_> = self
+            .lines
+            .iter()
+            .filter(|line| line.from <= self.now)
+            .filter(|line| line.whom == whom || line.whom == Whom::EveryGpu)
+            .flat_map(|line| {
+                let values = line.pairs.iter().filter(|(name, _)| name == key);
+                values.map(|(_, value)| (line.from, value.clone()))
+            })
+            .collect();
+        past.sort_by(|one, other| one.0.total_cmp(&other.0));
+        past.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Whether any line speaks of this number alone.
+    pub fn names(&self, number: u32) -> bool {
+        self.lines.iter().any(|line| line.whom == Whom::Gpu(number))
+    }
+
+    /// Driver time of a second of the script, in microseconds.
+    pub fn driver_us(&self, at: f64) -> u64 {
+        self.epoch_us + (at * 1e6) as u64
+    }
+
+    /// Hangs and fails as the script wants it for `symbol`, takes as long as it says that the call costs,
+    /// and writes it down where it wants that.
     pub fn gate(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
         let began = Instant::now();
         let mut script = Self::read();
+        let cost_ms = script.cost_ms(gpu, symbol);
+        if script.raw(None, "log", script.now).is_some() {
+            crate::log::write(script.now, gpu, symbol, cost_ms);
+        }
+        if cost_ms > 0.0 {
+            std::thread::sleep(Duration::from_micros((cost_ms * 1000.0) as u64));
+        }
         while began.elapsed().as_secs_f64() < script.hang(gpu, symbol) {
             std::thread::sleep(Duration::from_millis(5));
             script = Self::read();
@@ -99,6 +190,12 @@ impl Script {
         }
     }
 
+    fn cost_ms(&self, gpu: Option<u32>, symbol: &str) -> f64 {
+        let one = format!("cost.{symbol}");
+        let at = |gpu| self.number(gpu, &one, 0.0).unwrap_or(0.0);
+        gpu.map_or(0.0, |gpu| at(Some(gpu))).max(at(None))
+    }
+
     fn hang(&self, gpu: Option<u32>, symbol: &str) -> f64 {
         let one = format!("hang.{symbol}");
         let at = |gpu, key: &str| self.number(gpu, key, 0.0).unwrap_or(0.0);
@@ -112,7 +209,10 @@ impl Script {
             .iter()
             .rev()
             .filter(|line| line.from <= at)
-            .filter(|line| line.whom == whom || (gpu.is_some() && line.whom == Whom::EveryGpu))
+            .filter(|line| {
+                let every = gpu.is_some_and(|gpu| !is_instance(gpu)) && line.whom == Whom::EveryGpu;
+                line.whom == whom || every
+            })
             .find_map(|line| line.pairs.iter().find(|(name, _)| name == key))
             .map(|(_, value)| value.as_str())
     }
@@ -131,7 +231,10 @@ fn line(text: &str) -> Option<Line> {
         "sys" => Whom::Driver,
         _ => match words.next()? {
             "*" => Whom::EveryGpu,
-            number => Whom::Gpu(number.parse().ok()?),
+            number => Whom::Gpu(match number.split_once('.') {
+                Some((gpu, place)) => instance(gpu.parse().ok()?, place.parse().ok()?),
+                None => number.parse().ok()?,
+            }),
         },
     };
     let pairs = words
@@ -149,6 +252,19 @@ fn wave(text: &str, at: f64) -> f64 {
     let (second, period) = rest.split_once('/').unwrap_or((rest, "1"));
     let in_first_half = (at / number(period)).rem_euclid(1.0) < 0.5;
     number(if in_first_half { first } else { second })
+}
+
+/// What a number, or a square wave `A~B/P`, amounts to from second 0 to `to`.
+fn wave_sum(text: &str, to: f64) -> f64 {
+    let Some((first, rest)) = text.split_once('~') else {
+        return number(text) * to;
+    };
+    let (second, period) = rest.split_once('/').unwrap_or((rest, "1"));
+    let (first, second, period) = (number(first), number(second), number(period));
+    let half = period / 2.0;
+    let whole = (to / period).floor();
+    let rest = to - whole * period;
+    whole * half * (first + second) + rest.min(half) * first + (rest - half).max(0.0) * second
 }
 
 /// A number with an optional binary multiple.
@@ -178,7 +294,7 @@ pub fn error_number(name: &str) -> nvmlReturn_t {
 }
 
 /// `$FAKE_NVML`, else `nvml.script` beside the file that this code was loaded from.
-fn path() -> PathBuf {
+pub fn path() -> PathBuf {
     if let Some(script) = std::env::var_os("FAKE_NVML") {
         return script.into();
     }

@@ -1,0 +1,59 @@
+//! What a gauge shows at this moment: memory, power, temperature, clocks and what holds them back.
+
+use nvml_wrapper::Device;
+use nvml_wrapper::bitmasks::device::ThrottleReasons;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+
+use super::errors::Troubles;
+use super::plausible::{celsius, megahertz, watts};
+use super::raw;
+use crate::sample::GpuSample;
+use crate::units::Bytes;
+
+pub(super) fn read(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+    read_memory(device, sample, troubles);
+    let power = troubles.ask("power", device.power_usage());
+    sample.power_watts = power.and_then(watts);
+    let energy = troubles.ask("energy", device.total_energy_consumption());
+    sample.energy_joules = energy.map(|millijoules| millijoules as f64 / 1000.0);
+    let heat = troubles.ask("temperature", device.temperature(TemperatureSensor::Gpu));
+    sample.temperature_c = heat.and_then(celsius);
+    let clock = troubles.ask("sm_clock", device.clock_info(Clock::SM));
+    sample.sm_clock_mhz = clock.and_then(megahertz);
+    let clock = troubles.ask("mem_clock", device.clock_info(Clock::Memory));
+    sample.mem_clock_mhz = clock.and_then(megahertz);
+    let reasons = troubles.ask("throttle", raw::clock_reasons(device));
+    sample.throttle = reasons.map(throttle_words);
+}
+
+fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+    let memory = troubles.ask("mem", device.memory_info());
+    let memory = memory.filter(|memory| memory.used <= memory.total && memory.total > 0);
+    sample.mem_used = memory.as_ref().map(|memory| Bytes(memory.used));
+    sample.mem_total = memory.as_ref().map(|memory| Bytes(memory.total));
+    let reserved = memory.map(|memory| Bytes(memory.reserved));
+    sample.mem_reserved =
+        reserved.filter(|reserved| sample.mem_total.is_some_and(|total| *reserved <= total));
+}
+
+/// Why the clock is held down. An idle GPU's clock is low too, but nothing holds it there.
+fn throttle_words(bits: u64) -> Vec<String> {
+    const WORDS: [(ThrottleReasons, &str); 8] = [
+        (ThrottleReasons::SW_POWER_CAP, "power cap"),
+        (ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN, "power brake"),
+        (ThrottleReasons::HW_THERMAL_SLOWDOWN, "too hot (hardware)"),
+        (ThrottleReasons::SW_THERMAL_SLOWDOWN, "too hot"),
+        (ThrottleReasons::HW_SLOWDOWN, "hardware slowdown"),
+        (ThrottleReasons::SYNC_BOOST, "sync boost"),
+        (
+            ThrottleReasons::APPLICATIONS_CLOCKS_SETTING,
+            "clocks set by hand",
+        ),
+        (ThrottleReasons::DISPLAY_CLOCK_SETTING, "display clocks"),
+    ];
+    let named = WORDS.iter().filter(|(reason, _)| bits & reason.bits() != 0);
+    let other = bits & !ThrottleReasons::all().bits() != 0;
+    let words = named.map(|(_, word)| *word);
+    let words = words.chain(other.then_some("other reason"));
+    words.map(str::to_owned).collect()
+}

@@ -1,0 +1,87 @@
+//! The driver's own history of the utilisation: each sample with its time, each told once.
+
+use std::time::UNIX_EPOCH;
+
+use nvml_wrapper::Device;
+use nvml_wrapper::enum_wrappers::device::Sampling;
+use nvml_wrapper::enums::device::SampleValue;
+
+use super::errors::Troubles;
+use super::plausible::percent;
+use crate::sample::GpuSample;
+use crate::units::Moment;
+
+/// Of what was before the first look this much is taken: it is the past of another window.
+const BEFORE_US: u64 = 1_000_000;
+/// The driver's samples carry the machine's time; so far from it they do not.
+const SAME_CLOCK_US: u64 = 20_000_000;
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Driver time of the newest that was seen, in us.
+    seen: u64,
+    zero: Option<u64>,
+}
+
+impl History {
+    /// Puts the samples since the last look into `sample`, oldest first.
+    pub(super) fn read(
+        &mut self,
+        device: &Device<'_>,
+        at: Moment,
+        sample: &mut GpuSample,
+        troubles: &mut Troubles,
+    ) {
+        let now = now_us(at);
+        // A clock that was set back, or a wild time stamp, must not hide what comes after it.
+        self.seen = self.seen.min(now);
+        let answer = device.samples(Sampling::GpuUtilization, self.seen);
+        let answer = troubles.ask("util_history", answer).into_iter().flatten();
+        let number = |value| match value {
+            SampleValue::F64(number) => number,
+            SampleValue::U32(number) => f64::from(number),
+            SampleValue::U64(number) => number as f64,
+            SampleValue::I64(number) => number as f64,
+        };
+        let mut samples: Vec<_> = answer
+            .filter(|sample| sample.timestamp > self.seen)
+            .filter_map(|sample| Some((sample.timestamp, percent(number(sample.value))?)))
+            .collect();
+        samples.sort_by_key(|(time, _)| *time);
+        if self.seen == 0
+            && let Some((newest, _)) = samples.last()
+        {
+            let oldest = newest.saturating_sub(BEFORE_US);
+            samples.retain(|(time, _)| *time > oldest);
+        }
+        if let Some((newest, _)) = samples.last() {
+            self.seen = *newest;
+            self.zero = zero(*newest, at, self.zero);
+        }
+        sample.driver_zero_us = self.zero;
+        sample.util_samples = samples;
+    }
+
+    /// When the driver took something, since pipetop started.
+    pub(super) fn place(&self, driver_us: u64) -> Option<std::time::Duration> {
+        let since = driver_us.checked_sub(self.zero?)?;
+        Some(std::time::Duration::from_micros(since))
+    }
+}
+
+/// Driver time at the start of pipetop: by the machine's clock where the driver goes by it, else by its
+/// newest sample, which is seen a little late; the least late of all counts.
+fn zero(newest: u64, at: Moment, before: Option<u64>) -> Option<u64> {
+    let since = u64::try_from(at.since_start.as_micros()).ok()?;
+    let now = now_us(at);
+    if now.abs_diff(newest) <= SAME_CLOCK_US {
+        return now.checked_sub(since);
+    }
+    newest.checked_sub(since).max(before)
+}
+
+pub(super) fn now_us(at: Moment) -> u64 {
+    let now = at.wall.duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| now.as_micros());
+    u64::try_from(now).unwrap_or(u64::MAX)
+}

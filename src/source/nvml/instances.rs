@@ -1,0 +1,87 @@
+//! The parts of a GPU that is divided by MIG. Utilisation does not exist for them: the performance counters
+//! are all there is, where the card has them.
+
+use nvml_wrapper::{Device, Nvml};
+
+use super::counters::{self, Counters};
+use super::errors::Troubles;
+use super::plausible::text;
+use super::{processes, raw};
+use crate::sample::GpuInstance;
+use crate::units::{Bytes, Moment};
+
+/// No card has more parts.
+const MOST: u32 = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Instances {
+    /// By the number of the GPU instance.
+    counters: Vec<(u32, Counters)>,
+}
+
+impl Instances {
+    pub(super) fn read(
+        &mut self,
+        nvml: &'static Nvml,
+        device: &Device<'static>,
+        at: Moment,
+        troubles: &mut Troubles,
+    ) -> Vec<GpuInstance> {
+        // The most that there can be; places may be empty.
+        let places = troubles.ask("instances", device.mig_device_count());
+        let places = 0..places.unwrap_or(0).min(MOST);
+        let found: Vec<_> = places
+            .filter_map(|place| troubles.ask("instances", device.mig_device_by_index(place)))
+            .map(|part| self.one(nvml, device, &part, at))
+            .collect();
+        let numbers: Vec<_> = found.iter().filter_map(|part| part.gpu_instance).collect();
+        self.counters.retain(|(number, _)| numbers.contains(number));
+        found
+    }
+
+    fn one(
+        &mut self,
+        nvml: &'static Nvml,
+        whole: &Device<'static>,
+        part: &Device<'static>,
+        at: Moment,
+    ) -> GpuInstance {
+        let mut troubles = Troubles::default();
+        let uuid = troubles.ask("uuid", part.uuid());
+        let numbers = troubles.ask("instances", raw::instance(part));
+        let memory = troubles.ask("mem", part.memory_info());
+        let memory = memory.filter(|memory| memory.used <= memory.total && memory.total > 0);
+        let mem_total = memory.as_ref().map(|memory| Bytes(memory.total));
+        let listed = processes::list(part, mem_total, &mut troubles);
+        let had = counters::supported(whole);
+        let counters = numbers.and_then(|(number, _)| {
+            troubles.ask("counters", had)?;
+            let counters = self.counters_of(number);
+            let take = || whole.gpm_mig_sample(number);
+            counters.read(nvml, at, take, &mut troubles)
+        });
+        let lacks = troubles
+            .absent
+            .iter()
+            .find(|absent| absent.figure == "counters");
+        GpuInstance {
+            uuid: uuid.and_then(|uuid| text(&uuid)),
+            gpu_instance: numbers.map(|(number, _)| number),
+            compute_instance: numbers.map(|(_, number)| number),
+            mem_used: memory.map(|memory| Bytes(memory.used)),
+            mem_total,
+            counters,
+            processes: listed,
+            gap: lacks.map(|lacks| format!("no utilisation: {}", lacks.reason)),
+        }
+    }
+
+    fn counters_of(&mut self, number: u32) -> &mut Counters {
+        let known = self.counters.iter().position(|(known, _)| *known == number);
+        let place = known.unwrap_or_else(|| {
+            self.counters.push((number, Counters::default()));
+            self.counters.len() - 1
+        });
+        &mut self.counters[place].1
+    }
+}

@@ -1,0 +1,105 @@
+//! Processes on a GPU: their memory, and their share of its multiprocessors at the driver's last sample of
+//! each. Says nothing of whose numbers these are; only whether the two lists have numbers of one kind.
+
+use std::collections::BTreeMap;
+
+use nvml_wrapper::Device;
+
+use super::errors::Troubles;
+use super::history::{History, now_us};
+use super::plausible::pid;
+use super::raw;
+use crate::sample::{Absent, GpuProcess, GpuSample, ProcessPlace};
+use crate::units::{Bytes, Moment};
+
+/// The driver keeps samples so long, in us: an older one says nothing of now.
+const KEPT_US: u64 = 10_000_000;
+/// `NVML_VALUE_NOT_AVAILABLE`
+const NOT_AVAILABLE: u64 = u64::MAX;
+
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    /// Driver time of the newest sample of any process, in us.
+    seen: u64,
+    /// The newest sample of each: its time and percent.
+    shares: BTreeMap<u32, (u64, f64)>,
+}
+
+impl Processes {
+    pub(super) fn read(
+        &mut self,
+        device: &Device<'_>,
+        at: Moment,
+        joined: bool,
+        history: &History,
+        (sample, troubles): (&mut GpuSample, &mut Troubles),
+    ) {
+        if joined {
+            self.read_shares(device, at, troubles);
+        } else {
+            troubles.absent.push(Absent {
+                figure: "process_sm".to_owned(),
+                reason: "this driver numbers samples of processes as the host does, and lists them as here"
+                    .to_owned(),
+            });
+        }
+        sample.processes = list(device, sample.mem_total, troubles);
+        for process in sample.processes.iter_mut().flatten() {
+            let number = u32::try_from(process.pid.0).unwrap_or(0);
+            if let Some((time, percent)) = self.shares.get(&number) {
+                process.sm_percent = Some(*percent);
+                process.sm_at = history.place(*time);
+            }
+        }
+    }
+
+    fn read_shares(&mut self, device: &Device<'_>, at: Moment, troubles: &mut Troubles) {
+        let now = now_us(at);
+        self.seen = self.seen.min(now);
+        let answer = device.process_utilization_stats(self.seen);
+        let answer = troubles.ask("process_sm", answer).into_iter().flatten();
+        let seen = self.seen;
+        for share in answer.filter(|share| share.timestamp > seen && share.sm_util <= 100) {
+            let newest = self.shares.entry(share.pid).or_default();
+            if share.timestamp > newest.0 {
+                *newest = (share.timestamp, f64::from(share.sm_util));
+            }
+            self.seen = self.seen.max(share.timestamp);
+        }
+        let oldest = self.seen.saturating_sub(KEPT_US);
+        self.shares.retain(|_, (time, _)| *time >= oldest);
+    }
+}
+
+/// Also of an instance. `None` where the driver does not list them, or lists what cannot be.
+pub(super) fn list(
+    device: &Device<'_>,
+    mem_total: Option<Bytes>,
+    troubles: &mut Troubles,
+) -> Option<Vec<GpuProcess>> {
+    let given = troubles.ask("processes", raw::processes(device))?;
+    let fits = |bytes: &u64| mem_total.is_none_or(|total| *bytes <= total.0);
+    let process = |(number, bytes): (u32, u64)| {
+        Some(GpuProcess {
+            pid: pid(number)?,
+            mem: Some(bytes)
+                .filter(|bytes| *bytes != NOT_AVAILABLE && fits(bytes))
+                .map(Bytes),
+            sm_percent: None,
+            sm_at: None,
+            place: ProcessPlace::Unknown,
+        })
+    };
+    let all = given.len();
+    let given = given.iter().map(|info| (info.pid, info.usedGpuMemory));
+    let list: Vec<_> = given.filter_map(process).collect();
+    // A structure of another length than the call's leaves most of the list without sense.
+    if all >= 3 && list.len() * 3 <= all {
+        troubles.absent.push(Absent {
+            figure: "processes".to_owned(),
+            reason: "the driver's list does not have the form of the call".to_owned(),
+        });
+        return None;
+    }
+    Some(list)
+}

@@ -1,0 +1,121 @@
+//! Calls that `nvml-wrapper` lacks or answers wrongly: fields with a scope, the list of processes in one
+//! call, the numbers of an instance, clock reasons by their present name.
+//!
+//! Each takes its symbol as the library has it, so a driver without it gives an error and no panic.
+
+use nvml_wrapper::Device;
+use nvml_wrapper::error::{NvmlError, nvml_sym, nvml_try};
+use nvml_wrapper_sys::bindings::{
+    nvmlFieldValue_t, nvmlProcessInfo_t, nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE,
+};
+
+/// All links of a GPU together.
+pub(super) const ALL_LINKS: u32 = u32::MAX;
+
+/// One field's number.
+pub(super) struct Field {
+    pub(super) value: u64,
+    /// Of 64 bits. A narrower counter turns over within a second at the speed of a GPU.
+    pub(super) wide: bool,
+}
+
+/// The fields `wanted`, by number and scope, in their order.
+#[expect(unsafe_code, reason = "calls into the driver's library")]
+pub(super) fn fields<const N: usize>(
+    device: &Device<'_>,
+    wanted: [(u32, u32); N],
+) -> Result<[Result<Field, NvmlError>; N], NvmlError> {
+    let call = nvml_sym(device.nvml().lib().nvmlDeviceGetFieldValues.as_ref())?;
+    let mut values = wanted.map(|(id, scope)| {
+        // SAFETY: a structure of numbers; all zero is a value of it.
+        let mut value: nvmlFieldValue_t = unsafe { std::mem::zeroed() };
+        value.fieldId = id;
+        value.scopeId = scope;
+        value
+    });
+    let count = i32::try_from(N).unwrap_or(i32::MAX);
+    // SAFETY: the handle is the driver's own, and the places are as many as it is told.
+    nvml_try(unsafe { call(device.handle(), count, values.as_mut_ptr()) })?;
+    Ok(values.map(|value| field(&value)))
+}
+
+#[expect(
+    unsafe_code,
+    reason = "reads the member of a union that the driver names"
+)]
+fn field(given: &nvmlFieldValue_t) -> Result<Field, NvmlError> {
+    nvml_try(given.nvmlReturn)?;
+    let value = given.value;
+    // SAFETY: every bit pattern is a value of each of these.
+    let (number, wide) = unsafe {
+        match given.valueType {
+            1 => (Some(value.uiVal.into()), false),
+            2 => (Some(value.ulVal), true),
+            3 => (Some(value.ullVal), true),
+            4 => (u64::try_from(value.sllVal).ok(), true),
+            5 => (u64::try_from(value.siVal).ok(), false),
+            6 => (Some(value.usVal.into()), false),
+            _ => (None, false),
+        }
+    };
+    let value = number.ok_or(NvmlError::UnexpectedVariant(given.valueType))?;
+    Ok(Field { value, wide })
+}
+
+/// Processes that compute on the GPU, in one call where they are few.
+#[expect(unsafe_code, reason = "calls into the driver's library")]
+pub(super) fn processes(device: &Device<'_>) -> Result<Vec<nvmlProcessInfo_t>, NvmlError> {
+    const ROOM: usize = 64;
+    let lib = device.nvml().lib();
+    let newest = nvml_sym(lib.nvmlDeviceGetComputeRunningProcesses_v3.as_ref());
+    // The same structure under its older name.
+    let call =
+        newest.or_else(|_| nvml_sym(lib.nvmlDeviceGetComputeRunningProcesses_v2.as_ref()))?;
+    let mut room = ROOM;
+    loop {
+        // SAFETY: a structure of numbers; all zero is a value of it.
+        let nothing: nvmlProcessInfo_t = unsafe { std::mem::zeroed() };
+        // Twice the room that is told: drivers have written longer structures than the call has.
+        let mut list = vec![nothing; 2 * room];
+        let mut count = u32::try_from(room).unwrap_or(u32::MAX);
+        // SAFETY: the handle is the driver's own, and there is more room than it is told.
+        let answer = unsafe { call(device.handle(), &raw mut count, list.as_mut_ptr()) };
+        let found = usize::try_from(count).unwrap_or(0);
+        if answer == nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE && found > room && found < 100_000
+        {
+            room = found + ROOM;
+            continue;
+        }
+        nvml_try(answer)?;
+        list.truncate(found);
+        return Ok(list);
+    }
+}
+
+/// Numbers of the GPU instance and the compute instance that a handle of MIG stands for.
+#[expect(unsafe_code, reason = "calls into the driver's library")]
+pub(super) fn instance(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
+    let lib = device.nvml().lib();
+    let gpu = nvml_sym(lib.nvmlDeviceGetGpuInstanceId.as_ref())?;
+    let compute = nvml_sym(lib.nvmlDeviceGetComputeInstanceId.as_ref())?;
+    let (mut gi, mut ci) = (0, 0);
+    // SAFETY: the handle is the driver's own.
+    unsafe {
+        nvml_try(gpu(device.handle(), &raw mut gi))?;
+        nvml_try(compute(device.handle(), &raw mut ci))?;
+    }
+    Ok((gi, ci))
+}
+
+/// Bits of the reasons for the present clocks, also those that have no name here.
+#[expect(unsafe_code, reason = "calls into the driver's library")]
+pub(super) fn clock_reasons(device: &Device<'_>) -> Result<u64, NvmlError> {
+    let lib = device.nvml().lib();
+    let mut bits = 0;
+    let newest = nvml_sym(lib.nvmlDeviceGetCurrentClocksEventReasons.as_ref());
+    let call =
+        newest.or_else(|_| nvml_sym(lib.nvmlDeviceGetCurrentClocksThrottleReasons.as_ref()))?;
+    // SAFETY: the handle is the driver's own.
+    nvml_try(unsafe { call(device.handle(), &raw mut bits) })?;
+    Ok(bits)
+}

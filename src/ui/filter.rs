@@ -1,0 +1,67 @@
+//! What the user has typed to find workers, and which workers it finds.
+//!
+//! Knows no key and no screen.
+
+use crate::model::rates::WorkerRates;
+
+/// More than anybody types on purpose.
+const LONGEST: usize = 64;
+
+/// Words that all must be found in a worker's line. Nothing typed finds every worker.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    text: String,
+    /// Keys are letters now.
+    typing: bool,
+}
+
+impl Filter {
+    pub fn open(&mut self) {
+        self.typing = true;
+    }
+
+    /// Keys are keys again, and the words stay.
+    pub fn keep(&mut self) {
+        self.typing = false;
+    }
+
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn add(&mut self, letter: char) {
+        if self.text.chars().count() < LONGEST {
+            self.text.push(letter);
+        }
+    }
+
+    pub fn erase(&mut self) {
+        self.text.pop();
+    }
+
+    pub fn is_typing(&self) -> bool {
+        self.typing
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// There is something to look for.
+    pub fn is_set(&self) -> bool {
+        !self.text.trim().is_empty()
+    }
+
+    /// A number is a worker's or the begin of a PID; anything else is part of what it does, named as on screen in
+    /// `doing`, or of a function's name.
+    pub(super) fn finds(&self, worker: &WorkerRates, doing: &str) -> bool {
+        self.text.split_whitespace().all(|word| {
+            if word.chars().all(|c| c.is_ascii_digit()) {
+                return worker.id.to_string() == word || worker.pid().to_string().starts_with(word);
+            }
+            let word = word.to_lowercase();
+            let mut names = worker.activity.iter().map(|activity| &activity.name);
+            doing.contains(&word) || names.any(|name| name.to_lowercase().contains(&word))
+        })
+    }
+}

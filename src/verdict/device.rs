@@ -1,0 +1,205 @@
+//! What the GPU itself tells of the time: what a busy one is busy with, and whether one that rests by turns
+//! does so with the trainer's waits.
+//!
+//! The thresholds of the counters follow what is published on them (more than half of the multiprocessors
+//! active for work that fills the card; memory or compute above 60-70 % for the limit that it is near).
+
+use super::case::Case;
+use super::{Evidence, Kind, Limit};
+use crate::model::Swing;
+use crate::units::Share;
+
+/// From here on a part of the GPU is what limits it.
+const NEAR: f64 = 0.6;
+/// Below these a GPU that is never without a kernel is far from filled.
+const FEW_MULTIPROCESSORS: f64 = 0.5;
+const LITTLE_MEMORY: f64 = 0.3;
+/// Kernels of collectives take a fraction of the multiprocessors and hardly any memory bandwidth.
+const COLLECTIVE: f64 = 0.3;
+/// Share of the main thread's looks.
+const OFTEN: f64 = 0.2;
+/// Share of time with a kernel.
+const BUSY: f64 = 0.8;
+/// Correlation of waits and idle time from which on they go together, and below which they do not.
+const TOGETHER: f64 = 0.5;
+const APART: f64 = 0.3;
+
+/// Functions of `torch.distributed` that wait for the other ranks.
+const COLLECTIVES: [&str; 8] = [
+    "all_reduce",
+    "all_gather",
+    "all_to_all",
+    "reduce_scatter",
+    "broadcast",
+    "barrier",
+    "_all_gather_base",
+    "_reduce_scatter_base",
+];
+
+/// What a GPU that is hardly ever without a kernel is near. `None` where its counters do not tell, or tell of
+/// nothing in particular.
+pub(super) fn limit(case: &Case<'_>) -> Option<Limit> {
+    let counters = case.gpu()?.counters;
+    let (active, memory) = (counters.sm_active?.0, counters.dram?.0);
+    let tensor = counters.tensor.map_or(0.0, |tensor| tensor.0);
+    if memory >= NEAR && memory >= tensor {
+        Some(Limit::Memory)
+    } else if active >= NEAR {
+        Some(Limit::Compute)
+    } else if active < FEW_MULTIPROCESSORS && memory < LITTLE_MEMORY {
+        Some(Limit::SmallKernels)
+    } else {
+        None
+    }
+}
+
+/// The fact that says that the rank waits for other ranks.
+pub(super) fn communication(case: &Case<'_>) -> Option<Evidence> {
+    in_collectives(case).or_else(|| kernels_of_collectives(case))
+}
+
+fn in_collectives(case: &Case<'_>) -> Option<Evidence> {
+    let waits = |name: &str| {
+        let function = name.split(' ').next().unwrap_or_default();
+        let function = function.rsplit('.').next().unwrap_or_default();
+        name.ends_with("(torch)") && COLLECTIVES.iter().any(|known| function.starts_with(known))
+    };
+    let activity = case.rank.activity.iter();
+    let share: f64 = activity
+        .filter(|activity| waits(&activity.name))
+        .map(|activity| activity.share.0)
+        .sum();
+    (share >= OFTEN).then(|| Evidence {
+        id: "collectives",
+        supports: true,
+        value: share,
+        threshold: Some(OFTEN),
+        text: format!(
+            "main thread in collectives {} of the time",
+            Share(share).clamped()
+        ),
+    })
+}
+
+/// A job of several ranks whose GPU is always busy and hardly active.
+fn kernels_of_collectives(case: &Case<'_>) -> Option<Evidence> {
+    let ranks = case.rank.world_size.unwrap_or(1);
+    let gpu = case.gpu()?;
+    let counters = gpu.counters;
+    let (active, memory) = (counters.sm_active?, counters.dram?);
+    let busy = gpu.busy?.0 >= BUSY;
+    (ranks > 1 && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| Evidence {
+        id: "collectives",
+        supports: true,
+        value: active.0,
+        threshold: Some(COLLECTIVE),
+        text: format!(
+            "GPU never without a kernel, yet {active} of its SMs and {memory} of its memory in use"
+        ),
+    })
+}
+
+/// Facts of the GPU beside its idle time.
+pub(super) fn facts(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Evidence> {
+    let facts = [
+        swing(case, kind),
+        overlap(case, kind),
+        counters(case, kind, limit),
+        held_back(case, kind),
+    ];
+    facts.into_iter().flatten().collect()
+}
+
+/// How much of the waits finds the GPU without work.
+fn overlap(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+    const MOST: f64 = 0.5;
+    let overlap = case.overlap()?;
+    let middle = f64::midpoint(overlap.low.0, overlap.high.0);
+    let part = Share::of(middle, overlap.wait.0)?;
+    let supports = match kind {
+        Kind::DataBound => part.0 >= MOST,
+        Kind::Balanced | Kind::HostBound if overlap.wait.0 >= super::kinds::MODERATE => {
+            part.0 < MOST
+        }
+        _ => return None,
+    };
+    Some(Evidence {
+        id: "overlap",
+        supports,
+        value: part.0,
+        threshold: Some(MOST),
+        text: format!("GPU idle {part} of the time that the trainer waits"),
+    })
+}
+
+/// Users know it as "100 %, then 0 %, again and again".
+fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+    let found: Swing = case.gpu()?.swing?;
+    let about = if found.regular {
+        "every"
+    } else {
+        "about every"
+    };
+    let text = format!(
+        "GPU swings between 100 % and 0 % {about} {:.1} s",
+        found.period
+    );
+    let with = case.overlap().and_then(|overlap| overlap.correlation);
+    let waits = case.wait()?.share.0;
+    let (supports, text) = match (kind, with) {
+        (Kind::DataBound, Some(with)) if with >= TOGETHER => {
+            (true, format!("{text}: it rests while the trainer waits"))
+        }
+        (Kind::DataBound, Some(with)) if with < APART => {
+            (false, format!("{text}, but not with the trainer's waits"))
+        }
+        (Kind::DataBound, _) => (true, format!("{text}; whether with the waits is not clear")),
+        (Kind::HostBound | Kind::CommunicationBound, with)
+            if waits < super::kinds::SLIGHT || with.is_some_and(|with| with < APART) =>
+        {
+            (true, format!("{text}, but not for want of data"))
+        }
+        (Kind::HostBound | Kind::CommunicationBound | Kind::Balanced, _) => (false, text),
+        _ => return None,
+    };
+    Some(Evidence {
+        id: "gpu-swing",
+        supports,
+        value: found.period,
+        threshold: None,
+        text,
+    })
+}
+
+fn counters(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Option<Evidence> {
+    if kind != Kind::ComputeBound {
+        return None;
+    }
+    let counters = case.gpu()?.counters;
+    let (active, memory) = (counters.sm_active?, counters.dram?);
+    let text = match limit {
+        Some(Limit::Memory) => format!("memory bandwidth {memory} in use, SMs {active}"),
+        Some(Limit::Compute) => format!("SMs {active} in use, memory bandwidth {memory}"),
+        Some(Limit::SmallKernels) | None => {
+            format!("only {active} of the SMs and {memory} of the memory bandwidth in use")
+        }
+    };
+    Some(Evidence {
+        id: "sm-active",
+        supports: limit != Some(Limit::SmallKernels),
+        value: active.0,
+        threshold: Some(NEAR),
+        text,
+    })
+}
+
+fn held_back(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+    let reasons = case.gpu()?.now.throttle.as_ref()?;
+    (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| Evidence {
+        id: "clock-held-back",
+        supports: true,
+        value: 1.0,
+        threshold: None,
+        text: format!("the GPU's clock is held back: {}", reasons.join(", ")),
+    })
+}

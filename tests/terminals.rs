@@ -1,0 +1,448 @@
+//! The real program on every kind of terminal: what it is called, how large it is, which characters and colours it has,
+//! and how fast it takes what is written to it.
+
+#[path = "support/patience.rs"]
+mod patience;
+#[expect(dead_code, reason = "other tests use all of it")]
+#[path = "support/session.rs"]
+mod session;
+
+use std::ffi::OsStr;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pipetop::action::Action;
+use pipetop::config::Config;
+
+use patience::{now, pause, wait};
+use rustix::process::Signal;
+use session::Session;
+
+const TERMS: [Option<&str>; 7] = [
+    Some("xterm-256color"),
+    Some("screen"),
+    Some("tmux-256color"),
+    Some("linux"),
+    Some("vt100"),
+    Some("dumb"),
+    None,
+];
+const LOCALES: [&str; 4] = ["C", "POSIX", "C.UTF-8", "en_US.ISO-8859-1"];
+
+/// One terminal as the environment describes it, and what was asked for.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    term: Option<&'static str>,
+    locale: &'static str,
+    no_color: bool,
+    ascii: bool,
+}
+
+/// Every name with every locale, and each name once without colours and once with ASCII asked for.
+fn kinds() -> Vec<Kind> {
+    let plain = |term, locale| Kind {
+        term,
+        locale,
+        no_color: false,
+        ascii: false,
+    };
+    TERMS
+        .into_iter()
+        .flat_map(|term| {
+            let utf8 = plain(term, "C.UTF-8");
+            let asked = [
+                Kind {
+                    no_color: true,
+                    ..utf8
+                },
+                Kind {
+                    ascii: true,
+                    ..utf8
+                },
+            ];
+            LOCALES
+                .into_iter()
+                .map(move |locale| plain(term, locale))
+                .chain(asked)
+        })
+        .collect()
+}
+
+/// On a machine without processes, so on the screen that looks for a job.
+fn start(kind: Kind) -> (Session, tempfile::TempDir) {
+    let nothing = tempfile::tempdir().expect("a temporary directory");
+    let mut arguments = vec![];
+    for root in ["--proc-root", "--sys-root"] {
+        arguments.extend([OsStr::new(root), nothing.path().as_os_str()]);
+    }
+    if kind.ascii {
+        arguments.push(OsStr::new("--ascii"));
+    }
+    let environment = [
+        ("TERM", kind.term.map(OsStr::new)),
+        ("COLORTERM", None),
+        ("LANG", None),
+        ("LC_CTYPE", None),
+        ("LC_ALL", Some(OsStr::new(kind.locale))),
+        ("NO_COLOR", kind.no_color.then_some(OsStr::new("1"))),
+    ];
+    let program = assert_cmd::cargo::cargo_bin!("pipetop").as_os_str();
+    let session = Session::start_program(program, &arguments, &environment, (80, 24));
+    (session, nothing)
+}
+
+/// Parameters of every sequence that sets colours or styles.
+fn styles(text: &str) -> Vec<&str> {
+    let sequences = text.split("\u{1b}[").skip(1);
+    sequences
+        .filter_map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+            rest[end..].starts_with('m').then_some(&rest[..end])
+        })
+        .collect()
+}
+
+fn is_colour(style: &str) -> bool {
+    let first = style
+        .split(';')
+        .next()
+        .and_then(|number| number.parse().ok());
+    // 39 and 49 are the terminal's own.
+    first.is_some_and(|number: u32| matches!(number, 30..=38 | 40..=48 | 90..=107))
+}
+
+fn is_right_on(kind: Kind) {
+    let (mut session, _nothing) = start(kind);
+    if kind.term == Some("dumb") {
+        session.until("a line", |text| text.contains('\n'));
+        session.signal(Signal::TERM);
+        session.ended();
+        let text = session.text();
+        assert!(!text.contains('\u{1b}'), "{kind:?}: {text:?}");
+        assert!(session.is_set_back(), "{kind:?}");
+        return;
+    }
+    session.shows("the screen", |screen| screen.contains("LOOKING"));
+    session.press("?");
+    let screen = session.shows("the help", |screen| screen.contains("KEYS"));
+    let small = matches!(kind.term, Some("linux" | "vt100") | None);
+    let ascii = kind.ascii || small || kind.locale != "C.UTF-8";
+    assert_eq!(screen.is_ascii(), ascii, "{kind:?}\n{screen}");
+    let text = session.text();
+    assert_eq!(text.is_ascii(), ascii, "{kind:?}");
+    let colours = styles(&text)
+        .into_iter()
+        .filter(|style| is_colour(style))
+        .count();
+    let mono = kind.no_color || kind.term == Some("vt100");
+    assert_eq!(colours == 0, mono, "{kind:?}: {colours}");
+    session.press("q");
+    assert!(session.ended().success(), "{kind:?}");
+    wait("the terminal as it was", || {
+        session.is_set_back().then_some(())
+    });
+}
+
+#[test]
+fn it_starts_on_every_terminal_and_asks_no_more_of_it_than_it_has() {
+    let kinds = Mutex::new(kinds());
+    // Several at once: each waits for the other end most of the time.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(kind) = { kinds.lock().expect("not poisoned").pop() } {
+                    is_right_on(kind);
+                }
+            });
+        }
+    });
+}
+
+/// A job of its own that needs no files, on a device that every machine has.
+const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
+
+/// What the verdict can say of a job that has begun.
+fn has_verdict(screen: &str) -> bool {
+    ["WARMING", "COMPUTE", "UNKNOWN", "BALANCED", "DATA-B"]
+        .iter()
+        .any(|word| screen.contains(word))
+}
+
+#[test]
+fn every_size_shows_the_verdict_and_from_40_by_10_on_the_panels() {
+    let sizes = [
+        (40, 10),
+        (80, 24),
+        (120, 40),
+        (200, 60),
+        (500, 150),
+        (500, 10),
+        (40, 150),
+        (39, 10),
+        (80, 9),
+        (20, 5),
+        (10, 1),
+        (1, 1),
+        (500, 1),
+        (1, 150),
+        (64, 17),
+    ];
+    let mut session = Session::start(&COMPUTE);
+    session.shows("the first frame", has_verdict);
+    for (columns, rows) in sizes {
+        session.resize(columns, rows);
+        if columns < 10 {
+            // A cell or two of it: nothing to read, nothing to break.
+            session.until("a frame", |_| true);
+            continue;
+        }
+        let screen = session.shows(&format!("the verdict at {columns}x{rows}"), has_verdict);
+        assert!(screen.lines().count() <= usize::from(rows), "{screen}");
+        if columns >= 40 && rows >= 10 {
+            let screen = session.shows("the panels", |screen| {
+                let last = screen.lines().nth(usize::from(rows) - 1);
+                last.is_some_and(|last| last.contains("? help"))
+                    && screen.contains("trainer") | screen.contains("→")
+            });
+            assert!(screen.contains("workers"), "{screen}");
+        }
+    }
+    session.press("q");
+    session.until("the question", |text| !text.is_empty());
+    session.signal(Signal::TERM);
+    session.ended();
+}
+
+#[test]
+fn a_storm_of_sizes_leaves_a_whole_screen() {
+    let mut session = Session::start::<&str>(&[]);
+    session.shows("the screen", |screen| screen.contains("LOOKING"));
+    for turn in 0..400_u16 {
+        session.resize(1 + turn * 7 % 240, 1 + turn * 5 % 80);
+    }
+    session.resize(100, 30);
+    session.shows("the last size", |screen| {
+        let rows: Vec<&str> = screen.lines().collect();
+        screen.contains("LOOKING") && rows.len() == 30 && rows[29].contains("q quit")
+    });
+    session.press("q");
+    assert!(session.ended().success());
+    assert!(session.is_set_back());
+}
+
+const LEAVE: &str = "\u{1b}[?1049l";
+/// What it asks for more often than a terminal can take: every cell anew.
+const REDRAW: &str = "\u{c}";
+
+/// A figure of `/proc/PID/NAME`, in its second column.
+fn figure(session: &Session, file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/{file}", session.pid().as_raw_pid()));
+    let text = text.expect("it runs");
+    let line = text
+        .lines()
+        .find(|line| line.starts_with(name))
+        .expect("it has that figure");
+    line.split_whitespace()
+        .nth(1)
+        .expect("a figure")
+        .parse()
+        .expect("a number")
+}
+
+/// On the help of a large terminal whose other end is not read any more, with as much written as the kernel takes.
+fn blocked() -> Session {
+    let nothing = tempfile::tempdir().expect("a temporary directory");
+    let root = nothing.path().as_os_str();
+    let arguments = [
+        OsStr::new("--proc-root"),
+        root,
+        OsStr::new("--sys-root"),
+        root,
+    ];
+    let environment = [("LC_ALL", Some(OsStr::new("C.UTF-8")))];
+    let program = assert_cmd::cargo::cargo_bin!("pipetop").as_os_str();
+    let mut session = Session::start_program(program, &arguments, &environment, (200, 60));
+    session.shows("the screen", |screen| screen.contains("LOOKING"));
+    session.press("?");
+    session.shows("the help", |screen| screen.contains("KEYS"));
+    session.paused.store(true, Ordering::SeqCst);
+    let mut last = (0, 0);
+    wait("the terminal to be full", || {
+        session.press(REDRAW);
+        pause(Duration::from_millis(10));
+        let written = figure(&session, "io", "wchar:");
+        // Beside frames it writes a few bytes to itself.
+        last = if written > last.0 + 1000 {
+            (written, 0)
+        } else {
+            (last.0, last.1 + 1)
+        };
+        (last.1 == 30).then_some(())
+    });
+    session
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_gets_the_newest_frame_once_it_does() {
+    let mut session = blocked();
+    let (memory, before) = (figure(&session, "status", "VmRSS:"), session.bytes().len());
+    for _ in 0..100 {
+        session.press(REDRAW);
+        pause(Duration::from_millis(1));
+    }
+    let grown = figure(&session, "status", "VmRSS:").saturating_sub(memory);
+    assert!(grown < 2048, "{grown} kB more");
+    // It has taken the key that closes the help, and draws that when it can.
+    session.press("?");
+    session.paused.store(false, Ordering::SeqCst);
+    session.shows("the newest", |screen| {
+        screen.contains("LOOKING") && !screen.contains("KEYS")
+    });
+    let late = session.bytes().len() - before;
+    // What the kernel held, and two frames: not the hundred that were asked for.
+    assert!(late < 160_000, "{late} bytes");
+    session.press("q");
+    assert!(session.ended().success());
+    assert!(session.is_set_back());
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_keeps_nobody_from_leaving() {
+    let leave = |end: Option<Signal>| {
+        let mut session = blocked();
+        match end {
+            Some(signal) => session.signal(signal),
+            None => session.press("q"),
+        }
+        assert!(session.ended().success(), "{end:?}");
+        assert!(session.is_set_back(), "{end:?}");
+        session.paused.store(false, Ordering::SeqCst);
+        session.until("the screen to go", |text| text.contains(LEAVE));
+    };
+    std::thread::scope(|scope| {
+        for end in [Some(Signal::TERM), Some(Signal::HUP), None] {
+            scope.spawn(move || leave(end));
+        }
+    });
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_keeps_nobody_from_stopping() {
+    let session = blocked();
+    session.signal(Signal::TSTP);
+    wait("the stop", || session.is_stopped().then_some(()));
+    assert!(session.is_set_back());
+    session.paused.store(false, Ordering::SeqCst);
+    session.signal(Signal::CONT);
+    session.shows("the help again", |screen| screen.contains("KEYS"));
+}
+
+#[test]
+fn a_terminal_that_takes_nothing_and_goes_ends_it() {
+    let mut session = blocked();
+    session.let_go.store(true, Ordering::SeqCst);
+    session.paused.store(false, Ordering::SeqCst);
+    session.writer.take();
+    session.master.take();
+    session.ended();
+}
+
+/// What a terminal sends for a key by its name in the key map.
+fn typed(key: &str) -> String {
+    let named = match key {
+        "space" => " ",
+        "tab" => "\t",
+        "shift-tab" => "\u{1b}[Z",
+        "enter" => "\r",
+        "esc" => "\u{1b}",
+        "up" => "\u{1b}[A",
+        "down" => "\u{1b}[B",
+        "right" => "\u{1b}[C",
+        "left" => "\u{1b}[D",
+        "home" => "\u{1b}[H",
+        "end" => "\u{1b}[F",
+        "page-up" => "\u{1b}[5~",
+        "page-down" => "\u{1b}[6~",
+        "f1" => "\u{1b}OP",
+        _ => "",
+    };
+    match key.strip_prefix("ctrl-").map(str::as_bytes) {
+        Some([letter]) => char::from(letter & 0x1f).to_string(),
+        _ if named.is_empty() => {
+            assert_eq!(
+                key.chars().count(),
+                1,
+                "what does a terminal send for `{key}`?"
+            );
+            key.to_owned()
+        }
+        _ => named.to_owned(),
+    }
+}
+
+#[test]
+fn every_key_of_the_key_map_reaches_the_real_program() {
+    let ends = [Action::Quit, Action::Suspend];
+    let keys = Config::default().keys;
+    let mut session = Session::start(&COMPUTE);
+    session.shows("the first frame", has_verdict);
+    for action in Action::ALL
+        .into_iter()
+        .filter(|action| !ends.contains(action))
+    {
+        for key in keys.keys(action) {
+            session.press(&typed(&key.to_string()));
+            // What it opens or stops, it closes or lets go on; esc alone needs its time to be told from a sequence.
+            match action {
+                Action::Help => {
+                    session.shows("the help", |screen| screen.contains("KEYS"));
+                    session.press(&typed(&key.to_string()));
+                    session.shows("the panels", |screen| !screen.contains("KEYS"));
+                }
+                Action::Freeze => {
+                    session.shows("that it is frozen", |screen| screen.contains("FROZEN"));
+                    session.press(&typed(&key.to_string()));
+                    session.shows("that it goes on", |screen| !screen.contains("FROZEN"));
+                }
+                Action::Filter => {
+                    session.press("1\r");
+                    session.shows("one worker", |screen| screen.contains("with `1`"));
+                }
+                Action::Cancel => {
+                    session.shows("all workers", |screen| !screen.contains("with `1`"));
+                }
+                _ => {}
+            }
+        }
+    }
+    session.shows("the panels", has_verdict);
+    for key in keys.keys(Action::Quit) {
+        let mut session = Session::start::<&str>(&[]);
+        session.shows("the screen", |screen| screen.contains("LOOKING"));
+        session.press(&typed(&key.to_string()));
+        assert!(session.ended().success(), "{key}");
+    }
+}
+
+/// The most bytes a second that a steady job may write to a terminal of 120 by 40.
+const BUDGET: f64 = 2048.0;
+
+#[test]
+fn a_steady_job_costs_a_slow_link_little() {
+    let program = assert_cmd::cargo::cargo_bin!("pipetop").as_os_str();
+    let environment = [
+        ("LC_ALL", Some(OsStr::new("C.UTF-8"))),
+        ("TERM", Some(OsStr::new("xterm-256color"))),
+    ];
+    let session = Session::start_program(program, &COMPUTE, &environment, (120, 40));
+    session.shows("the first frame", has_verdict);
+    // The first intervals are of a job that starts.
+    pause(Duration::from_secs(3));
+    let (from, before) = (now(), session.bytes().len());
+    pause(Duration::from_secs(6));
+    let written = session.bytes().len() - before;
+    let rate = written as f64 / from.elapsed().as_secs_f64();
+    eprintln!("{rate:.0} bytes a second");
+    assert!(rate < BUDGET, "{rate:.0} bytes a second");
+}
