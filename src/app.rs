@@ -5,6 +5,7 @@
 
 mod animation;
 mod launched;
+mod pointing;
 mod replay;
 mod run;
 mod save;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::Event as Input;
+use ratatui::layout::Rect;
 
 use crate::action::Action;
 use crate::config::{Config, INTERVALS};
@@ -102,6 +104,8 @@ pub struct App {
     launched: Option<Launched>,
     /// What is shown while the screen is frozen.
     frozen: Option<Box<Frozen>>,
+    /// The room of the last frame: what is pointed at lies in it.
+    drawn: Rect,
 }
 
 #[derive(Debug)]
@@ -128,6 +132,7 @@ impl App {
             folder: PathBuf::from("."),
             launched: None,
             frozen: None,
+            drawn: Rect::ZERO,
         }
     }
 
@@ -172,6 +177,7 @@ impl App {
                     flow => flow.unwrap_or(Flow::Continue),
                 }
             }
+            Event::Input(Input::Mouse(mouse)) => self.pointed(mouse),
             Event::Input(_) => Flow::Continue,
             Event::Printed(bytes) => match &mut self.launched {
                 Some(launched) => launched.printed(&bytes),

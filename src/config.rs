@@ -30,6 +30,8 @@ pub struct Config {
     /// Draw with ASCII only.
     pub ascii: bool,
     pub theme: Theme,
+    /// A click gives a panel the keys, the wheel scrolls it.
+    pub mouse: bool,
     pub keys: Keymap,
     /// GPUs to show, by index or UUID; `None` = those that the job may use.
     pub gpus: Option<Vec<String>>,
@@ -169,6 +171,7 @@ impl Config {
             interval: interval.clamp(INTERVALS.0, INTERVALS.1),
             ascii,
             theme: Theme::new(name, colours),
+            mouse: user.mouse.or(default.mouse).unwrap_or(false),
             keys,
             gpus,
             columns,

@@ -23,6 +23,12 @@ use thrift::Thrifty;
 
 pub type Backend = Thrifty<CrosstermBackend<Output>>;
 
+/// Clicks and the wheel are wanted.
+static MOUSE: AtomicBool = AtomicBool::new(false);
+/// Clicks and the wheel alone, without the movements between, which would keep a slow link busy.
+const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
+
 /// How long a frame that is on its way may hold up the end.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for a few bytes, once the way was cleared.
@@ -47,6 +53,11 @@ impl Write for Output {
         self.frame.clear();
         sent
     }
+}
+
+/// The next screen that is opened tells clicks and the wheel.
+pub fn use_mouse(wanted: bool) {
+    MOUSE.store(wanted, Ordering::SeqCst);
 }
 
 /// From now on `told` hears that the terminal has not yet taken a frame, and that it has.
@@ -99,6 +110,11 @@ fn take() -> io::Result<()> {
     let mut bytes = Vec::new();
     enable_raw_mode()
         .and_then(|()| queue!(bytes, EnterAlternateScreen, Hide))
+        .inspect(|()| {
+            if MOUSE.load(Ordering::SeqCst) {
+                bytes.extend_from_slice(MOUSE_ON);
+            }
+        })
         .and_then(|()| LINK.send(&bytes))
         .inspect_err(|_| give_back())
 }
@@ -113,6 +129,9 @@ fn give_back() {
         LINK.drop_all();
         LINK.wait(SHORT);
         bytes.push(CANCEL);
+    }
+    if MOUSE.load(Ordering::SeqCst) {
+        bytes.extend_from_slice(MOUSE_OFF);
     }
     // Of a terminal that is gone there is nothing to give back.
     let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| LINK.send(&bytes));

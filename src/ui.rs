@@ -41,7 +41,7 @@ mod workers;
 use std::time::Duration;
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 
 use crate::config::{Config, Paint};
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
@@ -51,7 +51,7 @@ use crate::verdict::Verdict;
 
 pub use filter::Filter;
 use glyphs::Glyphs;
-use layout::{Wants, regions};
+use layout::{Regions, Wants, regions};
 pub use log::Lines;
 use row::Row;
 pub use state::{Notice, Panel, Replay, Sort, UiState};
@@ -122,8 +122,8 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     }
 }
 
-/// Draws what there is to see of a job.
-fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+/// Where the panels of a job stand.
+fn place(view: &View<'_>, area: Rect) -> Regions {
     // What is left inside of a box, or between a cell of air on either side.
     let inner_width = area
         .width
@@ -139,7 +139,22 @@ fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         log: log::wanted(view),
         focus: view.state.focus,
     };
-    let regions = regions(area, &wants);
+    regions(area, &wants)
+}
+
+/// The panel at a place of a screen of this size. `None` = there is none there.
+pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
+    if view.state.help || !matches!(view.attach, Attach::Attached | Attach::Ended) {
+        return None;
+    }
+    let regions = place(view, area);
+    let mut panels = Panel::ALL.into_iter();
+    panels.find(|panel| regions.panel(*panel).contains(at))
+}
+
+/// Draws what there is to see of a job.
+fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let regions = place(view, area);
     header::draw(view, frame, regions.header);
     footer::draw(view, frame, regions.footer);
     for panel in Panel::ALL {

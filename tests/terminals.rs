@@ -348,6 +348,37 @@ fn a_terminal_that_takes_nothing_and_goes_ends_it() {
     session.ended();
 }
 
+#[test]
+fn the_mouse_is_taken_where_it_is_wanted_and_given_back() {
+    const ON: &str = "\u{1b}[?1000h";
+    const OFF: &str = "\u{1b}[?1000l";
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let config = folder.path().join("pipetop.toml");
+    std::fs::write(&config, "mouse = true\n").expect("ours");
+    for wanted in [false, true] {
+        let mut arguments: Vec<&OsStr> = COMPUTE.iter().map(OsStr::new).collect();
+        if wanted {
+            arguments.extend([OsStr::new("--config"), config.as_os_str()]);
+        }
+        let mut session = Session::start(&arguments);
+        session.shows("the panels", |screen| {
+            has_verdict(screen) && screen.contains("▸workers")
+        });
+        // A click on the second line, which is the verdict's.
+        session.press("\u{1b}[<0;5;2M");
+        if wanted {
+            session.shows("that the verdict has the keys", |screen| {
+                !screen.contains("▸workers")
+            });
+        }
+        session.press("q");
+        session.until("the screen to go", |text| text.contains(LEAVE));
+        let text = session.text();
+        assert_eq!(text.contains(ON), wanted);
+        assert_eq!(text.rfind(OFF) > text.rfind(ON), wanted);
+    }
+}
+
 /// What a terminal sends for a key by its name in the key map.
 fn typed(key: &str) -> String {
     let named = match key {

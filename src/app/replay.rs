@@ -67,6 +67,7 @@ pub fn replay(film: Film) -> anyhow::Result<Option<Kind>> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        terminal::use_mouse(film.config.mouse);
         let signals = signals()?;
         // One slot: a screen that cannot keep up slows the replay down.
         let (send, played) = mpsc::channel(1);

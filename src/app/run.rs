@@ -128,12 +128,18 @@ impl App {
         }
     }
 
-    fn paint<B>(&self, terminal: &mut Terminal<B>, anew: bool) -> anyhow::Result<bool>
+    fn paint<B>(&mut self, terminal: &mut Terminal<B>, anew: bool) -> anyhow::Result<bool>
     where
         B: Backend,
         B::Error: Send + Sync + 'static,
     {
-        paint(terminal, anew, |frame| ui::draw(&self.view(), frame))
+        let mut drawn = self.drawn;
+        let painted = paint(terminal, anew, |frame| {
+            drawn = frame.area();
+            ui::draw(&self.view(), frame);
+        });
+        self.drawn = drawn;
+        painted
     }
 }
 

@@ -12,7 +12,7 @@ use super::*;
 use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
-use crate::ui::Sort;
+use crate::ui::{Panel, Sort};
 use crate::units::Pid;
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
@@ -584,4 +584,42 @@ async fn the_screen_and_the_report_are_saved() {
         .collect();
     assert!(texts[0].starts_with("# DATA-BOUND\n"), "{}", texts[0]);
     assert!(texts[1].contains(">DATA-BOUND</text>"), "{}", texts[1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
+    use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+    let mut session = session(None, async |script| {
+        for at in 0..=12 {
+            script.sample(training(f64::from(at))).await;
+        }
+    })
+    .await;
+    let mouse = |app: &mut App, kind, (column, row)| {
+        app.update(Event::Input(Input::Mouse(MouseEvent {
+            kind,
+            column,
+            row,
+            modifiers: KeyModifiers::NONE,
+        })))
+    };
+    let text = session.text();
+    let row = text.lines().position(|line| line.contains(" disk "));
+    let on_disk = (
+        100,
+        u16::try_from(row.expect("it is shown")).expect("few") + 1,
+    );
+    let click = MouseEventKind::Down(MouseButton::Left);
+    let app = &mut session.app;
+    assert_eq!(mouse(app, click, on_disk), Flow::Draw);
+    assert_eq!(app.state.focus, Panel::Disk);
+    assert_eq!(mouse(app, click, on_disk), Flow::Continue);
+    assert_eq!(mouse(app, MouseEventKind::Moved, (0, 0)), Flow::Continue);
+    assert_eq!(mouse(app, MouseEventKind::ScrollDown, on_disk), Flow::Draw);
+    assert_eq!(app.state.scroll, 3);
+    // The verdict's panel begins below the header, which is no panel.
+    assert_eq!(mouse(app, MouseEventKind::ScrollDown, (5, 2)), Flow::Draw);
+    assert_eq!((app.state.focus, app.state.scroll), (Panel::Verdict, 3));
+    assert_eq!(mouse(app, click, (5, 0)), Flow::Continue);
+    assert_eq!(mouse(app, click, (5000, 5000)), Flow::Continue);
 }

@@ -83,6 +83,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        terminal::use_mouse(setup.config.mouse);
         let signals = signals()?;
         let mut app = App::new(setup.config, setup.window, setup.wanted);
         app.state.recording = setup.options.recorder.is_some();

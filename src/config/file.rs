@@ -22,6 +22,7 @@ pub(super) struct File {
     pub(super) interval: Option<Duration>,
     pub(super) ascii: Option<Ascii>,
     pub(super) theme: Option<ThemeName>,
+    pub(super) mouse: Option<bool>,
     pub(super) gpu: Option<Vec<GpuName>>,
     pub(super) columns: Option<Vec<Spanned<Column>>>,
     pub(super) keys: Option<Bindings>,

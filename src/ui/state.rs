@@ -159,6 +159,16 @@ impl UiState {
         }
     }
 
+    /// Gives a panel the keys; false where it has them already.
+    pub fn focus_on(&mut self, panel: Panel) -> bool {
+        let turned = self.focus != panel;
+        if turned {
+            self.focus = panel;
+            self.scroll = 0;
+        }
+        turned
+    }
+
     fn step_panel(&mut self, forward: bool) {
         let count = Panel::ALL.len() - usize::from(!self.log);
         let place = Panel::ALL
