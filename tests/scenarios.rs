@@ -89,6 +89,8 @@ struct Rank {
     /// What the rank reports of its device: computing, copying; whether it rests with each step.
     device_busy: Option<f64>,
     copying: Option<f64>,
+    /// Share of time that the device has nothing to do in waits, by the job's own events.
+    idle_in_waits: Option<f64>,
     #[serde(default = "yes")]
     rests: bool,
     /// What it reports of its steps; then the waits and steps above are what was seen beside it.
@@ -308,6 +310,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         .sum();
     let period = rank.batches_per_s.map(|rate| 1000.0 / rate);
     let part = |share: Option<f64>| Some(share? * period?);
+    let told = rank.device_busy.or(rank.copying).or(rank.idle_in_waits);
     RankRates {
         key: key(1),
         rank: None,
@@ -331,11 +334,12 @@ fn rank(scenario: &Scenario) -> RankRates {
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
         overlaps: overlaps(scenario),
-        device: rank.device_busy.or(rank.copying).map(|_| DeviceRates {
+        device: told.map(|_| DeviceRates {
             name: Some("simulated".into()),
             notice: None,
             busy: rank.device_busy.map(Share),
             copying: rank.copying.map(Share),
+            idle_in_waits: rank.idle_in_waits.map(Share),
             rests_with_each_step: rank.rests,
         }),
         activity: rank.activity.iter().map(activity).collect(),

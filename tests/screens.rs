@@ -94,6 +94,7 @@ fn simulated() -> Scene {
                 ),
                 busy: Some(Share(0.37)),
                 copying: Some(Share(0.02)),
+                idle_in_waits: None,
                 rests_with_each_step: true,
             });
             for loader in &mut rank.loaders {

@@ -91,7 +91,11 @@ pub fn run(
         if let Some(watcher) = watchers.get_mut(which) {
             watcher.apply(sample);
         }
-        if watchers.iter().all(|watcher| watcher.watched >= span) {
+        // A slow machine takes longer for as many batches.
+        let enough = |watcher: &Watcher| {
+            watcher.watched >= 2 * span || (watcher.watched >= span && !watcher.warms_up())
+        };
+        if watchers.iter().all(enough) {
             break;
         }
         if job.running.ended().is_some() {
@@ -146,6 +150,11 @@ impl Watcher {
         self.waits.extend(ranks.flat_map(|rank| &rank.waits));
         self.model.apply(sample);
         self.verdict = Some(self.judge.judge(&self.model));
+    }
+
+    fn warms_up(&self) -> bool {
+        let kind = self.verdict.as_ref().map(|verdict| verdict.kind);
+        kind == Some(Kind::WarmingUp)
     }
 
     /// The time that its wait share speaks of, by the wall clock.

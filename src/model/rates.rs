@@ -199,6 +199,9 @@ pub struct DeviceRates {
     pub busy: Option<Share>,
     /// Share of time in which batches were copied to it, beside computing or not. `None` where that is not told.
     pub copying: Option<Share>,
+    /// Share of time in which the rank waited and the device had nothing to do, by the device's clock. `None` where
+    /// that is not told.
+    pub idle_in_waits: Option<Share>,
     /// It computed for no step beyond the step's end: while the rank waits, it idles.
     pub rests_with_each_step: bool,
 }

@@ -313,10 +313,11 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         took: time(),
         of: time(),
     };
-    let (copy, busy) = (Some(told()), Some(told()));
+    let (copy, busy, idle) = (Some(told()), Some(told()), Some(told()));
     rank.reported = Some(Reported {
         copy,
         busy,
+        idle,
         waited: time(),
         stepped: time(),
         overrun: time(),

@@ -117,6 +117,10 @@ pub struct Reported {
     pub copy: Option<DeviceTime>,
     /// The device's computing. `None` where the rank does not tell it.
     pub busy: Option<DeviceTime>,
+    /// Time of the waits in which the device had nothing to do: what is lost. `None` where the rank does not
+    /// tell it.
+    #[serde(default)]
+    pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length: it did not come to rest with
     /// each step. 0 also where computing is not told.
     pub overrun: Duration,

@@ -147,6 +147,12 @@ impl<'a> Case<'a> {
         (covered && within.contains(&found.wait.0)).then_some(*found)
     }
 
+    /// Share of time lost, as the job's own events on the device tell it: waits in which the device had nothing to
+    /// do.
+    pub(super) fn told_stall(&self) -> Option<Share> {
+        self.rank.device.as_ref()?.idle_in_waits
+    }
+
     /// By the job's reports its device rests at the end of each step: while the rank waits, nothing runs.
     pub(super) fn waits_are_idle(&self) -> bool {
         let device = self.rank.device.as_ref();

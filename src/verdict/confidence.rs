@@ -37,7 +37,7 @@ pub(super) fn confidence(
         // Each signal against weighs half: it may have another explanation.
         1.0 - 0.5 * against / (agree + against)
     };
-    let gpu = if case.gpu_idle().is_some() {
+    let gpu = if case.gpu_idle().or(case.told_stall()).is_some() {
         1.0
     } else {
         WITHOUT_GPU

@@ -113,14 +113,15 @@ pub(super) fn facts(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Ev
 /// How much of the waits finds the GPU without work.
 fn overlap(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
     const MOST: f64 = 0.5;
-    let overlap = case.overlap()?;
-    let middle = f64::midpoint(overlap.low.0, overlap.high.0);
-    let part = Share::of(middle, overlap.wait.0)?;
+    let (lost, waited) = match (case.told_stall(), case.overlap()) {
+        (Some(told), _) => (told.0, case.wait()?.share),
+        (None, Some(overlap)) => (f64::midpoint(overlap.low.0, overlap.high.0), overlap.wait),
+        (None, None) => return None,
+    };
+    let part = Share::of(lost, waited.0)?;
     let supports = match kind {
         Kind::DataBound => part.0 >= MOST,
-        Kind::Balanced | Kind::HostBound if overlap.wait.0 >= super::kinds::MODERATE => {
-            part.0 < MOST
-        }
+        Kind::Balanced | Kind::HostBound if waited.0 >= super::kinds::MODERATE => part.0 < MOST,
         _ => return None,
     };
     Some(Evidence {

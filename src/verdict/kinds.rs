@@ -27,9 +27,17 @@ pub(super) fn level(lost: Share) -> Level {
 /// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, and where nothing
 /// runs on the device while the trainer waits, the waits.
 ///
-/// Where waits and idle time are known piece by piece, their overlap is bounded piece by piece. Else only as
+/// Where the job's own events on the device tell it, that is it. Where waits and idle time are known piece by piece, their overlap is bounded piece by piece. Else only as
 /// a whole: at least what both must share, at most the smaller of them.
 pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
+    let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
+    if let Some(told) = case.told_stall() {
+        return Interval {
+            share: told,
+            low: Share(told.0 - below).clamped(),
+            high: Share((told.0 + above).min(wait.high.0)).clamped(),
+        };
+    }
     let idle = case.gpu_idle().filter(|_| !case.waits_are_idle());
     let Some(idle) = idle else {
         return Interval {
@@ -39,7 +47,6 @@ pub(super) fn stall(case: &Case<'_>, wait: Estimate) -> Interval {
         };
     };
     if let Some(overlap) = case.overlap() {
-        let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
         return Interval {
             share: Share(f64::midpoint(overlap.low.0, overlap.high.0)),
             low: Share(overlap.low.0 - below).clamped(),
@@ -60,6 +67,7 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
     let waits = wait.share.0;
     let Some(idle) = case.gpu_idle() else {
         return match waits {
+            waits if waits >= MODERATE && hides_the_waits(case) => Kind::Balanced,
             waits if waits >= MODERATE => Kind::DataBound,
             waits if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
             _ => Kind::ComputeBound,
@@ -92,6 +100,9 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
 
 /// Surely next to none of the waits find the GPU without work.
 fn hides_the_waits(case: &Case<'_>) -> bool {
+    if let Some(told) = case.told_stall() {
+        return told.0 < SLIGHT;
+    }
     let overlap = case.overlap().filter(|_| !case.waits_are_idle());
     overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)
 }

@@ -101,6 +101,7 @@ fn device(older: &Reported, newer: &Reported) -> DeviceRates {
         notice: newer.notice.clone(),
         rests_with_each_step: busy.is_some() && at_rest,
         busy,
+        idle_in_waits: share(|reported| reported.idle),
         copying: share(|reported| reported.copy),
     }
 }

@@ -96,6 +96,7 @@ impl Reports {
                 stepped: totals.stepped,
                 copy: totals.copy,
                 busy: totals.busy,
+                idle: totals.idle,
                 overrun: totals.overrun,
                 first_from: self.timeline.at(totals.first_from),
                 last_to,
