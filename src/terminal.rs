@@ -31,8 +31,10 @@ const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
 /// How long a frame that is on its way may hold up the end.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for a few bytes, once the way was cleared.
-const SHORT: Duration = Duration::from_millis(200);
+/// What is on its way to a terminal that takes nothing is thrown away so often, and so much time lies between: the
+/// rest of a frame can be more than the kernel holds at once.
+const CLEARINGS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(20);
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
 
@@ -126,8 +128,12 @@ fn give_back() {
     let mut bytes = Vec::new();
     if !LINK.wait(PATIENCE) {
         // Nobody reads: what is on its way must not keep us from ending.
-        LINK.drop_all();
-        LINK.wait(SHORT);
+        for _ in 0..CLEARINGS {
+            LINK.drop_all();
+            if LINK.wait(PAUSE) {
+                break;
+            }
+        }
         bytes.push(CANCEL);
     }
     if MOUSE.load(Ordering::SeqCst) {
@@ -135,7 +141,7 @@ fn give_back() {
     }
     // Of a terminal that is gone there is nothing to give back.
     let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| LINK.send(&bytes));
-    LINK.wait(SHORT);
+    LINK.wait(PATIENCE);
     let _ = disable_raw_mode();
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{Action, QueueSelector, tcflow, tcflush};
 
 /// Hears that the way is taken, and that it is free again.
 type Told = Box<dyn Fn(bool) + Send>;
@@ -100,8 +100,12 @@ impl Link {
     /// Throws away what nobody reads, also what the kernel holds of it.
     pub(super) fn drop_all(&self) {
         self.state().waiting.clear();
-        // Of a terminal that is gone there is nothing to throw away.
-        let _ = tcflush(rustix::stdio::stdout(), QueueSelector::OFlush);
+        let terminal = rustix::stdio::stdout();
+        // Of a terminal that is gone there is nothing to throw away. A write that waits does not notice that there
+        // is room again; that the output was held up and goes on, it does (Linux, n_tty).
+        let _ = tcflush(terminal, QueueSelector::OFlush)
+            .and_then(|()| tcflow(terminal, Action::OOff))
+            .and_then(|()| tcflow(terminal, Action::OOn));
     }
 
     fn work(&self) {

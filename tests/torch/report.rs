@@ -1,5 +1,7 @@
 //! The report that the binary prints, as a test reads it: the command line's contract and nothing of the library.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -19,6 +21,9 @@ impl Report {
     /// Runs `command` with the job's `pid` until it has printed its report.
     pub(crate) fn of(mut command: Command, pid: u32, seconds: u32) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+        // Also a pipetop of another user writes into it.
+        let for_all = Permissions::from_mode(0o777);
+        std::fs::set_permissions(scratch.path(), for_all).map_err(|error| error.to_string())?;
         let recording = scratch.path().join("run.rec");
         let (output, errors) = (scratch.path().join("report"), scratch.path().join("errors"));
         let file = |path| std::fs::File::create(path).map_err(|error| error.to_string());
