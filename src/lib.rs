@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod error;
 pub mod experiment;
 pub mod job;
+pub mod last_lines;
 pub mod launch;
 pub mod model;
 pub mod observe;

@@ -44,6 +44,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
 use crate::config::{Config, Paint};
+use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
 use crate::model::{History, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
@@ -52,7 +53,6 @@ use crate::verdict::Verdict;
 pub use filter::Filter;
 use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
-pub use log::Lines;
 use row::Row;
 pub use state::{Notice, Panel, Replay, Sort, UiState};
 

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("units", &[]),
+    ("last_lines", &["units"]),
     ("progress", &[]),
     ("error", &["units"]),
     ("action", &[]),
@@ -25,7 +26,16 @@ const ARROWS: [(&str, &[&str]); 23] = [
     (
         "experiment",
         &[
-            "error", "job", "launch", "model", "probe", "sample", "source", "units", "verdict",
+            "error",
+            "job",
+            "last_lines",
+            "launch",
+            "model",
+            "probe",
+            "sample",
+            "source",
+            "units",
+            "verdict",
             "workload",
         ],
     ),
@@ -37,6 +47,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "action",
             "config",
             "experiment",
+            "last_lines",
             "model",
             "sample",
             "units",
@@ -62,6 +73,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "config",
             "experiment",
             "job",
+            "last_lines",
             "launch",
             "model",
             "record",
@@ -108,7 +120,7 @@ const PLACES: [(&str, &[&str]); 21] = [
     ("procfs", &["launch", "source"]),
     ("py_spy", &["source"]),
     ("remoteprocess", &["source"]),
-    ("console", &["ui"]),
+    ("console", &["last_lines"]),
     ("signal_hook", &["launch"]),
     ("ratatui", &["app", "config", "terminal", "ui"]),
     ("crossterm", &["app", "config", "doctor", "terminal"]),

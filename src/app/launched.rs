@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::Flow;
 use crate::action::Action;
+use crate::last_lines::Lines;
 use crate::launch::{Ending, News, Rest};
-use crate::ui::{Command, Lines};
+use crate::ui::Command;
 
 /// The command's part of the screen.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! What a launched command prints: its last lines, scrolled back by the keys while the panel has them.
 
-mod lines;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
@@ -9,8 +7,6 @@ use super::layout::Chrome;
 use super::state::Panel;
 use super::{View, panel};
 use crate::config::Paint::{Dim, Text};
-
-pub use lines::Lines;
 
 /// Room for it. The same from the first line on, so that nothing moves while the first ones come.
 const WANTED: u16 = 20;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pipetop::config::Config;
+use pipetop::last_lines::Lines;
 use pipetop::model::history::Ring;
 use pipetop::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
@@ -14,7 +15,7 @@ use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
     WorkerNow,
 };
-use pipetop::ui::{Attach, Command, Lines, UiState, View};
+use pipetop::ui::{Attach, Command, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
