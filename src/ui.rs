@@ -27,6 +27,7 @@ mod help;
 mod history;
 pub mod layout;
 mod log;
+mod one_line;
 mod panel;
 mod picker;
 pub mod picture;
@@ -50,7 +51,7 @@ use crate::model::{History, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::verdict::Verdict;
 
-pub use filter::Filter;
+pub use filter::{Filter, jobs_found};
 use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
@@ -111,6 +112,9 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     }
     if view.state.help {
         return help::draw(view, frame, area);
+    }
+    if layout::is_too_small(area) {
+        return one_line::draw(view, frame, area);
     }
     match view.attach {
         Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
