@@ -29,7 +29,7 @@ use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, UiState, View};
+use crate::ui::{Attach, Notice, UiState, View, choices};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -249,17 +249,18 @@ impl App {
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
-            Action::Select => {
-                let picked = self.marked();
-                return picked.map_or(Flow::Continue, |pid| Flow::Ask(Request::Attach(pid)));
-            }
+            Action::Select => match &self.attach {
+                Attach::Picker(_) => {
+                    let picked = self.marked();
+                    return picked.map_or(Flow::Continue, |pid| Flow::Ask(Request::Attach(pid)));
+                }
+                Attach::LookingForJob { .. } => return Flow::Continue,
+                Attach::Attached | Attach::Ended => {}
+            },
             _ => {}
         }
-        let ranks = self.model.latest().and_then(|rates| rates.job.as_ref());
-        let ranks = ranks.map_or(0, |job| job.ranks.len());
-        let candidates = self.jobs().len();
-        let marked = self.marked();
-        self.state.apply(action, ranks, candidates);
+        let (choices, marked) = (choices(&self.view()), self.marked());
+        self.state.apply(action, &choices);
         if action == Action::Cancel {
             self.mark(marked);
         }

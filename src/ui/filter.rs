@@ -76,6 +76,6 @@ impl Filter {
 }
 
 /// The jobs that a filter leaves to choose from, in their order.
-pub fn choices<'a>(jobs: &'a [JobCandidate], filter: &Filter) -> Vec<&'a JobCandidate> {
+pub fn jobs_found<'a>(jobs: &'a [JobCandidate], filter: &Filter) -> Vec<&'a JobCandidate> {
     jobs.iter().filter(|job| filter.finds_job(job)).collect()
 }

@@ -38,7 +38,11 @@ fn question(view: &View<'_>, width: u16) -> Line<'static> {
         if let Some(key) = view.config.keys.keys(action).first() {
             row.item(
                 1,
-                &[(Key, &key.to_string()), (Dim, " "), (Dim, action.short())],
+                &[
+                    (Key, &key.to_string()),
+                    (Dim, " "),
+                    (Dim, footer::words(view, action)),
+                ],
             );
         }
     }
