@@ -153,6 +153,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::Save,
             Action::NextPanel,
             Action::SortNext,
+            Action::ZoomIn,
+            Action::ZoomOut,
         ];
     }
     match view.attach {
@@ -172,6 +174,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::SortNext,
                 Action::Filter,
                 Action::Save,
+                Action::ZoomIn,
+                Action::ZoomOut,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
             ]);
