@@ -5,6 +5,7 @@
 
 mod animation;
 mod launched;
+mod picking;
 mod pointing;
 mod replay;
 mod run;
@@ -28,7 +29,7 @@ use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, UiState, View, choices};
+use crate::ui::{self, Attach, Notice, UiState, View, choices};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -191,6 +192,7 @@ impl App {
     }
 
     fn sample(&mut self, sample: Sample) -> Flow {
+        let (marked, was_picking) = (self.marked(), self.is_picking());
         if let Some(job) = &sample.job {
             self.attach = if job.ended {
                 Attach::Ended
@@ -206,6 +208,11 @@ impl App {
             };
             self.attach = Attach::LookingForJob { wanted };
         }
+        if self.is_picking() != was_picking {
+            // Words that find jobs find no workers.
+            self.state.filter.clear();
+        }
+        self.mark(marked);
         let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
         self.model.apply(sample);
         self.tell_of_recording();
@@ -240,21 +247,24 @@ impl App {
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
+            Action::ZoomIn | Action::ZoomOut => return self.zoom(action == Action::ZoomOut),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Select => match &self.attach {
-                Attach::Picker(candidates) => {
-                    let picked = candidates.get(self.state.picked);
-                    return picked
-                        .map_or(Flow::Continue, |job| Flow::Ask(Request::Attach(job.pid)));
+                Attach::Picker(_) => {
+                    let picked = self.marked();
+                    return picked.map_or(Flow::Continue, |pid| Flow::Ask(Request::Attach(pid)));
                 }
                 Attach::LookingForJob { .. } => return Flow::Continue,
                 Attach::Attached | Attach::Ended => {}
             },
             _ => {}
         }
-        let choices = choices(&self.view());
+        let (choices, marked) = (choices(&self.view()), self.marked());
         self.state.apply(action, &choices);
+        if action == Action::Cancel {
+            self.mark(marked);
+        }
         if action == Action::Freeze {
             self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
         }
@@ -275,6 +285,17 @@ impl App {
         };
         self.config.interval = next.clamp(INTERVALS.0, INTERVALS.1);
         Flow::Ask(Request::Interval(self.config.interval))
+    }
+
+    /// More or less of the past.
+    fn zoom(&mut self, wider: bool) -> Flow {
+        let automatic = ui::automatic(&self.view(), self.drawn);
+        let next = self.state.zoom.next(wider, automatic);
+        if next == self.state.zoom {
+            return Flow::Continue;
+        }
+        self.state.zoom = next;
+        Flow::Draw
     }
 
     fn freeze(&self) -> Frozen {
@@ -315,6 +336,7 @@ impl App {
             attach: &self.attach,
             uptime: self.uptime(),
             command: self.launched.as_ref().map(Launched::view),
+            screen: self.drawn,
         };
         match &self.frozen {
             None => view,
