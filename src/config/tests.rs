@@ -32,6 +32,17 @@ fn the_default_file_as_users_file_is_the_default() {
 }
 
 #[test]
+fn memory_for_the_past_has_limits() {
+    assert_eq!(Config::default().past, 32 << 20);
+    assert_eq!(from("past-mib = 5").expect("right").past, 5 << 20);
+    for wrong in ["0", "4097", "-1", "\"5\""] {
+        let told = message(&format!("past-mib = {wrong}"));
+        assert!(told.starts_with("my.toml:1:12: "), "{told}");
+    }
+    assert!(message("past-mib = 0").contains("between 1 and 4096 MiB"));
+}
+
+#[test]
 fn every_action_has_a_key_of_its_own() {
     let keys = Config::default().keys;
     let mut seen = Vec::new();
