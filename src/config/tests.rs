@@ -141,7 +141,7 @@ fn terminals_that_cannot_show_more_get_ascii_and_no_colour_is_obeyed() {
 fn errors_name_file_line_and_column() {
     assert_eq!(
         message("interval = \"1s\"\nasci = \"auto\"\n"),
-        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `mouse`, `gpu`, `columns`, `keys`, `colours`"
+        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `mouse`, `gpu`, `columns`, `past-mib`, `keys`, `colours`"
     );
     assert_eq!(
         message("[keys]\nquit = [\"q\", \"hyper-q\"]"),

@@ -109,19 +109,19 @@ impl Moments {
         later.next().map(|kept| &kept.moment)
     }
 
-    /// The nearest to `wanted` on its side of `from`.
+    /// The nearest to `wanted` on its side of `from`; else the next one there.
     pub(super) fn near(&self, wanted: Duration, from: Duration) -> Option<&Arc<Moment>> {
-        let place = self.place(wanted);
-        let candidates = [place.checked_sub(1), Some(place)].into_iter().flatten();
-        let moments = candidates.filter_map(|place| Some(&self.kept.get(place)?.moment));
+        let back = wanted <= from;
         let at = |moment: &Arc<Moment>| moment.at.since_start;
-        let on_its_side =
-            |moment: &&Arc<Moment>| (at(moment) < from) == (wanted < from) && at(moment) != from;
+        let beyond = |at: Duration| if back { at < from } else { at > from };
+        let place = self.place(wanted);
+        let around = [place.checked_sub(1), Some(place)].into_iter().flatten();
+        let moments = around.filter_map(|place| Some(&self.kept.get(place)?.moment));
         let nearest = moments
-            .filter(on_its_side)
+            .filter(|moment| beyond(at(moment)))
             .min_by_key(|moment| at(moment).abs_diff(wanted));
         nearest.or_else(|| {
-            if wanted < from {
+            if back {
                 self.before(from)
             } else {
                 self.after(from)
