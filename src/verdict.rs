@@ -9,6 +9,7 @@ mod causes;
 mod confidence;
 mod device;
 mod evidence;
+mod footprint;
 mod judge;
 mod kinds;
 

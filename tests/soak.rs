@@ -203,6 +203,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 attach: &Attach::Attached,
                 uptime: None,
                 command: None,
+                past: None,
                 screen: ratatui::layout::Rect::ZERO,
             };
             terminal

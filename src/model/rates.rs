@@ -7,6 +7,7 @@
 //! from 0 where the older sample did not have it yet.
 
 mod estimate;
+pub mod footprint;
 mod gpu;
 mod job;
 mod loader;

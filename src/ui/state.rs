@@ -158,7 +158,6 @@ impl UiState {
                 self.help = !self.help;
                 self.scroll = 0;
             }
-            Action::Freeze => self.frozen = !self.frozen,
             Action::NextPanel => self.step_panel(true),
             Action::PreviousPanel => self.step_panel(false),
             Action::Up => self.step(choices, false, 1),

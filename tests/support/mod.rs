@@ -14,7 +14,7 @@ use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
     WorkerNow,
 };
-use pipetop::ui::{Attach, Command, UiState, View};
+use pipetop::ui::{Attach, Command, Past, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
@@ -34,6 +34,7 @@ pub(crate) struct Scene {
     pub(crate) attach: Attach,
     pub(crate) uptime: Option<Duration>,
     pub(crate) launched: Option<Launched>,
+    pub(crate) past: Option<Past>,
 }
 
 /// A command that was launched, and what it printed.
@@ -63,6 +64,7 @@ impl Scene {
                 keeps: "/home/ann/resnet/nohup.out",
                 asked: launched.asked,
             }),
+            past: self.past,
             screen: Rect::ZERO,
         }
     }
@@ -266,6 +268,7 @@ pub(crate) fn nothing() -> Scene {
         attach: Attach::Attached,
         uptime: None,
         launched: None,
+        past: None,
     }
 }
 
