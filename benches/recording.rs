@@ -150,6 +150,7 @@ impl Noise {
             reported: None,
             waits: (0..10).map(|step| wait(step, self.below(5000))).collect(),
             activity: self.activity(second),
+            gil_holders: BTreeMap::new(),
             loaders: vec![LoaderSample {
                 id: 1,
                 kind: LoaderKind::PytorchProcesses,

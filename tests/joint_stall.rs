@@ -116,6 +116,7 @@ impl Trace {
             reported: None,
             waits: self.waits(at - 1.0, at),
             activity: BTreeMap::new(),
+            gil_holders: BTreeMap::new(),
             loaders: vec![LoaderSample {
                 id: 1,
                 kind: LoaderKind::PytorchProcesses,

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use pipetop::model::rates::{
-    Activity, CgroupRates, CounterRates, DeviceRates, Estimate, GpuRates, HostRates, JobRates,
-    LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
+    Activity, CgroupRates, CounterRates, DeviceRates, Estimate, GilRates, GpuRates, HostRates,
+    JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
 };
 use pipetop::model::{Overlap, Progress, Swing};
 use pipetop::sample::{
@@ -77,6 +77,13 @@ struct Rank {
     /// Functions that the main thread was seen in.
     #[serde(default)]
     activity: Vec<Seen>,
+    /// Share of the time that the main thread waits for the interpreter's lock; absent = cannot be told.
+    gil: Option<f64>,
+    /// Of that: in the loader.
+    #[serde(default)]
+    gil_in_loader: f64,
+    #[serde(default)]
+    gil_holders: Vec<Seen>,
     /// Its waits beside the idle time of the first GPU.
     beside_gpu: Option<Beside>,
     /// Share of the time in waits that were seen one by one; without it, all of them.
@@ -343,6 +350,11 @@ fn rank(scenario: &Scenario) -> RankRates {
             rests_with_each_step: rank.rests,
         }),
         activity: rank.activity.iter().map(activity).collect(),
+        gil: rank.gil.map(|gil| GilRates {
+            in_loader: Share(rank.gil_in_loader),
+            outside: Share(gil - rank.gil_in_loader),
+        }),
+        gil_holders: rank.gil_holders.iter().map(activity).collect(),
         loaders: vec![loader],
     }
 }
@@ -483,6 +495,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
                 reported,
                 waits: vec![],
                 activity: BTreeMap::new(),
+                gil_holders: BTreeMap::new(),
                 loaders: vec![loader],
             }],
             cgroup: None,

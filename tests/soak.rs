@@ -122,6 +122,7 @@ fn job(at: u32) -> JobSample {
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
+            gil_holders: BTreeMap::from([(format!("hold_{at}"), 1)]),
             loaders: vec![loader],
         }],
         cgroup: None,

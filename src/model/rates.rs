@@ -173,6 +173,11 @@ pub struct RankRates {
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the looks with a stack.
     pub activity: Vec<Activity>,
+    /// Asleep until another thread of the process gives up Python's lock (the GIL). `None` where such waits cannot
+    /// be told from others.
+    pub gil: Option<GilRates>,
+    /// Functions that held it then, by share of the looks that saw one.
+    pub gil_holders: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
 }
 
@@ -267,6 +272,15 @@ pub struct WorkerRates {
     pub load_ms: Option<f64>,
     pub cpus_allowed: Option<u32>,
     pub activity: Vec<Activity>,
+}
+
+/// Of the time: the main thread waits for Python's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct GilRates {
+    /// With a batch at hand or on its way: a part of the wait share, but no lack of data.
+    pub in_loader: Share,
+    /// In the step and elsewhere.
+    pub outside: Share,
 }
 
 impl RankRates {

@@ -307,6 +307,7 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         disk: next(),
         stopped: next(),
         unseen: next(),
+        gil: None,
     });
     let mut time = || Duration::from_nanos(next());
     let mut told = || DeviceTime {

@@ -149,6 +149,7 @@ fn rank(at: f64) -> RankSample {
             ("Tensor.item".to_owned(), whole(30.0 * at)),
             ("SGD.step".to_owned(), whole(10.0 * at)),
         ]),
+        gil_holders: BTreeMap::new(),
         loaders: vec![LoaderSample {
             id: 7,
             kind: LoaderKind::PytorchProcesses,

@@ -50,6 +50,13 @@ impl<'a> Case<'a> {
         self.rank.wait
     }
 
+    /// Share of time that the rank lacked data: its stays in the loader, without those in which a batch was at hand
+    /// and another thread held the interpreter's lock.
+    pub(super) fn without_data(&self) -> Option<Share> {
+        let for_gil = self.rank.gil.map_or(0.0, |gil| gil.in_loader.0);
+        Some(Share(self.wait()?.share.0 - for_gil).clamped())
+    }
+
     /// The trainer loads its batches itself.
     pub(super) fn loads_in_main(&self) -> bool {
         self.loader

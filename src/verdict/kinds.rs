@@ -1,6 +1,7 @@
 //! Which kind it is: from the share of time waited and the share of time that the GPU idled.
 
 use super::case::Case;
+use super::causes::gil;
 use super::device::communication;
 use super::{Interval, Kind, Level};
 use crate::model::rates::Estimate;
@@ -74,6 +75,10 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
         };
     };
     let rests = idle.0 >= MODERATE;
+    let lacked = case.without_data().unwrap_or(wait.share);
+    if lacked.0 < MODERATE && idle.0 >= HIGH && gil(case).is_some() {
+        return Kind::HostBound;
+    }
     if waits >= MODERATE {
         // The waits are hidden behind work that is queued on the GPU.
         let hidden = !rests || hides_the_waits(case);

@@ -440,6 +440,8 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         overlaps: vec![],
         device: None,
         activity: Vec::new(),
+        gil: None,
+        gil_holders: Vec::new(),
         loaders: vec![loader],
     }
 }

@@ -7,6 +7,7 @@
 mod alone;
 mod cgroup;
 mod clock;
+mod gil;
 mod in_pairs;
 mod job;
 mod machine;

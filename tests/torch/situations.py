@@ -7,9 +7,11 @@ when it has one, with T in seconds of CLOCK_MONOTONIC. Of several ranks each wri
 A job ends by itself after SECONDS, so that nothing is left behind when a test is killed.
 """
 
+import hashlib
 import os
 import random
 import sys
+import threading
 import time
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -209,6 +211,35 @@ def reduces_over_ranks(seconds):
     return step
 
 
+def launches_beside(thread):
+    """Small operations, each of which gives up the interpreter's lock and takes it again, beside a thread."""
+    threading.Thread(target=thread, daemon=True).start()
+    small = torch.ones(8)
+
+    def step(batch):
+        for _ in range(60):
+            torch.add(small, 1)
+        time.sleep(0.1)
+
+    return step
+
+
+def log_metrics():
+    """Runs Python all the time."""
+    value = 0
+    while True:
+        value = (value * 1103515245 + 12345) & 0x7FFFFFFF
+
+
+def write_checkpoint():
+    """Works without the interpreter's lock, and rests as long."""
+    state = bytes(4 * MEGABYTE)
+    while True:
+        begin = time.perf_counter()
+        hashlib.sha256(state).digest()
+        time.sleep(time.perf_counter() - begin)
+
+
 # Situations: name -> (loader, step)
 
 
@@ -238,6 +269,8 @@ SITUATIONS = {
     "few-shards": lambda d: (loads(Sharded(2, 0.2), 6), sleeps(0.02)),
     "few-shards-persistent": lambda d: (loads(Sharded(2, 0.2), 6, persistent_workers=True), sleeps(0.02)),
     "ten-batches": lambda d: (loads(Sleeping(0.35), 7), sleeps_ten_times(1.2)),
+    "python-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(log_metrics)),
+    "native-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(write_checkpoint)),
     "two-ranks": lambda d: (loads(Sleeping(0.4), 2), reduces_over_ranks(0.05)),
 }
 

@@ -124,6 +124,9 @@ impl Situation {
             (10.0..=f64::from(OBSERVED) + 1.0).contains(&seconds),
             || format!("a window of {seconds} s"),
         )?;
+        ensure(report.fact("gil").is_none(), || {
+            "no other thread of it runs Python".into()
+        })?;
         let right = share.map_or(kind == "warming-up", |share| {
             (share - truth).abs() <= TOLERANCE
         });
@@ -136,8 +139,18 @@ impl Situation {
 /// Runs `body` for every torch, each alone or beside one other test. A machine that others use, too, can
 /// take the CPUs away in the middle of a trial: one that fails is said and tried once more.
 pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcome) {
+    trials(situation, pythons(), body);
+}
+
+/// The same for the last of them alone: for what does not depend on torch's version.
+pub(crate) fn last_python(situation: Situation, body: impl Fn(&Python) -> Outcome) {
+    let last = pythons().len().saturating_sub(1);
+    trials(situation, &pythons()[last..], body);
+}
+
+fn trials(situation: Situation, pythons: &[Python], body: impl Fn(&Python) -> Outcome) {
     let name = situation.name;
-    if pythons().is_empty() {
+    if pythons.is_empty() {
         return skip(&format!("{name}: no Python with torch"));
     }
     if let Some(why) = situation
@@ -157,7 +170,7 @@ pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcom
             .err()
             .map(|why| format!("torch {} {name}: {why}", python.torch))
     };
-    let failures: Vec<String> = pythons().iter().filter_map(run).collect();
+    let failures: Vec<String> = pythons.iter().filter_map(run).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 

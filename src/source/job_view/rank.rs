@@ -133,6 +133,9 @@ impl RankView {
                 .filter(|told| told.fresh)
                 .map_or_else(seen_waits, |told| told.waits.clone()),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
+            gil_holders: main
+                .map(|main| main.gil_holders.clone())
+                .unwrap_or_default(),
             loaders,
         }
     }
