@@ -140,6 +140,7 @@ impl Noise {
             key: key(4000),
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: self.process(second),
             main: Some(MainTally {
                 looks: second * 100,

@@ -103,7 +103,7 @@ impl Action {
             Self::Down => "move",
             Self::PageUp => "page up",
             Self::PageDown => "page down",
-            Self::Select => "choose",
+            Self::Select => "details",
             Self::Filter => "filter",
             Self::SortNext => "sort",
             Self::SortReverse => "reverse",
@@ -123,7 +123,7 @@ impl Action {
             Self::Suspend => "suspend",
             Self::EndCommand => "end it",
             Self::Detach => "leave it",
-            Self::Cancel => "go on",
+            Self::Cancel => "close",
         }
     }
 
@@ -139,7 +139,7 @@ impl Action {
             Self::Down => "one line down",
             Self::PageUp => "ten lines up",
             Self::PageDown => "ten lines down",
-            Self::Select => "watch the marked process",
+            Self::Select => "open the panel, or what is marked in it",
             Self::Filter => "find workers by number, state or function",
             Self::SortNext => "sort the workers by the next column",
             Self::SortReverse => "reverse that order",
@@ -159,7 +159,7 @@ impl Action {
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",
             Self::Detach => "on quitting: leave the launched command running",
-            Self::Cancel => "show all workers again; on quitting: go on watching",
+            Self::Cancel => "close; show all workers; on quitting: go on",
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, UiState, View};
+use crate::ui::{Attach, Notice, UiState, View, choices};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -242,22 +242,19 @@ impl App {
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
-            Action::Select => {
-                let Attach::Picker(candidates) = &self.attach else {
-                    return Flow::Continue;
-                };
-                let picked = candidates.get(self.state.picked);
-                return picked.map_or(Flow::Continue, |job| Flow::Ask(Request::Attach(job.pid)));
-            }
+            Action::Select => match &self.attach {
+                Attach::Picker(candidates) => {
+                    let picked = candidates.get(self.state.picked);
+                    return picked
+                        .map_or(Flow::Continue, |job| Flow::Ask(Request::Attach(job.pid)));
+                }
+                Attach::LookingForJob { .. } => return Flow::Continue,
+                Attach::Attached | Attach::Ended => {}
+            },
             _ => {}
         }
-        let ranks = self.model.latest().and_then(|rates| rates.job.as_ref());
-        let ranks = ranks.map_or(0, |job| job.ranks.len());
-        let candidates = match &self.attach {
-            Attach::Picker(candidates) => candidates.len(),
-            _ => 0,
-        };
-        self.state.apply(action, ranks, candidates);
+        let choices = choices(&self.view());
+        self.state.apply(action, &choices);
         if action == Action::Freeze {
             self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
         }

@@ -13,8 +13,11 @@
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
+//! One panel, or what is marked in it, can take all of the room: its details.
+//!
 //! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
 
+mod detail;
 mod disk;
 mod empty;
 mod filter;
@@ -54,7 +57,7 @@ pub use filter::Filter;
 use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
-pub use state::{Notice, Panel, Replay, Sort, UiState};
+pub use state::{Choices, Notice, Page, Panel, Replay, Sort, UiState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +118,10 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     match view.attach {
         Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
-        Attach::Attached | Attach::Ended => panels(view, frame, area),
+        Attach::Attached | Attach::Ended => match view.state.page {
+            Page::Detail if detail::fits(area) => detail::draw(view, frame, area),
+            Page::Panels | Page::Detail => panels(view, frame, area),
+        },
     }
     if let Some(command) = view.command.filter(|command| command.asked) {
         question::draw(view, frame, area, command.name, command.keeps);
@@ -144,12 +150,26 @@ fn place(view: &View<'_>, area: Rect) -> Regions {
 
 /// The panel at a place of a screen of this size. `None` = there is none there.
 pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
-    if view.state.help || !matches!(view.attach, Attach::Attached | Attach::Ended) {
+    let panels = !view.state.help && view.state.page == Page::Panels;
+    if !panels || !matches!(view.attach, Attach::Attached | Attach::Ended) {
         return None;
     }
     let regions = place(view, area);
     let mut panels = Panel::ALL.into_iter();
     panels.find(|panel| regions.panel(*panel).contains(at))
+}
+
+/// What keys can choose among now.
+pub fn choices(view: &View<'_>) -> Choices {
+    Choices {
+        ranks: view.ranks().len(),
+        candidates: match view.attach {
+            Attach::Picker(candidates) => candidates.len(),
+            _ => 0,
+        },
+        workers: workers::shown(view),
+        gpus: view.gpus().len(),
+    }
 }
 
 /// Draws what there is to see of a job.

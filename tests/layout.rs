@@ -4,7 +4,7 @@
 mod support;
 
 use pipetop::ui::layout::{Wants, regions};
-use pipetop::ui::{Panel, draw};
+use pipetop::ui::{Page, Panel, draw};
 use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn every_size_is_drawn(
         width in 0..=250_u16, height in 0..=80_u16, gpus in 0..=16_u32, workers in 0..=256_u32,
-        ranks in 1..=8_u32, focus in panel(), scroll in 0..300_usize, help in prop::bool::weighted(0.1),
+        ranks in 1..=8_u32, focus in panel(), scroll in 0..300_usize, help in prop::bool::weighted(0.1), details in prop::bool::ANY,
     ) {
         let pace = Pace { load_ms: 400.0, step_ms: 30.0, workers };
         let mut scene = scene(pace, gpus, ranks);
@@ -56,6 +56,7 @@ proptest! {
         scene.state.focus = focus;
         scene.state.scroll = scroll;
         scene.state.help = help;
+        scene.state.page = if details { Page::Detail } else { Page::Panels };
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
         terminal.draw(|frame| draw(&scene.view(), frame)).expect("a test backend");
         if width >= 10 && height >= 1 && !help {

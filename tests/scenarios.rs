@@ -74,6 +74,8 @@ struct Rank {
     #[serde(default = "hardly")]
     main_cpu: f64,
     world_size: Option<u32>,
+    #[serde(default)]
+    nccl: bool,
     /// Functions that the main thread was seen in.
     #[serde(default)]
     activity: Vec<Seen>,
@@ -322,6 +324,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         key: key(1),
         rank: None,
         world_size: rank.world_size,
+        nccl: rank.nccl,
         state: Some(rank.state),
         wait: share.map(|share| estimate(share, rank.wait_within)),
         waiting: rank.waiting.map(Share),
@@ -341,6 +344,7 @@ fn rank(scenario: &Scenario) -> RankRates {
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
         overlaps: overlaps(scenario),
+        beside_swings: vec![],
         device: told.map(|_| DeviceRates {
             name: Some("simulated".into()),
             notice: None,
@@ -397,6 +401,7 @@ fn gpu_with(gpu: &Gpu) -> GpuRates {
             dram: gpu.dram.map(Share),
         },
         swing: gpu.swing.map(|period| Swing {
+            seconds: 20.0,
             period,
             regular: true,
             resting: Share(0.5),
@@ -490,6 +495,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
                 key: key(1),
                 rank: None,
                 world_size: None,
+                nccl: false,
                 process: ProcessSample::default(),
                 main,
                 reported,

@@ -10,7 +10,7 @@ use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
     LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Notice, Panel, Replay, draw};
+use pipetop::ui::{Attach, Notice, Page, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -569,11 +569,15 @@ fn the_panel_with_the_keys_scrolls_and_says_what_is_left_out() {
     let mut many = scene(pace, 1, 1);
     many.state.focus = Panel::Workers;
     find(&screen(&many, 120, 40), "and 4");
-    many.state.scroll = 10;
+    many.state.worker = Some(20);
     let terminal = screen(&many, 120, 40);
-    find(&terminal, "and 10 more above");
-    many.state.scroll = usize::MAX;
-    find(&screen(&many, 120, 40), " 63 ");
+    find(&terminal, "more above");
+    find(&terminal, "▸20 ");
+    many.state.worker = Some(63);
+    find(&screen(&many, 120, 40), "▸63 ");
+    // One that is there no more.
+    many.state.worker = Some(64);
+    find(&screen(&many, 120, 40), "▸ 0 ");
 }
 
 fn at(seconds: f64) -> Moment {
@@ -643,6 +647,7 @@ fn telling_gpu(gpu: &mut GpuRates) {
     gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
     gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
     gpu.swing = Some(Swing {
+        seconds: 20.0,
         period: 2.04,
         regular: true,
         resting: Share(0.5),
@@ -700,12 +705,12 @@ fn sixteen_gpus() {
     }
     scene.state.focus = Panel::Gpu;
     in_sizes("sixteen_gpus_with_the_keys", &scene, &SIZES[..1]);
-    scene.state.scroll = 5;
+    scene.state.gpu = 5;
     in_sizes("sixteen_gpus_scrolled", &scene, &SIZES[..3]);
-    for scroll in 0..30 {
-        scene.state.scroll = scroll;
+    for gpu in 0..30 {
+        scene.state.gpu = gpu;
         let text = text(&scene, 80, 24);
-        let picked = scroll.min(15);
+        let picked = gpu.min(15);
         let row = format!(" {picked:>2} H200");
         assert!(text.contains(&row), "GPU {picked} is not shown: {text}");
     }
@@ -852,7 +857,7 @@ fn the_columns_that_were_chosen_in_their_order() {
     scene.config = with("columns = []");
     let terminal = screen(&scene, 120, 40);
     assert!(!terminal.backend().to_string().contains("delay"));
-    find(&terminal, "  0  ");
+    find(&terminal, "▸ 0  ");
 }
 
 /// A key of its own for each action, none of them the default one.
@@ -877,8 +882,19 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
     picker.attach = Attach::Picker(vec![]);
     let mut help = support::launched(starved(), 3);
     help.state.help = true;
+    let mut details = starved();
+    details.state.page = Page::Detail;
+    // What a key does otherwise than elsewhere.
+    let other = [(Action::Select, "choose"), (Action::Cancel, "go on")];
     for config in [Config::default(), remapped()] {
-        for scene in [&mut starved(), &mut nothing(), &mut picker, &mut asked] {
+        let scenes = [
+            &mut starved(),
+            &mut nothing(),
+            &mut picker,
+            &mut asked,
+            &mut details,
+        ];
+        for scene in scenes {
             scene.config = config.clone();
             let text = text(scene, 250, 60);
             let footer = text
@@ -893,7 +909,9 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
                 .collect();
             let shown = |action: Action| {
                 let key = config.keys.keys(action)[0];
-                items.contains(&&*format!("{key} {}", action.short()))
+                let words = other.iter().filter(|(other, _)| *other == action);
+                let mut words = words.map(|(_, words)| *words).chain([action.short()]);
+                words.any(|words| items.contains(&&*format!("{key} {words}")))
             };
             let count = Action::ALL.iter().filter(|action| shown(**action)).count();
             // Nothing else is shown but what looking costs.

@@ -112,6 +112,7 @@ fn job(at: u32) -> JobSample {
             key: trainer,
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: process(at),
             main: Some(MainTally {
                 looks,

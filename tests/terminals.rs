@@ -436,6 +436,11 @@ fn every_key_of_the_key_map_reaches_the_real_program() {
                     session.press(&typed(&key.to_string()));
                     session.shows("that it goes on", |screen| !screen.contains("FROZEN"));
                 }
+                Action::Select => {
+                    session.shows("details", |screen| screen.contains("esc close"));
+                    session.press(&typed("esc"));
+                    session.shows("the panels", |screen| !screen.contains("esc close"));
+                }
                 Action::Filter => {
                     session.press("1\r");
                     session.shows("one worker", |screen| screen.contains("with `1`"));

@@ -514,7 +514,9 @@ fn sorting_goes_through_the_columns_that_are_shown() {
 #[tokio::test(start_paused = true)]
 async fn while_the_terminal_takes_nothing_one_frame_stands_for_all() {
     let (tell, blocked) = watch::channel(false);
-    let mut session = session_on(blocked, app(), None, async |script| {
+    let mut app = app();
+    app.state.focus = Panel::Verdict;
+    let mut session = session_on(blocked, app, None, async |script| {
         script.sample(training(0.0)).await;
         tell.send_replace(true);
         for at in 1..=100 {

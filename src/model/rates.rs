@@ -146,6 +146,8 @@ pub struct RankRates {
     pub key: ProcessKey,
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    /// Threads of a process group on NCCL were seen in it; `false` also where they have no name.
+    pub nccl: bool,
     /// State letter of the main thread now; `None` = gone.
     pub state: Option<char>,
     /// Share of time blocked in the loader: as the job reports it where its reports cover most of the time,
@@ -169,6 +171,8 @@ pub struct RankRates {
     pub step: StepRates,
     /// Its waits beside the idle time of each GPU that has a history; which of them it uses is not said here.
     pub overlaps: Vec<Overlap>,
+    /// The same over the time in which a GPU swings, of those that do so more slowly than the window shows.
+    pub beside_swings: Vec<Overlap>,
     /// What the rank computes on, by its own reports. `None` where it reports nothing.
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the looks with a stack.

@@ -35,6 +35,10 @@ pub struct RankSample {
     pub rank: Option<u32>,
     /// `WORLD_SIZE` of its environment.
     pub world_size: Option<u32>,
+    /// Threads of a process group on NCCL were seen in it. Also `false` where they have no name: before PyTorch
+    /// 2.4 or so, unless NCCL was told to name its own.
+    #[serde(default)]
+    pub nccl: bool,
     pub process: ProcessSample,
     /// How often the main thread was seen in each state. `None` where the state cannot be seen.
     pub main: Option<MainTally>,

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Attach, Replay, View, format, panel};
+use super::{Attach, Page, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
@@ -77,6 +77,8 @@ fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
+        (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
+        (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "go on",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
@@ -140,6 +142,25 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     if view.state.help {
         return vec![Action::Help, Action::Down, Action::Quit];
     }
+    let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
+    if view.state.page != Page::Panels && watched {
+        let mut actions = vec![
+            Action::Help,
+            Action::Quit,
+            Action::Cancel,
+            Action::NextPanel,
+            Action::Down,
+            Action::Freeze,
+        ];
+        if view.ranks().len() > 1 {
+            actions.push(Action::NextRank);
+        }
+        if view.state.replay.is_some() {
+            actions.extend([Action::SeekBack, Action::SeekForward]);
+        }
+        actions.push(Action::Save);
+        return actions;
+    }
     if view.state.replay.is_some() {
         return vec![
             Action::Help,
@@ -152,6 +173,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::IntervalShorter,
             Action::Save,
             Action::NextPanel,
+            Action::Select,
             Action::SortNext,
         ];
     }
@@ -164,6 +186,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::Quit,
                 Action::Freeze,
                 Action::NextPanel,
+                Action::Select,
             ];
             if view.ranks().len() > 1 {
                 actions.push(Action::NextRank);

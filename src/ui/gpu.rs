@@ -71,6 +71,12 @@ fn scrolled(view: &View<'_>) -> Option<usize> {
     (view.state.focus == Panel::Gpu).then_some(view.state.scroll)
 }
 
+/// The place of the GPU that is marked; `None` while this panel does not have the keys.
+fn picked(view: &View<'_>) -> Option<usize> {
+    let last = view.gpus().len().saturating_sub(1);
+    (view.state.focus == Panel::Gpu).then_some(view.state.gpu.min(last))
+}
+
 /// One line each, as many as there is room for. With less room than GPUs: the job's own first, or the place
 /// that was scrolled to.
 fn list(
@@ -92,10 +98,7 @@ fn list(
     let own = gpus
         .iter()
         .position(|gpu| gpu.now.visible_to_job == Some(true));
-    let first = scrolled(view)
-        .filter(|place| *place > 0)
-        .or(own)
-        .unwrap_or(0);
+    let first = picked(view).filter(|place| *place > 0).or(own).unwrap_or(0);
     // Never further than to where the rest just fits.
     let mut last_start = blocks.len();
     let mut below = 0;
@@ -138,8 +141,7 @@ fn block(
     room: bool,
 ) -> Vec<Line<'static>> {
     let mut lines = vec![line::one_line(view, place, gpu, width, chrome)];
-    let picked = scrolled(view).map(|scroll| scroll.min(view.gpus().len().saturating_sub(1)));
-    if room && picked == Some(place) {
+    if room && picked(view) == Some(place) {
         lines.extend(detail(view, gpu, width, Chrome::Ruled));
     } else {
         lines.extend(detail::parts(view, gpu, width));

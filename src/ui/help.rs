@@ -175,11 +175,7 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             continue;
         }
         let keys = view.config.keys.keys(action);
-        // There is no process to choose in a recording.
-        let idle = match view.state.replay {
-            Some(_) => action == Action::Select,
-            None => action.is_of_replay(),
-        };
+        let idle = view.state.replay.is_none() && action.is_of_replay();
         if keys.is_empty() || idle {
             continue;
         }

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::state::Panel;
 
 /// Narrower than this there is room for the verdict alone.
-const NARROW: u16 = 40;
+pub(super) const NARROW: u16 = 40;
 /// From this size on, panels stand in boxes, GPU and disk side by side.
 const BOXED: (u16, u16) = (100, 26);
 /// From this height on, each panel has a rule with its name.

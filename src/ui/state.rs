@@ -1,4 +1,4 @@
-//! What the user has chosen to see: panel, order, rank, help, place in a list.
+//! What the user has chosen to see: page, panel, order, rank, worker, GPU, help, place in a list.
 //!
 //! Knows no figure; what a choice means on screen is the panels' business.
 
@@ -7,6 +7,9 @@ use std::time::Duration;
 use super::filter::Filter;
 use crate::action::Action;
 use crate::config::Column;
+
+/// Lines that a page key goes.
+const PAGE: usize = 10;
 
 /// The panels that can have the keys, in the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -32,6 +35,27 @@ impl Panel {
         Self::History,
         Self::Log,
     ];
+}
+
+/// What fills the room between header and footer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Page {
+    /// All panels.
+    #[default]
+    Panels,
+    /// All that there is to say of the panel that has the keys, or of what is marked in it.
+    Detail,
+}
+
+/// What keys can choose among, as it is on screen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Choices {
+    pub ranks: usize,
+    /// Lines of the picker; 0 = it is not shown.
+    pub candidates: usize,
+    /// Numbers of the workers, in the order of the table.
+    pub workers: Vec<u32>,
+    pub gpus: usize,
 }
 
 /// What the worker table is ordered by.
@@ -96,13 +120,18 @@ pub struct Notice {
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UiState {
+    pub page: Page,
     pub focus: Panel,
     pub sort: Sort,
     pub reversed: bool,
     pub frozen: bool,
     pub help: bool,
-    /// First line shown of the help, or of the panel that has the keys.
+    /// First line shown of the help, or of the panel or page that has the keys.
     pub scroll: usize,
+    /// The number of the marked worker; `None` = the first of the table.
+    pub worker: Option<u32>,
+    /// The place of the marked GPU.
+    pub gpu: usize,
     /// Which rank is shown, by place; `None` = the one that the verdict speaks of.
     pub rank: Option<usize>,
     /// The marked line of the picker.
@@ -119,8 +148,8 @@ pub struct UiState {
 }
 
 impl UiState {
-    /// Applies what only concerns the look. `ranks` and `candidates` are how many there are.
-    pub fn apply(&mut self, action: Action, ranks: usize, candidates: usize) {
+    /// Applies what only concerns the look.
+    pub fn apply(&mut self, action: Action, choices: &Choices) {
         match action {
             Action::Help => {
                 self.help = !self.help;
@@ -129,19 +158,21 @@ impl UiState {
             Action::Freeze => self.frozen = !self.frozen,
             Action::NextPanel => self.step_panel(true),
             Action::PreviousPanel => self.step_panel(false),
-            Action::Up => self.step(candidates, false, 1),
-            Action::Down => self.step(candidates, true, 1),
-            Action::PageUp => self.step(candidates, false, 10),
-            Action::PageDown => self.step(candidates, true, 10),
+            Action::Up => self.step(choices, false, 1),
+            Action::Down => self.step(choices, true, 1),
+            Action::PageUp => self.step(choices, false, PAGE),
+            Action::PageDown => self.step(choices, true, PAGE),
+            Action::Select => self.turn_to(Page::Detail),
             Action::Filter => {
                 self.filter.open();
+                self.turn_to(Page::Panels);
                 self.focus = Panel::Workers;
-                self.help = false;
             }
+            Action::Cancel if self.page != Page::Panels => self.turn_to(Page::Panels),
             Action::Cancel => self.filter.clear(),
             Action::SortReverse => self.reversed = !self.reversed,
-            Action::NextRank if ranks > 0 => {
-                self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % ranks));
+            Action::NextRank if choices.ranks > 0 => {
+                self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % choices.ranks));
             }
             _ => {}
         }
@@ -179,20 +210,99 @@ impl UiState {
         self.scroll = 0;
     }
 
-    fn step(&mut self, candidates: usize, down: bool, by: usize) {
-        let picking = candidates > 0 && !self.help;
-        let place = if picking {
-            &mut self.picked
-        } else {
-            &mut self.scroll
+    fn turn_to(&mut self, page: Page) {
+        self.page = page;
+        self.help = false;
+        self.scroll = 0;
+    }
+
+    /// Moves the mark where there is one, else what is shown. On a page of details the mark goes by single steps
+    /// alone: the page keys are for its lines.
+    fn step(&mut self, choices: &Choices, down: bool, by: usize) {
+        let moved = |place: usize| {
+            if down {
+                place.saturating_add(by)
+            } else {
+                place.saturating_sub(by)
+            }
         };
-        *place = if down {
-            place.saturating_add(by)
+        let marks = !self.help && (self.page == Page::Panels || by < PAGE);
+        if choices.candidates > 0 && !self.help {
+            self.picked = moved(self.picked).min(choices.candidates - 1);
+        } else if marks && self.focus == Panel::Workers && !choices.workers.is_empty() {
+            let workers = &choices.workers;
+            let marked = |id: &u32| Some(*id) == self.worker;
+            // Of two with a number, the one that started last.
+            let place = workers.iter().rposition(marked).unwrap_or(0);
+            self.worker = Some(workers[moved(place).min(workers.len() - 1)]);
+        } else if marks && self.focus == Panel::Gpu && choices.gpus > 1 {
+            self.gpu = moved(self.gpu).min(choices.gpus - 1);
         } else {
-            place.saturating_sub(by)
-        };
-        if picking {
-            *place = (*place).min(candidates - 1);
+            self.scroll = moved(self.scroll);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choices() -> Choices {
+        Choices {
+            ranks: 1,
+            candidates: 0,
+            // The order of the table, which is not that of the numbers.
+            workers: vec![3, 0, 2, 1],
+            gpus: 2,
+        }
+    }
+
+    fn after(state: &UiState, actions: &[Action]) -> UiState {
+        let mut state = state.clone();
+        for action in actions {
+            state.apply(*action, &choices());
+        }
+        state
+    }
+
+    #[test]
+    fn the_mark_goes_through_the_table_and_stays_at_its_ends() {
+        let start = UiState::default();
+        assert_eq!(after(&start, &[Action::Down]).worker, Some(0));
+        assert_eq!(after(&start, &[Action::Down, Action::Up]).worker, Some(3));
+        assert_eq!(after(&start, &[Action::PageDown]).worker, Some(1));
+        let lost = UiState {
+            worker: Some(9),
+            ..start
+        };
+        assert_eq!(after(&lost, &[Action::Down]).worker, Some(0));
+    }
+
+    #[test]
+    fn in_the_details_page_keys_scroll_and_single_steps_choose() {
+        let start = after(&UiState::default(), &[Action::Down, Action::Select]);
+        assert_eq!(start.page, Page::Detail);
+        let next = after(&start, &[Action::Down, Action::PageDown]);
+        assert_eq!((next.worker, next.scroll), (Some(2), 10));
+        let gpu = after(&start, &[Action::PreviousPanel, Action::Down, Action::Down]);
+        assert_eq!((gpu.focus, gpu.gpu, gpu.scroll), (Panel::Gpu, 1, 0));
+        let disk = after(&start, &[Action::NextPanel, Action::Down]);
+        assert_eq!((disk.focus, disk.scroll), (Panel::Disk, 1));
+    }
+
+    #[test]
+    fn cancel_goes_back_one_thing_at_a_time() {
+        let mut state = UiState::default();
+        state.filter.add('1');
+        let back = after(&state, &[Action::Select, Action::PageDown, Action::Cancel]);
+        assert_eq!((back.page, back.scroll), (Page::Panels, 0));
+        assert!(back.filter.is_set());
+        assert!(!after(&back, &[Action::Cancel]).filter.is_set());
+    }
+
+    #[test]
+    fn what_is_typed_for_is_seen() {
+        let typing = after(&UiState::default(), &[Action::Select, Action::Filter]);
+        assert_eq!((typing.page, typing.focus), (Page::Panels, Panel::Workers));
     }
 }

@@ -49,15 +49,23 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     panel::write(frame, inner, lines(view, inner.width));
 }
 
+/// Kind, number, cause and how sure, in one line.
+pub(super) fn first_line(view: &View<'_>, width: u16) -> Line<'static> {
+    if let Some(verdict) = view.verdict {
+        return headline(view, verdict, width);
+    }
+    let mut row = view.row(width);
+    row.bold(Paint::Unknown, Kind::WarmingUp.words())
+        .item(2, &[(Paint::Text, "the first readings are being taken")]);
+    row.line()
+}
+
 /// Every line that there is to say, the most important first.
 pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
-        let mut row = view.row(width);
-        row.bold(Paint::Unknown, Kind::WarmingUp.words())
-            .item(2, &[(Paint::Text, "the first readings are being taken")]);
-        return vec![row.line()];
+        return lines;
     };
-    let mut lines = vec![headline(view, verdict, width)];
     let say = |label: &str, paint: Paint, text: &str| {
         let mut row = view.row(width);
         row.padded(Paint::Dim, label, LABEL).sentence(paint, text);

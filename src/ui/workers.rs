@@ -44,28 +44,22 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             vec![summary(view, loader, inner.width, chrome)],
         );
     }
-    let scroll = if view.state.focus == Panel::Workers {
-        view.state.scroll
-    } else {
-        0
-    };
+    let marked = (view.state.focus == Panel::Workers).then(|| marked(view, &order));
     let all = order.len() < room;
+    // The mark stays in sight, with those on either side of it.
+    let slots = if all { order.len() } else { room - 2 };
+    let first = marked.unwrap_or(0).saturating_sub(slots / 2);
     // Where not all fit, the last line says how many are left out.
-    let shown = panel::window(
-        order.len(),
-        if all { order.len() } else { room - 2 },
-        scroll,
-    );
+    let shown = panel::window(order.len(), slots, first);
     let columns = Columns::new(view, loader, inner.width, chrome);
     let mut lines = vec![columns.head(view)];
     if order.is_empty() {
         lines.push(nothing(view, inner.width));
     }
-    lines.extend(
-        order[shown.clone()]
-            .iter()
-            .map(|worker| columns.line(view, loader, worker)),
-    );
+    lines.extend(shown.clone().map(|place| {
+        let worker = order[place];
+        columns.line(view, loader, worker, marked == Some(place))
+    }));
     if !all {
         let mut row = view.row(inner.width);
         let (above, below) = (shown.start, order.len() - shown.end);
@@ -135,6 +129,20 @@ fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
         }
     }
     (busy, idle, other)
+}
+
+/// The numbers of the workers, in the order of the table.
+pub(super) fn shown(view: &View<'_>) -> Vec<u32> {
+    let loader = view.loader();
+    let order = loader.map(|loader| ordered(view, loader));
+    let numbers = order.iter().flatten().map(|worker| worker.id);
+    numbers.collect()
+}
+
+/// The place of the marked worker in this order: the first where the one that was marked is not there.
+fn marked(view: &View<'_>, order: &[&WorkerRates]) -> usize {
+    let chosen = |worker: &&WorkerRates| Some(worker.id) == view.state.worker;
+    order.iter().rposition(chosen).unwrap_or(0)
 }
 
 fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates> {

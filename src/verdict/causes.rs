@@ -342,9 +342,7 @@ pub(super) fn gil(case: &Case<'_>) -> Option<Evidence> {
 /// of `.item()` and its like leave no function of Python's on the stack.
 fn sync(case: &Case<'_>) -> Option<Evidence> {
     const OFTEN: f64 = 0.2;
-    let activity = case.rank.activity.iter();
-    let waits = activity.filter(|activity| activity.name.starts_with("synchronize "));
-    let share = Share(waits.map(|activity| activity.share.0).sum()).clamped();
+    let share = case.time_in(|name| name.starts_with("synchronize "));
     (share.0 >= OFTEN).then(|| {
         let text = format!("main thread in synchronize {share} of the time");
         fact("synchronize", share.0, OFTEN, text)

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::causes::gil;
-use super::device::communication;
+use super::device::{communication, in_collectives};
 use super::{Interval, Kind, Level};
 use crate::model::rates::Estimate;
 use crate::units::Share;
@@ -70,7 +70,9 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
         return match waits {
             waits if waits >= MODERATE && hides_the_waits(case) => Kind::Balanced,
             waits if waits >= MODERATE => Kind::DataBound,
-            waits if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
+            waits if waits >= SLIGHT => Kind::Balanced,
+            _ if in_collectives(case).is_some() => Kind::CommunicationBound,
+            _ if at_the_edge(case) => Kind::Balanced,
             _ => Kind::ComputeBound,
         };
     };

@@ -414,6 +414,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         key: rank_key(rank),
         rank: Some(rank),
         world_size: Some(ranks),
+        nccl: false,
         state: Some('S'),
         wait: Some(Estimate {
             share: lost,
@@ -438,6 +439,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             load_ms: Some(pace.load_ms),
         },
         overlaps: vec![],
+        beside_swings: vec![],
         device: None,
         activity: Vec::new(),
         gil: None,

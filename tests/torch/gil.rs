@@ -45,16 +45,17 @@ fn only_a_thread_that_runs_python_is_to_blame() {
         about(&contended, blames_python(&contended))?;
         about(
             &free,
-            ensure(
-                free.kind() == "host-bound" && free.fact("gil").is_none(),
-                || "blames a thread that works without the lock".into(),
-            ),
+            ensure(free.fact("gil").is_none(), || {
+                "blames a thread that works without the lock".into()
+            }),
         )
     });
 }
 
 fn blames_python(report: &Report) -> Outcome {
-    ensure(report.kind() == "host-bound", || "not host-bound".into())?;
+    // By how much of it falls to taking over batches, which a machine without CPUs to spare lengthens.
+    let kinds = ["host-bound", "data-bound"];
+    ensure(kinds.contains(&report.kind()), || "another kind".into())?;
     let cause = report.text("/verdict/cause");
     ensure(cause == "gil", || format!("cause {cause:?}"))?;
     let words = report.fact("gil").unwrap_or_default();

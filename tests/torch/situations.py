@@ -197,8 +197,10 @@ def sleeps_ten_times(seconds):
     return step
 
 
-def reduces_over_ranks(seconds):
+def reduces_over_ranks(seconds, of_rank_1=None):
     """Computes, then exchanges gradients with the other ranks."""
+    if of_rank_1 is not None and os.environ["RANK"] == "1":
+        seconds = of_rank_1
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
@@ -219,7 +221,7 @@ def launches_beside(thread):
     def step(batch):
         for _ in range(60):
             torch.add(small, 1)
-        time.sleep(0.1)
+        time.sleep(0.02)
 
     return step
 
@@ -272,6 +274,7 @@ SITUATIONS = {
     "python-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(log_metrics)),
     "native-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(write_checkpoint)),
     "two-ranks": lambda d: (loads(Sleeping(0.4), 2), reduces_over_ranks(0.05)),
+    "late-rank": lambda d: (loads(Sleeping(0.05), 2), reduces_over_ranks(0.05, of_rank_1=0.25)),
 }
 
 

@@ -168,6 +168,7 @@ fn rank(
         key: newer.key,
         rank: newer.rank,
         world_size: newer.world_size,
+        nccl: newer.nccl,
         state: newer.process.state,
         wait,
         waiting: nothing_seen.or_else(|| of_wait(|main| main.waiting)),
@@ -184,6 +185,7 @@ fn rank(
             None => step(interim, wait.map(|wait| wait.share), loading, &loaders),
         },
         overlaps: Vec::new(),
+        beside_swings: Vec::new(),
         device: told
             .map(|told| told.device)
             .or_else(|| silent(newer.reported.as_ref()?)),

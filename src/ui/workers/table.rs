@@ -130,11 +130,17 @@ impl Columns {
         view: &View<'_>,
         loader: &LoaderRates,
         worker: &WorkerRates,
+        marked: bool,
     ) -> Line<'static> {
         let mut row = view.row(self.width);
-        row.space(self.indent)
-            .space(3_usize.saturating_sub(worker.id.to_string().len()));
-        row.styled(view.config.theme.hue(worker.id), &worker.id.to_string());
+        let id = worker.id.to_string();
+        row.space(self.indent);
+        let mut air = 3_usize.saturating_sub(id.len());
+        if marked && air > 0 {
+            row.text(Focus, view.glyphs().mark);
+            air -= 1;
+        }
+        row.space(air).styled(view.config.theme.hue(worker.id), &id);
         let mut end = self.indent + 3;
         for (column, cells) in &self.shown {
             let words = cells.saturating_sub(AIR);
