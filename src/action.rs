@@ -140,7 +140,7 @@ impl Action {
             Self::PageUp => "ten lines up",
             Self::PageDown => "ten lines down",
             Self::Select => "open the panel, or what is marked in it",
-            Self::Filter => "find workers by number, state or function",
+            Self::Filter => "find workers or jobs by number and words",
             Self::SortNext => "sort the workers by the next column",
             Self::SortReverse => "reverse that order",
             Self::NextRank => "show the next rank",
@@ -159,7 +159,7 @@ impl Action {
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",
             Self::Detach => "on quitting: leave the launched command running",
-            Self::Cancel => "close; show all workers; on quitting: go on",
+            Self::Cancel => "close; show all again; on quitting: go on",
         }
     }
 }

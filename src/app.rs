@@ -5,6 +5,7 @@
 
 mod animation;
 mod launched;
+mod picking;
 mod pointing;
 mod replay;
 mod run;
@@ -191,6 +192,7 @@ impl App {
     }
 
     fn sample(&mut self, sample: Sample) -> Flow {
+        let (marked, was_picking) = (self.marked(), self.is_picking());
         if let Some(job) = &sample.job {
             self.attach = if job.ended {
                 Attach::Ended
@@ -206,6 +208,11 @@ impl App {
             };
             self.attach = Attach::LookingForJob { wanted };
         }
+        if self.is_picking() != was_picking {
+            // Words that find jobs find no workers.
+            self.state.filter.clear();
+        }
+        self.mark(marked);
         let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
         self.model.apply(sample);
         self.tell_of_recording();
@@ -243,18 +250,20 @@ impl App {
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Select => match &self.attach {
-                Attach::Picker(candidates) => {
-                    let picked = candidates.get(self.state.picked);
-                    return picked
-                        .map_or(Flow::Continue, |job| Flow::Ask(Request::Attach(job.pid)));
+                Attach::Picker(_) => {
+                    let picked = self.marked();
+                    return picked.map_or(Flow::Continue, |pid| Flow::Ask(Request::Attach(pid)));
                 }
                 Attach::LookingForJob { .. } => return Flow::Continue,
                 Attach::Attached | Attach::Ended => {}
             },
             _ => {}
         }
-        let choices = choices(&self.view());
+        let (choices, marked) = (choices(&self.view()), self.marked());
         self.state.apply(action, &choices);
+        if action == Action::Cancel {
+            self.mark(marked);
+        }
         if action == Action::Freeze {
             self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
         }

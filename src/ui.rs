@@ -30,6 +30,7 @@ mod help;
 mod history;
 pub mod layout;
 mod log;
+mod one_line;
 mod panel;
 mod picker;
 pub mod picture;
@@ -53,7 +54,7 @@ use crate::model::{History, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::verdict::Verdict;
 
-pub use filter::Filter;
+pub use filter::{Filter, jobs_found};
 use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
@@ -115,12 +116,15 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     if view.state.help {
         return help::draw(view, frame, area);
     }
+    if layout::is_too_small(area) {
+        return one_line::draw(view, frame, area);
+    }
     match view.attach {
         Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
-            Page::Detail if detail::fits(area) => detail::draw(view, frame, area),
-            Page::Panels | Page::Detail => panels(view, frame, area),
+            Page::Detail => detail::draw(view, frame, area),
+            Page::Panels => panels(view, frame, area),
         },
     }
     if let Some(command) = view.command.filter(|command| command.asked) {
@@ -164,7 +168,7 @@ pub fn choices(view: &View<'_>) -> Choices {
     Choices {
         ranks: view.ranks().len(),
         candidates: match view.attach {
-            Attach::Picker(candidates) => candidates.len(),
+            Attach::Picker(jobs) => jobs_found(jobs, &view.state.filter).len(),
             _ => 0,
         },
         workers: workers::shown(view),

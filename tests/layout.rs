@@ -35,9 +35,10 @@ proptest! {
             }
         }
         prop_assert_eq!(regions.panel(Panel::Verdict).is_empty(), area.is_empty());
-        let launched = u16::from(log > 0);
-        if width >= 40 && height >= 8 + launched {
-            prop_assert_eq!(drawn.len(), 8 + usize::from(launched), "a panel vanished at {}x{}", width, height);
+        if width >= 40 && height >= 10 {
+            prop_assert_eq!(drawn.len(), 8 + usize::from(log > 0), "a panel vanished at {}x{}", width, height);
+        } else if !area.is_empty() {
+            prop_assert_eq!(drawn, [Rect { x, y, width, height: 1 }]);
         }
     }
 }
@@ -62,6 +63,11 @@ proptest! {
         if width >= 10 && height >= 1 && !help {
             let text = terminal.backend().to_string();
             prop_assert!(text.contains("DATA-BOUND"), "no verdict at {}x{}", width, height);
+            if width < 40 || height < 10 {
+                let rest = text.lines().skip(1);
+                let empty = |line: &str| line.trim_matches('"').trim().is_empty();
+                prop_assert!(rest.into_iter().all(empty), "more than a line at {}x{}", width, height);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
     LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Notice, Page, Panel, Replay, draw};
+use pipetop::ui::{Attach, Filter, Notice, Page, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -303,15 +303,161 @@ fn what_becomes_of_a_launched_command() {
     in_sizes("launched_asked", &scene, &[(40, 10), (80, 24), (120, 40)]);
 }
 
+/// The screen's first line; there must be no other.
+fn only_line(scene: &Scene, width: u16, height: u16) -> String {
+    let text = text(scene, width, height);
+    let mut lines = text.lines().map(|line| line.trim_matches('"').trim_end());
+    let first = lines.next().unwrap_or_default().to_owned();
+    assert!(lines.all(str::is_empty), "{text}");
+    first
+}
+
 #[test]
-fn several_jobs_to_choose_from() {
+fn where_there_is_no_room_the_verdict_stands_alone() {
+    let mut scene = starved();
+    let lines = [
+        (10, "DATA-BOUND"),
+        (20, "DATA-BOUND"),
+        (21, "DATA-BOUND  63 % lost"),
+        (30, "DATA-BOUND  63 % lost  CPU pr…"),
+        (39, "DATA-BOUND  63 % lost  CPU preprocessi…"),
+        (41, "DATA-BOUND  63 % lost  CPU preprocessing"),
+        (
+            70,
+            "DATA-BOUND  63 % lost waiting (61-66)  CPU preprocessing  94 % sure",
+        ),
+    ];
+    for (width, wanted) in lines {
+        assert_eq!(only_line(&scene, width, 9), wanted);
+    }
+    assert_eq!(only_line(&scene, 39, 80), lines[4].1);
+    assert_eq!(only_line(&scene, 1, 1), "…");
+    let wide = only_line(&scene, 200, 9);
+    assert!(wide.contains("do num_workers 4 -> 11"), "{wide}");
+
+    scene.attach = Attach::Ended;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "DATA-BOUND  ended  63 % lost  CPU prep…"
+    );
+    scene.attach = Attach::Attached;
+    scene.state.frozen = true;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "DATA-BOUND  frozen  63 % lost  CPU pre…"
+    );
+    scene.state.frozen = false;
+    // What is told is read once, with the next key it is gone.
+    scene.state.notice = Some(Notice {
+        text: "saved to pipetop.svg".to_owned(),
+        trouble: false,
+    });
+    assert_eq!(only_line(&scene, 39, 9), " saved to pipetop.svg");
+    scene.state.notice = None;
+    scene.verdict = None;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "WARMING UP  the first readings are…"
+    );
+    let mut early = verdict(Kind::WarmingUp);
+    early.warming_up = Some(WarmingUp {
+        batches: Some(7),
+        batches_needed: 20,
+        seconds: 4.0,
+        seconds_needed: 10.0,
+    });
+    scene.verdict = Some(early);
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "WARMING UP  4 of 10 s  7 of 20 batches"
+    );
+    let mut asked = support::launched(starved(), 3);
+    asked.launched.as_mut().expect("launched").asked = true;
+    assert_eq!(
+        only_line(&asked, 39, 9),
+        "quit: e end it d leave it esc go on"
+    );
+}
+
+#[test]
+fn where_there_is_no_room_and_no_job_one_line_says_what_there_is() {
     let mut scene = nothing();
-    let candidate = |pid, command: &str, workers| JobCandidate {
+    scene.attach = Attach::LookingForJob {
+        wanted: "a Python process that has loaded PyTorch".to_owned(),
+    };
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "LOOKING  for a Python process that has…"
+    );
+    assert_eq!(only_line(&scene, 5, 1), "LOOK…");
+    scene.attach = Attach::Picker(vec![
+        candidate(48213, "python train.py --epochs 90", 4),
+        candidate(50112, "python -m torch.distributed.run 训练.py", 0),
+    ]);
+    scene.state.picked = 1;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "2 of 2  50112  python -m torch.distrib…"
+    );
+    typed(&mut scene, "train.py");
+    scene.state.picked = 0;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        " show jobs with train.py_  enter keep"
+    );
+    scene.state.filter.keep();
+    assert_eq!(only_line(&scene, 39, 9), "1 of 1  48213  python train.py…");
+    typed(&mut scene, "x");
+    scene.state.filter.keep();
+    assert_eq!(only_line(&scene, 39, 9), "no job has these words");
+    // The moment of a recording at which there was no job.
+    scene.attach = Attach::LookingForJob {
+        wanted: "a job in the recording".to_owned(),
+    };
+    scene.state.replay = Some(Replay::default());
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "NO JOB  at this moment of the recording"
+    );
+}
+
+fn candidate(pid: i32, command: &str, workers: usize) -> JobCandidate {
+    JobCandidate {
         pid: Pid(pid),
         command: command.to_owned(),
         ranks: 1,
         workers,
+    }
+}
+
+#[test]
+fn the_list_of_jobs_can_be_filtered() {
+    let mut scene = nothing();
+    let jobs = (0..40).map(|job| candidate(48000 + job, &format!("python train{job}.py"), 4));
+    let mut jobs: Vec<_> = jobs.collect();
+    jobs.push(candidate(7, "python Evaluate.py --all", 0));
+    scene.attach = Attach::Picker(jobs);
+    let mut found = |text: &str| {
+        scene.state.filter = Filter::default();
+        typed(&mut scene, text);
+        scene.state.filter.keep();
+        let text = self::text(&scene, 80, 24);
+        text.matches("python ").count()
     };
+    assert_eq!(found("train3.py"), 1);
+    assert_eq!(found("480"), 19, "as many as there is room for");
+    assert_eq!(found("48039"), 1);
+    assert_eq!(found("evaluate all"), 1);
+    assert_eq!(found("nobody"), 0);
+    in_sizes("picker_nobody", &scene, &[(80, 24)]);
+    scene.state.filter = Filter::default();
+    typed(&mut scene, "eva");
+    in_sizes("picker_filter", &scene, &[(80, 24), (40, 10)]);
+}
+
+#[test]
+fn several_jobs_to_choose_from() {
+    let mut scene = nothing();
     scene.attach = Attach::Picker(vec![
         candidate(48213, "python train.py --epochs 90", 4),
         candidate(50112, "python -m torch.distributed.run 训练.py", 0),

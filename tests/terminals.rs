@@ -198,6 +198,13 @@ fn every_size_shows_the_verdict_and_from_40_by_10_on_the_panels() {
             continue;
         }
         let screen = session.shows(&format!("the verdict at {columns}x{rows}"), has_verdict);
+        if columns < 40 || rows < 10 {
+            // The verdict has the first line, and nobody any other.
+            session.shows("one line", |screen| {
+                let mut lines = screen.lines();
+                lines.next().is_some_and(has_verdict) && lines.all(str::is_empty)
+            });
+        }
         assert!(screen.lines().count() <= usize::from(rows), "{screen}");
         if columns >= 40 && rows >= 10 {
             let screen = session.shows("the panels", |screen| {

@@ -233,6 +233,63 @@ async fn the_marked_job_is_asked_for() {
     assert_eq!(session.asked, [asked]);
 }
 
+fn jobs(pids: impl IntoIterator<Item = i32>) -> Sample {
+    let mut several = machine(0.0);
+    several.candidates = pids
+        .into_iter()
+        .map(|pid| JobCandidate {
+            pid: Pid(pid),
+            command: format!("python {pid}.py"),
+            ranks: 1,
+            workers: 2,
+        })
+        .collect();
+    several
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
+    let session = session(None, async |script| {
+        script.sample(jobs([7, 70, 8, 80])).await;
+        script.key(KeyCode::Down);
+        script.key(KeyCode::Down);
+        script.typed("/8");
+        // It is marked still, though another stands at its place in the list; and others come and go.
+        script.sample(jobs([5, 8, 80, 81])).await;
+        script.key(KeyCode::Enter);
+        script.key(KeyCode::Enter);
+        script.sample(jobs([5, 8])).await;
+        // With the words gone the list is longer again.
+        script.key(KeyCode::Esc);
+        script.key(KeyCode::Enter);
+        // One that is gone leaves its place to the next.
+        script.sample(jobs([5])).await;
+        script.key(KeyCode::Enter);
+    })
+    .await;
+    let asked = [8, 8, 5].map(|pid| Asked::Sampler(Request::Attach(Pid(pid))));
+    assert_eq!(session.asked, asked);
+    assert_eq!(session.app.state.filter, crate::ui::Filter::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_found_a_job_find_no_workers() {
+    let session = session(None, async |script| {
+        script.sample(jobs([7, 8])).await;
+        script.typed("/8.py");
+        script.key(KeyCode::Enter);
+        script.sample(training(1.0)).await;
+        script.sample(training(2.0)).await;
+    })
+    .await;
+    assert!(!session.app.state.filter.is_set());
+    assert!(
+        !session.text().contains("no worker has"),
+        "{}",
+        session.text()
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_interval_steps_and_stops_at_its_ends() {
     let session = session(None, async |script| {

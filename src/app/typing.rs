@@ -7,6 +7,7 @@ use super::{App, Flow};
 impl App {
     /// Takes a key into the line that is typed. `None` where it is no part of one.
     pub(super) fn typed(&mut self, key: &KeyEvent) -> Option<Flow> {
+        let marked = self.marked();
         let filter = &mut self.state.filter;
         if !filter.is_typing() || key.kind == KeyEventKind::Release {
             return None;
@@ -22,6 +23,7 @@ impl App {
             _ => return None,
         }
         self.state.scroll = 0;
+        self.mark(marked);
         Some(Flow::Draw)
     }
 }

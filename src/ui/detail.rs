@@ -5,19 +5,9 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::{self, NARROW};
+use super::layout;
 use super::state::Panel;
 use super::{View, disk, footer, gpu, header, history, log, panel, pipeline, verdict, workers};
-
-/// Lines below which there is room for the verdict alone.
-const LOW: u16 = 5;
-/// Lines from which on the last is the footer's.
-const FOOTER: u16 = 8;
-
-/// There is room for more than the verdict.
-pub(super) fn fits(area: Rect) -> bool {
-    area.width >= NARROW && area.height >= LOW
-}
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let line = |y: u16| Rect {
@@ -25,7 +15,6 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         height: 1,
         ..area
     };
-    let footer = u16::from(area.height >= FOOTER);
     header::draw(view, frame, line(area.y));
     let sentence = Rect {
         x: area.x + 1,
@@ -34,12 +23,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     };
     let first = verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
-    if footer > 0 {
-        footer::draw(view, frame, line(area.bottom() - 1));
-    }
+    footer::draw(view, frame, line(area.bottom() - 1));
     let body = Rect {
         y: area.y + 2,
-        height: area.height - 2 - footer,
+        height: area.height - 3,
         ..area
     };
     let chrome = layout::chrome(area);

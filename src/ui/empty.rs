@@ -78,11 +78,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
     panel::write(frame, inner, lines);
 }
 
-/// Draws header and footer where there is room, and gives what lies between.
+/// Draws header and footer, and gives what lies between.
 pub(super) fn ends(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
-    if area.height < 5 {
-        return area;
-    }
     header::draw(view, frame, Rect { height: 1, ..area });
     let last = Rect {
         y: area.bottom() - 1,

@@ -1,13 +1,14 @@
-//! What the user has typed to find workers, and which workers it finds.
+//! What the user has typed to find workers or jobs, and which of them it finds.
 //!
 //! Knows no key and no screen.
 
 use crate::model::rates::WorkerRates;
+use crate::sample::JobCandidate;
 
 /// More than anybody types on purpose.
 const LONGEST: usize = 64;
 
-/// Words that all must be found in a worker's line. Nothing typed finds every worker.
+/// Words that all must be found in a line. Nothing typed finds every line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     text: String,
@@ -64,4 +65,17 @@ impl Filter {
             doing.contains(&word) || names.any(|name| name.to_lowercase().contains(&word))
         })
     }
+
+    /// A number is the begin of a PID or part of the command line; anything else is part of that.
+    fn finds_job(&self, job: &JobCandidate) -> bool {
+        let command = job.command.to_lowercase();
+        self.text.split_whitespace().all(|word| {
+            command.contains(&word.to_lowercase()) || job.pid.to_string().starts_with(word)
+        })
+    }
+}
+
+/// The jobs that a filter leaves to choose from, in their order.
+pub fn jobs_found<'a>(jobs: &'a [JobCandidate], filter: &Filter) -> Vec<&'a JobCandidate> {
+    jobs.iter().filter(|job| filter.finds_job(job)).collect()
 }

@@ -14,14 +14,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
-    if view.state.filter.is_typing() {
-        return input(view, frame, area);
-    }
-    if let Some(notice) = &view.state.notice {
-        let paint = if notice.trouble { Trouble } else { Text };
-        let mut row = view.row(area.width);
-        row.space(1).sentence(paint, &notice.text);
-        return panel::write(frame, area, vec![row.line()]);
+    if speaks(view, frame, area) {
+        return;
     }
     let right = match &view.state.replay {
         Some(replay) => place(view, replay, area.width),
@@ -55,25 +49,44 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(right, at);
 }
 
+/// Draws what is typed, else what the user is told; false where there is neither.
+pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
+    if view.state.filter.is_typing() {
+        input(view, frame, area);
+    } else if let Some(notice) = &view.state.notice {
+        let paint = if notice.trouble { Trouble } else { Text };
+        let mut row = view.row(area.width);
+        row.space(1).sentence(paint, &notice.text);
+        panel::write(frame, area, vec![row.line()]);
+    } else {
+        return false;
+    }
+    true
+}
+
 /// The line that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    const KEYS: [(&str, &str); 2] = [("enter", "keep"), ("esc", "all workers")];
+    let (what, all) = match view.attach {
+        Attach::Picker(_) => ("show jobs with ", "all jobs"),
+        _ => ("show workers with ", "all workers"),
+    };
+    let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
-    row.space(1).text(Dim, "show workers with ");
+    row.space(1).text(Dim, what);
     // Of a long line its end, where letters come.
     let text = view.state.filter.text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
     let shown: String = text.chars().skip(from).collect();
     row.text(Text, &shown).text(Focus, "_");
-    for (key, what) in KEYS {
+    for (key, what) in keys {
         row.item(2, &[(Key, key), (Dim, " "), (Dim, what)]);
     }
     panel::write(frame, area, vec![row.line()]);
 }
 
 /// What an action does on this screen.
-fn words(view: &View<'_>, action: Action) -> &'static str {
+pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
@@ -179,7 +192,13 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
     match view.attach {
         Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
-        Attach::Picker(_) => vec![Action::Select, Action::Down, Action::Help, Action::Quit],
+        Attach::Picker(_) => vec![
+            Action::Select,
+            Action::Down,
+            Action::Help,
+            Action::Quit,
+            Action::Filter,
+        ],
         Attach::Attached | Attach::Ended => {
             let mut actions = vec![
                 Action::Help,

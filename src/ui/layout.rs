@@ -6,8 +6,8 @@ use ratatui::layout::Rect;
 
 use super::state::Panel;
 
-/// Narrower than this there is room for the verdict alone.
-pub(super) const NARROW: u16 = 40;
+/// Narrower or lower than this there is room for the verdict alone, in one line.
+const SMALLEST: (u16, u16) = (40, 10);
 /// From this size on, panels stand in boxes, GPU and disk side by side.
 const BOXED: (u16, u16) = (100, 26);
 /// From this height on, each panel has a rule with its name.
@@ -60,11 +60,16 @@ impl Regions {
     }
 }
 
+/// There is room for one line alone, and that is the verdict's.
+pub(super) fn is_too_small(area: Rect) -> bool {
+    area.width < SMALLEST.0 || area.height < SMALLEST.1
+}
+
 /// How panels are set off on a screen of this size.
 pub(super) fn chrome(area: Rect) -> Chrome {
     if area.width >= BOXED.0 && area.height >= BOXED.1 {
         Chrome::Boxed
-    } else if area.width >= NARROW && area.height >= RULED {
+    } else if area.width >= SMALLEST.0 && area.height >= RULED {
         Chrome::Ruled
     } else {
         Chrome::Bare
@@ -74,45 +79,20 @@ pub(super) fn chrome(area: Rect) -> Chrome {
 /// Lines inside each panel, by `Panel as usize`; 0 = not shown.
 type Lines = [u16; 7];
 
-/// The order in which panels go where there is not even a line for each; the verdict stays.
-const LAST_TO_GO: [Panel; 7] = [
-    Panel::Verdict,
-    Panel::Pipeline,
-    Panel::Workers,
-    Panel::Log,
-    Panel::Gpu,
-    Panel::Disk,
-    Panel::History,
-];
-
 /// Divides the room.
 pub fn regions(area: Rect, wants: &Wants) -> Regions {
     let chrome = chrome(area);
     let mut lines: Lines = [0; 7];
-    if area.width < NARROW || area.height < 2 {
-        lines[Panel::Verdict as usize] = area.height.min(wants.verdict.max(1));
+    if is_too_small(area) {
+        lines[Panel::Verdict as usize] = area.height.min(1);
         return place(area, chrome, &lines, false, false);
     }
-    let there = |panel: &&Panel| **panel != Panel::Log || wants.log > 0;
-    for (shown, panel) in LAST_TO_GO.iter().filter(there).enumerate() {
-        if usize::from(area.height) > shown {
-            lines[*panel as usize] = 1;
-        }
+    for panel in Panel::ALL {
+        let there = panel != Panel::Log || wants.log > 0;
+        lines[panel as usize] = u16::from(there);
     }
-    let header = area.height >= 5;
-    let footer = area.height >= 8;
-    if area.height >= 5 {
-        // A line each for header and footer is worth more than the last panels.
-        for panel in LAST_TO_GO.iter().rev() {
-            if height(chrome, &lines) + u16::from(header) + u16::from(footer) <= area.height {
-                break;
-            }
-            lines[*panel as usize] = 0;
-        }
-    }
-    let room = area
-        .height
-        .saturating_sub(u16::from(header) + u16::from(footer));
+    // Header and footer have a line each; so has every panel, in the smallest room, too.
+    let room = area.height - 2;
     for (panel, target) in steps(chrome, wants) {
         let place = panel as usize;
         while lines[place] > 0 {
@@ -128,7 +108,7 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
             }
         }
     }
-    place(area, chrome, &lines, header, footer)
+    place(area, chrome, &lines, true, true)
 }
 
 /// The next number of lines at which a panel shows more.

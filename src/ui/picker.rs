@@ -2,11 +2,14 @@
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
+use super::filter::jobs_found;
 use super::layout::Chrome;
 use super::state::Panel;
 use super::{View, empty, panel};
-use crate::config::Paint::{Dim, Focus, Text};
+use crate::action::Action;
+use crate::config::Paint::{Dim, Focus, Key, Text};
 use crate::sample::JobCandidate;
 
 pub(super) fn draw(
@@ -22,7 +25,14 @@ pub(super) fn draw(
         Chrome::Bare
     };
     let name = format!("which of {} jobs?", candidates.len());
-    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, &name, "");
+    let filter = &view.state.filter;
+    let found = jobs_found(candidates, filter);
+    let remark = if filter.is_set() {
+        format!("{} with `{}`", found.len(), filter.text().trim())
+    } else {
+        String::new()
+    };
+    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, &name, &remark);
     let wide = inner.width >= 60;
     let mut head = view.row(inner.width);
     head.right(Dim, "pid", 9);
@@ -32,19 +42,17 @@ pub(super) fn draw(
     head.space(2).text(Dim, "command");
     let mut lines = vec![head.line()];
     let room = usize::from(inner.height).saturating_sub(1);
-    let picked = view.state.picked.min(candidates.len().saturating_sub(1));
+    let picked = view.state.picked.min(found.len().saturating_sub(1));
     // The marked line stays in sight.
     let shown = panel::window(
-        candidates.len(),
+        found.len(),
         room,
         picked.saturating_sub(room.saturating_sub(1)),
     );
-    for (place, candidate) in candidates
-        .iter()
-        .enumerate()
-        .take(shown.end)
-        .skip(shown.start)
-    {
+    if found.is_empty() {
+        lines.push(nothing(view, inner.width));
+    }
+    for (place, candidate) in found.iter().enumerate().take(shown.end).skip(shown.start) {
         let marked = place == picked;
         let mut row = view.row(inner.width);
         let paint = if marked { Focus } else { Text };
@@ -58,4 +66,17 @@ pub(super) fn draw(
         lines.push(row.line());
     }
     panel::write(frame, inner, lines);
+}
+
+/// The filter finds no job.
+fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
+    let mut row = view.row(width);
+    row.space(2).text(Dim, "no job has these words");
+    if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
+        row.item(
+            0,
+            &[(Dim, "; "), (Key, &key.to_string()), (Dim, " shows all")],
+        );
+    }
+    row.line()
 }

@@ -198,7 +198,7 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
 }
 
 /// The number in words, in three lengths.
-fn sentence(view: &View<'_>, verdict: &Verdict) -> [String; 3] {
+pub(super) fn sentence(view: &View<'_>, verdict: &Verdict) -> [String; 3] {
     let who = match verdict.rank {
         Some(rank) if view.ranks().len() > 1 => format!("rank {rank}: "),
         _ => String::new(),
@@ -294,7 +294,7 @@ fn countdown(view: &View<'_>, progress: &WarmingUp, width: u16) -> Line<'static>
 }
 
 /// The verdict wears the colour of its cause.
-fn paint(verdict: &Verdict) -> Paint {
+pub(super) fn paint(verdict: &Verdict) -> Paint {
     match (verdict.kind, verdict.cause) {
         (Kind::WarmingUp | Kind::Unknown, _) => Paint::Unknown,
         (Kind::Stalled, _) | (_, Some(Cause::MemoryPressure)) => Paint::Trouble,

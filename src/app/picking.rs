@@ -1,0 +1,34 @@
+//! The mark in the list of jobs to choose from: it stays with its job when others come and go.
+
+use super::App;
+use crate::sample::JobCandidate;
+use crate::ui::{Attach, jobs_found};
+use crate::units::Pid;
+
+impl App {
+    pub(super) fn is_picking(&self) -> bool {
+        matches!(self.attach, Attach::Picker(_))
+    }
+
+    /// The jobs that are listed; none while there is no list.
+    pub(super) fn jobs(&self) -> Vec<&JobCandidate> {
+        match &self.attach {
+            Attach::Picker(jobs) => jobs_found(jobs, &self.state.filter),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The process of the marked job.
+    pub(super) fn marked(&self) -> Option<Pid> {
+        let jobs = self.jobs();
+        Some(jobs.get(self.state.picked)?.pid)
+    }
+
+    /// Marks the same job in a list that may have changed; where it is gone, what is at its place.
+    pub(super) fn mark(&mut self, marked: Option<Pid>) {
+        let jobs = self.jobs();
+        let place = jobs.iter().position(|job| Some(job.pid) == marked);
+        let last = jobs.len().saturating_sub(1);
+        self.state.picked = place.unwrap_or_else(|| self.state.picked.min(last));
+    }
+}
