@@ -304,7 +304,7 @@ fn a_swing_that_is_slower_than_the_window_is_named_too() {
         (
             (0.0, 29.9),
             works,
-            Kind::Balanced,
+            Kind::ComputeBound,
             ": it rests while the trainer waits",
         ),
         (full, rests, Kind::HostBound, ", but not for want of data"),

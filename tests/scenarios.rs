@@ -401,7 +401,7 @@ fn gpu_with(gpu: &Gpu) -> GpuRates {
             dram: gpu.dram.map(Share),
         },
         swing: gpu.swing.map(|period| Swing {
-            seconds: 20.0,
+            seconds: 12.0,
             period,
             regular: true,
             resting: Share(0.5),

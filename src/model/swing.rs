@@ -155,7 +155,7 @@ mod tests {
             let swing = swing(&long_wave(573.0, 0.14, |_| period, 0.5)).expect("it swings");
             assert!((swing.period - period).abs() < 0.2, "{swing:?}");
             assert!(swing.regular, "{swing:?}");
-            assert!(swing.seconds >= 3.0 * period, "{swing:?}");
+            assert!(swing.seconds >= 2.0 * period, "{swing:?}");
         }
         assert_eq!(swing(&long_wave(573.0, 0.14, |_| 230.0, 0.5)), None);
     }

@@ -173,7 +173,8 @@ fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
         "GPU swings between 100 % and 0 % {about} {:.digits$} s",
         found.period
     );
-    let slow = found.seconds > case.rates.seconds;
+    // Pieces of the driver's history may reach over the ends of the window.
+    let slow = found.seconds > 1.2 * case.rates.seconds;
     let beside = case.beside_swing(slow);
     let with = beside.and_then(|overlap| overlap.correlation);
     let waits = match beside.filter(|_| slow) {

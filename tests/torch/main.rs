@@ -10,6 +10,7 @@ mod clock;
 mod gil;
 mod job;
 mod machine;
+mod ranks;
 mod report;
 mod side_by_side;
 mod trial;
