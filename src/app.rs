@@ -29,7 +29,7 @@ use crate::model::{History, Model, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, UiState, View, choices};
+use crate::ui::{self, Attach, Notice, UiState, View, choices};
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -247,6 +247,7 @@ impl App {
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
+            Action::ZoomIn | Action::ZoomOut => return self.zoom(action == Action::ZoomOut),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Select => match &self.attach {
@@ -284,6 +285,17 @@ impl App {
         };
         self.config.interval = next.clamp(INTERVALS.0, INTERVALS.1);
         Flow::Ask(Request::Interval(self.config.interval))
+    }
+
+    /// More or less of the past.
+    fn zoom(&mut self, wider: bool) -> Flow {
+        let automatic = ui::automatic(&self.view(), self.drawn);
+        let next = self.state.zoom.next(wider, automatic);
+        if next == self.state.zoom {
+            return Flow::Continue;
+        }
+        self.state.zoom = next;
+        Flow::Draw
     }
 
     fn freeze(&self) -> Frozen {
@@ -324,6 +336,7 @@ impl App {
             attach: &self.attach,
             uptime: self.uptime(),
             command: self.launched.as_ref().map(Launched::view),
+            screen: self.drawn,
         };
         match &self.frozen {
             None => view,

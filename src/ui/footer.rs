@@ -188,6 +188,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::NextPanel,
             Action::Select,
             Action::SortNext,
+            Action::ZoomIn,
+            Action::ZoomOut,
         ];
     }
     match view.attach {
@@ -214,6 +216,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::SortNext,
                 Action::Filter,
                 Action::Save,
+                Action::ZoomIn,
+                Action::ZoomOut,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
             ]);

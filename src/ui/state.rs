@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::axis::Zoom;
 use super::filter::Filter;
 use crate::action::Action;
 use crate::config::Column;
@@ -145,6 +146,8 @@ pub struct UiState {
     pub log: bool,
     /// Which workers are shown.
     pub filter: Filter,
+    /// How much of the past is shown.
+    pub zoom: Zoom,
 }
 
 impl UiState {
