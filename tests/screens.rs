@@ -793,6 +793,7 @@ fn telling_gpu(gpu: &mut GpuRates) {
     gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
     gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
     gpu.swing = Some(Swing {
+        seconds: 20.0,
         period: 2.04,
         regular: true,
         resting: Share(0.5),

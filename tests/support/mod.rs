@@ -424,6 +424,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         key: rank_key(rank),
         rank: Some(rank),
         world_size: Some(ranks),
+        nccl: false,
         state: Some('S'),
         wait: Some(Estimate {
             share: lost,
@@ -448,8 +449,11 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             load_ms: Some(pace.load_ms),
         },
         overlaps: vec![],
+        beside_swings: vec![],
         device: None,
         activity: Vec::new(),
+        gil: None,
+        gil_holders: Vec::new(),
         loaders: vec![loader],
     }
 }
