@@ -113,12 +113,14 @@ impl Model {
             self.slide();
         }
         self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
+            (Some(first), Some(last)) => {
+                Rates::over(first, &self.interim, last).map(|mut window| {
+                    self.past.add_slow_swings(&mut window);
+                    Arc::new(window)
+                })
+            }
             _ => None,
         };
-        if let Some(window) = &mut self.window {
-            self.past.add_slow_swings(window);
-        }
     }
 
     /// The machine goes on; of the job and of its window stays what was last found.
