@@ -165,6 +165,7 @@ impl Trace {
             }),
             candidates: vec![],
             own: OwnSample::default(),
+            processes: None,
             gaps: vec![],
         }
     }

@@ -165,6 +165,7 @@ fn sample(at: u32) -> Sample {
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
