@@ -569,7 +569,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn a_training_is_reported_exactly_and_goes_on_to_its_end() {
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     for python in pythons() {
         let place = Place::new();
         // 20 ms of waits in each 50 ms.
@@ -595,7 +595,7 @@ fn without_the_hook_it_is_estimated() {
     let Some(python) = pythons().last() else {
         return;
     };
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
     let words = [
         "--once",
@@ -628,7 +628,7 @@ fn stop_ends_it_after_the_report() {
     let Some(python) = pythons().last() else {
         return;
     };
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
     let words = [
         "--once",
@@ -654,7 +654,7 @@ fn what_a_script_leaves_in_the_background_is_watched_to_its_end() {
     let Some(python) = pythons().last() else {
         return;
     };
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
     let script = format!("{} {TRAIN} 60 1 0.02 0.03 &", python.path);
     let run = place.run(&["--", "sh", "-c", &script]);
@@ -674,7 +674,7 @@ fn a_loader_that_is_never_iterated_is_said_in_a_line() {
     let Some(python) = pythons().last() else {
         return;
     };
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
     let script =
         "import time; from torch.utils.data import DataLoader; DataLoader([1]); time.sleep(3)";
@@ -698,7 +698,7 @@ fn two_ranks_are_seen_as_two() {
     let Some(python) = pythons().last() else {
         return;
     };
-    let _half = machine::Place::take(Share::Half);
+    let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
     let words = "--once --json --for 3s --";
     let mut words: Vec<&str> = words.split(' ').collect();

@@ -157,7 +157,7 @@ fn headspaces(times: &str, step: f64, stall: f64) {
     std::thread::scope(|scope| {
         for python in pythons() {
             scope.spawn(move || {
-                let _place = Place::take(Share::Half);
+                let _place = Place::take(Share::Quarter);
                 headspace(&python.path, times, step, stall);
             });
         }
@@ -211,7 +211,7 @@ fn a_sweep_finds_the_cpus() {
 #[test]
 fn workers_in_the_words_and_settings_from_outside() {
     for python in pythons().iter().rev().take(1) {
-        let _place = Place::take(Share::Half);
+        let _place = Place::take(Share::Quarter);
         let script = script();
         let times = ["--load-ms", "40", "--step-ms", "1"];
         let words = [

@@ -65,11 +65,12 @@ pub(crate) fn is_root() -> bool {
 /// How much of the machine a test needs for its timing to mean something.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Share {
-    Half,
+    Quarter,
     Whole,
 }
 
-static FREE: Mutex<u8> = Mutex::new(2);
+/// Quarters of the machine.
+static FREE: Mutex<u8> = Mutex::new(4);
 static FREED: Condvar = Condvar::new();
 
 /// Held while a job runs.
@@ -78,13 +79,13 @@ pub(crate) struct Place(u8);
 impl Place {
     /// Waits until the machine is free enough.
     pub(crate) fn take(share: Share) -> Self {
-        let halves = if share == Share::Whole { 2 } else { 1 };
+        let quarters = if share == Share::Whole { 4 } else { 1 };
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut free = FREED
-            .wait_while(free, |free| *free < halves)
+            .wait_while(free, |free| *free < quarters)
             .unwrap_or_else(PoisonError::into_inner);
-        *free -= halves;
-        Self(halves)
+        *free -= quarters;
+        Self(quarters)
     }
 }
 

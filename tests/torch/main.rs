@@ -1,15 +1,15 @@
 //! The verdict on real `PyTorch` jobs, against what each job says of itself.
 //!
 //! Every test runs for every interpreter with torch that there is. What cannot run says so; where
-//! `PIPETOP_REQUIRE_TORCH=1` it fails. At most two jobs run at a time. The test runner takes tests by name, so the
-//! jobs of `alone` come first and do not wait for those of `in_pairs`.
+//! `PIPETOP_REQUIRE_TORCH=1` it fails. Up to four jobs that sleep run at a time, or one that does not. The test
+//! runner takes tests by name, so the jobs of `alone` come first and do not wait for those of `side_by_side`.
 
 mod alone;
 mod cgroup;
 mod clock;
-mod in_pairs;
 mod job;
 mod machine;
 mod report;
+mod side_by_side;
 mod trial;
 mod truth;

@@ -12,7 +12,7 @@ use crate::report::Report;
 
 pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 /// Seconds that a verdict is given.
-pub(crate) const OBSERVED: u32 = 14;
+pub(crate) const OBSERVED: u32 = 12;
 /// How far the reported wait share may be from the job's own.
 const TOLERANCE: f64 = 0.05;
 /// Runs a command without any capability, so that to root, too, other processes are only those of the same user.
@@ -33,12 +33,12 @@ pub(crate) struct Situation {
     cause: Option<&'static str>,
 }
 
-/// A data-bound job that sleeps most of the time, so that another may run beside it.
+/// A data-bound job that sleeps most of the time, so that three others may run beside it.
 pub(crate) const fn light(name: &'static str) -> Situation {
     Situation {
         name,
         start: Start::Plain,
-        share: Share::Half,
+        share: Share::Quarter,
         limit: None,
         steady: 14,
         kinds: &["data-bound"],
@@ -133,9 +133,9 @@ impl Situation {
     }
 }
 
-/// Runs `body` for every torch, each alone or beside one other test. A machine that others use, too, can
+/// Runs `body` for every torch, one after the other where the machine is needed whole, else side by side. A machine that others use, too, can
 /// take the CPUs away in the middle of a trial: one that fails is said and tried once more.
-pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcome) {
+pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
     let name = situation.name;
     if pythons().is_empty() {
         return skip(&format!("{name}: no Python with torch"));
@@ -146,7 +146,7 @@ pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcom
     {
         return skip(&format!("{name}: {why}"));
     }
-    let run = |python| {
+    let run = |python: &Python| {
         let _place = Place::take(situation.share);
         let first = body(python).err()?;
         note(&format!(
@@ -157,11 +157,20 @@ pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcom
             .err()
             .map(|why| format!("torch {} {name}: {why}", python.torch))
     };
-    let failures: Vec<String> = pythons().iter().filter_map(run).collect();
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let started: Vec<_> = pythons()
+            .iter()
+            .map(|python| scope.spawn(|| run(python)))
+            .collect();
+        started
+            .into_iter()
+            .filter_map(|trial| trial.join().expect("a trial does not panic"))
+            .collect()
+    });
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome) {
+pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sync) {
     each_python(situation, |python| {
         let job = situation.job(python)?;
         let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
