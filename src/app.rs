@@ -16,6 +16,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,11 +26,12 @@ use ratatui::layout::Rect;
 use crate::action::Action;
 use crate::config::{Config, INTERVALS};
 use crate::launch::News;
-use crate::model::{History, Model, Rates};
+use crate::model::{History, Model, ProcessTree, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, UiState, View, choices};
+use crate::ui::{Attach, Notice, Page, UiState, View, choices};
+use crate::units::ProcessKey;
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -105,6 +107,8 @@ pub struct App {
     launched: Option<Launched>,
     /// What is shown while the screen is frozen.
     frozen: Option<Box<Frozen>>,
+    /// Whose threads the sampler was asked for beside the job's processes; `None` = for none of it.
+    looked_at: Option<BTreeSet<ProcessKey>>,
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
 }
@@ -115,6 +119,7 @@ struct Frozen {
     latest: Option<Rates>,
     history: History,
     verdict: Option<Verdict>,
+    processes: ProcessTree,
     gaps: Vec<Gap>,
     uptime: Option<Duration>,
 }
@@ -133,6 +138,7 @@ impl App {
             folder: PathBuf::from("."),
             launched: None,
             frozen: None,
+            looked_at: None,
             drawn: Rect::ZERO,
         }
     }
@@ -211,6 +217,7 @@ impl App {
         if self.is_picking() != was_picking {
             // Words that find jobs find no workers.
             self.state.filter.clear();
+            self.state.page = Page::Panels;
         }
         self.mark(marked);
         let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
@@ -225,7 +232,7 @@ impl App {
         } else if self.frozen.is_some() {
             Flow::Continue
         } else {
-            Flow::Draw
+            self.look_at_processes()
         }
     }
 
@@ -249,6 +256,7 @@ impl App {
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
+            Action::Tree if !self.has_job() => return Flow::Continue,
             Action::Select => match &self.attach {
                 Attach::Picker(_) => {
                     let picked = self.marked();
@@ -267,7 +275,20 @@ impl App {
         if action == Action::Freeze {
             self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
         }
-        Flow::Draw
+        self.look_at_processes()
+    }
+
+    /// Has the job's processes read while they are looked at, with the threads of those that are opened.
+    fn look_at_processes(&mut self) -> Flow {
+        let wanted = (self.state.page == Page::Tree).then(|| self.state.tree.opened.clone());
+        if wanted == self.looked_at {
+            return Flow::Draw;
+        }
+        if wanted.is_none() {
+            self.model.forget_processes();
+        }
+        self.looked_at.clone_from(&wanted);
+        Flow::Ask(Request::Processes(wanted))
     }
 
     /// The next longer or shorter step.
@@ -292,6 +313,7 @@ impl App {
             latest: self.model.latest().cloned(),
             history: self.model.history().clone(),
             verdict: self.verdict.clone(),
+            processes: self.model.processes().clone(),
             gaps: self.gaps().to_vec(),
             uptime: self.uptime(),
         }
@@ -318,6 +340,7 @@ impl App {
             latest: self.model.latest(),
             history: self.model.history(),
             verdict: self.verdict.as_ref(),
+            processes: Some(self.model.processes()),
             gaps: self.gaps(),
             state: &self.state,
             config: &self.config,
@@ -332,6 +355,7 @@ impl App {
                 latest: frozen.latest.as_ref(),
                 history: &frozen.history,
                 verdict: frozen.verdict.as_ref(),
+                processes: Some(&frozen.processes),
                 gaps: &frozen.gaps,
                 uptime: frozen.uptime,
                 ..view

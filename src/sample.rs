@@ -25,7 +25,7 @@ pub use job::{
     LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
     WorkerNow, WorkerSample, WorkerTally,
 };
-pub use processes::{ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
+pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 
 /// Everything that one round of reading brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

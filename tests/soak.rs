@@ -198,6 +198,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 latest: model.latest(),
                 history: model.history(),
                 verdict: Some(&verdict),
+                processes: Some(model.processes()),
                 gaps: &[],
                 state: &state,
                 config: &config,

@@ -204,8 +204,8 @@ fn of_threads(readings: &VecDeque<ThreadsSample>) -> Option<Threads> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::ThreadSample;
     use crate::sample::literals::{key, process, secs, training};
+    use crate::sample::{ProcessRole, ThreadSample};
     use crate::units::Pid;
 
     fn thread(pid: i32, cpu: f64) -> ThreadSample {
@@ -225,8 +225,7 @@ mod tests {
             key: key(900),
             parent: Pid(100),
             name: "sh".to_owned(),
-            command: String::new(),
-            launcher: false,
+            role: ProcessRole::Other,
             process: process(at, 0.5),
         };
         let threads = ThreadsSample {

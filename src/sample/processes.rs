@@ -26,11 +26,21 @@ pub struct ProcessSeen {
     pub parent: Pid,
     /// The kernel's name of its main thread, at most 15 bytes, control characters replaced.
     pub name: String,
-    /// Its arguments, control characters replaced; empty where they were not read.
-    pub command: String,
-    /// A rank was started by it, or by one that it started.
-    pub launcher: bool,
+    pub role: ProcessRole,
     pub process: ProcessSample,
+}
+
+/// What a process is there for, as far as its name and its arguments tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProcessRole {
+    /// A rank was started by it, or by one that it started.
+    Launcher,
+    /// Starts workers for `multiprocessing`.
+    ForkServer,
+    /// Clears away what `multiprocessing` leaves.
+    ResourceTracker,
+    #[default]
+    Other,
 }
 
 /// The threads of one process.

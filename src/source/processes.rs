@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
-use crate::sample::{JobSample, ProcessSample, ProcessSeen, ProcessesSample, ThreadsSample};
+use crate::sample::{
+    JobSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample, ThreadsSample,
+};
 use crate::source::process::{ProcessReader, Stat};
 use crate::units::{Pid, ProcessKey};
 
@@ -71,8 +73,14 @@ impl Processes {
         self.wanted = wanted;
     }
 
-    /// The processes of `job`. `None` where nobody looks, the job has ended, or the last reading is too near.
-    pub fn read(&mut self, now: Duration, job: &JobSample) -> Option<ProcessesSample> {
+    /// The processes of `job`. `None` where nobody looks, the job has ended, or the last reading is too near. `command`
+    /// gives the arguments of a process where they are known: they are not asked for here.
+    pub fn read<'a>(
+        &mut self,
+        now: Duration,
+        job: &JobSample,
+        command: impl Fn(ProcessKey) -> Option<&'a str>,
+    ) -> Option<ProcessesSample> {
         let wanted = self.wanted.clone()?;
         let recently = |at: Duration| now.saturating_sub(at) < PAUSE;
         if job.ended || self.read_at.is_some_and(recently) {
@@ -90,8 +98,11 @@ impl Processes {
                 key: stat.key,
                 parent: stat.parent,
                 name: stat.comm,
-                command: String::new(),
-                launcher,
+                role: if launcher {
+                    ProcessRole::Launcher
+                } else {
+                    role(command(stat.key))
+                },
                 process: match counted.get(&stat.key) {
                     Some(process) => (*process).clone(),
                     None => self.reader.sample(stat.key),
@@ -198,6 +209,17 @@ fn counted(job: &JobSample) -> BTreeMap<ProcessKey, &ProcessSample> {
         .collect()
 }
 
+fn role(command: Option<&str>) -> ProcessRole {
+    let runs = |module| command.is_some_and(|command| command.contains(module));
+    if runs("multiprocessing.forkserver") {
+        ProcessRole::ForkServer
+    } else if runs("multiprocessing.resource_tracker") {
+        ProcessRole::ResourceTracker
+    } else {
+        ProcessRole::Other
+    }
+}
+
 /// By its name, it may have started a rank.
 fn launches(stat: &Stat) -> bool {
     let name = stat.comm.as_str();
@@ -293,16 +315,19 @@ mod tests {
     fn nothing_is_read_where_nobody_looks() {
         let root = root();
         let mut processes = root.processes();
-        assert_eq!(processes.read(seconds(1), &job()), None);
+        assert_eq!(processes.read(seconds(1), &job(), |_| None), None);
         processes.watch(Some(BTreeSet::new()));
-        assert!(processes.read(seconds(2), &job()).is_some());
-        assert_eq!(processes.read(Duration::from_millis(2500), &job()), None);
-        assert!(processes.read(seconds(3), &job()).is_some());
+        assert!(processes.read(seconds(2), &job(), |_| None).is_some());
+        assert_eq!(
+            processes.read(Duration::from_millis(2500), &job(), |_| None),
+            None
+        );
+        assert!(processes.read(seconds(3), &job(), |_| None).is_some());
         let mut ended = job();
         ended.ended = true;
-        assert_eq!(processes.read(seconds(4), &ended), None);
+        assert_eq!(processes.read(seconds(4), &ended, |_| None), None);
         processes.watch(None);
-        assert_eq!(processes.read(seconds(5), &job()), None);
+        assert_eq!(processes.read(seconds(5), &job(), |_| None), None);
     }
 
     #[test]
@@ -311,7 +336,8 @@ mod tests {
         let mut processes = root.processes();
         processes.watch(Some(BTreeSet::new()));
         let job = job();
-        let sample = processes.read(seconds(1), &job).unwrap();
+        let command = |asked| (asked == key(901)).then_some("python -c multiprocessing.forkserver");
+        let sample = processes.read(seconds(1), &job, command).unwrap();
         let rank = job.ranks[0].key;
         let workers = &job.ranks[0].loaders[0].workers;
         assert_eq!(sample.processes.len(), 4 + workers.len());
@@ -319,7 +345,7 @@ mod tests {
         let launchers: Vec<_> = sample
             .processes
             .iter()
-            .filter(|seen| seen.launcher)
+            .filter(|seen| seen.role == ProcessRole::Launcher)
             .collect();
         assert_eq!(launchers.len(), 1);
         assert_eq!(launchers[0].name, "torchrun");
@@ -336,6 +362,8 @@ mod tests {
         assert_eq!(of(key(900)).parent, rank.pid);
         assert!(!of(key(900)).name.contains('\u{1b}'));
         assert_eq!(of(key(901)).parent, Pid(900));
+        assert_eq!(of(key(901)).role, ProcessRole::ForkServer);
+        assert_eq!(of(key(900)).role, ProcessRole::Other);
     }
 
     #[test]
@@ -343,12 +371,12 @@ mod tests {
         let root = root();
         let mut processes = root.processes();
         processes.watch(Some(BTreeSet::new()));
-        let first = processes.read(seconds(1), &job()).unwrap();
+        let first = processes.read(seconds(1), &job(), |_| None).unwrap();
         // Not asked for by each reading, as each of its threads would have to be.
-        let second = processes.read(seconds(2), &job()).unwrap();
+        let second = processes.read(seconds(2), &job(), |_| None).unwrap();
         assert_eq!(pids(&first), pids(&second));
         root.ends(900);
-        let third = processes.read(seconds(3), &job()).unwrap();
+        let third = processes.read(seconds(3), &job(), |_| None).unwrap();
         assert!(!pids(&third).contains(&900));
         assert!(!pids(&third).contains(&901), "its parent is another by now");
     }
@@ -360,7 +388,7 @@ mod tests {
         let job = job();
         let rank = job.ranks[0].key;
         processes.watch(Some([rank, key(4711)].into()));
-        let sample = processes.read(seconds(1), &job).unwrap();
+        let sample = processes.read(seconds(1), &job, |_| None).unwrap();
         assert_eq!(sample.threads.keys().collect::<Vec<_>>(), [&rank]);
         let threads = &sample.threads[&rank];
         assert_eq!((threads.threads.len(), threads.left_out), (3, 0));
@@ -368,7 +396,13 @@ mod tests {
         assert_eq!(threads.threads[1].cpu, Some(Duration::from_millis(5)));
         assert_eq!(threads.threads[1].run_delay, Some(Duration::from_millis(2)));
         processes.watch(Some(BTreeSet::new()));
-        assert!(processes.read(seconds(2), &job).unwrap().threads.is_empty());
+        assert!(
+            processes
+                .read(seconds(2), &job, |_| None)
+                .unwrap()
+                .threads
+                .is_empty()
+        );
     }
 
     #[test]
@@ -387,7 +421,7 @@ mod tests {
         let mut processes = root.processes();
         processes.watch(Some([2000, 4000, 6000].map(key).into()));
         let mut read_at = |at| {
-            let sample = processes.read(seconds(at), &job).unwrap();
+            let sample = processes.read(seconds(at), &job, |_| None).unwrap();
             let read = sample
                 .threads
                 .values()

@@ -259,7 +259,10 @@ impl Round {
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
-        let processes = job.as_ref().and_then(|job| self.processes.read(now, job));
+        let command = |key| self.watched.as_ref()?.command(key);
+        let processes = job
+            .as_ref()
+            .and_then(|job| self.processes.read(now, job, command));
         Sample {
             at,
             host,

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Attach, Page, Replay, View, format, panel};
+use super::{Attach, Filter, Page, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
@@ -51,7 +51,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// Draws what is typed, else what the user is told; false where there is neither.
 pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
-    if view.state.filter.is_typing() {
+    if filter(view).is_typing() {
         input(view, frame, area);
     } else if let Some(notice) = &view.state.notice {
         let paint = if notice.trouble { Trouble } else { Text };
@@ -64,17 +64,26 @@ pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool
     true
 }
 
+/// The words that keys write.
+fn filter<'a>(view: &View<'a>) -> &'a Filter {
+    match view.state.page {
+        Page::Tree => &view.state.tree.filter,
+        Page::Panels | Page::Detail => &view.state.filter,
+    }
+}
+
 /// The line that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let (what, all) = match view.attach {
-        Attach::Picker(_) => ("show jobs with ", "all jobs"),
-        _ => ("show workers with ", "all workers"),
+    let (what, all) = match (view.attach, view.state.page) {
+        (Attach::Picker(_), _) => ("show jobs with ", "all jobs"),
+        (_, Page::Tree) => ("show lines with ", "all lines"),
+        (_, Page::Panels | Page::Detail) => ("show workers with ", "all workers"),
     };
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
     // Of a long line its end, where letters come.
-    let text = view.state.filter.text();
+    let text = filter(view).text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
     let shown: String = text.chars().skip(from).collect();
@@ -91,6 +100,7 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
+        (Action::Select, _) if view.state.page == Page::Tree => "fold",
         (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "go on",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
@@ -156,6 +166,23 @@ fn possible(view: &View<'_>) -> Vec<Action> {
         return vec![Action::Help, Action::Down, Action::Quit];
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
+    if view.state.page == Page::Tree && watched {
+        let mut actions = vec![
+            Action::Help,
+            Action::Quit,
+            Action::Cancel,
+            Action::Select,
+            Action::Down,
+            Action::SortNext,
+            Action::Filter,
+            Action::Freeze,
+        ];
+        if view.state.replay.is_some() {
+            actions.extend([Action::SeekBack, Action::SeekForward]);
+        }
+        actions.push(Action::Save);
+        return actions;
+    }
     if view.state.page != Page::Panels && watched {
         let mut actions = vec![
             Action::Help,
@@ -187,6 +214,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::Save,
             Action::NextPanel,
             Action::Select,
+            Action::Tree,
             Action::SortNext,
         ];
     }
@@ -213,6 +241,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             actions.extend([
                 Action::SortNext,
                 Action::Filter,
+                Action::Tree,
                 Action::Save,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
