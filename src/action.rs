@@ -26,6 +26,10 @@ pub enum Action {
     NextRank,
     IntervalShorter,
     IntervalLonger,
+    /// A shorter part of the past.
+    ZoomIn,
+    /// A longer one.
+    ZoomOut,
     /// The screen as a picture and the report as text, in files.
     Save,
     SeekBack,
@@ -45,7 +49,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -62,6 +66,8 @@ impl Action {
         Self::NextRank,
         Self::IntervalShorter,
         Self::IntervalLonger,
+        Self::ZoomIn,
+        Self::ZoomOut,
         Self::SeekBack,
         Self::SeekForward,
         Self::LeapBack,
@@ -114,6 +120,8 @@ impl Action {
             Self::NextRank => "rank",
             Self::IntervalShorter => "faster",
             Self::IntervalLonger => "slower",
+            Self::ZoomIn => "zoom",
+            Self::ZoomOut => "zoom out",
             Self::Save => "save",
             Self::SeekBack => "back",
             Self::SeekForward => "on",
@@ -151,6 +159,8 @@ impl Action {
             Self::NextRank => "show the next rank",
             Self::IntervalShorter => "read more often",
             Self::IntervalLonger => "read less often",
+            Self::ZoomIn => "show less of the past, more finely: down to 10 s",
+            Self::ZoomOut => "show more of the past: up to all that there is",
             Self::Save => "save the screen (SVG) and the report (Markdown) here",
             Self::SeekBack => "10 s back in the recording",
             Self::SeekForward => "10 s on",

@@ -30,7 +30,7 @@ use crate::model::{History, Model, ProcessTree, Rates};
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{Attach, Notice, Page, UiState, View, choices};
+use crate::ui::{self, Attach, Notice, Page, UiState, View, choices};
 use crate::units::ProcessKey;
 use crate::verdict::{Judge, Kind, Verdict};
 
@@ -254,6 +254,7 @@ impl App {
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
+            Action::ZoomIn | Action::ZoomOut => return self.zoom(action == Action::ZoomOut),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
             Action::Tree if !self.has_job() => return Flow::Continue,
@@ -307,6 +308,17 @@ impl App {
         Flow::Ask(Request::Interval(self.config.interval))
     }
 
+    /// More or less of the past.
+    fn zoom(&mut self, wider: bool) -> Flow {
+        let automatic = ui::automatic(&self.view(), self.drawn);
+        let next = self.state.zoom.next(wider, automatic);
+        if next == self.state.zoom {
+            return Flow::Continue;
+        }
+        self.state.zoom = next;
+        Flow::Draw
+    }
+
     fn freeze(&self) -> Frozen {
         Frozen {
             window: self.model.window().cloned(),
@@ -347,6 +359,7 @@ impl App {
             attach: &self.attach,
             uptime: self.uptime(),
             command: self.launched.as_ref().map(Launched::view),
+            screen: self.drawn,
         };
         match &self.frozen {
             None => view,

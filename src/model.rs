@@ -18,6 +18,7 @@ mod swing;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sample::{Sample, Wait};
@@ -26,7 +27,7 @@ use crate::units::ProcessKey;
 #[cfg(test)]
 pub(crate) use crate::sample::literals;
 
-pub use history::{HISTORY, History, Ring, WorkerPlace};
+pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
 pub use overlap::Overlap;
 pub use processes::ProcessTree;
@@ -49,8 +50,8 @@ pub struct Model {
     /// What passed between the first and the newest of them.
     interim: Interim,
     window_length: Duration,
-    latest: Option<Rates>,
-    window: Option<Rates>,
+    latest: Option<Arc<Rates>>,
+    window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
     processes: Processes,
@@ -87,15 +88,16 @@ impl Model {
             self.after_the_end(sample);
             return;
         }
-        self.latest = Rates::between(previous, &sample);
+        self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
-            self.history.forget_job();
             self.follow = Follow::default();
             self.processes = Processes::default();
         }
-        let rates = self.latest.as_ref().filter(|_| !other_job);
+        let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
-        self.history.push(self.latest.as_ref());
+        if let Some(rates) = &self.latest {
+            self.history.push(sample.at.since_start, rates);
+        }
         let backwards = sample.at.since_start < previous.at.since_start;
         if other_job || backwards || self.follow.has_just_begun() {
             self.samples.clear();
@@ -113,7 +115,7 @@ impl Model {
             self.slide();
         }
         self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last),
+            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
             _ => None,
         };
     }
@@ -123,15 +125,19 @@ impl Model {
         let Some(previous) = self.samples.pop_back() else {
             return;
         };
-        let before = self.latest.take().and_then(|rates| rates.job);
-        self.latest = Rates::between(&previous, &sample);
-        if let Some(rates) = &mut self.latest {
+        let before = self.latest.take().and_then(|rates| rates.job.clone());
+        self.latest = Rates::between(&previous, &sample).map(|mut rates| {
             let job = before.or(rates.job.take());
-            self.history.push(Some(rates));
+            self.history.push(sample.at.since_start, &rates);
             rates.job = job;
-        }
+            Arc::new(rates)
+        });
         for rates in [&mut self.latest, &mut self.window].into_iter().flatten() {
-            rates.job.iter_mut().for_each(|job| job.ended = true);
+            // Who keeps an earlier reading keeps it as it was.
+            let running = rates.job.as_ref().is_some_and(|job| !job.ended);
+            if running && let Some(job) = &mut Arc::make_mut(rates).job {
+                job.ended = true;
+            }
         }
         self.samples.push_back(sample);
     }
@@ -160,12 +166,17 @@ impl Model {
 
     /// Rates of the last interval; `None` until there are two samples.
     pub fn latest(&self) -> Option<&Rates> {
-        self.latest.as_ref()
+        self.latest.as_deref()
     }
 
     /// Rates of the verdict's window; `None` until there are two samples of the job.
     pub fn window(&self) -> Option<&Rates> {
-        self.window.as_ref()
+        self.window.as_deref()
+    }
+
+    /// The rates of window and last interval, to be kept for later.
+    pub fn kept(&self) -> (Option<Arc<Rates>>, Option<Arc<Rates>>) {
+        (self.window.clone(), self.latest.clone())
     }
 
     /// How far the observation of the job has come.
@@ -185,11 +196,6 @@ impl Model {
     /// Nobody looks at the job's processes any more.
     pub fn forget_processes(&mut self) {
         self.processes.forget_others();
-    }
-
-    /// Forgets what is drawn over time; the window and all that the verdict rests on stay.
-    pub fn forget_history(&mut self) {
-        self.history = History::new();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

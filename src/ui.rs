@@ -17,6 +17,7 @@
 //!
 //! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
 
+mod axis;
 mod detail;
 mod disk;
 mod empty;
@@ -55,6 +56,7 @@ use crate::model::{History, ProcessTree, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::verdict::Verdict;
 
+pub use axis::{Zoom, automatic};
 pub use filter::{Filter, jobs_found};
 use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
@@ -81,6 +83,8 @@ pub struct View<'a> {
     pub uptime: Option<Duration>,
     /// The command that we have launched; `None` = the job is not ours.
     pub command: Option<Command<'a>>,
+    /// The whole of the screen; [`draw`] sets it.
+    pub screen: Rect,
 }
 
 /// A launched command.
@@ -117,6 +121,10 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     if area.is_empty() {
         return;
     }
+    let view = &View {
+        screen: area,
+        ..*view
+    };
     if view.state.help {
         return help::draw(view, frame, area);
     }

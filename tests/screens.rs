@@ -58,7 +58,7 @@ fn a_compute_bound_job_on_eight_gpus() {
 fn no_gpu() {
     let mut scene = starved();
     scene.each_rates(|rates| rates.gpus.clear());
-    scene.history.gpu_util.clear();
+    scene.history = support::starved_without_gpu();
     scene.gaps = vec![gap(
         "nvml",
         "libnvidia-ml.so.1 not found",
@@ -79,7 +79,7 @@ fn no_gpu() {
 fn simulated() -> Scene {
     let mut scene = starved();
     scene.each_rates(|rates| rates.gpus.clear());
-    scene.history.gpu_util.clear();
+    scene.history = support::starved_without_gpu();
     scene.gaps = vec![gap(
         "nvml",
         "libnvidia-ml.so.1 not found",
@@ -1177,7 +1177,7 @@ fn a_divided_gpu() {
         gpu.now.instances = vec![part(1, Some(0.8), None), part(5, None, Some(why))];
         gpu.parts = vec![Some(Share(0.8)), None];
     });
-    scene.history.gpu_util.clear();
+    scene.history = support::starved_without_gpu();
     in_sizes("divided_gpu", &scene, &SIZES[..3]);
 }
 

@@ -205,22 +205,16 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 attach: &Attach::Attached,
                 uptime: None,
                 command: None,
+                screen: ratatui::layout::Rect::ZERO,
             };
             terminal
                 .draw(|frame| draw(&view, frame))
                 .expect("a test backend");
         }
         let history = model.history();
-        assert!(history.wait.len() <= HISTORY && history.disk_read.len() <= HISTORY);
-        assert!(history.gpu_util.len() <= MOST_GPUS as usize);
-        // A place is forgotten 300 intervals after its loader went.
-        let places = (300 / LOADER_LIVES + 2) * WORKERS;
-        assert!(
-            history.workers.len() <= places as usize,
-            "{}",
-            history.workers.len()
-        );
-        assert!(history.workers.values().all(|ring| ring.len() <= HISTORY));
+        assert!(history.len() <= HISTORY);
+        assert!(history.gpus() <= MOST_GPUS as usize);
+        assert!(history.places() <= 1024, "{}", history.places());
         for rank in model
             .latest()
             .iter()

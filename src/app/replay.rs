@@ -123,10 +123,7 @@ impl App {
                 wanted: "a job in the recording".to_owned(),
             };
         }
-        for (number, sample) in played.samples.into_iter().enumerate() {
-            if number == played.sparse && number > 0 {
-                self.model.forget_history();
-            }
+        for sample in played.samples {
             self.sample(sample);
         }
         let place = played.place;
@@ -215,10 +212,9 @@ mod tests {
     fn a_jump_forgets_what_was_shown_and_shows_its_own() {
         let mut app = app();
         app.update(played(true, 0..100, 0));
-        assert_eq!(app.view().history.wait.len(), 99);
+        assert_eq!(app.view().history.len(), 99);
         assert_eq!(app.update(played(true, 0..30, 10)), Flow::Draw);
-        // Ten that lie apart make no history; the twenty after them do.
-        assert_eq!(app.view().history.wait.len(), 20);
+        assert_eq!(app.view().history.len(), 29);
         assert_eq!(app.kind(), Some(Kind::DataBound));
         assert_eq!(app.config.interval, Duration::from_millis(500));
         let place = app.view().state.replay.expect("it is a replay");

@@ -1,34 +1,37 @@
-//! The past in fixed memory: one ring per figure, one value per interval, gaps kept as gaps.
+//! The past on one axis of time, in fixed memory: what the screen draws over time, each reading with its begin
+//! and end, the older the coarser, gaps kept as gaps.
 //!
 //! Knows nothing of how a figure is measured or drawn.
 
-use std::collections::{BTreeMap, VecDeque};
+mod axis;
+mod levels;
+mod places;
+mod point;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
 
 use crate::model::rates::{RankRates, Rates};
 use crate::sample::WorkerNow;
-use crate::units::{ProcessKey, Share};
+use crate::units::ProcessKey;
 
-/// Intervals that the history keeps.
-pub const HISTORY: usize = 3600;
+pub use axis::Axis;
+use levels::Levels;
+use places::Places;
+pub use point::{GpuReading, Known, Point, Reading};
 
-/// Intervals after which a place without a worker is forgotten.
-const FORGET: usize = 300;
+/// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
+/// finely.
+pub const HISTORY: usize = levels::MOST;
 
-/// One ring per figure that the screen draws over time.
+/// All that is drawn over time.
 #[derive(Debug, Clone)]
 pub struct History {
-    /// Of the rank shown first: share of the interval spent waiting for data.
-    pub wait: Ring<Share>,
-    /// Mean ready batches of its busiest loader, as a share of the capacity.
-    pub queue: Ring<Share>,
-    /// Mean ready batches of its busiest loader.
-    pub ready: Ring<f64>,
-    /// Utilisation in percent, by position in `Sample::gpus`.
-    pub gpu_util: Vec<Ring<f64>>,
-    /// Bytes read per second by the job from block devices.
-    pub disk_read: Ring<f64>,
-    /// By worker place (rank index, loader index, worker id), so that a re-made worker keeps it.
-    pub workers: BTreeMap<WorkerPlace, Ring<WorkerNow>>,
+    points: Levels<Point>,
+    /// By worker place, so that a re-made worker keeps it.
+    places: Places,
 }
 
 /// Where a worker stands on screen.
@@ -48,109 +51,141 @@ impl Default for History {
 impl History {
     pub fn new() -> Self {
         Self {
-            wait: Ring::new(HISTORY),
-            queue: Ring::new(HISTORY),
-            ready: Ring::new(HISTORY),
-            gpu_util: Vec::new(),
-            disk_read: Ring::new(HISTORY),
-            workers: BTreeMap::new(),
+            points: Levels::new(),
+            places: Places::default(),
         }
     }
 
-    /// Adds one interval; without rates it is a gap in every ring.
-    pub fn push(&mut self, rates: Option<&Rates>) {
-        let job = rates.and_then(|rates| rates.job.as_ref());
+    /// Adds the reading that ended at `to`. Where time ran backwards, what was kept lies ahead and is forgotten.
+    pub(crate) fn push(&mut self, to: Duration, rates: &Rates) {
+        self.add(Reading::of(to, rates));
+    }
+
+    /// Adds one reading.
+    pub fn add(&mut self, reading: Reading) {
+        let mut last = self.points.newest().map_or(f64::MIN, |point| point.to);
+        if reading.to <= last {
+            *self = Self::new();
+            last = f64::MIN;
+        }
+        let freed = self.places.take(&reading);
+        if !freed.is_empty() {
+            for point in self.points.each_mut() {
+                point.free(&freed);
+            }
+        }
+        // Two readings follow each other, whatever is lost where a number is written down.
+        let from = reading.from.max(last);
+        self.points.push(Point::new(reading, from, &self.places));
+    }
+
+    /// Readings that are kept; the older ones hold several.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.points.newest().is_none()
+    }
+
+    /// Where it begins and ends, in seconds since pipetop started. `None` while there is nothing.
+    pub fn span(&self) -> Option<(f64, f64)> {
+        Some((self.points.oldest()?.from, self.points.newest()?.to))
+    }
+
+    /// GPUs that the newest reading has.
+    pub fn gpus(&self) -> usize {
+        self.points.newest().map_or(0, |point| point.gpus.len())
+    }
+
+    /// Places of workers that are known.
+    pub fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Anything is known of the worker there.
+    pub fn knows(&self, place: WorkerPlace) -> bool {
+        self.places.slot(place).is_some()
+    }
+
+    /// The newest `seconds`, or those that ended by `until`, in so many cells. `None` where there is nothing to
+    /// draw, or nothing to draw it in.
+    pub fn axis(&self, until: Option<Duration>, seconds: f64, cells: usize) -> Option<Axis> {
+        let newest = match until {
+            Some(until) => self.points.ended_by(until.as_secs_f64())?,
+            None => self.points.newest()?,
+        };
+        Axis::ending((newest.from, newest.to), seconds, cells)
+    }
+
+    /// The cell that shows what was read at that time; `None` where it lies outside.
+    pub fn cell(&self, axis: &Axis, at: Duration) -> Option<usize> {
+        let at = at.as_secs_f64();
+        match self.points.around(at) {
+            Some(point) if point.to - at < EARLY => axis.cell_of(point.from, point.to),
+            // It is told as one with what followed.
+            _ => axis.cell_of(at, at),
+        }
+    }
+
+    /// The mean of a figure over the time of each cell, of what is known in it.
+    pub fn means(&self, axis: &Axis, pick: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
+        let points = self.points.between(axis.from(), axis.to());
+        axis.map(points, pick, |(one, weight), (other, more)| {
+            (one * weight + other * more) / (weight + more)
+        })
+    }
+
+    /// What a worker did at the end of each cell.
+    pub fn states(&self, axis: &Axis, place: WorkerPlace) -> Vec<Option<WorkerNow>> {
+        let slot = self.places.slot(place);
+        let points = self.points.between(axis.from(), axis.to());
+        axis.map(points, |point| point.worker(slot?), |_, (newer, _)| newer)
+    }
+}
+
+/// Seconds by which a time may be off that was written down more coarsely.
+const EARLY: f64 = 1e-6;
+
+impl Reading {
+    /// What the panels draw, of the rates of the time that ended at `to`.
+    fn of(to: Duration, rates: &Rates) -> Self {
+        let to = to.as_secs_f64();
+        let job = rates.job.as_ref();
         let rank = job.and_then(|job| job.ranks.first());
         let queue = rank
             .and_then(RankRates::busiest_loader)
             .and_then(|loader| loader.queue);
-        self.wait
-            .push(rank.and_then(|rank| rank.wait).map(|wait| wait.share));
-        self.queue.push(queue.and_then(|queue| queue.occupancy));
-        self.ready.push(queue.map(|queue| queue.mean_ready));
-        self.disk_read
-            .push(job.and_then(|job| job.read).map(|read| read.0));
-        let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
-        if self.gpu_util.len() < gpus.len() {
-            self.gpu_util.resize(gpus.len(), Ring::new(HISTORY));
-        }
-        for (position, ring) in self.gpu_util.iter_mut().enumerate() {
-            ring.push(gpus.get(position).and_then(|gpu| gpu.util_percent));
-        }
-        self.push_workers(rates);
-    }
-
-    fn push_workers(&mut self, rates: Option<&Rates>) {
-        let ranks = rates
-            .and_then(|rates| rates.job.as_ref())
-            .map_or(&[][..], |job| &job.ranks);
-        let mut now = BTreeMap::new();
-        for rank in ranks {
-            for loader in &rank.loaders {
-                for worker in &loader.workers {
-                    // Of two at one place, the one that started last is there now.
-                    let place = WorkerPlace {
-                        rank: rank.key,
-                        loader: loader.id,
-                        id: worker.id,
-                    };
-                    now.insert(place, worker.now);
-                }
-            }
-        }
-        for place in now.keys() {
-            self.workers
-                .entry(*place)
-                .or_insert_with(|| Ring::new(HISTORY));
-        }
-        self.workers.retain(|place, ring| {
-            ring.push(now.get(place).copied());
-            ring.len() < FORGET || ring.last(FORGET).any(|now| now.is_some())
-        });
-    }
-
-    /// Forgets what was the job's; the machine's past stays.
-    pub(crate) fn forget_job(&mut self) {
-        *self = Self {
-            gpu_util: std::mem::take(&mut self.gpu_util),
-            ..Self::new()
+        let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
+            util_percent: gpu.util_percent,
         };
-    }
-}
-
-/// The newest `capacity` values, oldest first. `None` is an interval without a reading.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ring<T> {
-    values: VecDeque<Option<T>>,
-    capacity: usize,
-}
-
-impl<T: Copy> Ring<T> {
-    pub fn new(capacity: usize) -> Self {
         Self {
-            values: VecDeque::with_capacity(capacity),
-            capacity,
+            from: to - rates.seconds,
+            to,
+            wait: rank.and_then(|rank| rank.wait).map(|wait| wait.share.0),
+            queue: queue.and_then(|queue| queue.occupancy).map(|share| share.0),
+            ready: queue.map(|queue| queue.mean_ready),
+            disk_read: job.and_then(|job| job.read).map(|read| read.0),
+            gpus: rates.gpus.iter().map(gpu).collect(),
+            workers: job
+                .map_or(&[][..], |job| &job.ranks)
+                .iter()
+                .flat_map(workers)
+                .collect(),
         }
     }
+}
 
-    pub fn push(&mut self, value: Option<T>) {
-        if self.values.len() == self.capacity {
-            self.values.pop_front();
-        }
-        self.values.push_back(value);
-    }
-
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
-    }
-
-    /// The newest `count` values, oldest first.
-    pub fn last(&self, count: usize) -> impl ExactSizeIterator<Item = Option<T>> + '_ {
-        let skip = self.values.len().saturating_sub(count);
-        self.values.range(skip..).copied()
-    }
+/// Of two at one place, the one that started last comes last.
+fn workers(rank: &RankRates) -> impl Iterator<Item = (WorkerPlace, WorkerNow)> {
+    rank.loaders.iter().flat_map(|loader| {
+        loader.workers.iter().map(|worker| {
+            let place = WorkerPlace {
+                rank: rank.key,
+                loader: loader.id,
+                id: worker.id,
+            };
+            (place, worker.now)
+        })
+    })
 }

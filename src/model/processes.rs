@@ -151,7 +151,7 @@ fn of_process(
     to: Duration,
 ) -> Figures {
     let first = first.filter(|(from, _)| *from < to);
-    let seconds = first.map(|(from, _)| (to - from).as_secs_f64());
+    let seconds = first.map(|(from, _)| to.saturating_sub(from).as_secs_f64());
     let time = |of: fn(&ProcessSample) -> Option<Duration>| {
         let (_, first) = first?;
         Some(seconds_grown(of(first), of(newest))? / seconds?)
@@ -182,7 +182,7 @@ fn of_threads(readings: &VecDeque<ThreadsSample>) -> Option<Threads> {
             Some((then.at, &then.threads[place.ok()?]))
         });
         let first = first.filter(|(from, _)| *from < newest.at);
-        let seconds = first.map(|(from, _)| (newest.at - from).as_secs_f64());
+        let seconds = first.map(|(from, _)| newest.at.saturating_sub(from).as_secs_f64());
         let share = |then: Option<Duration>, now| Some(seconds_grown(then, now)? / seconds?);
         let figures = Figures {
             seconds,

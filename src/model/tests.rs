@@ -25,7 +25,7 @@ fn fed(window: Duration, seconds: impl IntoIterator<Item = u32>) -> Model {
 fn one_sample_says_nothing() {
     let model = fed(TEN, [3]);
     assert!(model.latest().is_none() && model.window().is_none());
-    assert!(model.sample().is_some() && model.history().wait.is_empty());
+    assert!(model.sample().is_some() && model.history().is_empty());
 }
 
 #[test]
@@ -62,13 +62,14 @@ fn another_job_starts_the_window_anew() {
     assert!(model.window().is_none());
     model.apply(training(5.0));
     assert!((model.window().unwrap().seconds - 2.0).abs() < 1e-9);
-    assert_eq!(model.history().wait.last(9).flatten().count(), 2);
+    assert_eq!(waits(&model), [None, Some(0.6), Some(0.6), Some(0.6)]);
     let mut other = training(6.0);
     other.job.as_mut().unwrap().key = key(101);
     model.apply(other);
     assert!(model.window().is_none());
-    assert_eq!(model.history().wait.last(9).flatten().count(), 1);
-    assert_eq!(model.history().gpu_util[0].len(), 4);
+    // What was before stays to be looked back at.
+    assert_eq!(waits(&model).len(), 5);
+    assert_eq!(waits(&model)[1..4], [Some(0.6); 3]);
 }
 
 #[test]
@@ -112,30 +113,48 @@ fn samples_are_bounded_however_dense() {
     assert_eq!(model.samples.len(), SAMPLES);
 }
 
+/// The wait share of each second, oldest first.
+fn waits(model: &Model) -> Vec<Option<f64>> {
+    let (from, to) = model.history().span().expect("there are readings");
+    let seconds = (to - from).round();
+    let cells = (0_u32..).take_while(|cell| f64::from(*cell) < seconds);
+    let axis = model.history().axis(None, seconds, cells.count());
+    let shares = model
+        .history()
+        .means(&axis.unwrap(), |point| point.wait.get());
+    let rounded = |share: f64| (share * 1e6).round() / 1e6;
+    shares.into_iter().map(|share| share.map(rounded)).collect()
+}
+
 #[test]
-fn history_has_one_value_per_interval_and_forgets_places() {
-    let mut model = fed(TEN, 0..4);
+fn history_has_the_figures_of_each_interval() {
+    let model = fed(TEN, 0..4);
+    assert_eq!(waits(&model), [Some(0.6); 3]);
     let history = model.history();
-    let waits: Vec<_> = history.wait.last(9).collect();
-    assert_eq!(waits, [Some(Share(0.6)); 3]);
-    let ready: Vec<_> = history.ready.last(9).collect();
-    assert_eq!(ready, [Some(0.5); 3]);
-    assert_eq!(history.queue.last(1).next(), Some(Some(Share(0.125))));
-    assert_eq!(history.gpu_util[0].last(1).next(), Some(Some(40.0)));
-    assert_eq!(history.disk_read.last(1).next(), Some(Some(60e6)));
+    let axis = history.axis(None, 3.0, 3).unwrap();
+    assert_eq!(
+        history.means(&axis, |point| point.ready.get()),
+        [Some(0.5); 3]
+    );
+    assert_eq!(
+        history.means(&axis, |point| point.queue.get()),
+        [Some(0.125); 3]
+    );
+    let util = |point: &history::Point| point.gpus[0].util_percent.get();
+    assert_eq!(history.means(&axis, util), [Some(40.0); 3]);
+    assert_eq!(
+        history.means(&axis, |point| point.disk_read.get()),
+        [Some(60e6); 3]
+    );
     let place = WorkerPlace {
         rank: key(100),
         loader: 7,
         id: 1,
     };
-    let now = history.workers[&place].last(1).next();
-    assert_eq!(now, Some(Some(WorkerNow::Cpu)));
-    for at in 4..400 {
-        let mut sample = training(f64::from(at));
-        first_loader(&mut sample).workers.truncate(1);
-        model.apply(sample);
-    }
-    assert_eq!(model.history().workers.len(), 1);
+    assert!(history.knows(place));
+    assert_eq!(history.states(&axis, place), [Some(WorkerNow::Cpu); 3]);
+    let stranger = WorkerPlace { id: 9, ..place };
+    assert_eq!(history.states(&axis, stranger), [None; 3]);
 }
 
 #[test]

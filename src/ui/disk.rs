@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::history::spark;
+use super::history::{disk_read, spark};
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
@@ -115,12 +115,7 @@ fn device(
         + 6;
     let cells = row.left().saturating_sub(needed + 2).min(20);
     if only && !alone && cells >= 4 {
-        let values: Vec<_> = view.history.disk_read.last(cells).collect();
-        let most = values.iter().flatten().copied().fold(1.0, f64::max);
-        let scaled: Vec<_> = values
-            .iter()
-            .map(|value| value.map(|value| value / most))
-            .collect();
+        let (scaled, _) = disk_read(view, cells);
         row.space(2);
         spark(&mut row, Read, &scaled, cells);
     }

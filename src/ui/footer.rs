@@ -166,40 +166,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
         return vec![Action::Help, Action::Down, Action::Quit];
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
-    if view.state.page == Page::Tree && watched {
-        let mut actions = vec![
-            Action::Help,
-            Action::Quit,
-            Action::Cancel,
-            Action::Select,
-            Action::Down,
-            Action::SortNext,
-            Action::Filter,
-            Action::Freeze,
-        ];
-        if view.state.replay.is_some() {
-            actions.extend([Action::SeekBack, Action::SeekForward]);
-        }
-        actions.push(Action::Save);
-        return actions;
-    }
     if view.state.page != Page::Panels && watched {
-        let mut actions = vec![
-            Action::Help,
-            Action::Quit,
-            Action::Cancel,
-            Action::NextPanel,
-            Action::Down,
-            Action::Freeze,
-        ];
-        if view.ranks().len() > 1 {
-            actions.push(Action::NextRank);
-        }
-        if view.state.replay.is_some() {
-            actions.extend([Action::SeekBack, Action::SeekForward]);
-        }
-        actions.push(Action::Save);
-        return actions;
+        return on_page(view);
     }
     if view.state.replay.is_some() {
         return vec![
@@ -216,6 +184,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             Action::Select,
             Action::Tree,
             Action::SortNext,
+            Action::ZoomIn,
+            Action::ZoomOut,
         ];
     }
     match view.attach {
@@ -243,10 +213,36 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::Filter,
                 Action::Tree,
                 Action::Save,
+                Action::ZoomIn,
+                Action::ZoomOut,
                 Action::IntervalShorter,
                 Action::IntervalLonger,
             ]);
             actions
         }
     }
+}
+
+/// The same on a page that takes all of the room.
+fn on_page(view: &View<'_>) -> Vec<Action> {
+    let mut actions = vec![Action::Help, Action::Quit, Action::Cancel];
+    if view.state.page == Page::Tree {
+        actions.extend([
+            Action::Select,
+            Action::Down,
+            Action::SortNext,
+            Action::Filter,
+            Action::Freeze,
+        ]);
+    } else {
+        actions.extend([Action::NextPanel, Action::Down, Action::Freeze]);
+        if view.ranks().len() > 1 {
+            actions.push(Action::NextRank);
+        }
+    }
+    if view.state.replay.is_some() {
+        actions.extend([Action::SeekBack, Action::SeekForward]);
+    }
+    actions.push(Action::Save);
+    actions
 }

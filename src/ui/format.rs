@@ -104,9 +104,13 @@ pub(crate) fn clock(seconds: u64) -> String {
     }
 }
 
-/// `10 s`, `2.5 s`, `2 min`: a length of time in words.
+/// `10 s`, `2.5 s`, `2 min`, `3 h`: a length of time in words.
 pub(crate) fn span(seconds: f64) -> String {
-    if seconds >= 119.5 {
+    if seconds >= 7170.0 {
+        let hours = seconds / 3600.0;
+        let decimals = usize::from(hours < 9.95 && (hours - hours.round()).abs() >= 0.05);
+        format!("{hours:.decimals$} h")
+    } else if seconds >= 119.5 {
         format!("{:.0} min", seconds / 60.0)
     } else if seconds < 9.95 && (seconds - seconds.round()).abs() >= 0.05 {
         format!("{seconds:.1} s")
@@ -220,6 +224,9 @@ mod tests {
         assert_eq!(clock(200_000), "2 d 07:33");
         assert_eq!(span(10.04), "10 s");
         assert_eq!(span(120.0), "2 min");
+        assert_eq!(span(3600.0), "60 min");
+        assert_eq!(span(12_600.0), "3.5 h");
+        assert_eq!(span(86_400.0), "24 h");
         let used = Bytes(22_978_772_992);
         assert_eq!(
             of_memory(Some(used), Some(Bytes(140 << 30))),

@@ -7,8 +7,9 @@ use ratatui::text::Line;
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
-use super::{View, format, panel};
+use super::{View, axis, format, panel};
 use crate::config::Paint::{self, Border, Compute, Dim, Full, Read, Text, Unknown, Wait};
+use crate::model::history::Point;
 
 /// Cells for the names on the left and the figures on the right.
 const LABEL: usize = 7;
@@ -30,20 +31,22 @@ pub(super) fn wanted(view: &View<'_>) -> u16 {
     super::count(series(view, 0).len())
 }
 
+/// Cells that the past has on a screen of this width.
+pub(super) fn cells(width: u16, boxed: bool) -> usize {
+    let around = if boxed { 4 } else { 2 };
+    usize::from(width).saturating_sub(around + LABEL + FIGURE)
+}
+
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
-    let room = area
-        .width
-        .saturating_sub(if chrome == Chrome::Boxed { 4 } else { 0 });
     let indent = usize::from(chrome != Chrome::Boxed);
-    let cells = usize::from(room).saturating_sub(2 * indent + LABEL + FIGURE);
-    let seconds = cells as f64 * view.config.interval.as_secs_f64();
+    let cells = cells(area.width, chrome == Chrome::Boxed);
     let first = view.ranks().first().and_then(|rank| rank.rank).unwrap_or(0);
     let name = if view.ranks().len() > 1 {
         format!("history of rank {first}")
     } else {
         "history".to_owned()
     };
-    let span = format!("last {}", format::span(seconds));
+    let span = axis::words(view);
     let inner = panel::open(view, frame, area, chrome, Panel::History, &name, &span);
     let mut series = series(view, cells);
     let height = usize::from(inner.height);
@@ -68,17 +71,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
 
 fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
     let rank = view.ranks().first();
-    let history = view.history;
     let queue = rank.and_then(|rank| rank.busiest_loader()?.queue);
     let mut series = vec![
         Series {
             name: "wait",
             paint: Wait,
-            values: history
-                .wait
-                .last(cells)
-                .map(|share| share.map(|share| share.0))
-                .collect(),
+            values: past(view, cells, |point| point.wait.get()),
             now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
             top: "100 %".to_owned(),
         },
@@ -86,11 +84,7 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
             name: "queue",
             top: "full".to_owned(),
             paint: Full,
-            values: history
-                .queue
-                .last(cells)
-                .map(|share| share.map(|share| share.0))
-                .collect(),
+            values: past(view, cells, |point| point.queue.get()),
             now: queue.map_or_else(
                 || format::UNKNOWN.to_owned(),
                 |queue| {
@@ -103,35 +97,50 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
             ),
         },
     ];
-    if let Some(ring) = history.gpu_util.first().filter(|ring| !ring.is_empty()) {
+    if view.history.gpus() > 0 {
         let util = view.gpus().first().and_then(|gpu| gpu.util_percent);
         series.push(Series {
             name: "GPU",
             top: "100 %".to_owned(),
             paint: Compute,
-            values: ring
-                .last(cells)
-                .map(|value| value.map(|percent| percent / 100.0))
-                .collect(),
+            values: past(view, cells, |point| gpu_util(point, 0)),
             now: util.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent),
         });
     }
-    let values: Vec<_> = history.disk_read.last(cells).collect();
-    let most = values.iter().flatten().copied().fold(1.0, f64::max);
+    let (values, most) = disk_read(view, cells);
     series.push(Series {
         name: "read",
         top: format::rate(Some(most)),
         paint: Read,
-        values: values
-            .iter()
-            .map(|value| value.map(|value| value / most))
-            .collect(),
+        values,
         now: format::rate(
             view.figures()
                 .and_then(|rates| Some(rates.job.as_ref()?.read?.0)),
         ),
     });
     series
+}
+
+/// A figure over the time that is shown, in so many cells.
+pub(super) fn past(
+    view: &View<'_>,
+    cells: usize,
+    pick: impl Fn(&Point) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    axis::of(view, cells).map_or_else(Vec::new, |axis| view.history.means(&axis, pick))
+}
+
+/// Utilisation of the GPU at this place, 0 to 1.
+pub(super) fn gpu_util(point: &Point, place: usize) -> Option<f64> {
+    Some(point.gpus.get(place)?.util_percent.get()? / 100.0)
+}
+
+/// What the job read from disks, as parts of the most that it read in a cell, and that in bytes per second.
+pub(super) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64>>, f64) {
+    let values = past(view, cells, |point| point.disk_read.get());
+    let most = values.iter().flatten().copied().fold(1.0, f64::max);
+    let parts = values.iter().map(|value| value.map(|value| value / most));
+    (parts.collect(), most)
 }
 
 impl Series {

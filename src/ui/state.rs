@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::axis::Zoom;
 use super::filter::Filter;
 use super::tree::state::{Node, Toggle, TreeState};
 use crate::action::Action;
@@ -151,6 +152,8 @@ pub struct UiState {
     /// Which workers, or jobs to choose from, are shown.
     pub filter: Filter,
     pub tree: TreeState,
+    /// How much of the past is shown.
+    pub zoom: Zoom,
 }
 
 impl UiState {

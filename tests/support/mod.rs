@@ -1,11 +1,10 @@
 //! Situations as the screen gets them: figures that agree with each other, built from a few numbers.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pipetop::config::Config;
 use pipetop::last_lines::Lines;
-use pipetop::model::history::Ring;
+use pipetop::model::history::{GpuReading, Reading};
 use pipetop::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
     RankRates, StepRates, WorkerRates,
@@ -20,6 +19,7 @@ use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
 };
+use ratatui::layout::Rect;
 
 /// Owns what a [`View`] borrows.
 #[derive(Debug)]
@@ -65,6 +65,7 @@ impl Scene {
                 keeps: "/home/ann/resnet/nohup.out",
                 asked: launched.asked,
             }),
+            screen: Rect::ZERO,
         }
     }
 
@@ -113,13 +114,22 @@ pub(crate) fn key(pid: i32) -> ProcessKey {
     }
 }
 
+const STARVED: Pace = Pace {
+    load_ms: 412.0,
+    step_ms: 38.0,
+    workers: 4,
+};
+
+/// The past of a starved job without a GPU that tells anything.
+pub(crate) fn starved_without_gpu() -> History {
+    let mut history = History::new();
+    remember(&mut history, STARVED, 0, 1);
+    history
+}
+
 /// A job that waits for its data: 412 ms to load a batch, 38 ms to use it, four workers.
 pub(crate) fn starved() -> Scene {
-    let pace = Pace {
-        load_ms: 412.0,
-        step_ms: 38.0,
-        workers: 4,
-    };
+    let pace = STARVED;
     let mut scene = scene(pace, 1, 1);
     let lost = pace.wait_share();
     let verdict = Verdict {
@@ -250,14 +260,7 @@ pub(crate) fn nothing() -> Scene {
     Scene {
         window: None,
         latest: None,
-        history: History {
-            wait: Ring::new(3600),
-            queue: Ring::new(3600),
-            ready: Ring::new(3600),
-            gpu_util: Vec::new(),
-            disk_read: Ring::new(3600),
-            workers: BTreeMap::new(),
-        },
+        history: History::new(),
         verdict: None,
         processes: None,
         gaps: Vec::new(),
@@ -310,7 +313,6 @@ pub(crate) fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
 
 /// Two minutes: a full queue that empties, and the waits that come of it.
 fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
-    history.gpu_util = (0..gpus).map(|_| Ring::new(3600)).collect();
     let lost = pace.wait_share();
     for second in 0..120_u32 {
         let onset = (f64::from(second) / 6.0 - 0.8).clamp(0.0, 1.0);
@@ -318,32 +320,37 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
         let wait = lost * onset + sway * lost;
         // A minute ago a reading is missing.
         let known = second != 60;
-        history.wait.push(known.then_some(Share(wait.min(1.0))));
         let queue = if lost > 0.05 {
             1.0 - 0.95 * onset
         } else {
             0.97
         };
-        history.queue.push(known.then_some(Share(queue)));
-        history.ready.push(Some(queue * 8.0));
-        history.disk_read.push(Some(212e6 * (0.98 + sway)));
-        for (place, ring) in history.gpu_util.iter_mut().enumerate() {
-            let beat = f64::from((second + u32::try_from(place).unwrap_or(0)) % 3) * lost * 30.0;
-            ring.push(Some(
-                (100.0 - lost * 90.0 + beat - 12.0 * lost).clamp(0.0, 100.0),
-            ));
-        }
-        for rank in 0..ranks {
-            for id in 0..pace.workers {
-                let at = WorkerPlace {
-                    rank: rank_key(rank),
-                    loader: 1,
-                    id,
-                };
-                let ring = history.workers.entry(at).or_insert_with(|| Ring::new(3600));
-                ring.push(Some(doing(pace, id, second)));
-            }
-        }
+        let util = |place: u32| {
+            let beat = f64::from((second + place) % 3) * lost * 30.0;
+            (100.0 - lost * 90.0 + beat - 12.0 * lost).clamp(0.0, 100.0)
+        };
+        let gpu = |place| GpuReading {
+            util_percent: Some(util(place)),
+        };
+        let places = (0..ranks).flat_map(|rank| (0..pace.workers).map(move |id| (rank, id)));
+        let worker = |(rank, id)| {
+            let at = WorkerPlace {
+                rank: rank_key(rank),
+                loader: 1,
+                id,
+            };
+            (at, doing(pace, id, second))
+        };
+        history.add(Reading {
+            from: f64::from(second),
+            to: f64::from(second + 1),
+            wait: known.then_some(wait.min(1.0)),
+            queue: known.then_some(queue),
+            ready: Some(queue * 8.0),
+            disk_read: Some(212e6 * (0.98 + sway)),
+            gpus: (0..gpus).map(gpu).collect(),
+            workers: places.map(worker).collect(),
+        });
     }
 }
 

@@ -30,7 +30,10 @@ fn what_was_found_of_a_job_stays_after_its_end() {
         assert_eq!(model.progress(), progress);
         let cpu = model.latest().unwrap().host.cpu;
         assert_eq!(cpu, Some(Share(0.5)), "the machine goes on");
-        assert!(model.history().wait.last(60).all(|wait| wait.is_none()));
+        let history = model.history();
+        let axis = history.axis(None, 60.0, 60).unwrap();
+        let waits = history.means(&axis, |point| point.wait.get());
+        assert_eq!(waits, [None; 60]);
 
         let mut next = training(90.0);
         next.job.iter_mut().for_each(|job| job.key.pid = Pid(7));

@@ -96,7 +96,7 @@ fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
         .map(|(label, figure)| 2 + label.len() + figure.len())
         .sum();
     let cells = row.left().saturating_sub(taken);
-    if view.history.gpu_util.get(place).is_some() {
+    if place < view.history.gpus() {
         past(view, place, Compute, cells, &mut row);
     }
     for (label, figure) in &tail {

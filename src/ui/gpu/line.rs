@@ -5,7 +5,7 @@ use ratatui::text::Line;
 use super::trouble;
 use crate::config::Paint::{self, Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
-use crate::ui::history::spark;
+use crate::ui::history::{self, spark};
 use crate::ui::layout::Chrome;
 use crate::ui::row::Row;
 use crate::ui::{View, format};
@@ -129,12 +129,7 @@ pub(super) fn one_line(
 
 /// The utilisation over time, in so many cells.
 pub(super) fn past(view: &View<'_>, place: usize, paint: Paint, cells: usize, row: &mut Row<'_>) {
-    let ring = view.history.gpu_util.get(place);
-    let values: Vec<Option<f64>> = ring.map_or_else(Vec::new, |ring| {
-        ring.last(cells)
-            .map(|value| value.map(|percent| percent / 100.0))
-            .collect()
-    });
+    let values = history::past(view, cells, |point| history::gpu_util(point, place));
     spark(row, paint, &values, cells);
 }
 

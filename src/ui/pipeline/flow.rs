@@ -6,9 +6,9 @@ use ratatui::text::Line;
 use crate::config::Paint::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, QueueRates};
-use crate::sample::{LoaderKind, WorkerNow};
+use crate::sample::LoaderKind;
 use crate::ui::row::Row;
-use crate::ui::{View, doing, format};
+use crate::ui::{View, axis, doing, format};
 use crate::verdict::Kind;
 
 /// Most boxes that the queue is drawn with; a larger one is drawn to scale.
@@ -81,9 +81,9 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) 
         loader: loader.id,
         id,
     };
-    let past = |id| view.history.workers.get(&at(id));
+    let past = |id| view.history.knows(at(id));
     // Where the past is not kept, a cell for the present is enough.
-    let lived = workers.iter().any(|worker| past(worker.id).is_some());
+    let lived = workers.iter().any(|worker| past(worker.id));
     let most = if lived { usize::MAX } else { 1 };
     let needed =
         |ticks: usize, label: usize, gap: usize| workers.len() * (ticks.min(most) + label + gap);
@@ -106,6 +106,7 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) 
     } else {
         room.saturating_sub(more.len())
     };
+    let axis = axis::newest(view, ticks);
     for (place, worker) in workers.iter().take(fits).enumerate() {
         let hue = view.config.theme.hue(worker.id);
         if place > 0 {
@@ -114,11 +115,10 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) 
         if label > 0 {
             row.styled(hue, &format!("{:>digits$} ", worker.id));
         }
-        let mut states: Vec<Option<WorkerNow>> = past(worker.id)
-            .map(|ring| ring.last(ticks).collect())
-            .unwrap_or_default();
-        if states.is_empty() {
-            states.push(Some(worker.now));
+        let mut states =
+            axis.map_or_else(Vec::new, |axis| view.history.states(&axis, at(worker.id)));
+        if !past(worker.id) {
+            states = vec![Some(worker.now)];
         }
         row.space(ticks.saturating_sub(states.len()));
         for state in states {

@@ -31,7 +31,7 @@ pub(super) struct Branch {
     pub(super) toggle: Option<Toggle>,
     /// What is below it is shown.
     pub(super) open: bool,
-    pub(super) below: Vec<Branch>,
+    pub(super) below: Vec<Self>,
     /// Those of one rank stand together, the lower first, in the order that was chosen.
     class: u8,
 }
@@ -139,7 +139,7 @@ impl Grower<'_> {
         root.below.extend(launchers.map(|seen| self.other(seen, 0)));
         root.below
             .extend(self.job.ranks.iter().map(|rank| self.rank(rank)));
-        root.figures = Some(sum(self
+        root.figures = Some(sum(&self
             .tree
             .into_iter()
             .flat_map(|tree| tree.figures.values())));
@@ -205,7 +205,7 @@ impl Grower<'_> {
             .map(|worker| self.worker(worker))
             .collect();
         if !branch.below.is_empty() {
-            branch.figures = Some(sum(branch
+            branch.figures = Some(sum(&branch
                 .below
                 .iter()
                 .filter_map(|worker| worker.figures.as_ref())));
@@ -336,7 +336,7 @@ impl Grower<'_> {
 }
 
 /// CPU and reads together; `None` where one of them is not known. Memory is not summed up: processes share it.
-fn sum<'a>(parts: impl Iterator<Item = &'a Figures> + Clone) -> Figures {
+fn sum<'a>(parts: &(impl Iterator<Item = &'a Figures> + Clone)) -> Figures {
     let all = |of: fn(&Figures) -> Option<f64>| {
         parts.clone().next()?;
         parts.clone().map(of).sum::<Option<f64>>()
@@ -356,7 +356,6 @@ fn state(state: Option<char>) -> (Paint, &'static str) {
         Some('D') => (Paint::Read, "blocked"),
         Some('T' | 't') => (Paint::Trouble, "stopped"),
         Some('Z' | 'X') => (Paint::Trouble, "ended"),
-        Some(_) => (Paint::Unknown, "n/a"),
-        None => (Paint::Unknown, "n/a"),
+        Some(_) | None => (Paint::Unknown, "n/a"),
     }
 }

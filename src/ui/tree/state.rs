@@ -95,21 +95,20 @@ impl TreeState {
     pub(in crate::ui) fn toggle(&mut self, lines: &[(Node, Option<Toggle>)]) {
         self.step(lines, true, 0);
         match lines.get(self.place).and_then(|(_, toggle)| *toggle) {
-            Some(Toggle::Fold(node)) => {
-                if !self.folded.remove(&node) {
-                    self.folded.insert(node);
-                }
-            }
-            Some(Toggle::Threads(key)) => {
-                if !self.opened.remove(&key) {
-                    self.opened.insert(key);
-                }
-            }
+            Some(Toggle::Fold(node)) => flip(&mut self.folded, node),
+            Some(Toggle::Threads(key)) => flip(&mut self.opened, key),
             None => {}
         }
     }
 
     pub(in crate::ui) fn sort_by_next(&mut self) {
         self.order = self.order.next();
+    }
+}
+
+/// Puts it in, or takes it out where it was in.
+fn flip<T: Ord>(set: &mut BTreeSet<T>, one: T) {
+    if !set.remove(&one) {
+        set.insert(one);
     }
 }

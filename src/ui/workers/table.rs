@@ -7,11 +7,10 @@ use crate::config::Column;
 use crate::config::Paint::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
-use crate::sample::WorkerNow;
 use crate::ui::layout::Chrome;
 use crate::ui::row::Row;
 use crate::ui::state::Sort;
-use crate::ui::{View, doing, format};
+use crate::ui::{View, axis, doing, format};
 
 /// Which columns there is room for.
 pub(super) struct Columns {
@@ -111,9 +110,7 @@ impl Columns {
                 Column::Batches => name(&mut row, "batch/s", Some(Sort::Batches), *cells),
                 Column::Load => name(&mut row, "load", Some(Sort::Load), *cells),
                 Column::Past => {
-                    let seconds = words as f64 * view.config.interval.as_secs_f64();
-                    let text = format!("last {}", format::span(seconds));
-                    row.space(AIR).padded(Dim, &text, words);
+                    row.space(AIR).padded(Dim, &axis::words(view), words);
                 }
                 Column::In => {
                     row.space(AIR).text(Dim, "in");
@@ -206,7 +203,7 @@ fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut Row<'
     }
 }
 
-/// What the worker did, a cell an interval, the newest on the right.
+/// What the worker did over the time that is shown, the newest on the right.
 fn past(
     view: &View<'_>,
     loader: &LoaderRates,
@@ -220,12 +217,8 @@ fn past(
         loader: loader.id,
         id: worker.id,
     };
-    let states: Vec<Option<WorkerNow>> = view
-        .history
-        .workers
-        .get(&at)
-        .map(|ring| ring.last(cells).collect())
-        .unwrap_or_default();
+    let axis = axis::of(view, cells);
+    let states = axis.map_or_else(Vec::new, |axis| view.history.states(&axis, at));
     row.space(cells.saturating_sub(states.len()));
     for state in states {
         match state {

@@ -1,0 +1,105 @@
+//! A stretch of time in cells of equal length: which part of the past each cell of a picture stands for.
+//!
+//! Knows time alone; not what is drawn, and on which screen.
+
+use super::levels::Entry;
+
+/// A stretch of time that is drawn in so many cells, in seconds since pipetop started.
+///
+/// Cells begin at whole multiples of their length, however the time goes on: what a cell shows stays as it
+/// is while it moves, and the picture moves by whole cells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Axis {
+    from: f64,
+    cell: f64,
+    cells: usize,
+}
+
+impl Axis {
+    /// The newest `seconds` before and at the entry that lasted from `newest.0` to `newest.1`. `None` without a
+    /// cell or a length.
+    pub(super) fn ending(newest: (f64, f64), seconds: f64, cells: usize) -> Option<Self> {
+        let cell = seconds / cells as f64;
+        let lasts = cell.is_finite() && cell > 0.0;
+        lasts.then(|| {
+            let last = (middle(newest, cell) / cell).floor();
+            Self {
+                from: (last + 1.0 - cells as f64) * cell,
+                cell,
+                cells,
+            }
+        })
+    }
+
+    pub fn from(&self) -> f64 {
+        self.from
+    }
+
+    pub fn to(&self) -> f64 {
+        self.from + self.cell * self.cells as f64
+    }
+
+    /// The cell that shows what lasted from `from` to `to`; `None` where it lies outside.
+    pub fn cell_of(&self, from: f64, to: f64) -> Option<usize> {
+        let place = (middle((from, to), self.cell) - self.from) / self.cell;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within the cells"
+        )]
+        (place >= 0.0 && place < self.cells as f64).then_some(place as usize)
+    }
+
+    /// One value for each cell: of the entries whose middle lies in it all that `pick` gives, joined by `join`;
+    /// where there is none, that of the entry in which the cell's own middle lies.
+    pub(super) fn map<'a, E: Entry + 'a, T: Copy>(
+        &self,
+        entries: impl Iterator<Item = &'a E>,
+        pick: impl Fn(&E) -> Option<T>,
+        join: impl Fn((T, f64), (T, f64)) -> T,
+    ) -> Vec<Option<T>> {
+        let mut inside: Vec<Option<(T, f64)>> = vec![None; self.cells];
+        let mut around: Vec<Option<T>> = vec![None; self.cells];
+        for entry in entries {
+            let Some(value) = pick(entry) else { continue };
+            let length = entry.to() - entry.from();
+            let middle = f64::midpoint(entry.from(), entry.to());
+            if let Some(cell) = self
+                .place(middle - self.from)
+                .filter(|_| middle >= self.from)
+            {
+                let seen = &mut inside[cell];
+                *seen = Some(match *seen {
+                    None => (value, length),
+                    Some(before) => (join(before, (value, length)), before.1 + length),
+                });
+            }
+            // Cells whose middle lies in the entry.
+            let half = self.cell / 2.0;
+            let first = self.place((entry.from() - self.from + half).max(0.0));
+            let after = self.place((entry.to() - self.from + half).max(0.0));
+            let after = after.unwrap_or(self.cells);
+            around[first.unwrap_or(self.cells).min(after)..after].fill(Some(value));
+        }
+        let cells = inside.into_iter().zip(around);
+        cells
+            .map(|(inside, around)| inside.map(|(value, _)| value).or(around))
+            .collect()
+    }
+
+    /// The cell that a time after the begin lies in.
+    fn place(&self, after: f64) -> Option<usize> {
+        let place = after / self.cell;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "within the cells"
+        )]
+        (place < self.cells as f64).then_some(place.max(0.0) as usize)
+    }
+}
+
+/// Where an entry is drawn: its middle; of one that is longer than a cell, the last cell that lies in it.
+fn middle((from, to): (f64, f64), cell: f64) -> f64 {
+    f64::midpoint(from, to).max(to - cell / 2.0)
+}
