@@ -7,6 +7,7 @@ mod gpu;
 pub mod history;
 mod interim;
 mod overlap;
+pub mod processes;
 mod progress;
 pub mod rates;
 mod rhythm;
@@ -29,6 +30,8 @@ pub(crate) use crate::sample::literals;
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
 pub use overlap::Overlap;
+pub use processes::ProcessTree;
+use processes::Processes;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
@@ -53,6 +56,7 @@ pub struct Model {
     window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
+    processes: Processes,
 }
 
 impl Model {
@@ -68,12 +72,14 @@ impl Model {
             window: None,
             history: History::new(),
             follow: Follow::default(),
+            processes: Processes::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
-    pub fn apply(&mut self, sample: Sample) {
+    pub fn apply(&mut self, mut sample: Sample) {
+        self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -88,6 +94,7 @@ impl Model {
         self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
             self.follow = Follow::default();
+            self.processes = Processes::default();
         }
         let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
@@ -189,6 +196,16 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// What the job's processes use.
+    pub fn processes(&self) -> &ProcessTree {
+        self.processes.tree()
+    }
+
+    /// Nobody looks at the job's processes any more.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget_others();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

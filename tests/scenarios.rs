@@ -510,6 +510,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
         }),
         candidates: vec![],
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![],
     }
 }
