@@ -308,6 +308,7 @@ impl App {
             window: self.model.window(),
             latest: self.model.latest(),
             history: self.model.history(),
+            steps: self.model.steps(),
             verdict: self.verdict.as_deref(),
             gaps: self.gaps(),
             state: &self.state,

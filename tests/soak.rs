@@ -198,6 +198,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 window: model.window(),
                 latest: model.latest(),
                 history: model.history(),
+                steps: model.steps(),
                 verdict: Some(&verdict),
                 gaps: &[],
                 state: &state,
