@@ -332,6 +332,7 @@ impl App {
             window: self.model.window(),
             latest: self.model.latest(),
             history: self.model.history(),
+            steps: self.model.steps(),
             verdict: self.verdict.as_deref(),
             processes: Some(self.model.processes()),
             gaps: self.gaps(),

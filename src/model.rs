@@ -12,6 +12,7 @@ mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+pub mod steps;
 mod swing;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use steps::Steps;
 pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
@@ -57,6 +59,7 @@ pub struct Model {
     history: History,
     follow: Follow,
     processes: Processes,
+    steps: Steps,
 }
 
 impl Model {
@@ -73,6 +76,7 @@ impl Model {
             history: History::new(),
             follow: Follow::default(),
             processes: Processes::default(),
+            steps: Steps::default(),
         }
     }
 
@@ -80,6 +84,7 @@ impl Model {
     /// start is not mixed in), and where time runs backwards.
     pub fn apply(&mut self, mut sample: Sample) {
         self.processes.apply(&mut sample);
+        self.steps.add(&sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -192,6 +197,11 @@ impl Model {
     /// How far the observation of the job has come.
     pub fn progress(&self) -> Progress {
         self.follow.progress()
+    }
+
+    /// The newest steps of each rank, longer back than the window.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     pub fn history(&self) -> &History {

@@ -52,7 +52,7 @@ use ratatui::layout::{Position, Rect};
 use crate::config::{Config, Paint};
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
-use crate::model::{History, ProcessTree, Rates};
+use crate::model::{History, ProcessTree, Rates, Steps};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::units::Moment;
 use crate::verdict::Verdict;
@@ -73,6 +73,8 @@ pub struct View<'a> {
     /// Of the last interval: what states are taken from.
     pub latest: Option<&'a Rates>,
     pub history: &'a History,
+    /// The newest steps of each rank, one by one.
+    pub steps: &'a Steps,
     pub verdict: Option<&'a Verdict>,
     /// What the job's processes use now. `None` = they are of another moment than what is shown.
     pub processes: Option<&'a ProcessTree>,

@@ -199,6 +199,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 window: model.window(),
                 latest: model.latest(),
                 history: model.history(),
+                steps: model.steps(),
                 verdict: Some(&verdict),
                 processes: Some(model.processes()),
                 gaps: &[],
