@@ -3,6 +3,7 @@
 //! Needs valgrind and, in the version of Cargo.lock, `cargo install gungraun-runner`.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![expect(clippy::exit, clippy::disallowed_methods, reason = "gungraun ends so")]
 
 mod noise;
 

@@ -36,8 +36,7 @@ const GROWTH: usize = 256 << 10;
 /// Bytes that are allocated now.
 fn held() -> usize {
     let stats = ALLOCATED.stats();
-    (stats.bytes_allocated + stats.bytes_reallocated.max(0).unsigned_abs())
-        .saturating_sub(stats.bytes_deallocated + stats.bytes_reallocated.min(0).unsigned_abs())
+    stats.bytes_allocated - stats.bytes_deallocated
 }
 
 fn main() {

@@ -7,10 +7,12 @@ mod gpu;
 pub mod history;
 mod interim;
 mod overlap;
+pub mod processes;
 mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+pub mod steps;
 mod swing;
 
 #[cfg(test)]
@@ -29,10 +31,13 @@ pub(crate) use crate::sample::literals;
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
 pub use overlap::Overlap;
+pub use processes::ProcessTree;
+use processes::Processes;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use steps::Steps;
 pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
@@ -46,11 +51,15 @@ pub struct Model {
     samples: VecDeque<Sample>,
     /// What passed between the first and the newest of them.
     interim: Interim,
+    /// What passed since the job began, as far as is kept: for what takes longer than the window.
+    past: Interim,
     window_length: Duration,
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
+    processes: Processes,
+    steps: Steps,
 }
 
 impl Model {
@@ -60,17 +69,22 @@ impl Model {
         Self {
             samples: VecDeque::new(),
             interim: Interim::default(),
+            past: Interim::default(),
             window_length: window,
             latest: None,
             window: None,
             history: History::new(),
             follow: Follow::default(),
+            processes: Processes::default(),
+            steps: Steps::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
-    pub fn apply(&mut self, sample: Sample) {
+    pub fn apply(&mut self, mut sample: Sample) {
+        self.processes.apply(&mut sample);
+        self.steps.add(&sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -85,6 +99,7 @@ impl Model {
         self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
             self.follow = Follow::default();
+            self.processes = Processes::default();
         }
         let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
@@ -95,10 +110,12 @@ impl Model {
         if other_job || backwards || self.follow.has_just_begun() {
             self.samples.clear();
             self.interim = Interim::default();
+            self.past = Interim::default();
             self.window = None;
             self.samples.push_back(sample);
             return;
         }
+        self.past.add(previous, &sample);
         if self.window_length == Duration::MAX {
             self.interim.add(previous, &sample);
             self.samples.truncate(1);
@@ -108,7 +125,12 @@ impl Model {
             self.slide();
         }
         self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
+            (Some(first), Some(last)) => {
+                Rates::over(first, &self.interim, last).map(|mut window| {
+                    self.past.add_slow_swings(&mut window);
+                    Arc::new(window)
+                })
+            }
             _ => None,
         };
     }
@@ -177,8 +199,23 @@ impl Model {
         self.follow.progress()
     }
 
+    /// The newest steps of each rank, longer back than the window.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// What the job's processes use.
+    pub fn processes(&self) -> &ProcessTree {
+        self.processes.tree()
+    }
+
+    /// Nobody looks at the job's processes any more.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget_others();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

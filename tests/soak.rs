@@ -112,6 +112,7 @@ fn job(at: u32) -> JobSample {
             key: trainer,
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: process(at),
             main: Some(MainTally {
                 looks,
@@ -122,6 +123,7 @@ fn job(at: u32) -> JobSample {
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
+            gil_holders: BTreeMap::from([(format!("hold_{at}"), 1)]),
             loaders: vec![loader],
         }],
         cgroup: None,
@@ -165,6 +167,7 @@ fn sample(at: u32) -> Sample {
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
@@ -196,13 +199,16 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 window: model.window(),
                 latest: model.latest(),
                 history: model.history(),
+                steps: model.steps(),
                 verdict: Some(&verdict),
+                processes: Some(model.processes()),
                 gaps: &[],
                 state: &state,
                 config: &config,
                 attach: &Attach::Attached,
                 uptime: None,
                 command: None,
+                past: None,
                 screen: ratatui::layout::Rect::ZERO,
             };
             terminal
