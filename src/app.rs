@@ -4,6 +4,7 @@
 //! one and draws on a sample, a key or a resize, and only then.
 
 mod animation;
+mod asking;
 mod launched;
 mod past;
 mod picking;
@@ -32,6 +33,7 @@ use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
 use crate::ui::{self, Attach, Notice, UiState, View, choices};
+use crate::units::ProcessKey;
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -107,6 +109,8 @@ pub struct App {
     /// The command that is watched, where we have launched it.
     launched: Option<Launched>,
     past: Past,
+    /// Whose open files the sampler was asked for.
+    asked: Option<ProcessKey>,
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
 }
@@ -125,6 +129,7 @@ impl App {
             window,
             folder: PathBuf::from("."),
             launched: None,
+            asked: None,
             drawn: Rect::ZERO,
         }
     }
@@ -144,6 +149,11 @@ impl App {
 
     /// Takes one event in and says how to go on.
     pub fn update(&mut self, event: Event) -> Flow {
+        let flow = self.take_in(event);
+        self.ask_for_files(flow)
+    }
+
+    fn take_in(&mut self, event: Event) -> Flow {
         match event {
             Event::Signal(Signal::Stop) => match &mut self.launched {
                 // It was handed on to the command, and who watches it ends with it.
@@ -309,6 +319,7 @@ impl App {
             latest: self.model.latest(),
             history: self.model.history(),
             steps: self.model.steps(),
+            files: self.model.sample().and_then(|sample| sample.files.as_ref()),
             verdict: self.verdict.as_deref(),
             gaps: self.gaps(),
             state: &self.state,

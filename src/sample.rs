@@ -4,6 +4,7 @@
 //! [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
 //! was read or what will be made of it. A recording holds exactly these values.
 
+mod files;
 mod gpu;
 mod job;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Moment, Pid};
 
+pub use files::{OpenFile, OpenFiles};
 pub use gpu::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, GpuSample, GpuTraffic, GpuUser, Link,
     PcieSampled, ProcessPlace, UsedBy, Xid,
@@ -37,6 +39,9 @@ pub struct Sample {
     /// Jobs to choose from, while there are several and none was named.
     pub candidates: Vec<JobCandidate>,
     pub own: OwnSample,
+    /// Of the process that was asked about; `None` where none was. Not recorded.
+    #[serde(skip)]
+    pub files: Option<OpenFiles>,
     /// What could not be read, and why. Part of the reading: never dropped.
     pub gaps: Vec<Gap>,
 }
