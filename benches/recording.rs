@@ -223,6 +223,7 @@ impl Noise {
             }),
             candidates: vec![],
             files: None,
+            processes: None,
             own: OwnSample {
                 cpu: Some(micros(second * 5000 + self.below(100))),
                 rss: Some(Bytes(20 << 20)),

@@ -7,6 +7,7 @@ mod gpu;
 pub mod history;
 mod interim;
 mod overlap;
+pub mod processes;
 mod progress;
 pub mod rates;
 mod rhythm;
@@ -30,6 +31,8 @@ pub(crate) use crate::sample::literals;
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
 pub use overlap::Overlap;
+pub use processes::ProcessTree;
+use processes::Processes;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
@@ -56,6 +59,7 @@ pub struct Model {
     history: History,
     follow: Follow,
     steps: Steps,
+    processes: Processes,
 }
 
 impl Model {
@@ -72,13 +76,15 @@ impl Model {
             history: History::new(),
             follow: Follow::default(),
             steps: Steps::default(),
+            processes: Processes::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
-    pub fn apply(&mut self, sample: Sample) {
+    pub fn apply(&mut self, mut sample: Sample) {
         self.steps.add(&sample);
+        self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -93,6 +99,7 @@ impl Model {
         self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
             self.follow = Follow::default();
+            self.processes = Processes::default();
         }
         let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
@@ -199,6 +206,16 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// What the job's processes use.
+    pub fn processes(&self) -> &ProcessTree {
+        self.processes.tree()
+    }
+
+    /// Nobody looks at the job's processes any more.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget_others();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

@@ -9,6 +9,7 @@ mod gpu;
 mod job;
 #[cfg(test)]
 pub(crate) mod literals;
+mod processes;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub use job::{
     LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
     WorkerNow, WorkerSample, WorkerTally,
 };
+pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 
 /// Everything that one round of reading brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct Sample {
     /// Of the process that was asked about; `None` where none was. Not recorded.
     #[serde(skip)]
     pub files: Option<OpenFiles>,
+    /// The job's processes in full, while somebody looks at them. Not recorded.
+    #[serde(skip)]
+    pub processes: Option<ProcessesSample>,
     /// What could not be read, and why. Part of the reading: never dropped.
     pub gaps: Vec<Gap>,
 }

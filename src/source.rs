@@ -15,6 +15,7 @@ pub mod nvml;
 pub mod open_files;
 pub mod probe;
 pub mod process;
+pub mod processes;
 pub mod python;
 pub mod replay;
 pub mod sampler;

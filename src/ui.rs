@@ -13,7 +13,7 @@
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
-//! One panel, or what is marked in it, can take all of the room: its details.
+//! One panel, or what is marked in it, can take all of the room: its details; so can the tree of the job's processes.
 //!
 //! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
 
@@ -40,6 +40,7 @@ mod question;
 mod row;
 pub mod simulation;
 pub mod state;
+mod tree;
 mod verdict;
 mod workers;
 
@@ -51,7 +52,7 @@ use ratatui::layout::{Position, Rect};
 use crate::config::{Config, Paint};
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
-use crate::model::{History, Rates, Steps};
+use crate::model::{History, ProcessTree, Rates, Steps};
 use crate::sample::{Gap, JobCandidate, OpenFiles, WorkerNow};
 use crate::units::{Moment, ProcessKey};
 use crate::verdict::Verdict;
@@ -62,6 +63,7 @@ use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
 pub use state::{Choices, Notice, Page, Panel, Replay, Sort, UiState};
+pub use tree::state::{Node, Order, Toggle, TreeState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +78,8 @@ pub struct View<'a> {
     /// Open files of the worker that is shown; `None` while nobody asked, and of the past.
     pub files: Option<&'a OpenFiles>,
     pub verdict: Option<&'a Verdict>,
+    /// What the job's processes use now. `None` = they are of another moment than what is shown.
+    pub processes: Option<&'a ProcessTree>,
     pub gaps: &'a [Gap],
     pub state: &'a UiState,
     pub config: &'a Config,
@@ -149,6 +153,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
             Page::Detail => detail::draw(view, frame, area),
+            Page::Tree => tree::draw(view, frame, area),
             Page::Panels => panels(view, frame, area),
         },
     }
@@ -206,6 +211,10 @@ pub fn choices(view: &View<'_>) -> Choices {
         },
         workers: workers::shown(view),
         gpus: view.gpus().len(),
+        tree: match view.state.page {
+            Page::Tree => tree::lines(view),
+            _ => Vec::new(),
+        },
     }
 }
 

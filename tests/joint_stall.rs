@@ -172,6 +172,7 @@ impl Trace {
             candidates: vec![],
             files: None,
             own: OwnSample::default(),
+            processes: None,
             gaps: vec![],
         }
     }

@@ -513,6 +513,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
         candidates: vec![],
         files: None,
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![],
     }
 }

@@ -168,6 +168,7 @@ fn sample(at: u32) -> Sample {
         candidates: vec![],
         files: None,
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
@@ -202,6 +203,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 steps: model.steps(),
                 files: None,
                 verdict: Some(&verdict),
+                processes: Some(model.processes()),
                 gaps: &[],
                 state: &state,
                 config: &config,

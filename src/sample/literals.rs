@@ -59,6 +59,7 @@ pub(crate) fn machine(at: f64) -> Sample {
         candidates: vec![],
         files: None,
         job: None,
+        processes: None,
         own: OwnSample {
             cpu: Some(secs(0.01 * at)),
             rss: Some(Bytes(8 << 20)),

@@ -6,6 +6,7 @@
 mod launched;
 mod watched;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -24,6 +25,7 @@ use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::open_files;
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
+use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
 use launched::Launched;
 use watched::Watched;
@@ -67,6 +69,8 @@ pub enum Request {
     Attach(Pid),
     /// List the open files of this process of the job with each sample; `None` = of nobody any more.
     Files(Option<ProcessKey>),
+    /// Read all of the job's processes, too, with the threads of these; `None` = not any more.
+    Processes(Option<BTreeSet<ProcessKey>>),
 }
 
 /// The running thread; dropping it ends it.
@@ -145,6 +149,7 @@ struct Round {
     gpus: Gpus,
     users: Users,
     reader: ProcessReader,
+    processes: Processes,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
     candidates: Vec<JobCandidate>,
@@ -181,6 +186,7 @@ impl Round {
                 )
             }),
             reader,
+            processes: Processes::new(proc_root),
             watched: None,
             candidates: vec![],
             searched_at: None,
@@ -229,6 +235,7 @@ impl Round {
                         self.search(&Target::Pid(pid));
                         break;
                     }
+                    Ok(Request::Processes(wanted)) => self.processes.watch(wanted),
                 }
             }
         }
@@ -268,6 +275,10 @@ impl Round {
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files(now, job.as_ref());
+        let command = |key| self.watched.as_ref()?.command(key);
+        let processes = job
+            .as_ref()
+            .and_then(|job| self.processes.read(now, job, command));
         Sample {
             at,
             host,
@@ -277,6 +288,7 @@ impl Round {
             candidates: self.candidates.clone(),
             files,
             own: self.own.read(late),
+            processes,
             gaps: std::mem::take(&mut self.gaps),
         }
     }

@@ -37,7 +37,8 @@ impl Content {
     }
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+/// Draws what stands around a page, and gives what lies between.
+pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
     let line = |y: u16| Rect {
         y,
         height: 1,
@@ -52,11 +53,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let first = super::verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
     footer::draw(view, frame, line(area.bottom() - 1));
-    let body = Rect {
+    Rect {
         y: area.y + 2,
         height: area.height - 3,
         ..area
-    };
+    }
+}
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let body = around(view, frame, area);
     let chrome = layout::chrome(area);
     match view.state.focus {
         Panel::Verdict => page(view, frame, body, chrome, verdict::content),

@@ -9,7 +9,7 @@ use pipetop::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoaderRates,
     QueueRates, RankRates, StepRates, WorkerRates,
 };
-use pipetop::model::{Estimate, History, Rates, Steps, WorkerPlace};
+use pipetop::model::{Estimate, History, ProcessTree, Rates, Steps, WorkerPlace};
 use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, ProcessPlace, QueueSource,
     Tier, Wait, WorkerNow,
@@ -30,6 +30,7 @@ pub(crate) struct Scene {
     pub(crate) steps: Steps,
     pub(crate) files: Option<OpenFiles>,
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) processes: Option<ProcessTree>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) state: UiState,
     pub(crate) config: Config,
@@ -56,6 +57,7 @@ impl Scene {
             steps: &self.steps,
             files: self.files.as_ref(),
             verdict: self.verdict.as_ref(),
+            processes: self.processes.as_ref(),
             gaps: &self.gaps,
             state: &self.state,
             config: &self.config,
@@ -297,6 +299,7 @@ pub(crate) fn nothing() -> Scene {
         steps: Steps::default(),
         files: None,
         verdict: None,
+        processes: None,
         gaps: Vec::new(),
         state: UiState::default(),
         config: Config::default(),
