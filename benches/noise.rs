@@ -220,6 +220,7 @@ impl Noise {
                 ended: false,
             }),
             processes: None,
+            files: None,
             candidates: vec![],
             own: OwnSample {
                 cpu: Some(micros(second * 5000 + self.below(100))),

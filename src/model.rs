@@ -58,8 +58,8 @@ pub struct Model {
     window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
-    processes: Processes,
     steps: Steps,
+    processes: Processes,
 }
 
 impl Model {
@@ -75,16 +75,16 @@ impl Model {
             window: None,
             history: History::new(),
             follow: Follow::default(),
-            processes: Processes::default(),
             steps: Steps::default(),
+            processes: Processes::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
     pub fn apply(&mut self, mut sample: Sample) {
-        self.processes.apply(&mut sample);
         self.steps.add(&sample);
+        self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);

@@ -511,6 +511,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
             ended: false,
         }),
         candidates: vec![],
+        files: None,
         own: OwnSample::default(),
         processes: None,
         gaps: vec![],

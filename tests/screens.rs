@@ -9,8 +9,8 @@ use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepR
 use pipetop::model::{Steps, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
-    LoaderSettings, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen, QueueSource, Tier, Wait,
-    WorkerNow, Xid,
+    LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen,
+    QueueSource, Tier, Wait, WorkerNow, Xid,
 };
 use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
@@ -1415,6 +1415,51 @@ fn all_of_a_worker() {
     in_sizes("detail_worker", &scene, &SIZES);
     scene.state.scroll = usize::MAX;
     in_sizes("detail_worker_end", &scene, &[(80, 24)]);
+    scene.state.scroll = 0;
+    let file = |path: &str, position, size: Option<u64>, deleted| OpenFile {
+        path: path.to_owned(),
+        position,
+        size: size.map(Bytes),
+        deleted,
+    };
+    let found = |files, more| {
+        Some(OpenFiles {
+            process: support::key(48232),
+            files,
+            more,
+        })
+    };
+    let files = vec![
+        file(
+            "/data/train-0001.tar",
+            12_000_000,
+            Some(1_200_000_000),
+            false,
+        ),
+        file(
+            "/mnt/nfs/a/very/long/path/to/the/shards/of/the/data/set/train-0002.tar",
+            0,
+            None,
+            false,
+        ),
+        file("/tmp/cache", 4096, Some(4096), true),
+    ];
+    scene.files = found(Ok(files), 7);
+    in_sizes("detail_worker_files", &scene, &[(120, 40)]);
+    scene.files = found(
+        Err("cannot read /proc/48232/fd: permission denied".to_owned()),
+        0,
+    );
+    find(&screen(&scene, 120, 40), "fd: permission denied");
+    // Another worker's are not shown as this one's.
+    scene.state.worker = Some(1);
+    find(&screen(&scene, 120, 40), "n/a  not read yet");
+    scene.state.replay = Some(Replay::default());
+    find(
+        &screen(&scene, 120, 40),
+        "a recording holds no names of files",
+    );
+    scene.state.replay = None;
     // A stranger's eyes see neither stacks nor states.
     scene.each_job(|job| {
         for worker in &mut job.ranks[0].loaders[0].workers {
