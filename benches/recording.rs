@@ -147,6 +147,8 @@ impl Noise {
                 running: second * 40,
                 ..MainTally::default()
             }),
+            passes: vec![],
+            saving: None,
             reported: None,
             waits: (0..10).map(|step| wait(step, self.below(5000))).collect(),
             activity: self.activity(second),

@@ -6,6 +6,7 @@
 mod gpu;
 pub mod history;
 mod interim;
+mod marks;
 mod overlap;
 mod progress;
 pub mod rates;
@@ -28,6 +29,8 @@ pub(crate) use crate::sample::literals;
 
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
+use marks::Watch;
+pub use marks::{Mark, MarkKind, Marks};
 pub use overlap::Overlap;
 use progress::Follow;
 pub use progress::Progress;
@@ -50,6 +53,7 @@ pub struct Model {
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
     history: History,
+    watch: Watch,
     follow: Follow,
 }
 
@@ -64,6 +68,7 @@ impl Model {
             latest: None,
             window: None,
             history: History::new(),
+            watch: Watch::default(),
             follow: Follow::default(),
         }
     }
@@ -76,6 +81,7 @@ impl Model {
             self.samples.push_back(sample);
             return;
         };
+        self.watch.apply(previous, &sample, &mut self.history.marks);
         let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
         let other_job = job(previous) != job(&sample);
         if !other_job && sample.job.as_ref().is_some_and(|job| job.ended) {
@@ -179,6 +185,16 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Adds what was found to have happened elsewhere.
+    pub fn mark(&mut self, mark: Mark) {
+        self.history.mark(mark);
+    }
+
+    /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
+    pub fn forget_marks(&mut self) {
+        self.history.marks = Marks::default();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

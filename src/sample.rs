@@ -21,8 +21,8 @@ pub use gpu::{
 };
 pub use job::{
     BatchClock, BatchCount, DeviceTime, IoSample, JobSample, LoaderKind, LoaderSample,
-    LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
-    WorkerNow, WorkerSample, WorkerTally,
+    LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally, RankSample,
+    Reported, Wait, WorkerNow, WorkerSample, WorkerTally,
 };
 
 /// Everything that one round of reading brought.

@@ -480,6 +480,8 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
                 world_size: None,
                 process: ProcessSample::default(),
                 main,
+                passes: vec![],
+                saving: None,
                 reported,
                 waits: vec![],
                 activity: BTreeMap::new(),

@@ -5,6 +5,7 @@
 use ratatui::symbols::border;
 
 use crate::config::{Config, Paint};
+use crate::model::MarkKind;
 
 /// One set of signs. Every sign is one cell wide.
 #[derive(Debug, PartialEq)]
@@ -26,6 +27,8 @@ pub(super) struct Glyphs {
     pub(super) more: &'static str,
     pub(super) down: &'static str,
     pub(super) up: &'static str,
+    /// Another verdict.
+    turn: &'static str,
     cpu: &'static str,
     read: &'static str,
     wait: &'static str,
@@ -39,6 +42,19 @@ pub(super) struct Glyphs {
 }
 
 impl Glyphs {
+    /// The sign of what happened.
+    pub(super) fn happened(&self, kind: MarkKind) -> &'static str {
+        match kind {
+            MarkKind::JobBegin => "b",
+            MarkKind::Epoch => "e",
+            MarkKind::Validation => "v",
+            MarkKind::Checkpoint => "c",
+            MarkKind::Worker => "w",
+            MarkKind::Verdict => self.turn,
+            MarkKind::JobEnd => "x",
+        }
+    }
+
     /// The sign of a meaning.
     pub(super) fn sign(&self, paint: Paint) -> &'static str {
         match paint {
@@ -74,6 +90,7 @@ pub(super) static UNICODE: Glyphs = Glyphs {
     more: "…",
     down: "▼",
     up: "▲",
+    turn: "◆",
     cpu: "▓",
     read: "▒",
     wait: "·",
@@ -109,6 +126,7 @@ pub(super) static ASCII: Glyphs = Glyphs {
     more: "~",
     down: "*",
     up: "^",
+    turn: "*",
     cpu: "#",
     read: "r",
     wait: ".",

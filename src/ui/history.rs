@@ -8,7 +8,7 @@ use super::glyphs::Glyphs;
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
-use super::{View, axis, format, panel};
+use super::{View, axis, format, marks, panel};
 use crate::config::Paint::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
 use crate::model::history::Point;
 
@@ -51,6 +51,9 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let inner = panel::open(view, frame, area, chrome, Panel::History, &name, &span);
     let mut series = series(view, cells);
     let height = usize::from(inner.height);
+    // The last line, where there is room for more than a figure or two.
+    let marks = height >= 3 && marks::any(view, cells);
+    let height = height - usize::from(marks);
     series.truncate(if height >= 4 { 4 } else { height });
     if series.is_empty() {
         return;
@@ -60,7 +63,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
     let rows = ((height - air * (count - 1)) / count).clamp(1, 7);
-    let lines = series
+    let mut lines: Vec<_> = series
         .iter()
         .flat_map(|one| {
             let mut lines = one.lines(view, inner.width, indent, (cells, cursor), rows);
@@ -68,6 +71,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
             lines
         })
         .collect();
+    if marks {
+        lines.truncate(height);
+        lines.push(marks::line(view, inner.width, (indent, LABEL), cells));
+    }
     panel::write(frame, inner, lines);
 }
 

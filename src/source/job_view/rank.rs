@@ -128,6 +128,8 @@ impl RankView {
             world_size: self.world_size,
             process,
             main: main.map(|main| main.tally),
+            passes: main.map(|main| main.passes.clone()).unwrap_or_default(),
+            saving: main.and_then(|main| main.saving),
             reported: told.map(|told| told.reported.clone()),
             waits: told
                 .filter(|told| told.fresh)

@@ -52,6 +52,9 @@ pub(super) struct MainView {
     /// The beat that was counted last, and what was seen then.
     counted: Option<(u128, Doing)>,
     tally: MainTally,
+    /// At the last stack it wrote a checkpoint, and for how long it was seen to in all; `None` without stacks.
+    saves: bool,
+    saving: Option<u64>,
     waits: Vec<Wait>,
     activity: BTreeMap<String, u64>,
     descriptors: PathBuf,
@@ -90,6 +93,8 @@ impl MainView {
             waiting: None,
             counted: None,
             tally: MainTally::default(),
+            saves: false,
+            saving: None,
             waits: Vec::new(),
             activity: BTreeMap::new(),
             descriptors: proc_root.join(format!("{}/fd", rank.key.pid)),
@@ -203,6 +208,7 @@ impl MainView {
     fn look_at_stack(&mut self, now: Duration, look: Look) {
         let Some(stacks) = self.python.stacks(now, None) else {
             self.in_loader = None;
+            self.saves = false;
             return;
         };
         // Torn: what was seen last holds.
@@ -210,6 +216,8 @@ impl MainView {
             return;
         };
         self.in_loader = Some(stack.loader);
+        self.saves = stack.saves;
+        self.saving = self.saving.or(Some(0));
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, look.polled)
             && !self.polled.contains(&fd)
         {
@@ -237,6 +245,10 @@ impl MainView {
             .unwrap_or(u64::MAX)
             .min(MOST_BEATS);
         self.counted = Some((beat, doing));
+        let inside = matches!(doing, Doing::Waiting | Doing::Receiving | Doing::Loading);
+        if let Some(saving) = self.saving.as_mut().filter(|_| self.saves && !inside) {
+            *saving += beats;
+        }
         self.add(last, beats / 2);
         self.add(doing, beats - beats / 2);
     }
@@ -311,6 +323,8 @@ impl MainView {
     pub(super) fn publish_rest(&self, seen: &mut MainSeen) {
         seen.segments.clone_from(&self.segments);
         seen.iterators.clone_from(&self.iterators.seen);
+        seen.passes = self.iterators.passes();
+        seen.saving = self.saving;
         seen.activity.clone_from(&self.activity);
         seen.polled.clone_from(&self.polled);
         seen.python_error = self.python.error().cloned();
