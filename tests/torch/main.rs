@@ -9,6 +9,7 @@ mod cgroup;
 mod clock;
 mod job;
 mod machine;
+mod marks;
 mod report;
 mod side_by_side;
 mod trial;

@@ -15,6 +15,8 @@ const ENOUGH: u64 = 5;
 const LONG: Duration = Duration::from_secs(3);
 /// Batches that a pass can have had at the first look at it, to count as seen from its begin.
 const FIRST_FEW: u64 = 3;
+/// Time since passes were first seen from which on other data is new, and not only met late.
+const SETTLED: Duration = Duration::from_secs(2);
 /// Batches that another loader delivers without one of the training loader, before that is a validation.
 const WITHOUT_TRAINING: u64 = 2;
 
@@ -22,6 +24,8 @@ const WITHOUT_TRAINING: u64 = 2;
 pub(super) struct Epochs {
     /// A pass of which it is not yet said what it is: dataset, begin, and batches of the dataset before it.
     pending: Option<(u64, Duration, u64)>,
+    /// When passes were first seen.
+    since: Option<Duration>,
     /// By loader: the workers that it had last.
     workers: BTreeMap<u64, BTreeSet<ProcessKey>>,
     /// By loader: batches since the training loader delivered one, and since when.
@@ -58,10 +62,14 @@ impl Epochs {
             let known = older.and_then(|older| older.passes.iter().find(|p| p.dataset == dataset));
             known.copied()
         };
+        let settled = at.saturating_sub(*self.since.get_or_insert(at)) >= SETTLED;
         for passes in &newer.passes {
             let begun_at = match before(passes.dataset) {
                 Some(before) => (passes.begun > before.begun).then_some(before.batches),
-                None => (older.is_some() && passes.batches <= FIRST_FEW).then_some(0),
+                None => {
+                    let begins = older.is_some() && passes.batches <= FIRST_FEW;
+                    (begins || settled).then_some(0)
+                }
             };
             if let Some(batches) = begun_at {
                 self.settle(newer, marks);
