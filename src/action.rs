@@ -18,6 +18,8 @@ pub enum Action {
     PageUp,
     PageDown,
     Select,
+    /// The job's processes as a tree.
+    Tree,
     Filter,
     SortNext,
     SortReverse,
@@ -47,7 +49,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -57,6 +59,7 @@ impl Action {
         Self::PageUp,
         Self::PageDown,
         Self::Select,
+        Self::Tree,
         Self::Filter,
         Self::SortNext,
         Self::SortReverse,
@@ -110,6 +113,7 @@ impl Action {
             Self::PageUp => "page up",
             Self::PageDown => "page down",
             Self::Select => "details",
+            Self::Tree => "tree",
             Self::Filter => "filter",
             Self::SortNext => "sort",
             Self::SortReverse => "reverse",
@@ -148,8 +152,9 @@ impl Action {
             Self::PageUp => "ten lines up",
             Self::PageDown => "ten lines down",
             Self::Select => "open the panel, or what is marked in it",
-            Self::Filter => "find workers or jobs by number and words",
-            Self::SortNext => "sort the workers by the next column",
+            Self::Tree => "all processes and threads, as a tree",
+            Self::Filter => "find workers, jobs, processes by words",
+            Self::SortNext => "sort by the next column",
             Self::SortReverse => "reverse that order",
             Self::NextRank => "show the next rank",
             Self::IntervalShorter => "read more often",

@@ -17,6 +17,7 @@ mod wiring;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,8 @@ use crate::model::Model;
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
-use crate::ui::{self, Attach, Notice, UiState, View, choices};
+use crate::ui::{self, Attach, Notice, Page, UiState, View, choices};
+use crate::units::ProcessKey;
 use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
@@ -107,6 +109,8 @@ pub struct App {
     /// The command that is watched, where we have launched it.
     launched: Option<Launched>,
     past: Past,
+    /// Whose threads the sampler was asked for beside the job's processes; `None` = for none of it.
+    looked_at: Option<BTreeSet<ProcessKey>>,
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
 }
@@ -125,6 +129,7 @@ impl App {
             window,
             folder: PathBuf::from("."),
             launched: None,
+            looked_at: None,
             drawn: Rect::ZERO,
         }
     }
@@ -203,6 +208,7 @@ impl App {
         if self.is_picking() != was_picking {
             // Words that find jobs find no workers.
             self.state.filter.clear();
+            self.state.page = Page::Panels;
         }
         self.mark(marked);
         let (at, trains) = (sample.at.since_start, self.attach == Attach::Attached);
@@ -215,7 +221,11 @@ impl App {
         if known {
             self.remember();
         }
-        if over { Flow::Quit } else { Flow::Draw }
+        if over {
+            Flow::Quit
+        } else {
+            self.look_at_processes()
+        }
     }
 
     fn act(&mut self, action: Action) -> Flow {
@@ -243,6 +253,7 @@ impl App {
             Action::ZoomIn | Action::ZoomOut => return self.zoom(action == Action::ZoomOut),
             Action::IntervalShorter => return self.interval(false),
             Action::IntervalLonger => return self.interval(true),
+            Action::Tree if !self.has_job() => return Flow::Continue,
             Action::Select => match &self.attach {
                 Attach::Picker(_) => {
                     let picked = self.marked();
@@ -258,7 +269,20 @@ impl App {
         if action == Action::Cancel {
             self.mark(marked);
         }
-        Flow::Draw
+        self.look_at_processes()
+    }
+
+    /// Has the job's processes read while they are looked at, with the threads of those that are opened.
+    fn look_at_processes(&mut self) -> Flow {
+        let wanted = (self.state.page == Page::Tree).then(|| self.state.tree.opened.clone());
+        if wanted == self.looked_at {
+            return Flow::Draw;
+        }
+        if wanted.is_none() {
+            self.model.forget_processes();
+        }
+        self.looked_at.clone_from(&wanted);
+        Flow::Ask(Request::Processes(wanted))
     }
 
     /// The next longer or shorter step.
@@ -309,6 +333,7 @@ impl App {
             latest: self.model.latest(),
             history: self.model.history(),
             verdict: self.verdict.as_deref(),
+            processes: Some(self.model.processes()),
             gaps: self.gaps(),
             state: &self.state,
             config: &self.config,
@@ -327,6 +352,7 @@ impl App {
             window: moment.window.as_deref(),
             latest: moment.latest.as_deref(),
             verdict: moment.verdict.as_deref(),
+            processes: shown.processes.as_ref(),
             gaps: &moment.gaps,
             uptime: moment.uptime,
             attach: match job {

@@ -8,6 +8,7 @@ pub mod history;
 mod interim;
 mod marks;
 mod overlap;
+pub mod processes;
 mod progress;
 pub mod rates;
 mod rhythm;
@@ -32,6 +33,8 @@ pub use interim::Interim;
 use marks::Watch;
 pub use marks::{Mark, MarkKind, Marks};
 pub use overlap::Overlap;
+pub use processes::ProcessTree;
+use processes::Processes;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
@@ -49,12 +52,15 @@ pub struct Model {
     samples: VecDeque<Sample>,
     /// What passed between the first and the newest of them.
     interim: Interim,
+    /// What passed since the job began, as far as is kept: for what takes longer than the window.
+    past: Interim,
     window_length: Duration,
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
     history: History,
     watch: Watch,
     follow: Follow,
+    processes: Processes,
 }
 
 impl Model {
@@ -64,18 +70,21 @@ impl Model {
         Self {
             samples: VecDeque::new(),
             interim: Interim::default(),
+            past: Interim::default(),
             window_length: window,
             latest: None,
             window: None,
             history: History::new(),
             watch: Watch::default(),
             follow: Follow::default(),
+            processes: Processes::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
-    pub fn apply(&mut self, sample: Sample) {
+    pub fn apply(&mut self, mut sample: Sample) {
+        self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -91,6 +100,7 @@ impl Model {
         self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
             self.follow = Follow::default();
+            self.processes = Processes::default();
         }
         let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
@@ -101,10 +111,12 @@ impl Model {
         if other_job || backwards || self.follow.has_just_begun() {
             self.samples.clear();
             self.interim = Interim::default();
+            self.past = Interim::default();
             self.window = None;
             self.samples.push_back(sample);
             return;
         }
+        self.past.add(previous, &sample);
         if self.window_length == Duration::MAX {
             self.interim.add(previous, &sample);
             self.samples.truncate(1);
@@ -114,7 +126,12 @@ impl Model {
             self.slide();
         }
         self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
+            (Some(first), Some(last)) => {
+                Rates::over(first, &self.interim, last).map(|mut window| {
+                    self.past.add_slow_swings(&mut window);
+                    Arc::new(window)
+                })
+            }
             _ => None,
         };
     }
@@ -195,6 +212,16 @@ impl Model {
     /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
     pub fn forget_marks(&mut self) {
         self.history.marks = Marks::default();
+    }
+
+    /// What the job's processes use.
+    pub fn processes(&self) -> &ProcessTree {
+        self.processes.tree()
+    }
+
+    /// Nobody looks at the job's processes any more.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget_others();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

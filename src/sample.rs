@@ -8,6 +8,7 @@ mod gpu;
 mod job;
 #[cfg(test)]
 pub(crate) mod literals;
+mod processes;
 
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ pub use gpu::{
     PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BatchClock, BatchCount, DeviceTime, IoSample, JobSample, LoaderKind, LoaderSample,
+    BatchClock, BatchCount, DeviceTime, GilTally, IoSample, JobSample, LoaderKind, LoaderSample,
     LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally, RankSample,
     Reported, Wait, WorkerNow, WorkerSample, WorkerTally,
 };
+pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 
 /// Everything that one round of reading brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Sample {
     /// Jobs to choose from, while there are several and none was named.
     pub candidates: Vec<JobCandidate>,
     pub own: OwnSample,
+    /// The job's processes in full, while somebody looks at them. Not recorded.
+    #[serde(skip)]
+    pub processes: Option<ProcessesSample>,
     /// What could not be read, and why. Part of the reading: never dropped.
     pub gaps: Vec<Gap>,
 }

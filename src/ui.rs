@@ -13,7 +13,7 @@
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
-//! One panel, or what is marked in it, can take all of the room: its details.
+//! One panel, or what is marked in it, can take all of the room: its details; so can the tree of the job's processes.
 //!
 //! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
 
@@ -41,6 +41,7 @@ mod question;
 mod row;
 pub mod simulation;
 pub mod state;
+mod tree;
 mod verdict;
 mod workers;
 
@@ -52,7 +53,7 @@ use ratatui::layout::{Position, Rect};
 use crate::config::{Config, Paint};
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
-use crate::model::{History, Rates};
+use crate::model::{History, ProcessTree, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
 use crate::units::Moment;
 use crate::verdict::Verdict;
@@ -63,6 +64,7 @@ use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
 pub use state::{Choices, Notice, Page, Panel, Replay, Sort, UiState};
+pub use tree::state::{Node, Order, Toggle, TreeState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +75,8 @@ pub struct View<'a> {
     pub latest: Option<&'a Rates>,
     pub history: &'a History,
     pub verdict: Option<&'a Verdict>,
+    /// What the job's processes use now. `None` = they are of another moment than what is shown.
+    pub processes: Option<&'a ProcessTree>,
     pub gaps: &'a [Gap],
     pub state: &'a UiState,
     pub config: &'a Config,
@@ -146,6 +150,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
             Page::Detail => detail::draw(view, frame, area),
+            Page::Tree => tree::draw(view, frame, area),
             Page::Panels => panels(view, frame, area),
         },
     }
@@ -195,6 +200,10 @@ pub fn choices(view: &View<'_>) -> Choices {
         },
         workers: workers::shown(view),
         gpus: view.gpus().len(),
+        tree: match view.state.page {
+            Page::Tree => tree::lines(view),
+            _ => Vec::new(),
+        },
     }
 }
 

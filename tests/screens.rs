@@ -5,13 +5,15 @@ mod support;
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
 use pipetop::model::history::{GpuReading, Reading};
+use pipetop::model::processes::{Figures, ProcessTree, Threads};
 use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
 use pipetop::model::{History, Mark, MarkKind, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
-    LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
+    LoaderSettings, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen, QueueSource, Tier,
+    WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Filter, Notice, Page, Panel, Past, Replay, Zoom, draw};
+use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Past, Replay, Zoom, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -456,6 +458,286 @@ fn the_list_of_jobs_can_be_filtered() {
     in_sizes("picker_filter", &scene, &[(80, 24), (40, 10)]);
 }
 
+/// The starved job with all that its page of processes tells: a launcher, a helper, threads that were opened.
+fn processes(scene: &mut Scene) {
+    let mut tree = ProcessTree::default();
+    let figures = |cpu: f64, mib: u64, threads| Figures {
+        seconds: Some(5.0),
+        state: Some('S'),
+        cpu: Some(cpu),
+        delay: Some(Share(0.01)),
+        read: Some(BytesPerSecond(0.0)),
+        rss: Some(Bytes(mib << 20)),
+        threads: Some(threads),
+    };
+    let job = scene.latest.as_ref().and_then(|rates| rates.job.clone());
+    let job = job.expect("starved has one");
+    for rank in &job.ranks {
+        tree.figures.insert(rank.key, figures(0.38, 4096, 37));
+        for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
+            let of_worker = Figures {
+                read: Some(BytesPerSecond(53e6)),
+                state: Some('R'),
+                ..figures(0.99 - 0.1 * f64::from(worker.id), 700, 1)
+            };
+            tree.figures.insert(worker.key, of_worker);
+        }
+    }
+    let rank = job.ranks[0].key;
+    let seen = |pid, parent, name: &str, role| ProcessSeen {
+        key: support::key(pid),
+        parent: Pid(parent),
+        name: name.to_owned(),
+        role,
+        process: ProcessSample::default(),
+    };
+    tree.others = vec![
+        seen(48200, 1, "torchrun", ProcessRole::Launcher),
+        seen(rank.pid.0, 48200, "python", ProcessRole::Other),
+        seen(48220, rank.pid.0, "python", ProcessRole::ResourceTracker),
+        seen(48290, rank.pid.0, "wandb\u{1b}[2J 训练", ProcessRole::Other),
+        seen(48291, 48290, "sh", ProcessRole::Other),
+    ];
+    tree.figures
+        .insert(support::key(48200), figures(0.0, 210, 5));
+    tree.figures
+        .insert(support::key(48220), figures(0.0, 14, 1));
+    tree.figures
+        .insert(support::key(48290), figures(0.02, 120, 9));
+    tree.left_out = 0;
+    let thread = |pid: i32, name: &str, cpu| {
+        let own = Figures {
+            read: None,
+            rss: None,
+            threads: None,
+            ..figures(cpu, 0, 0)
+        };
+        (support::key(pid), name.to_owned(), own)
+    };
+    let threads = vec![
+        thread(rank.pid.0, "python", 0.31),
+        thread(48215, "pt_data_pin", 0.06),
+        thread(48216, "cuda-EvtHandlr", 0.0),
+    ];
+    tree.threads.insert(
+        rank,
+        Threads {
+            threads,
+            left_out: 2,
+        },
+    );
+    scene.state.page = Page::Tree;
+    scene.processes = Some(tree);
+}
+
+fn act(scene: &mut Scene, actions: &[Action]) {
+    for action in actions {
+        let choices = pipetop::ui::choices(&scene.view());
+        match action {
+            Action::SortNext => scene.state.sort_by_next(&scene.config.columns),
+            action => scene.state.apply(*action, &choices),
+        }
+    }
+}
+
+#[test]
+fn the_tree_of_processes() {
+    let mut scene = starved();
+    processes(&mut scene);
+    in_sizes("tree", &scene, &SIZES);
+    // The threads of the rank, which are the last but for nothing; and the loader without its workers.
+    let rank = scene.latest.as_ref().and_then(|rates| rates.job.as_ref());
+    let rank = rank.expect("starved has one").ranks[0].key;
+    scene.state.tree.marked = Some(Node::Threads(rank));
+    act(&mut scene, &[Action::Select]);
+    assert!(scene.state.tree.opened.contains(&rank));
+    let mut lines = pipetop::ui::choices(&scene.view()).tree.into_iter();
+    let loader = lines.find_map(|(node, _)| matches!(node, Node::Loader(..)).then_some(node));
+    scene.state.tree.marked = loader;
+    act(&mut scene, &[Action::Select]);
+    in_sizes("tree_threads", &scene, &SIZES);
+    let unread = text(&scene, 120, 40);
+    assert!(unread.contains("and 2 more threads"), "{unread}");
+    scene.config = with("ascii = \"always\"\ntheme = \"mono\"\n");
+    in_sizes("tree_ascii", &scene, &[(80, 24)]);
+    let ascii = text(&scene, 80, 24);
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn the_mark_of_the_tree_stays_with_its_line() {
+    let mut scene = starved();
+    processes(&mut scene);
+    act(&mut scene, &[Action::Down; 5]);
+    let marked = scene.state.tree.marked.expect("a line");
+    let on = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let line = text
+            .lines()
+            .find(|line| line.contains("▸ ") || line.contains("▸│") || line.contains("▸├"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    act(&mut scene, &[Action::SortNext, Action::SortReverse]);
+    assert_eq!(scene.state.tree.marked, Some(marked));
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    // It goes, and what stood below it has its place.
+    let gone = match marked {
+        Node::Process(key) => key,
+        other => panic!("{other:?}"),
+    };
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        loaders.for_each(|loader| loader.workers.retain(|worker| worker.key != gone));
+    });
+    act(&mut scene, &[Action::Down]);
+    assert!(on(&scene).contains("worker"), "{}", on(&scene));
+    act(&mut scene, &[Action::PageDown; 9]);
+    let last = text(&scene, 80, 24);
+    act(&mut scene, &[Action::Down]);
+    assert_eq!(text(&scene, 80, 24), last);
+}
+
+#[test]
+fn the_tree_is_sorted_and_its_noise_is_not() {
+    let mut scene = starved();
+    processes(&mut scene);
+    let order = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let workers = text.split("worker ").skip(1);
+        workers
+            .filter_map(|rest| rest.chars().next()?.to_digit(10))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    act(&mut scene, &[Action::SortReverse]);
+    assert_eq!(order(&scene), [0, 1, 2, 3], "numbers are no figures");
+    act(&mut scene, &[Action::SortNext]);
+    assert_eq!(order(&scene), [3, 2, 1, 0]);
+    act(&mut scene, &[Action::SortReverse]);
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    // Figures that differ as those of a steady job do from one reading to the next.
+    let tree = scene.processes.as_mut().expect("it has one");
+    for (place, figures) in tree.figures.values_mut().enumerate() {
+        figures.cpu = Some(0.9 + 0.004 * place as f64);
+    }
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+}
+
+#[test]
+fn the_tree_is_filtered() {
+    let mut scene = starved();
+    processes(&mut scene);
+    act(&mut scene, &[Action::Filter]);
+    "wandb"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    in_sizes("tree_filter", &scene, &[(80, 24)]);
+    scene.state.filter_in_use().keep();
+    assert!(!scene.state.filter.is_set());
+    let found = text(&scene, 80, 24);
+    assert!(
+        found.contains("rank 0") && !found.contains("worker 1"),
+        "{found}"
+    );
+    act(&mut scene, &[Action::Cancel]);
+    assert_eq!(scene.state.page, Page::Tree);
+    assert!(text(&scene, 80, 24).contains("worker 1"));
+    act(&mut scene, &[Action::Filter]);
+    "nobody"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    scene.state.filter_in_use().keep();
+    assert!(text(&scene, 80, 24).contains("no line has these words; esc shows all"));
+    act(&mut scene, &[Action::Cancel, Action::Cancel]);
+    assert_eq!(scene.state.page, Page::Panels);
+}
+
+#[test]
+fn the_tree_says_what_it_does_not_know() {
+    let mut scene = starved();
+    scene.state.page = Page::Tree;
+    // Of a moment of the past.
+    assert!(text(&scene, 80, 24).contains("other processes: known of now alone"));
+    processes(&mut scene);
+    let tree = scene.processes.as_mut().expect("it has one");
+    tree.others.clear();
+    assert!(text(&scene, 80, 24).contains("other processes: read with the next sample"));
+    scene.state.replay = Some(Replay::default());
+    let rank = support::key(48213);
+    scene.state.tree.opened.insert(rank);
+    scene
+        .processes
+        .as_mut()
+        .expect("it has one")
+        .threads
+        .clear();
+    in_sizes("tree_replay", &scene, &[(80, 24), (40, 10)]);
+    let replayed = text(&scene, 80, 24);
+    assert!(
+        replayed.contains("other processes: not recorded"),
+        "{replayed}"
+    );
+    assert!(replayed.contains("threads: not recorded"), "{replayed}");
+    scene.state.replay = None;
+    scene.attach = Attach::Ended;
+    assert!(text(&scene, 80, 24).contains("other processes: the job has ended"));
+    // Unknown is not zero.
+    scene.each_rates(|_| {});
+    scene.processes = Some(ProcessTree::default());
+    let nothing_known = text(&scene, 120, 40);
+    let worker = nothing_known
+        .lines()
+        .find(|line| line.contains("worker 0"))
+        .expect("a line");
+    assert_eq!(worker.matches("n/a").count(), 5, "{worker}");
+    scene.latest = None;
+    assert!(text(&scene, 80, 24).contains("nothing is known of the job's processes"));
+}
+
+#[test]
+fn a_large_tree_is_drawn_in_every_size() {
+    let pace = Pace {
+        load_ms: 400.0,
+        step_ms: 30.0,
+        workers: 64,
+    };
+    let mut scene = scene(pace, 1, 1);
+    scene.verdict = starved().verdict;
+    processes(&mut scene);
+    let tree = scene.processes.as_mut().expect("it has one");
+    let keys: Vec<_> = tree.figures.keys().copied().collect();
+    for key in keys {
+        let thread = |number: i32| {
+            let key = support::key(100_000 + number);
+            (key, format!("thread-{number}"), Figures::default())
+        };
+        let threads = Threads {
+            threads: (0..30).map(thread).collect(),
+            left_out: 0,
+        };
+        tree.threads.insert(key, threads);
+        scene.state.tree.opened.insert(key);
+    }
+    let lines = pipetop::ui::choices(&scene.view()).tree;
+    assert!(lines.len() > 64 * 30, "{}", lines.len());
+    let places = [0, 1, lines.len() / 2, lines.len() - 1];
+    for (width, height) in [
+        (40, 10),
+        (41, 11),
+        (80, 24),
+        (99, 25),
+        (100, 26),
+        (500, 150),
+    ] {
+        for place in places {
+            scene.state.tree.marked = Some(lines[place].0);
+            let text = text(&scene, width, height);
+            assert_eq!(text.matches('▸').count(), 1, "at {width}x{height}: {text}");
+        }
+    }
+}
+
 #[test]
 fn several_jobs_to_choose_from() {
     let mut scene = nothing();
@@ -794,6 +1076,7 @@ fn telling_gpu(gpu: &mut GpuRates) {
     gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
     gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
     gpu.swing = Some(Swing {
+        seconds: 20.0,
         period: 2.04,
         regular: true,
         resting: Share(0.5),
@@ -1150,20 +1433,19 @@ fn the_past_with_its_marks() {
     scene.state.frozen = true;
     scene.past = Some(Past {
         at: moment(5_420),
-        until: Duration::from_secs(10_800),
-        ago: Duration::from_secs(5_400),
+        until: Duration::from_hours(3),
+        ago: Duration::from_mins(90),
     });
     in_sizes("looking_back", &scene, &SIZES);
     scene.config.ascii = true;
     let ascii = text(&scene, 120, 40);
-    assert!(
-        ascii.contains("* verdict: DATA-BOUND") && ascii.is_ascii(),
-        "{ascii}"
-    );
+    let said = "history: verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND";
+    assert!(ascii.contains(said) && ascii.is_ascii(), "{ascii}");
     // Far back the axis goes with the moment, and says where it ends.
     scene.state.zoom = Zoom::Span(60.0);
     scene.past = scene.past.map(|past| Past {
         at: moment(5_000),
+        ago: Duration::from_secs(5_800),
         ..past
     });
     let text = text(&scene, 120, 40);

@@ -112,6 +112,7 @@ fn job(at: u32) -> JobSample {
             key: trainer,
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: process(at),
             main: Some(MainTally {
                 looks,
@@ -124,6 +125,7 @@ fn job(at: u32) -> JobSample {
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
+            gil_holders: BTreeMap::from([(format!("hold_{at}"), 1)]),
             loaders: vec![loader],
         }],
         cgroup: None,
@@ -167,6 +169,7 @@ fn sample(at: u32) -> Sample {
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
@@ -199,6 +202,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 latest: model.latest(),
                 history: model.history(),
                 verdict: Some(&verdict),
+                processes: Some(model.processes()),
                 gaps: &[],
                 state: &state,
                 config: &config,

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::{App, Flow};
 use crate::action::Action;
+use crate::model::ProcessTree;
 use crate::ui;
 pub(super) use moments::Moment;
 use moments::Moments;
@@ -30,6 +31,8 @@ pub(super) struct Past {
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) moment: Arc<Moment>,
+    /// What the job's processes used when the screen was frozen; `None` where another moment than that is shown.
+    pub(super) processes: Option<ProcessTree>,
     /// The newest time that was shown since the screen was frozen, where its axis ends.
     until: Duration,
 }
@@ -50,10 +53,14 @@ impl Past {
         self.shown = None;
     }
 
-    fn show(&mut self, moment: Arc<Moment>) {
+    fn show(&mut self, moment: Arc<Moment>, processes: Option<ProcessTree>) {
         let at = moment.at.since_start;
         let until = self.shown.as_ref().map_or(at, |shown| shown.until.max(at));
-        self.shown = Some(Shown { moment, until });
+        self.shown = Some(Shown {
+            moment,
+            processes,
+            until,
+        });
     }
 }
 
@@ -104,7 +111,8 @@ impl App {
             Some(_) => {}
             None => {
                 if let Some(moment) = self.moment() {
-                    self.past.show(Arc::new(moment));
+                    let processes = self.model.processes().clone();
+                    self.past.show(Arc::new(moment), Some(processes));
                 }
             }
         }
@@ -140,7 +148,7 @@ impl App {
         if self.past.shown.is_none() {
             self.freeze();
         }
-        self.past.show(moment);
+        self.past.show(moment, None);
         Flow::Draw
     }
 }

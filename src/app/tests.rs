@@ -445,6 +445,49 @@ async fn words_that_found_a_job_find_no_workers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn processes_are_read_while_they_are_looked_at() {
+    let session = session(None, async |script| {
+        // Without a job there is nothing to look at.
+        script.typed("t");
+        for at in 0..=2 {
+            script.sample(training(f64::from(at))).await;
+        }
+        script.typed("t");
+        // The job, its rank, its loader, a worker: its threads.
+        (0..3).for_each(|_| script.key(KeyCode::Down));
+        script.key(KeyCode::Enter);
+        script.sample(training(3.0)).await;
+        script.key(KeyCode::Enter);
+        script.key(KeyCode::Esc);
+    })
+    .await;
+    let wanted = |keys: &[ProcessKey]| Request::Processes(Some(keys.iter().copied().collect()));
+    let worker = crate::sample::literals::key(200);
+    let asked = [
+        wanted(&[]),
+        wanted(&[worker]),
+        wanted(&[]),
+        Request::Processes(None),
+    ];
+    assert_eq!(session.asked, asked.map(Asked::Sampler));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_jobs_ends_the_look_at_processes() {
+    let session = session(None, async |script| {
+        script.sample(training(1.0)).await;
+        script.typed("t");
+        script.sample(jobs([7, 8])).await;
+        script.typed("/8");
+    })
+    .await;
+    let last = session.asked.last();
+    assert_eq!(last, Some(&Asked::Sampler(Request::Processes(None))));
+    assert_eq!(session.app.state.filter.text(), "8");
+    assert!(session.text().contains("1 with `8`"), "{}", session.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_interval_steps_and_stops_at_its_ends() {
     let session = session(None, async |script| {
         script.typed("-----");

@@ -9,7 +9,8 @@ use super::layout;
 use super::state::Panel;
 use super::{View, disk, footer, gpu, header, history, log, panel, pipeline, verdict, workers};
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+/// Draws what stands around a page, and gives what lies between.
+pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
     let line = |y: u16| Rect {
         y,
         height: 1,
@@ -24,11 +25,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let first = verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
     footer::draw(view, frame, line(area.bottom() - 1));
-    let body = Rect {
+    Rect {
         y: area.y + 2,
         height: area.height - 3,
         ..area
-    };
+    }
+}
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let body = around(view, frame, area);
     let chrome = layout::chrome(area);
     match view.state.focus {
         Panel::Verdict => verdict::draw(view, frame, body, chrome),

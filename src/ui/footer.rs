@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Attach, Page, Past, Replay, View, format, panel};
+use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
@@ -52,7 +52,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// Draws what is typed, else what the user is told; false where there is neither.
 pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
-    if view.state.filter.is_typing() {
+    if filter(view).is_typing() {
         input(view, frame, area);
     } else if let Some(notice) = &view.state.notice {
         let paint = if notice.trouble { Trouble } else { Text };
@@ -65,17 +65,26 @@ pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool
     true
 }
 
+/// The words that keys write.
+fn filter<'a>(view: &View<'a>) -> &'a Filter {
+    match view.state.page {
+        Page::Tree => &view.state.tree.filter,
+        Page::Panels | Page::Detail => &view.state.filter,
+    }
+}
+
 /// The line that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let (what, all) = match view.attach {
-        Attach::Picker(_) => ("show jobs with ", "all jobs"),
-        _ => ("show workers with ", "all workers"),
+    let (what, all) = match (view.attach, view.state.page) {
+        (Attach::Picker(_), _) => ("show jobs with ", "all jobs"),
+        (_, Page::Tree) => ("show lines with ", "all lines"),
+        (_, Page::Panels | Page::Detail) => ("show workers with ", "all workers"),
     };
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
     // Of a long line its end, where letters come.
-    let text = view.state.filter.text();
+    let text = filter(view).text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
     let shown: String = text.chars().skip(from).collect();
@@ -94,6 +103,7 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
+        (Action::Select, _) if view.state.page == Page::Tree => "fold",
         (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "go on",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
@@ -163,7 +173,7 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
 }
 
 /// What can be asked of a replay.
-const REPLAYING: [Action; 14] = [
+const REPLAYING: [Action; 15] = [
     Action::Help,
     Action::Quit,
     Action::Freeze,
@@ -175,6 +185,7 @@ const REPLAYING: [Action; 14] = [
     Action::Save,
     Action::NextPanel,
     Action::Select,
+    Action::Tree,
     Action::SortNext,
     Action::ZoomIn,
     Action::ZoomOut,
@@ -209,23 +220,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
     if view.state.page != Page::Panels && watched {
-        let mut actions = vec![
-            Action::Help,
-            Action::Quit,
-            Action::Cancel,
-            Action::NextPanel,
-            Action::Down,
-            Action::Freeze,
-        ];
-        if view.ranks().len() > 1 {
-            actions.push(Action::NextRank);
-        }
-        actions.push(Action::SeekBack);
-        if view.state.replay.is_some() || view.past.is_some() {
-            actions.push(Action::SeekForward);
-        }
-        actions.push(Action::Save);
-        return actions;
+        return on_page(view);
     }
     if view.state.replay.is_some() {
         return REPLAYING.to_vec();
@@ -257,6 +252,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::SeekBack,
                 Action::SortNext,
                 Action::Filter,
+                Action::Tree,
                 Action::Save,
                 Action::ZoomIn,
                 Action::ZoomOut,
@@ -266,4 +262,29 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             actions
         }
     }
+}
+
+/// The same on a page that takes all of the room.
+fn on_page(view: &View<'_>) -> Vec<Action> {
+    let mut actions = vec![Action::Help, Action::Quit, Action::Cancel];
+    if view.state.page == Page::Tree {
+        actions.extend([
+            Action::Select,
+            Action::Down,
+            Action::SortNext,
+            Action::Filter,
+            Action::Freeze,
+        ]);
+    } else {
+        actions.extend([Action::NextPanel, Action::Down, Action::Freeze]);
+        if view.ranks().len() > 1 {
+            actions.push(Action::NextRank);
+        }
+    }
+    actions.push(Action::SeekBack);
+    if view.state.replay.is_some() || view.past.is_some() {
+        actions.push(Action::SeekForward);
+    }
+    actions.push(Action::Save);
+    actions
 }

@@ -25,6 +25,8 @@ pub(super) struct Glyphs {
     pub(super) arrow: &'static str,
     pub(super) mark: &'static str,
     pub(super) more: &'static str,
+    /// Before a line of a tree that others follow, before the last, and above what is below the first.
+    pub(super) branches: [&'static str; 3],
     pub(super) down: &'static str,
     pub(super) up: &'static str,
     /// Another verdict.
@@ -88,6 +90,7 @@ pub(super) static UNICODE: Glyphs = Glyphs {
     arrow: "→",
     mark: "▸",
     more: "…",
+    branches: ["├ ", "└ ", "│ "],
     down: "▼",
     up: "▲",
     turn: "◆",
@@ -124,6 +127,7 @@ pub(super) static ASCII: Glyphs = Glyphs {
     arrow: ">",
     mark: ">",
     more: "~",
+    branches: ["|-", "`-", "| "],
     down: "*",
     up: "^",
     turn: "*",

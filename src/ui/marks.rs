@@ -1,8 +1,8 @@
-//! The line of marks below the past, and what the one says that the cursor is on.
+//! The line of marks below the past, and what those say that the cursor is on.
 
 use ratatui::text::Line;
 
-use super::{View, axis, format};
+use super::{View, axis};
 use crate::config::Paint::{self, Dim, Focus, Text, Trouble};
 use crate::model::MarkKind;
 
@@ -31,6 +31,18 @@ pub(super) fn any(view: &View<'_>, cells: usize) -> bool {
     })
 }
 
+/// What the marks say that the cursor is on; empty where it is on none.
+pub(super) fn words(view: &View<'_>, cells: usize) -> String {
+    let (Some(axis), Some(cursor)) = (axis::of(view, cells), axis::cursor(view, cells)) else {
+        return String::new();
+    };
+    let marks = view.history.marks();
+    let marks = marks.between(axis.from(), axis.to()).iter();
+    let here = marks.filter(|mark| view.history.cell(&axis, mark.at) == Some(cursor));
+    let words: Vec<_> = here.map(|mark| mark.words.as_str()).collect();
+    words.join("; ")
+}
+
 /// The line: the most important of each cell, beginning `indent + label` cells from the left.
 pub(super) fn line(
     view: &View<'_>,
@@ -45,53 +57,21 @@ pub(super) fn line(
     };
     let cursor = axis::cursor(view, cells);
     let mut kinds: Vec<Option<MarkKind>> = vec![None; cells];
-    let mut said = Vec::new();
     for mark in view.history.marks().between(axis.from(), axis.to()) {
-        let Some(cell) = view.history.cell(&axis, mark.at) else {
-            continue;
-        };
-        if let Some(kind) = kinds.get_mut(cell) {
+        let cell = view.history.cell(&axis, mark.at);
+        if let Some(kind) = cell.and_then(|cell| kinds.get_mut(cell)) {
             *kind = Some(kind.map_or(mark.kind, |other| other.min(mark.kind)));
         }
-        if cursor == Some(cell) {
-            said.push(mark.words.as_str());
-        }
     }
-    let said = said.join("; ");
-    // The words stand beside the cursor, where there is more room.
-    let words = cursor.filter(|_| !said.is_empty()).map(|cursor| {
-        let (left, right) = (cursor, cells - cursor - 1);
-        let room = left.max(right).saturating_sub(1);
-        let text = format::cut_words(
-            &format::clean(&said, view.config.ascii),
-            room,
-            view.glyphs().more,
-        );
-        let long = format::width(&text);
-        let from = if right >= left {
-            cursor + 2
-        } else {
-            cursor.saturating_sub(long + 1)
+    for (cell, kind) in kinds.into_iter().enumerate() {
+        match (kind, cursor == Some(cell)) {
+            (Some(kind), here) => {
+                let paint = if here { Focus } else { paint(kind) };
+                row.text(paint, view.glyphs().happened(kind))
+            }
+            (None, true) => row.text(Focus, view.glyphs().cursor),
+            (None, false) => row.space(1),
         };
-        (from, text, long)
-    });
-    let mut cell = 0;
-    while cell < cells {
-        if let Some((from, text, long)) = &words
-            && *from == cell
-            && *long > 0
-        {
-            row.text(Text, text);
-            cell += long;
-            continue;
-        }
-        match kinds[cell] {
-            Some(kind) if cursor == Some(cell) => row.text(Focus, view.glyphs().happened(kind)),
-            Some(kind) => row.text(paint(kind), view.glyphs().happened(kind)),
-            None if cursor == Some(cell) => row.text(Focus, view.glyphs().cursor),
-            None => row.space(1),
-        };
-        cell += 1;
     }
     row.line()
 }

@@ -9,7 +9,7 @@ use pipetop::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
     RankRates, StepRates, WorkerRates,
 };
-use pipetop::model::{Estimate, History, Rates, WorkerPlace};
+use pipetop::model::{Estimate, History, ProcessTree, Rates, WorkerPlace};
 use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
     WorkerNow,
@@ -28,6 +28,7 @@ pub(crate) struct Scene {
     pub(crate) latest: Option<Rates>,
     pub(crate) history: History,
     pub(crate) verdict: Option<Verdict>,
+    pub(crate) processes: Option<ProcessTree>,
     pub(crate) gaps: Vec<Gap>,
     pub(crate) state: UiState,
     pub(crate) config: Config,
@@ -52,6 +53,7 @@ impl Scene {
             latest: self.latest.as_ref(),
             history: &self.history,
             verdict: self.verdict.as_ref(),
+            processes: self.processes.as_ref(),
             gaps: &self.gaps,
             state: &self.state,
             config: &self.config,
@@ -262,6 +264,7 @@ pub(crate) fn nothing() -> Scene {
         latest: None,
         history: History::new(),
         verdict: None,
+        processes: None,
         gaps: Vec::new(),
         state: UiState::default(),
         config: Config::default(),
@@ -424,6 +427,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         key: rank_key(rank),
         rank: Some(rank),
         world_size: Some(ranks),
+        nccl: false,
         state: Some('S'),
         wait: Some(Estimate {
             share: lost,
@@ -448,8 +452,11 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             load_ms: Some(pace.load_ms),
         },
         overlaps: vec![],
+        beside_swings: vec![],
         device: None,
         activity: Vec::new(),
+        gil: None,
+        gil_holders: Vec::new(),
         loaders: vec![loader],
     }
 }

@@ -7,9 +7,11 @@
 mod alone;
 mod cgroup;
 mod clock;
+mod gil;
 mod job;
 mod machine;
 mod marks;
+mod ranks;
 mod report;
 mod side_by_side;
 mod trial;

@@ -64,12 +64,11 @@ impl Epochs {
         };
         let settled = at.saturating_sub(*self.since.get_or_insert(at)) >= SETTLED;
         for passes in &newer.passes {
-            let begun_at = match before(passes.dataset) {
-                Some(before) => (passes.begun > before.begun).then_some(before.batches),
-                None => {
-                    let begins = older.is_some() && passes.batches <= FIRST_FEW;
-                    (begins || settled).then_some(0)
-                }
+            let begun_at = if let Some(before) = before(passes.dataset) {
+                (passes.begun > before.begun).then_some(before.batches)
+            } else {
+                let begins = older.is_some() && passes.batches <= FIRST_FEW;
+                (begins || settled).then_some(0)
             };
             if let Some(batches) = begun_at {
                 self.settle(newer, marks);

@@ -60,6 +60,8 @@ pub struct MainSeen {
     /// Looks of 10 ms at which it wrote a checkpoint; `None` without stacks.
     pub saving: Option<u64>,
     pub activity: BTreeMap<String, u64>,
+    /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
+    pub gil_holders: BTreeMap<String, u64>,
     /// Descriptors that it polled while its stack was seen waiting for a batch.
     pub polled: Vec<i32>,
     /// Why there are no stacks, where there are none.
