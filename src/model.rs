@@ -112,13 +112,14 @@ impl Model {
             self.samples.push_back(sample);
             self.slide();
         }
-        self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
+        let window = match (self.samples.front(), self.samples.back()) {
+            (Some(first), Some(last)) => Rates::over(first, &self.interim, last),
             _ => None,
         };
-        if let Some(window) = &mut self.window {
-            self.past.add_slow_swings(window);
-        }
+        self.window = window.map(|mut window| {
+            self.past.add_slow_swings(&mut window);
+            Arc::new(window)
+        });
     }
 
     /// The machine goes on; of the job and of its window stays what was last found.
