@@ -6,6 +6,7 @@
 
 mod absent;
 mod detail;
+mod graphs;
 mod line;
 mod told;
 mod trouble;
