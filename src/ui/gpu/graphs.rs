@@ -65,9 +65,12 @@ pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
 pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
     let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
     behind(row, |cells| {
-        let most = bytes(cells, 1.0);
-        let most = most.iter().flatten().copied().fold(1.0, f64::max);
-        bytes(cells, most)
+        let values = bytes(cells, 1.0);
+        let most = values.iter().flatten().copied().fold(1.0, f64::max);
+        let parts = values
+            .into_iter()
+            .map(|value| value.map(|value| value / most));
+        parts.collect()
     });
 }
 
