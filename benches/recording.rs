@@ -222,6 +222,7 @@ impl Noise {
                 ended: false,
             }),
             candidates: vec![],
+            processes: None,
             own: OwnSample {
                 cpu: Some(micros(second * 5000 + self.below(100))),
                 rss: Some(Bytes(20 << 20)),

@@ -18,6 +18,8 @@ pub enum Action {
     PageUp,
     PageDown,
     Select,
+    /// The job's processes as a tree.
+    Tree,
     Filter,
     SortNext,
     SortReverse,
@@ -47,7 +49,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Help,
         Self::Freeze,
         Self::NextPanel,
@@ -57,6 +59,7 @@ impl Action {
         Self::PageUp,
         Self::PageDown,
         Self::Select,
+        Self::Tree,
         Self::Filter,
         Self::SortNext,
         Self::SortReverse,
@@ -82,8 +85,8 @@ impl Action {
         Self::Quit,
     ];
 
-    /// It moves a replay, and means nothing to a job that runs.
-    pub fn is_of_replay(self) -> bool {
+    /// It goes to another moment: of a replay, or of what is kept of a job that runs.
+    pub fn is_in_time(self) -> bool {
         matches!(
             self,
             Self::SeekBack
@@ -110,6 +113,7 @@ impl Action {
             Self::PageUp => "page up",
             Self::PageDown => "page down",
             Self::Select => "details",
+            Self::Tree => "tree",
             Self::Filter => "filter",
             Self::SortNext => "sort",
             Self::SortReverse => "reverse",
@@ -140,7 +144,7 @@ impl Action {
         match self {
             Self::Quit => "quit",
             Self::Help => "open and close this help",
-            Self::Freeze => "freeze the screen, and go on",
+            Self::Freeze => "freeze the screen, and go on with what is now",
             Self::NextPanel => "next panel: it gets room first and scrolls",
             Self::PreviousPanel => "previous panel",
             Self::Up => "one line up",
@@ -148,8 +152,9 @@ impl Action {
             Self::PageUp => "ten lines up",
             Self::PageDown => "ten lines down",
             Self::Select => "open the panel, or what is marked in it",
-            Self::Filter => "find workers or jobs by number and words",
-            Self::SortNext => "sort the workers by the next column",
+            Self::Tree => "all processes and threads, as a tree",
+            Self::Filter => "find workers, jobs, processes by words",
+            Self::SortNext => "sort by the next column",
             Self::SortReverse => "reverse that order",
             Self::NextRank => "show the next rank",
             Self::IntervalShorter => "read more often",
@@ -157,14 +162,14 @@ impl Action {
             Self::ZoomIn => "show less of the past, more finely: down to 10 s",
             Self::ZoomOut => "show more of the past: up to all that there is",
             Self::Save => "save the screen (SVG) and the report (Markdown) here",
-            Self::SeekBack => "10 s back in the recording",
+            Self::SeekBack => "10 s back in time",
             Self::SeekForward => "10 s on",
             Self::LeapBack => "10 min back",
             Self::LeapForward => "10 min on",
             Self::StepBack => "one reading back",
             Self::StepForward => "one reading on",
-            Self::ToBegin => "to the begin of the recording",
-            Self::ToEnd => "to its end",
+            Self::ToBegin => "to the begin, or the oldest that is kept",
+            Self::ToEnd => "to the end, or back to now",
             Self::Redraw => "draw the whole screen anew",
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",

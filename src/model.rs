@@ -7,10 +7,12 @@ mod gpu;
 pub mod history;
 mod interim;
 mod overlap;
+pub mod processes;
 mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+pub mod steps;
 mod swing;
 
 #[cfg(test)]
@@ -29,10 +31,13 @@ pub(crate) use crate::sample::literals;
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
 pub use overlap::Overlap;
+pub use processes::ProcessTree;
+use processes::Processes;
 use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use steps::Steps;
 pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
@@ -53,6 +58,8 @@ pub struct Model {
     window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
+    processes: Processes,
+    steps: Steps,
 }
 
 impl Model {
@@ -68,12 +75,16 @@ impl Model {
             window: None,
             history: History::new(),
             follow: Follow::default(),
+            processes: Processes::default(),
+            steps: Steps::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
-    pub fn apply(&mut self, sample: Sample) {
+    pub fn apply(&mut self, mut sample: Sample) {
+        self.processes.apply(&mut sample);
+        self.steps.add(&sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
@@ -88,6 +99,7 @@ impl Model {
         self.latest = Rates::between(previous, &sample).map(Arc::new);
         if other_job {
             self.follow = Follow::default();
+            self.processes = Processes::default();
         }
         let rates = self.latest.as_deref().filter(|_| !other_job);
         self.follow.apply(&sample, rates);
@@ -112,14 +124,15 @@ impl Model {
             self.samples.push_back(sample);
             self.slide();
         }
-        let window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last),
+        self.window = match (self.samples.front(), self.samples.back()) {
+            (Some(first), Some(last)) => {
+                Rates::over(first, &self.interim, last).map(|mut window| {
+                    self.past.add_slow_swings(&mut window);
+                    Arc::new(window)
+                })
+            }
             _ => None,
         };
-        self.window = window.map(|mut window| {
-            self.past.add_slow_swings(&mut window);
-            Arc::new(window)
-        });
     }
 
     /// The machine goes on; of the job and of its window stays what was last found.
@@ -186,8 +199,23 @@ impl Model {
         self.follow.progress()
     }
 
+    /// The newest steps of each rank, longer back than the window.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// What the job's processes use.
+    pub fn processes(&self) -> &ProcessTree {
+        self.processes.tree()
+    }
+
+    /// Nobody looks at the job's processes any more.
+    pub fn forget_processes(&mut self) {
+        self.processes.forget_others();
     }
 
     /// The waits of a rank that ended in the window, oldest first.

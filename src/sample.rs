@@ -8,6 +8,7 @@ mod gpu;
 mod job;
 #[cfg(test)]
 pub(crate) mod literals;
+mod processes;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub use job::{
     LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
     WorkerNow, WorkerSample, WorkerTally,
 };
+pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 
 /// Everything that one round of reading brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub struct Sample {
     /// Jobs to choose from, while there are several and none was named.
     pub candidates: Vec<JobCandidate>,
     pub own: OwnSample,
+    /// The job's processes in full, while somebody looks at them. Not recorded.
+    #[serde(skip)]
+    pub processes: Option<ProcessesSample>,
     /// What could not be read, and why. Part of the reading: never dropped.
     pub gaps: Vec<Gap>,
 }

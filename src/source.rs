@@ -14,6 +14,7 @@ pub mod mounts;
 pub mod nvml;
 pub mod probe;
 pub mod process;
+pub mod processes;
 pub mod python;
 pub mod replay;
 pub mod sampler;

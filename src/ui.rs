@@ -13,7 +13,7 @@
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
-//! One panel, or what is marked in it, can take all of the room: its details.
+//! One panel, or what is marked in it, can take all of the room: its details; so can the tree of the job's processes.
 //!
 //! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
 
@@ -40,6 +40,7 @@ mod question;
 mod row;
 pub mod simulation;
 pub mod state;
+mod tree;
 mod verdict;
 mod workers;
 
@@ -51,8 +52,9 @@ use ratatui::layout::{Position, Rect};
 use crate::config::{Config, Paint};
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
-use crate::model::{History, Rates};
+use crate::model::{History, ProcessTree, Rates, Steps};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
+use crate::units::Moment;
 use crate::verdict::Verdict;
 
 pub use axis::{Zoom, automatic};
@@ -61,6 +63,7 @@ use glyphs::Glyphs;
 use layout::{Regions, Wants, regions};
 use row::Row;
 pub use state::{Choices, Notice, Page, Panel, Replay, Sort, UiState};
+pub use tree::state::{Node, Order, Toggle, TreeState};
 
 /// Everything that one frame shows.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +73,11 @@ pub struct View<'a> {
     /// Of the last interval: what states are taken from.
     pub latest: Option<&'a Rates>,
     pub history: &'a History,
+    /// The newest steps of each rank, one by one.
+    pub steps: &'a Steps,
     pub verdict: Option<&'a Verdict>,
+    /// What the job's processes use now. `None` = they are of another moment than what is shown.
+    pub processes: Option<&'a ProcessTree>,
     pub gaps: &'a [Gap],
     pub state: &'a UiState,
     pub config: &'a Config,
@@ -79,8 +86,20 @@ pub struct View<'a> {
     pub uptime: Option<Duration>,
     /// The command that we have launched; `None` = the job is not ours.
     pub command: Option<Command<'a>>,
+    /// A moment of the past is shown; `None` = what is now.
+    pub past: Option<Past>,
     /// The whole of the screen; [`draw`] sets it.
     pub screen: Rect,
+}
+
+/// Which moment is shown in the place of now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    pub at: Moment,
+    /// Where the axis of time ends: the newest that was shown since the screen was frozen.
+    pub until: Duration,
+    /// From the moment to the newest reading.
+    pub ago: Duration,
 }
 
 /// A launched command.
@@ -132,6 +151,7 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
             Page::Detail => detail::draw(view, frame, area),
+            Page::Tree => tree::draw(view, frame, area),
             Page::Panels => panels(view, frame, area),
         },
     }
@@ -181,6 +201,10 @@ pub fn choices(view: &View<'_>) -> Choices {
         },
         workers: workers::shown(view),
         gpus: view.gpus().len(),
+        tree: match view.state.page {
+            Page::Tree => tree::lines(view),
+            _ => Vec::new(),
+        },
     }
 }
 

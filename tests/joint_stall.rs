@@ -171,6 +171,7 @@ impl Trace {
             }),
             candidates: vec![],
             own: OwnSample::default(),
+            processes: None,
             gaps: vec![],
         }
     }

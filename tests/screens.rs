@@ -4,13 +4,15 @@ mod support;
 
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::Swing;
-use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::model::processes::{Figures, ProcessTree, Threads};
+use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::model::{Steps, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
-    LoaderSettings, ProcessPlace, QueueSource, Tier, WorkerNow, Xid,
+    LoaderSettings, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen, QueueSource, Tier, Wait,
+    WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Filter, Notice, Page, Panel, Replay, draw};
+use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -455,6 +457,286 @@ fn the_list_of_jobs_can_be_filtered() {
     in_sizes("picker_filter", &scene, &[(80, 24), (40, 10)]);
 }
 
+/// The starved job with all that its page of processes tells: a launcher, a helper, threads that were opened.
+fn processes(scene: &mut Scene) {
+    let mut tree = ProcessTree::default();
+    let figures = |cpu: f64, mib: u64, threads| Figures {
+        seconds: Some(5.0),
+        state: Some('S'),
+        cpu: Some(cpu),
+        delay: Some(Share(0.01)),
+        read: Some(BytesPerSecond(0.0)),
+        rss: Some(Bytes(mib << 20)),
+        threads: Some(threads),
+    };
+    let job = scene.latest.as_ref().and_then(|rates| rates.job.clone());
+    let job = job.expect("starved has one");
+    for rank in &job.ranks {
+        tree.figures.insert(rank.key, figures(0.38, 4096, 37));
+        for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
+            let of_worker = Figures {
+                read: Some(BytesPerSecond(53e6)),
+                state: Some('R'),
+                ..figures(0.99 - 0.1 * f64::from(worker.id), 700, 1)
+            };
+            tree.figures.insert(worker.key, of_worker);
+        }
+    }
+    let rank = job.ranks[0].key;
+    let seen = |pid, parent, name: &str, role| ProcessSeen {
+        key: support::key(pid),
+        parent: Pid(parent),
+        name: name.to_owned(),
+        role,
+        process: ProcessSample::default(),
+    };
+    tree.others = vec![
+        seen(48200, 1, "torchrun", ProcessRole::Launcher),
+        seen(rank.pid.0, 48200, "python", ProcessRole::Other),
+        seen(48220, rank.pid.0, "python", ProcessRole::ResourceTracker),
+        seen(48290, rank.pid.0, "wandb\u{1b}[2J 训练", ProcessRole::Other),
+        seen(48291, 48290, "sh", ProcessRole::Other),
+    ];
+    tree.figures
+        .insert(support::key(48200), figures(0.0, 210, 5));
+    tree.figures
+        .insert(support::key(48220), figures(0.0, 14, 1));
+    tree.figures
+        .insert(support::key(48290), figures(0.02, 120, 9));
+    tree.left_out = 0;
+    let thread = |pid: i32, name: &str, cpu| {
+        let own = Figures {
+            read: None,
+            rss: None,
+            threads: None,
+            ..figures(cpu, 0, 0)
+        };
+        (support::key(pid), name.to_owned(), own)
+    };
+    let threads = vec![
+        thread(rank.pid.0, "python", 0.31),
+        thread(48215, "pt_data_pin", 0.06),
+        thread(48216, "cuda-EvtHandlr", 0.0),
+    ];
+    tree.threads.insert(
+        rank,
+        Threads {
+            threads,
+            left_out: 2,
+        },
+    );
+    scene.state.page = Page::Tree;
+    scene.processes = Some(tree);
+}
+
+fn act(scene: &mut Scene, actions: &[Action]) {
+    for action in actions {
+        let choices = pipetop::ui::choices(&scene.view());
+        match action {
+            Action::SortNext => scene.state.sort_by_next(&scene.config.columns),
+            action => scene.state.apply(*action, &choices),
+        }
+    }
+}
+
+#[test]
+fn the_tree_of_processes() {
+    let mut scene = starved();
+    processes(&mut scene);
+    in_sizes("tree", &scene, &SIZES);
+    // The threads of the rank, which are the last but for nothing; and the loader without its workers.
+    let rank = scene.latest.as_ref().and_then(|rates| rates.job.as_ref());
+    let rank = rank.expect("starved has one").ranks[0].key;
+    scene.state.tree.marked = Some(Node::Threads(rank));
+    act(&mut scene, &[Action::Select]);
+    assert!(scene.state.tree.opened.contains(&rank));
+    let mut lines = pipetop::ui::choices(&scene.view()).tree.into_iter();
+    let loader = lines.find_map(|(node, _)| matches!(node, Node::Loader(..)).then_some(node));
+    scene.state.tree.marked = loader;
+    act(&mut scene, &[Action::Select]);
+    in_sizes("tree_threads", &scene, &SIZES);
+    let unread = text(&scene, 120, 40);
+    assert!(unread.contains("and 2 more threads"), "{unread}");
+    scene.config = with("ascii = \"always\"\ntheme = \"mono\"\n");
+    in_sizes("tree_ascii", &scene, &[(80, 24)]);
+    let ascii = text(&scene, 80, 24);
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn the_mark_of_the_tree_stays_with_its_line() {
+    let mut scene = starved();
+    processes(&mut scene);
+    act(&mut scene, &[Action::Down; 5]);
+    let marked = scene.state.tree.marked.expect("a line");
+    let on = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let line = text
+            .lines()
+            .find(|line| line.contains("▸ ") || line.contains("▸│") || line.contains("▸├"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    act(&mut scene, &[Action::SortNext, Action::SortReverse]);
+    assert_eq!(scene.state.tree.marked, Some(marked));
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    // It goes, and what stood below it has its place.
+    let gone = match marked {
+        Node::Process(key) => key,
+        other => panic!("{other:?}"),
+    };
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        loaders.for_each(|loader| loader.workers.retain(|worker| worker.key != gone));
+    });
+    act(&mut scene, &[Action::Down]);
+    assert!(on(&scene).contains("worker"), "{}", on(&scene));
+    act(&mut scene, &[Action::PageDown; 9]);
+    let last = text(&scene, 80, 24);
+    act(&mut scene, &[Action::Down]);
+    assert_eq!(text(&scene, 80, 24), last);
+}
+
+#[test]
+fn the_tree_is_sorted_and_its_noise_is_not() {
+    let mut scene = starved();
+    processes(&mut scene);
+    let order = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let workers = text.split("worker ").skip(1);
+        workers
+            .filter_map(|rest| rest.chars().next()?.to_digit(10))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    act(&mut scene, &[Action::SortReverse]);
+    assert_eq!(order(&scene), [0, 1, 2, 3], "numbers are no figures");
+    act(&mut scene, &[Action::SortNext]);
+    assert_eq!(order(&scene), [3, 2, 1, 0]);
+    act(&mut scene, &[Action::SortReverse]);
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    // Figures that differ as those of a steady job do from one reading to the next.
+    let tree = scene.processes.as_mut().expect("it has one");
+    for (place, figures) in tree.figures.values_mut().enumerate() {
+        figures.cpu = Some(0.9 + 0.004 * place as f64);
+    }
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+}
+
+#[test]
+fn the_tree_is_filtered() {
+    let mut scene = starved();
+    processes(&mut scene);
+    act(&mut scene, &[Action::Filter]);
+    "wandb"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    in_sizes("tree_filter", &scene, &[(80, 24)]);
+    scene.state.filter_in_use().keep();
+    assert!(!scene.state.filter.is_set());
+    let found = text(&scene, 80, 24);
+    assert!(
+        found.contains("rank 0") && !found.contains("worker 1"),
+        "{found}"
+    );
+    act(&mut scene, &[Action::Cancel]);
+    assert_eq!(scene.state.page, Page::Tree);
+    assert!(text(&scene, 80, 24).contains("worker 1"));
+    act(&mut scene, &[Action::Filter]);
+    "nobody"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    scene.state.filter_in_use().keep();
+    assert!(text(&scene, 80, 24).contains("no line has these words; esc shows all"));
+    act(&mut scene, &[Action::Cancel, Action::Cancel]);
+    assert_eq!(scene.state.page, Page::Panels);
+}
+
+#[test]
+fn the_tree_says_what_it_does_not_know() {
+    let mut scene = starved();
+    scene.state.page = Page::Tree;
+    // Of a moment of the past.
+    assert!(text(&scene, 80, 24).contains("other processes: known of now alone"));
+    processes(&mut scene);
+    let tree = scene.processes.as_mut().expect("it has one");
+    tree.others.clear();
+    assert!(text(&scene, 80, 24).contains("other processes: read with the next sample"));
+    scene.state.replay = Some(Replay::default());
+    let rank = support::key(48213);
+    scene.state.tree.opened.insert(rank);
+    scene
+        .processes
+        .as_mut()
+        .expect("it has one")
+        .threads
+        .clear();
+    in_sizes("tree_replay", &scene, &[(80, 24), (40, 10)]);
+    let replayed = text(&scene, 80, 24);
+    assert!(
+        replayed.contains("other processes: not recorded"),
+        "{replayed}"
+    );
+    assert!(replayed.contains("threads: not recorded"), "{replayed}");
+    scene.state.replay = None;
+    scene.attach = Attach::Ended;
+    assert!(text(&scene, 80, 24).contains("other processes: the job has ended"));
+    // Unknown is not zero.
+    scene.each_rates(|_| {});
+    scene.processes = Some(ProcessTree::default());
+    let nothing_known = text(&scene, 120, 40);
+    let worker = nothing_known
+        .lines()
+        .find(|line| line.contains("worker 0"))
+        .expect("a line");
+    assert_eq!(worker.matches("n/a").count(), 5, "{worker}");
+    scene.latest = None;
+    assert!(text(&scene, 80, 24).contains("nothing is known of the job's processes"));
+}
+
+#[test]
+fn a_large_tree_is_drawn_in_every_size() {
+    let pace = Pace {
+        load_ms: 400.0,
+        step_ms: 30.0,
+        workers: 64,
+    };
+    let mut scene = scene(pace, 1, 1);
+    scene.verdict = starved().verdict;
+    processes(&mut scene);
+    let tree = scene.processes.as_mut().expect("it has one");
+    let keys: Vec<_> = tree.figures.keys().copied().collect();
+    for key in keys {
+        let thread = |number: i32| {
+            let key = support::key(100_000 + number);
+            (key, format!("thread-{number}"), Figures::default())
+        };
+        let threads = Threads {
+            threads: (0..30).map(thread).collect(),
+            left_out: 0,
+        };
+        tree.threads.insert(key, threads);
+        scene.state.tree.opened.insert(key);
+    }
+    let lines = pipetop::ui::choices(&scene.view()).tree;
+    assert!(lines.len() > 64 * 30, "{}", lines.len());
+    let places = [0, 1, lines.len() / 2, lines.len() - 1];
+    for (width, height) in [
+        (40, 10),
+        (41, 11),
+        (80, 24),
+        (99, 25),
+        (100, 26),
+        (500, 150),
+    ] {
+        for place in places {
+            scene.state.tree.marked = Some(lines[place].0);
+            let text = text(&scene, width, height);
+            assert_eq!(text.matches('▸').count(), 1, "at {width}x{height}: {text}");
+        }
+    }
+}
+
 #[test]
 fn several_jobs_to_choose_from() {
     let mut scene = nothing();
@@ -516,7 +798,7 @@ fn a_recording_that_is_played() {
     assert!(help.contains("pause, and go on"), "{help}");
     scene.state.replay = None;
     let help = text(&scene, 120, 60);
-    assert!(!help.contains("one reading back"), "{help}");
+    assert!(help.contains("freeze the screen"), "{help}");
 }
 
 #[test]
@@ -1073,9 +1355,10 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
         for replay in [None, Some(Replay::default())] {
             help.state.replay = replay;
             let text = text(&help, 250, 80);
+            // A replay takes some of the others otherwise.
             let wishes = Action::ALL
                 .iter()
-                .filter(|action| action.is_of_replay() == replay.is_some());
+                .filter(|action| action.is_in_time() || replay.is_none());
             for action in wishes {
                 let names = config.keys.keys(*action).iter().map(ToString::to_string);
                 let line = format!("  {}", names.collect::<Vec<_>>().join("  "));
@@ -1084,6 +1367,137 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
                     .any(|row| row.contains(&line) && row.contains(action.words()));
                 assert!(said, "{action:?} {line}\n{text}");
             }
+        }
+    }
+}
+
+/// A situation with the details of one panel open.
+fn opened(mut scene: Scene, panel: Panel) -> Scene {
+    scene.state.page = Page::Detail;
+    scene.state.focus = panel;
+    scene
+}
+
+#[test]
+fn all_of_a_verdict() {
+    let mut scene = opened(starved(), Panel::Verdict);
+    if let Some(verdict) = &mut scene.verdict {
+        for fact in &mut verdict.evidence {
+            (fact.value, fact.threshold) = match fact.id {
+                "queue-empty" => (0.91, Some(0.5)),
+                "workers-busy" => (0.99, Some(0.9)),
+                "gpu-idle" => (0.63, Some(0.2)),
+                _ => (0.02, Some(0.5)),
+            };
+        }
+        verdict.period_batches = Some(4);
+        verdict.missing = vec![missing(
+            "python",
+            "no right to attach: Python stacks and the loader's settings cannot be read",
+            "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`",
+        )];
+    }
+    in_sizes("detail_verdict", &scene, &SIZES);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_verdict_end", &scene, &[(80, 24), (40, 10)]);
+    // Where there is no table, its reason stands in its place.
+    let verdict = scene.verdict.as_mut().expect("starved");
+    verdict.what_if = Err("the load time is not known".to_owned());
+    find(&screen(&scene, 120, 40), "n/a  the load time is not known");
+    scene.verdict = None;
+    find(&screen(&scene, 120, 40), "no verdict yet");
+}
+
+#[test]
+fn all_of_a_worker() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.state.worker = Some(2);
+    in_sizes("detail_worker", &scene, &SIZES);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_worker_end", &scene, &[(80, 24)]);
+    // A stranger's eyes see neither stacks nor states.
+    scene.each_job(|job| {
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.activity.clear();
+            (worker.busy, worker.disk, worker.rchar) = (None, None, None);
+        }
+    });
+    let text = text(&scene, 200, 60);
+    assert!(text.contains("n/a  cannot be seen"), "{text}");
+    assert!(text.contains("n/a  no stacks"), "{text}");
+    scene.each_job(|job| job.ranks[0].loaders[0].workers.clear());
+    find(&screen(&scene, 120, 40), "there is no worker");
+    scene.each_job(|job| job.ranks[0].loaders.clear());
+    find(&screen(&scene, 40, 10), "no loader is known yet");
+}
+
+#[test]
+fn all_of_a_rank() {
+    let mut scene = opened(starved(), Panel::Pipeline);
+    scene.each_job(|job| {
+        job.ranks[0].activity = vec![Activity {
+            name: "train_step (train.py)".to_owned(),
+            share: Share(0.37),
+        }];
+    });
+    in_sizes("detail_rank", &scene, &SIZES);
+    // 38 ms of step and 65 ms of wait, in the figures and in what they are made of.
+    let text = text(&scene, 200, 60);
+    assert!(text.contains("step 38 ms, wait 65 ms"), "{text}");
+    assert!(text.contains("p50 65 ms"), "{text}");
+    // One in ten is no picture of all.
+    let mut steps = Steps::default();
+    for batch in 0..400 {
+        let from = Duration::from_millis(batch * 100);
+        let wait = Wait {
+            from,
+            to: from + Duration::from_millis(60),
+            batch: Some(if batch % 10 == 0 { batch } else { 3 * batch }),
+        };
+        steps.add_wait(support::key(48213), wait);
+    }
+    scene.steps = steps;
+    find(&screen(&scene, 120, 40), "steps could be told apart");
+    scene.steps = Steps::default();
+    find(&screen(&scene, 120, 40), "no wait for a batch was seen");
+    scene.each_job(|job| job.ranks.clear());
+    find(&screen(&scene, 120, 40), "no rank is known yet");
+}
+
+#[test]
+fn all_of_the_disks() {
+    let mut scene = opened(starved(), Panel::Disk);
+    in_sizes("detail_disk", &scene, &SIZES);
+    scene.each_job(|job| {
+        job.ranks[0].io = None;
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            (worker.read, worker.rchar, worker.write) = (None, None, None);
+        }
+    });
+    find(
+        &screen(&scene, 120, 40),
+        "the workers' counters may not be read",
+    );
+}
+
+#[test]
+fn all_of_a_gpu() {
+    let mut scene = opened(sixteen(), Panel::Gpu);
+    scene.state.gpu = 3;
+    in_sizes("detail_gpu", &scene, &SIZES);
+    scene.state.gpu = 99;
+    find(&screen(&scene, 120, 40), "(16 of 16)");
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.gaps = vec![gap("nvml", "libnvidia-ml.so.1 not found", "")];
+    find(&screen(&scene, 120, 40), "libnvidia-ml.so.1 not found");
+}
+
+#[test]
+fn details_before_anything_was_read() {
+    for panel in Panel::ALL {
+        for (width, height) in SIZES {
+            let text = text(&opened(nothing(), panel), width, height);
+            assert!(text.contains("WARMING UP"), "{panel:?}: {text}");
         }
     }
 }

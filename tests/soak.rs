@@ -167,6 +167,7 @@ fn sample(at: u32) -> Sample {
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
         own: OwnSample::default(),
+        processes: None,
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
@@ -198,13 +199,16 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 window: model.window(),
                 latest: model.latest(),
                 history: model.history(),
+                steps: model.steps(),
                 verdict: Some(&verdict),
+                processes: Some(model.processes()),
                 gaps: &[],
                 state: &state,
                 config: &config,
                 attach: &Attach::Attached,
                 uptime: None,
                 command: None,
+                past: None,
                 screen: ratatui::layout::Rect::ZERO,
             };
             terminal

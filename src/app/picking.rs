@@ -10,6 +10,11 @@ impl App {
         matches!(self.attach, Attach::Picker(_))
     }
 
+    /// There is a job to look at, if only its end.
+    pub(super) fn has_job(&self) -> bool {
+        matches!(self.attach, Attach::Attached | Attach::Ended)
+    }
+
     /// The jobs that are listed; none while there is no list.
     pub(super) fn jobs(&self) -> Vec<&JobCandidate> {
         match &self.attach {

@@ -8,7 +8,7 @@ impl App {
     /// Takes a key into the line that is typed. `None` where it is no part of one.
     pub(super) fn typed(&mut self, key: &KeyEvent) -> Option<Flow> {
         let marked = self.marked();
-        let filter = &mut self.state.filter;
+        let filter = self.state.filter_in_use();
         if !filter.is_typing() || key.kind == KeyEventKind::Release {
             return None;
         }

@@ -58,6 +58,7 @@ pub(crate) fn machine(at: f64) -> Sample {
         gpus: vec![gpu(at)],
         candidates: vec![],
         job: None,
+        processes: None,
         own: OwnSample {
             cpu: Some(secs(0.01 * at)),
             rss: Some(Bytes(8 << 20)),

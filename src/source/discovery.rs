@@ -101,6 +101,11 @@ impl Discovery {
         found
     }
 
+    /// The arguments of a process of the last readings, as they were read once.
+    pub fn command(&self, key: ProcessKey) -> Option<&str> {
+        Some(&self.known.get(&key)?.command)
+    }
+
     fn children(&mut self, pid: Pid, thorough: bool) -> Vec<Pid> {
         let children = if thorough {
             self.reader.children(pid)

@@ -128,6 +128,11 @@ impl JobView {
         Some(sample)
     }
 
+    /// The arguments of one of the job's processes, where they were read.
+    pub fn command(&self, key: ProcessKey) -> Option<&str> {
+        self.discovery.command(key)
+    }
+
     /// What the last reading lacks.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::job::PipeEnd;
-use crate::sample::{ProcessSample, Tier};
+use crate::sample::{ProcessSample, ThreadSample, Tier};
 use crate::source::file::read_once;
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
@@ -163,6 +163,39 @@ impl ProcessReader {
             .collect()
     }
 
+    /// Numbers of all threads, in their order; empty where the process is gone.
+    pub fn thread_numbers(&self, pid: Pid) -> Vec<Pid> {
+        let entries = fs::read_dir(self.path(pid, "task"));
+        let entries = entries.into_iter().flatten().flatten();
+        let mut numbers: Vec<Pid> = entries
+            .filter_map(|entry| Some(Pid(entry.file_name().to_str()?.parse().ok()?)))
+            .collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The counters of one thread. `None` where it is gone.
+    pub fn thread(&mut self, pid: Pid, thread: Pid) -> Option<ThreadSample> {
+        let text = self.text(pid, &format!("task/{thread}/stat"))?;
+        let stat = Stat::parse(&text)?;
+        let times = self.text(pid, &format!("task/{thread}/schedstat"));
+        let times = times.as_deref().and_then(schedstat);
+        Some(ThreadSample {
+            key: stat.key,
+            name: stat.comm,
+            state: stat.state,
+            // Counted to the nanosecond where the kernel does; in ticks it always is.
+            cpu: times
+                .map(|(cpu, _)| cpu)
+                .or_else(|| self.ticks(stat.cpu_ticks)),
+            run_delay: times.map(|(_, delay)| delay),
+        })
+    }
+
+    fn ticks(&self, ticks: u64) -> Option<Duration> {
+        Duration::try_from_secs_f64(ticks as f64 / self.ticks_per_second as f64).ok()
+    }
+
     /// Open pipe ends. `None` where descriptors are denied (another user's process).
     pub fn pipes(&self, pid: Pid) -> Option<Vec<PipeEnd>> {
         let entries = fs::read_dir(self.path(pid, "fd")).ok()?.flatten();
@@ -184,8 +217,7 @@ impl ProcessReader {
             return sample;
         }
         sample.state = Some(stat.state);
-        sample.cpu =
-            Duration::try_from_secs_f64(stat.cpu_ticks as f64 / self.ticks_per_second as f64).ok();
+        sample.cpu = self.ticks(stat.cpu_ticks);
         sample.major_faults = Some(stat.major_faults);
         sample.threads = Some(stat.threads);
         sample.rss = Some(Bytes(stat.rss_pages.saturating_mul(self.page_size)));

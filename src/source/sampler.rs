@@ -6,6 +6,7 @@
 mod launched;
 mod watched;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -23,7 +24,8 @@ use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
-use crate::units::Pid;
+use crate::source::processes::Processes;
+use crate::units::{Pid, ProcessKey};
 use launched::Launched;
 use watched::Watched;
 
@@ -61,6 +63,8 @@ pub enum Request {
     Interval(Duration),
     /// Watch the job of this process.
     Attach(Pid),
+    /// Read all of the job's processes, too, with the threads of these; `None` = not any more.
+    Processes(Option<BTreeSet<ProcessKey>>),
 }
 
 /// The running thread; dropping it ends it.
@@ -139,6 +143,7 @@ struct Round {
     gpus: Gpus,
     users: Users,
     reader: ProcessReader,
+    processes: Processes,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
     candidates: Vec<JobCandidate>,
@@ -172,6 +177,7 @@ impl Round {
                 )
             }),
             reader,
+            processes: Processes::new(proc_root),
             watched: None,
             candidates: vec![],
             searched_at: None,
@@ -214,6 +220,7 @@ impl Round {
                         self.search(&Target::Pid(pid));
                         break;
                     }
+                    Ok(Request::Processes(wanted)) => self.processes.watch(wanted),
                 }
             }
         }
@@ -252,6 +259,10 @@ impl Round {
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
+        let command = |key| self.watched.as_ref()?.command(key);
+        let processes = job
+            .as_ref()
+            .and_then(|job| self.processes.read(now, job, command));
         Sample {
             at,
             host,
@@ -260,6 +271,7 @@ impl Round {
             job,
             candidates: self.candidates.clone(),
             own: self.own.read(late),
+            processes,
             gaps: std::mem::take(&mut self.gaps),
         }
     }

@@ -66,12 +66,17 @@ impl Filter {
         })
     }
 
+    /// A word is the begin of this PID, or part of the text.
+    pub(super) fn finds_line(&self, text: &str, pid: &str) -> bool {
+        let text = text.to_lowercase();
+        self.text
+            .split_whitespace()
+            .all(|word| pid.starts_with(word) || text.contains(&word.to_lowercase()))
+    }
+
     /// A number is the begin of a PID or part of the command line; anything else is part of that.
     fn finds_job(&self, job: &JobCandidate) -> bool {
-        let command = job.command.to_lowercase();
-        self.text.split_whitespace().all(|word| {
-            command.contains(&word.to_lowercase()) || job.pid.to_string().starts_with(word)
-        })
+        self.finds_line(&job.command, &job.pid.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Attach, Page, Replay, View, format, panel};
+use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
@@ -17,9 +17,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if speaks(view, frame, area) {
         return;
     }
-    let right = match &view.state.replay {
-        Some(replay) => place(view, replay, area.width),
-        None => watching(view, area.width),
+    let right = match (&view.state.replay, view.past) {
+        (Some(replay), _) => place(view, replay, area.width),
+        (None, Some(past)) => ago(view, past, area.width),
+        (None, None) => watching(view, area.width),
     };
     let right_width = u16::try_from(right.width()).unwrap_or(area.width);
 
@@ -51,7 +52,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// Draws what is typed, else what the user is told; false where there is neither.
 pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
-    if view.state.filter.is_typing() {
+    if filter(view).is_typing() {
         input(view, frame, area);
     } else if let Some(notice) = &view.state.notice {
         let paint = if notice.trouble { Trouble } else { Text };
@@ -64,17 +65,26 @@ pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool
     true
 }
 
+/// The words that keys write.
+fn filter<'a>(view: &View<'a>) -> &'a Filter {
+    match view.state.page {
+        Page::Tree => &view.state.tree.filter,
+        Page::Panels | Page::Detail => &view.state.filter,
+    }
+}
+
 /// The line that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let (what, all) = match view.attach {
-        Attach::Picker(_) => ("show jobs with ", "all jobs"),
-        _ => ("show workers with ", "all workers"),
+    let (what, all) = match (view.attach, view.state.page) {
+        (Attach::Picker(_), _) => ("show jobs with ", "all jobs"),
+        (_, Page::Tree) => ("show lines with ", "all lines"),
+        (_, Page::Panels | Page::Detail) => ("show workers with ", "all workers"),
     };
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
     // Of a long line its end, where letters come.
-    let text = view.state.filter.text();
+    let text = filter(view).text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
     let shown: String = text.chars().skip(from).collect();
@@ -88,14 +98,29 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 /// What an action does on this screen.
 pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
+        (Action::Freeze, None) if view.past.is_some() => "go on",
+        (Action::ToEnd, None) => "now",
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
+        (Action::Select, _) if view.state.page == Page::Tree => "fold",
         (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "go on",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
     }
+}
+
+/// How far from now the moment is that is shown.
+fn ago(view: &View<'_>, past: Past, width: u16) -> Line<'static> {
+    let mut right = view.row(width);
+    let ago = format!("{} ago", format::ago(past.ago.as_secs()));
+    right.item(0, &[(Focus, &ago)]);
+    if width >= 60 {
+        right.item(2, &[(Text, &format::time_of_day(past.at.wall))]);
+    }
+    right.space(1);
+    right.line()
 }
 
 /// Where the replay is, and how fast it goes.
@@ -147,6 +172,44 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
     right.line()
 }
 
+/// What can be asked of a replay.
+const REPLAYING: [Action; 15] = [
+    Action::Help,
+    Action::Quit,
+    Action::Freeze,
+    Action::SeekBack,
+    Action::SeekForward,
+    Action::StepForward,
+    Action::IntervalLonger,
+    Action::IntervalShorter,
+    Action::Save,
+    Action::NextPanel,
+    Action::Select,
+    Action::Tree,
+    Action::SortNext,
+    Action::ZoomIn,
+    Action::ZoomOut,
+];
+
+/// What can be asked for while the past of a job is looked at.
+const LOOKING_BACK: [Action; 15] = [
+    Action::Help,
+    Action::Quit,
+    Action::Freeze,
+    Action::SeekBack,
+    Action::SeekForward,
+    Action::StepBack,
+    Action::StepForward,
+    Action::LeapBack,
+    Action::LeapForward,
+    Action::ZoomIn,
+    Action::ZoomOut,
+    Action::NextPanel,
+    Action::Select,
+    Action::ToBegin,
+    Action::Save,
+];
+
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
     if view.command.is_some_and(|command| command.asked) {
@@ -157,40 +220,13 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
     if view.state.page != Page::Panels && watched {
-        let mut actions = vec![
-            Action::Help,
-            Action::Quit,
-            Action::Cancel,
-            Action::NextPanel,
-            Action::Down,
-            Action::Freeze,
-        ];
-        if view.ranks().len() > 1 {
-            actions.push(Action::NextRank);
-        }
-        if view.state.replay.is_some() {
-            actions.extend([Action::SeekBack, Action::SeekForward]);
-        }
-        actions.push(Action::Save);
-        return actions;
+        return on_page(view);
     }
     if view.state.replay.is_some() {
-        return vec![
-            Action::Help,
-            Action::Quit,
-            Action::Freeze,
-            Action::SeekBack,
-            Action::SeekForward,
-            Action::StepForward,
-            Action::IntervalLonger,
-            Action::IntervalShorter,
-            Action::Save,
-            Action::NextPanel,
-            Action::Select,
-            Action::SortNext,
-            Action::ZoomIn,
-            Action::ZoomOut,
-        ];
+        return REPLAYING.to_vec();
+    }
+    if view.past.is_some() {
+        return LOOKING_BACK.to_vec();
     }
     match view.attach {
         Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
@@ -213,8 +249,10 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 actions.push(Action::NextRank);
             }
             actions.extend([
+                Action::SeekBack,
                 Action::SortNext,
                 Action::Filter,
+                Action::Tree,
                 Action::Save,
                 Action::ZoomIn,
                 Action::ZoomOut,
@@ -224,4 +262,29 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             actions
         }
     }
+}
+
+/// The same on a page that takes all of the room.
+fn on_page(view: &View<'_>) -> Vec<Action> {
+    let mut actions = vec![Action::Help, Action::Quit, Action::Cancel];
+    if view.state.page == Page::Tree {
+        actions.extend([
+            Action::Select,
+            Action::Down,
+            Action::SortNext,
+            Action::Filter,
+            Action::Freeze,
+        ]);
+    } else {
+        actions.extend([Action::NextPanel, Action::Down, Action::Freeze]);
+        if view.ranks().len() > 1 {
+            actions.push(Action::NextRank);
+        }
+    }
+    actions.push(Action::SeekBack);
+    if view.state.replay.is_some() || view.past.is_some() {
+        actions.push(Action::SeekForward);
+    }
+    actions.push(Action::Save);
+    actions
 }

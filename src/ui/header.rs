@@ -125,7 +125,7 @@ fn builtin(flags: &str, room: usize) -> String {
 }
 
 /// The script rather than the interpreter's path: `train.py --lr 1` of `/usr/bin/python3 -u train.py --lr 1`.
-fn command(line: &str) -> String {
+pub(super) fn command(line: &str) -> String {
     let mut words = line.split(' ').filter(|word| !word.is_empty());
     let script = words.find(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);

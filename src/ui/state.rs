@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::axis::Zoom;
 use super::filter::Filter;
+use super::tree::state::{Node, Toggle, TreeState};
 use crate::action::Action;
 use crate::config::Column;
 
@@ -46,6 +47,8 @@ pub enum Page {
     Panels,
     /// All that there is to say of the panel that has the keys, or of what is marked in it.
     Detail,
+    /// The job's processes and threads.
+    Tree,
 }
 
 /// What keys can choose among, as it is on screen.
@@ -57,6 +60,8 @@ pub struct Choices {
     /// Numbers of the workers, in the order of the table.
     pub workers: Vec<u32>,
     pub gpus: usize,
+    /// Lines of the tree, from the top, each with what choosing it does; none while another page is shown.
+    pub tree: Vec<(Node, Option<Toggle>)>,
 }
 
 /// What the worker table is ordered by.
@@ -144,8 +149,9 @@ pub struct UiState {
     pub notice: Option<Notice>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
-    /// Which workers are shown.
+    /// Which workers, or jobs to choose from, are shown.
     pub filter: Filter,
+    pub tree: TreeState,
     /// How much of the past is shown.
     pub zoom: Zoom,
 }
@@ -158,21 +164,39 @@ impl UiState {
                 self.help = !self.help;
                 self.scroll = 0;
             }
-            Action::Freeze => self.frozen = !self.frozen,
+            // The tree is no panel's.
+            Action::NextPanel | Action::PreviousPanel if self.page == Page::Tree => {
+                self.turn_to(Page::Panels);
+            }
             Action::NextPanel => self.step_panel(true),
             Action::PreviousPanel => self.step_panel(false),
             Action::Up => self.step(choices, false, 1),
             Action::Down => self.step(choices, true, 1),
             Action::PageUp => self.step(choices, false, PAGE),
             Action::PageDown => self.step(choices, true, PAGE),
+            Action::Select if self.page == Page::Tree => self.tree.toggle(&choices.tree),
             Action::Select => self.turn_to(Page::Detail),
+            Action::Tree => self.turn_to(match self.page {
+                Page::Tree if !self.help => Page::Panels,
+                _ => Page::Tree,
+            }),
+            Action::Filter if self.page == Page::Tree => {
+                self.tree.filter.open();
+                self.help = false;
+            }
             Action::Filter => {
                 self.filter.open();
                 self.turn_to(Page::Panels);
                 self.focus = Panel::Workers;
             }
+            Action::Cancel if self.page == Page::Tree && self.tree.filter.is_set() => {
+                self.tree.filter.clear();
+            }
             Action::Cancel if self.page != Page::Panels => self.turn_to(Page::Panels),
             Action::Cancel => self.filter.clear(),
+            Action::SortReverse if self.page == Page::Tree => {
+                self.tree.reversed = !self.tree.reversed;
+            }
             Action::SortReverse => self.reversed = !self.reversed,
             Action::NextRank if choices.ranks > 0 => {
                 self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % choices.ranks));
@@ -181,8 +205,19 @@ impl UiState {
         }
     }
 
-    /// Sorts by the next of these columns.
+    /// What is typed goes here.
+    pub fn filter_in_use(&mut self) -> &mut Filter {
+        match self.page {
+            Page::Tree => &mut self.tree.filter,
+            Page::Panels | Page::Detail => &mut self.filter,
+        }
+    }
+
+    /// Sorts by the next of these columns; the tree, by the next of its own.
     pub fn sort_by_next(&mut self, columns: &[Column]) {
+        if self.page == Page::Tree {
+            return self.tree.sort_by_next();
+        }
         self.sort = self.sort.next();
         while self
             .sort
@@ -229,6 +264,9 @@ impl UiState {
                 place.saturating_sub(by)
             }
         };
+        if self.page == Page::Tree && choices.candidates == 0 && !self.help {
+            return self.tree.step(&choices.tree, down, by);
+        }
         let marks = !self.help && (self.page == Page::Panels || by < PAGE);
         if choices.candidates > 0 && !self.help {
             self.picked = moved(self.picked).min(choices.candidates - 1);
@@ -257,6 +295,7 @@ mod tests {
             // The order of the table, which is not that of the numbers.
             workers: vec![3, 0, 2, 1],
             gpus: 2,
+            tree: Vec::new(),
         }
     }
 

@@ -75,6 +75,11 @@ impl Watched {
         &self.devices
     }
 
+    /// The arguments of one of the job's processes, where they were read.
+    pub(super) fn command(&self, key: ProcessKey) -> Option<&str> {
+        self.view.command(key)
+    }
+
     /// Looks that came late, so far.
     pub(super) fn late(&self) -> u64 {
         self.view.late()

@@ -8,7 +8,7 @@ use crate::model::history::{GpuPoint, Known};
 use crate::model::rates::GpuRates;
 use crate::ui::history::{self, spark};
 use crate::ui::row::Row;
-use crate::ui::{View, format};
+use crate::ui::{View, axis, format};
 use crate::units::Share;
 
 /// Cells below which a past in what is left of a line says nothing.
@@ -25,6 +25,7 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'s
     let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
     let percents = past(view, gpu, |gpu| gpu.util_percent);
     with_past(
+        view,
         row,
         |cells| percents(cells, 100.0),
         [("idle ", idle), ("swings every ", swing)],
@@ -35,6 +36,7 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'s
 pub(super) fn multiprocessors(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
     let counters = gpu.counters;
     share(
+        view,
         row,
         counters.sm_active,
         past(view, gpu, |gpu| gpu.sm_active),
@@ -46,6 +48,7 @@ pub(super) fn multiprocessors(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> 
 pub(super) fn memory_bandwidth(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
     let counters = gpu.counters;
     share(
+        view,
         row,
         counters.dram,
         past(view, gpu, |gpu| gpu.dram),
@@ -57,14 +60,14 @@ pub(super) fn memory_bandwidth(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) ->
 pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
     if let Some(limit) = gpu.now.power_limit_watts {
         let watts = past(view, gpu, |gpu| gpu.power_watts);
-        behind(row, |cells| watts(cells, limit));
+        behind(view, row, |cells| watts(cells, limit));
     }
 }
 
 /// What came over the bus, as a part of the most that did.
 pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
     let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
-    behind(row, |cells| {
+    behind(view, row, |cells| {
         let values = bytes(cells, 1.0);
         let most = values.iter().flatten().copied().fold(1.0, f64::max);
         let parts = values
@@ -95,6 +98,7 @@ fn past<'a>(
 }
 
 fn share(
+    view: &View<'_>,
     mut row: Row<'_>,
     now: Option<Share>,
     past: impl Fn(usize, f64) -> Vec<Option<f64>>,
@@ -102,11 +106,12 @@ fn share(
 ) -> Line<'static> {
     row.right(Compute, &format::percent(now), 5);
     let beside = beside.map(|share| format!("{share:>5}"));
-    with_past(row, |cells| past(cells, 1.0), [(label, beside)])
+    with_past(view, row, |cells| past(cells, 1.0), [(label, beside)])
 }
 
 /// The past takes what the figures behind it leave.
 fn with_past<const N: usize>(
+    view: &View<'_>,
     mut row: Row<'_>,
     past: impl Fn(usize) -> Vec<Option<f64>>,
     behind: [(&str, Option<String>); N],
@@ -123,7 +128,7 @@ fn with_past<const N: usize>(
     let values = past(cells);
     // Without a past the figures stand where it would begin.
     if !values.is_empty() {
-        spark(&mut row, Compute, &values, cells);
+        spark(&mut row, Compute, &values, cells, axis::cursor(view, cells));
     }
     for (label, figure) in &figures {
         row.item(2, &[(Dim, label), (Text, figure)]);
@@ -131,7 +136,7 @@ fn with_past<const N: usize>(
     row.line()
 }
 
-fn behind(row: &mut Row<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
+fn behind(view: &View<'_>, row: &mut Row<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
     let cells = row.left().saturating_sub(3);
     if cells < FEWEST {
         return;
@@ -139,6 +144,6 @@ fn behind(row: &mut Row<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
     let values = past(cells);
     if values.iter().any(Option::is_some) {
         row.space(3);
-        spark(row, Read, &values, cells);
+        spark(row, Read, &values, cells, axis::cursor(view, cells));
     }
 }

@@ -1,0 +1,333 @@
+//! What the job's processes and threads use: figures of the last seconds, for a tree of them.
+//!
+//! Pure: samples in, figures out. Of ranks and workers every sample tells; of other processes and of threads only those
+//! samples that were asked to. Knows nothing of how the tree is shown.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use crate::model::span::{count_grown, seconds_grown};
+use crate::sample::{ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample};
+use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
+
+/// The time that figures cover, where there is as much.
+const SPAN: Duration = Duration::from_secs(5);
+/// Between two readings that are kept, but for a little that a timer may be early.
+const APART: Duration = Duration::from_millis(900);
+
+/// All of the job's processes that are known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProcessTree {
+    /// By process.
+    pub figures: BTreeMap<ProcessKey, Figures>,
+    /// What else is known of each, parents before children; empty where only ranks and workers were read.
+    pub others: Vec<ProcessSeen>,
+    /// Processes that were too many to be read.
+    pub left_out: usize,
+    /// Of the processes whose threads were read.
+    pub threads: BTreeMap<ProcessKey, Threads>,
+}
+
+/// What a process or a thread uses.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Figures {
+    /// The time that the rates are of, in seconds; `None` = there was one reading so far.
+    pub seconds: Option<f64>,
+    /// `R`, `S`, `D`, `T`, `Z`, ... of the thread, or of the process's main thread; `None` once gone.
+    pub state: Option<char>,
+    /// CPU time, in shares of one core: of a process with threads it may exceed 1.
+    pub cpu: Option<f64>,
+    /// Of the time: runnable, not running; of a process, its main thread.
+    pub delay: Option<Share>,
+    /// From block devices; of a thread it is not read.
+    pub read: Option<BytesPerSecond>,
+    /// Memory that it has in use, of a thread that of its process and not told.
+    pub rss: Option<Bytes>,
+    /// How many threads it has, of a thread not told.
+    pub threads: Option<u32>,
+}
+
+/// The threads of one process.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Threads {
+    /// Ordered by number, each with its name.
+    pub threads: Vec<(ProcessKey, String, Figures)>,
+    /// Threads that were too many to be read.
+    pub left_out: usize,
+}
+
+/// The readings that figures are taken from.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    /// Oldest first.
+    readings: VecDeque<(Duration, BTreeMap<ProcessKey, ProcessSample>)>,
+    threads: BTreeMap<ProcessKey, VecDeque<ThreadsSample>>,
+    tree: ProcessTree,
+}
+
+impl Processes {
+    /// Takes in what a sample says of the job's processes, and takes that out of it which nobody else needs.
+    pub(super) fn apply(&mut self, sample: &mut Sample) {
+        let seen = sample.processes.take();
+        let at = sample.at.since_start;
+        let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
+            return;
+        };
+        let soon = |(last, _): &(Duration, _)| at.saturating_sub(*last) < APART;
+        if seen.is_none() && self.readings.back().is_some_and(soon) {
+            return;
+        }
+        let workers = |rank: &crate::sample::RankSample| {
+            let loaders = rank.loaders.iter().flat_map(|loader| &loader.workers);
+            let workers = loaders.map(|worker| (worker.key, worker.process.clone()));
+            workers.collect::<Vec<_>>()
+        };
+        let mut now: BTreeMap<_, _> = job.ranks.iter().flat_map(workers).collect();
+        now.extend(
+            job.ranks
+                .iter()
+                .map(|rank| (rank.key, rank.process.clone())),
+        );
+        if let Some(seen) = seen {
+            let others = seen.processes.iter();
+            now.extend(others.map(|seen| (seen.key, seen.process.clone())));
+            self.take_threads(&seen);
+            self.tree.left_out = seen.left_out;
+            self.tree.others = seen.processes;
+        }
+        self.readings.push_back((at, now));
+        while self.readings.len() > 2 && at.saturating_sub(self.readings[1].0) >= SPAN {
+            self.readings.pop_front();
+        }
+        self.figure();
+    }
+
+    fn take_threads(&mut self, seen: &ProcessesSample) {
+        self.threads.retain(|key, _| seen.threads.contains_key(key));
+        for (key, threads) in &seen.threads {
+            let readings = self.threads.entry(*key).or_default();
+            if readings.back().is_some_and(|last| last.at == threads.at) {
+                continue;
+            }
+            readings.push_back(threads.clone());
+            while readings.len() > 2 && threads.at.saturating_sub(readings[1].at) >= SPAN {
+                readings.pop_front();
+            }
+        }
+    }
+
+    /// Nobody looks any more: of processes other than ranks and workers nothing is known.
+    pub(super) fn forget_others(&mut self) {
+        self.threads.clear();
+        self.tree.threads.clear();
+        self.tree.others.clear();
+        self.tree.left_out = 0;
+    }
+
+    pub(super) fn tree(&self) -> &ProcessTree {
+        &self.tree
+    }
+
+    fn figure(&mut self) {
+        let Some((to, newest)) = self.readings.back() else {
+            return;
+        };
+        let figures = |(key, process): (&ProcessKey, &ProcessSample)| {
+            let mut readings = self.readings.iter();
+            let first = readings.find_map(|(at, then)| Some((*at, then.get(key)?)));
+            (*key, of_process(first, process, *to))
+        };
+        self.tree.figures = newest.iter().map(figures).collect();
+        let threads = self.threads.iter();
+        self.tree.threads = threads
+            .filter_map(|(key, readings)| Some((*key, of_threads(readings)?)))
+            .collect();
+    }
+}
+
+fn of_process(
+    first: Option<(Duration, &ProcessSample)>,
+    newest: &ProcessSample,
+    to: Duration,
+) -> Figures {
+    let first = first.filter(|(from, _)| *from < to);
+    let seconds = first.map(|(from, _)| to.saturating_sub(from).as_secs_f64());
+    let time = |of: fn(&ProcessSample) -> Option<Duration>| {
+        let (_, first) = first?;
+        Some(seconds_grown(of(first), of(newest))? / seconds?)
+    };
+    let bytes = |process: &ProcessSample| Some(process.io?.read_bytes.0);
+    let read = first.and_then(|(_, first)| count_grown(bytes(first), bytes(newest)));
+    Figures {
+        seconds,
+        state: newest.state,
+        cpu: time(|process| process.cpu),
+        delay: time(|process| process.main_run_delay).map(|share| Share(share).clamped()),
+        read: read
+            .zip(seconds)
+            .map(|(read, seconds)| BytesPerSecond(read / seconds)),
+        rss: newest.rss,
+        threads: newest.threads,
+    }
+}
+
+fn of_threads(readings: &VecDeque<ThreadsSample>) -> Option<Threads> {
+    let newest = readings.back()?;
+    let row = |thread: &crate::sample::ThreadSample| {
+        let mut readings = readings.iter();
+        let first = readings.find_map(|then| {
+            let place = then
+                .threads
+                .binary_search_by_key(&thread.key, |old| old.key);
+            Some((then.at, &then.threads[place.ok()?]))
+        });
+        let first = first.filter(|(from, _)| *from < newest.at);
+        let seconds = first.map(|(from, _)| newest.at.saturating_sub(from).as_secs_f64());
+        let share = |then: Option<Duration>, now| Some(seconds_grown(then, now)? / seconds?);
+        let figures = Figures {
+            seconds,
+            state: Some(thread.state),
+            cpu: first.and_then(|(_, first)| share(first.cpu, thread.cpu)),
+            delay: first
+                .and_then(|(_, first)| share(first.run_delay, thread.run_delay))
+                .map(|share| Share(share).clamped()),
+            ..Figures::default()
+        };
+        (thread.key, thread.name.clone(), figures)
+    };
+    Some(Threads {
+        threads: newest.threads.iter().map(row).collect(),
+        left_out: newest.left_out,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::literals::{key, process, secs, training};
+    use crate::sample::{ProcessRole, ThreadSample};
+    use crate::units::Pid;
+
+    fn thread(pid: i32, cpu: f64) -> ThreadSample {
+        ThreadSample {
+            key: key(pid),
+            name: format!("thread {pid}"),
+            state: 'S',
+            cpu: Some(secs(cpu)),
+            run_delay: None,
+        }
+    }
+
+    /// A job with a process of its own that uses half a core, and a thread that uses a fifth.
+    fn looked_at(at: f64) -> Sample {
+        let mut sample = training(at);
+        let other = ProcessSeen {
+            key: key(900),
+            parent: Pid(100),
+            name: "sh".to_owned(),
+            role: ProcessRole::Other,
+            process: process(at, 0.5),
+        };
+        let threads = ThreadsSample {
+            at: secs(at),
+            threads: vec![thread(100, 0.2 * at), thread(101, 3.0)],
+            left_out: 1,
+        };
+        sample.processes = Some(ProcessesSample {
+            processes: vec![other],
+            left_out: 0,
+            threads: [(key(100), threads)].into(),
+        });
+        sample
+    }
+
+    fn after(samples: impl IntoIterator<Item = Sample>) -> Processes {
+        let mut processes = Processes::default();
+        for mut sample in samples {
+            processes.apply(&mut sample);
+            assert_eq!(sample.processes, None);
+        }
+        processes
+    }
+
+    fn near(value: Option<f64>, wanted: f64) -> bool {
+        value.is_some_and(|value| (value - wanted).abs() < 1e-6)
+    }
+
+    #[test]
+    fn ranks_and_workers_are_known_from_any_sample() {
+        let processes = after((0..=20).map(|at| training(f64::from(at))));
+        let tree = processes.tree();
+        assert_eq!(tree.figures.len(), 3);
+        let rank = tree.figures[&key(100)];
+        assert!(near(rank.cpu, 0.3) && near(rank.seconds, 5.0), "{rank:?}");
+        assert!(near(rank.delay.map(|delay| delay.0), 0.1));
+        assert!(near(rank.read.map(|read| read.0), 20e6));
+        assert_eq!((rank.state, rank.rss), (Some('S'), None));
+        assert!(tree.others.is_empty() && tree.threads.is_empty());
+    }
+
+    #[test]
+    fn one_reading_has_no_rates() {
+        let processes = after([looked_at(3.0)]);
+        let figures = processes.tree().figures[&key(900)];
+        assert_eq!(
+            (figures.seconds, figures.cpu, figures.delay),
+            (None, None, None)
+        );
+        assert_eq!(figures.threads, Some(1));
+        assert_eq!(processes.tree().threads[&key(100)].threads[0].2.cpu, None);
+    }
+
+    #[test]
+    fn others_and_threads_are_known_while_they_are_read() {
+        let mut processes = after((0..=9).map(|at| looked_at(f64::from(at))));
+        let tree = processes.tree();
+        assert!(near(tree.figures[&key(900)].cpu, 0.5));
+        let threads = &tree.threads[&key(100)];
+        assert_eq!(threads.left_out, 1);
+        assert!(near(threads.threads[0].2.cpu, 0.2));
+        assert!(near(threads.threads[1].2.cpu, 0.0));
+        // A process that has ended is in no later reading.
+        processes.apply(&mut training(10.0));
+        assert!(!processes.tree().figures.contains_key(&key(900)));
+        processes.forget_others();
+        assert!(processes.tree().others.is_empty() && processes.tree().threads.is_empty());
+    }
+
+    #[test]
+    fn what_goes_backwards_or_is_denied_is_not_known() {
+        let mut later = looked_at(1.0);
+        let seen = later.processes.as_mut().unwrap();
+        seen.processes[0].process.cpu = Some(Duration::ZERO);
+        seen.processes[0].process.io = None;
+        let mut earlier = looked_at(0.0);
+        earlier.processes.as_mut().unwrap().processes[0].process.cpu = Some(secs(9.0));
+        let processes = after([earlier, later]);
+        let figures = processes.tree().figures[&key(900)];
+        assert_eq!((figures.cpu, figures.read), (None, None));
+        assert!(figures.delay.is_some());
+    }
+
+    #[test]
+    fn memory_is_fixed_however_often_is_read() {
+        let processes = after((0..5000).map(|at| looked_at(f64::from(at) * 0.1)));
+        assert!(
+            processes.readings.len() <= 60,
+            "{}",
+            processes.readings.len()
+        );
+        let quick = after((0..5000).map(|at| training(f64::from(at) * 0.1)));
+        assert!(quick.readings.len() <= 7, "{}", quick.readings.len());
+    }
+
+    #[test]
+    fn an_ended_job_keeps_its_last_figures() {
+        let mut processes = after((0..=3).map(|at| looked_at(f64::from(at))));
+        let before = processes.tree().clone();
+        let mut ended = training(4.0);
+        ended.job.as_mut().unwrap().ended = true;
+        processes.apply(&mut ended);
+        assert_eq!(*processes.tree(), before);
+    }
+}

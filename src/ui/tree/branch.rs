@@ -1,0 +1,361 @@
+//! The tree as it is made of the job's ranks, loaders and workers, and of what else is known of its processes.
+//!
+//! Knows who stands below whom and in which order; knows nothing of the room on screen.
+
+use std::cmp::Ordering;
+
+use super::state::{Node, Order, Toggle};
+use crate::config::Paint;
+use crate::model::ProcessTree;
+use crate::model::processes::Figures;
+use crate::model::rates::{JobRates, LoaderRates, RankRates, WorkerRates};
+use crate::sample::{LoaderKind, ProcessRole, ProcessSeen, WorkerNow};
+use crate::ui::{Attach, View, doing, header};
+use crate::units::{BytesPerSecond, Pid, ProcessKey};
+
+/// The thread in which PyTorch pins batches in memory.
+const PINS: &str = "pt_data_pin";
+
+/// A line of the tree with everything below it.
+#[derive(Debug, Clone)]
+pub(super) struct Branch {
+    pub(super) node: Node,
+    /// What it is.
+    pub(super) label: String,
+    /// What else there is to say of it.
+    pub(super) remark: String,
+    pub(super) pid: Option<Pid>,
+    pub(super) now: Option<(Paint, &'static str)>,
+    /// `None` = it is nothing that has figures.
+    pub(super) figures: Option<Figures>,
+    pub(super) toggle: Option<Toggle>,
+    /// What is below it is shown.
+    pub(super) open: bool,
+    pub(super) below: Vec<Self>,
+    /// Those of one rank stand together, the lower first, in the order that was chosen.
+    class: u8,
+}
+
+impl Branch {
+    fn new(node: Node, class: u8, label: impl Into<String>) -> Self {
+        Self {
+            node,
+            label: label.into(),
+            remark: String::new(),
+            pid: None,
+            now: None,
+            figures: None,
+            toggle: None,
+            open: true,
+            below: Vec::new(),
+            class,
+        }
+    }
+
+    fn note(process: Option<ProcessKey>, text: impl Into<String>) -> Self {
+        Self::new(Node::Note(process), u8::MAX, text)
+    }
+
+    /// Sorts what stands side by side, at every depth. Lines that are alike keep their order.
+    fn sort(&mut self, order: Order, reversed: bool) {
+        self.below.sort_by(|a, b| {
+            let by_figure = || most_first(a.steps(order), b.steps(order), reversed);
+            a.class.cmp(&b.class).then_with(by_figure)
+        });
+        for branch in &mut self.below {
+            branch.sort(order, reversed);
+        }
+    }
+
+    /// The figure that is ordered by, in steps so wide that the noise of a steady job changes no order.
+    #[expect(clippy::cast_possible_truncation, reason = "steps of figures are few")]
+    fn steps(&self, order: Order) -> Option<i64> {
+        let figures = self.figures?;
+        let twentieths = |share: f64| (20.0 * share).round() as i64;
+        let by_quarters = |bytes: f64| (bytes.max(1.0).ln() / 1.25_f64.ln()).round() as i64;
+        match order {
+            Order::Number => None,
+            Order::Cpu => figures.cpu.map(twentieths),
+            Order::Delay => figures.delay.map(|share| twentieths(share.0)),
+            Order::Read => figures.read.map(|rate| by_quarters(rate.0)),
+            Order::Memory => figures.rss.map(|bytes| by_quarters(bytes.0 as f64)),
+        }
+    }
+
+    /// Leaves the lines that a filter finds, and those above them.
+    fn keep(&mut self, finds: &impl Fn(&Self) -> bool) -> bool {
+        self.below.retain_mut(|branch| branch.keep(finds));
+        self.open |= !self.below.is_empty();
+        finds(self) || !self.below.is_empty()
+    }
+}
+
+/// What is not known comes last, in either direction.
+fn most_first(a: Option<i64>, b: Option<i64>, reversed: bool) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) if reversed => a.cmp(&b),
+        (Some(a), Some(b)) => b.cmp(&a),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    }
+}
+
+/// The whole tree, in order, with what the filter leaves. `None` while there is no job.
+pub(super) fn grow(view: &View<'_>) -> Option<Branch> {
+    let job = view.latest?.job.as_ref()?;
+    let grower = Grower {
+        view,
+        tree: view.processes,
+        job,
+    };
+    let mut root = grower.job();
+    let state = &view.state.tree;
+    root.sort(state.order, state.reversed);
+    if state.filter.is_set() {
+        root.keep(&|branch| {
+            let pid = branch.pid.map(|pid| pid.to_string()).unwrap_or_default();
+            let now = branch.now.map_or("", |(_, now)| now);
+            let text = format!("{} {} {now}", branch.label, branch.remark);
+            state.filter.finds_line(&text, &pid)
+        });
+    }
+    Some(root)
+}
+
+/// What the tree is made of.
+struct Grower<'a> {
+    view: &'a View<'a>,
+    tree: Option<&'a ProcessTree>,
+    job: &'a JobRates,
+}
+
+impl Grower<'_> {
+    fn job(&self) -> Branch {
+        let name = header::command(&self.job.command);
+        let mut root = Branch::new(Node::Job, 0, "job");
+        root.remark = name;
+        let launchers = self.others(|seen| seen.role == ProcessRole::Launcher);
+        root.below.extend(launchers.map(|seen| self.other(seen, 0)));
+        root.below
+            .extend(self.job.ranks.iter().map(|rank| self.rank(rank)));
+        root.figures = Some(sum(&self
+            .tree
+            .into_iter()
+            .flat_map(|tree| tree.figures.values())));
+        root.below
+            .extend(self.missing().map(|text| Branch::note(None, text)));
+        self.fold(root)
+    }
+
+    /// Why processes other than ranks and workers are missing.
+    fn missing(&self) -> Option<String> {
+        let tree = self.tree;
+        if tree.is_some_and(|tree| tree.left_out > 0) {
+            let more = tree.map_or(0, |tree| tree.left_out);
+            return Some(format!(
+                "and at least {more} more processes, too many to be read"
+            ));
+        }
+        if tree.is_some_and(|tree| !tree.others.is_empty()) {
+            return None;
+        }
+        Some(format!("other processes: {}", self.why_not()))
+    }
+
+    fn why_not(&self) -> &'static str {
+        if self.view.state.replay.is_some() {
+            "not recorded"
+        } else if self.tree.is_none() {
+            "known of now alone"
+        } else if *self.view.attach == Attach::Ended {
+            "the job has ended"
+        } else {
+            "read with the next sample"
+        }
+    }
+
+    fn rank(&self, rank: &RankRates) -> Branch {
+        let place = self
+            .job
+            .ranks
+            .iter()
+            .position(|other| other.key == rank.key);
+        let number = rank.rank.map_or(place.unwrap_or(0) as u64, u64::from);
+        let mut branch = self.process(rank.key, 1, format!("rank {number}"));
+        branch.now = Some(state(rank.state));
+        let loaders = rank.loaders.iter().map(|loader| self.loader(rank, loader));
+        branch.below.extend(loaders);
+        self.finish(branch, rank.key)
+    }
+
+    fn loader(&self, rank: &RankRates, loader: &LoaderRates) -> Branch {
+        let mut branch = Branch::new(Node::Loader(rank.key, loader.id), 2, "loader");
+        branch.remark = match loader.kind {
+            LoaderKind::PytorchMain => "in the main thread".to_owned(),
+            LoaderKind::Reported => "as the job reports".to_owned(),
+            LoaderKind::PytorchProcesses | LoaderKind::Builtin => match loader.workers.len() {
+                1 => "1 worker".to_owned(),
+                workers => format!("{workers} workers"),
+            },
+        };
+        branch.below = loader
+            .workers
+            .iter()
+            .map(|worker| self.worker(worker))
+            .collect();
+        if !branch.below.is_empty() {
+            branch.figures = Some(sum(&branch
+                .below
+                .iter()
+                .filter_map(|worker| worker.figures.as_ref())));
+        }
+        self.fold(branch)
+    }
+
+    fn worker(&self, worker: &WorkerRates) -> Branch {
+        let mut branch = self.process(worker.key, 3, format!("worker {}", worker.id));
+        let (paint, word, _) = doing(worker.now, self.view.glyphs());
+        branch.now = Some((paint, word));
+        if worker.now == WorkerNow::Unknown {
+            let figures = self.figures(worker.key);
+            branch.now = figures.map(|figures| state(figures.state));
+        }
+        self.finish(branch, worker.key)
+    }
+
+    /// A process that is no rank and no worker.
+    fn other(&self, seen: &ProcessSeen, class: u8) -> Branch {
+        let label = match seen.role {
+            ProcessRole::Launcher => "launcher",
+            ProcessRole::ForkServer => "fork server",
+            ProcessRole::ResourceTracker => "resource tracker",
+            ProcessRole::Other => "process",
+        };
+        let mut branch = self.process(seen.key, class, label);
+        branch.remark.clone_from(&seen.name);
+        branch.now = Some(state(
+            self.figures(seen.key).and_then(|figures| figures.state),
+        ));
+        if seen.role == ProcessRole::Launcher {
+            // What it started are the ranks, which stand beside it.
+            return self.with_threads(branch, seen.key);
+        }
+        self.finish(branch, seen.key)
+    }
+
+    fn process(&self, key: ProcessKey, class: u8, label: impl Into<String>) -> Branch {
+        let mut branch = Branch::new(Node::Process(key), class, label);
+        branch.pid = Some(key.pid);
+        branch.figures = Some(self.figures(key).unwrap_or_default());
+        branch
+    }
+
+    fn figures(&self, key: ProcessKey) -> Option<Figures> {
+        self.tree?.figures.get(&key).copied()
+    }
+
+    /// Processes that stand nowhere else.
+    fn others(&self, which: impl Fn(&ProcessSeen) -> bool) -> impl Iterator<Item = &ProcessSeen> {
+        let others = self.tree.into_iter().flat_map(|tree| &tree.others);
+        others.filter(move |seen| which(seen))
+    }
+
+    fn has_its_own_line(&self, key: ProcessKey) -> bool {
+        self.job.ranks.iter().any(|rank| {
+            let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+            rank.key == key || workers.any(|worker| worker.key == key)
+        })
+    }
+
+    /// Hangs what a process has started below it, and its threads.
+    fn finish(&self, mut branch: Branch, key: ProcessKey) -> Branch {
+        let children = self.others(|seen| {
+            let below = seen.parent == key.pid && seen.key.pid != key.pid;
+            below && seen.role != ProcessRole::Launcher && !self.has_its_own_line(seen.key)
+        });
+        branch
+            .below
+            .extend(children.map(|seen| self.other(seen, 4)));
+        self.with_threads(branch, key)
+    }
+
+    /// Threads stand right below a process that has nothing else there, else in a branch of their own.
+    fn with_threads(&self, mut branch: Branch, key: ProcessKey) -> Branch {
+        let open = self.view.state.tree.opened.contains(&key);
+        let threads = if open { self.threads(key) } else { Vec::new() };
+        if branch.below.is_empty() {
+            branch.toggle = Some(Toggle::Threads(key));
+            (branch.open, branch.below) = (open, threads);
+            return branch;
+        }
+        let mut group = Branch::new(Node::Threads(key), 5, "threads");
+        group.toggle = Some(Toggle::Threads(key));
+        (group.open, group.below) = (open, threads);
+        let count = self.figures(key).and_then(|figures| figures.threads);
+        group.remark = count.map(|count| count.to_string()).unwrap_or_default();
+        branch.below.push(group);
+        self.fold(branch)
+    }
+
+    fn threads(&self, key: ProcessKey) -> Vec<Branch> {
+        let Some(read) = self.tree.and_then(|tree| tree.threads.get(&key)) else {
+            return vec![Branch::note(
+                Some(key),
+                format!("threads: {}", self.why_not()),
+            )];
+        };
+        let threads = read.threads.iter().map(|(thread, name, figures)| {
+            let mut branch = Branch::new(Node::Thread(key, *thread), 6, name.as_str());
+            branch.pid = Some(thread.pid);
+            branch.now = Some(state(figures.state));
+            branch.figures = Some(*figures);
+            if thread.pid == key.pid {
+                "main thread".clone_into(&mut branch.remark);
+            } else if name == PINS {
+                "pins batches in memory".clone_into(&mut branch.remark);
+            }
+            branch
+        });
+        let mut threads: Vec<Branch> = threads.collect();
+        if read.left_out > 0 {
+            let text = format!("and {} more threads, too many to be read", read.left_out);
+            threads.push(Branch::note(Some(key), text));
+        }
+        threads
+    }
+
+    /// A branch that can be folded.
+    fn fold(&self, mut branch: Branch) -> Branch {
+        if !branch.below.is_empty() {
+            branch.toggle = Some(Toggle::Fold(branch.node));
+            branch.open = !self.view.state.tree.folded.contains(&branch.node);
+        }
+        branch
+    }
+}
+
+/// CPU and reads together; `None` where one of them is not known. Memory is not summed up: processes share it.
+fn sum<'a>(parts: &(impl Iterator<Item = &'a Figures> + Clone)) -> Figures {
+    let all = |of: fn(&Figures) -> Option<f64>| {
+        parts.clone().next()?;
+        parts.clone().map(of).sum::<Option<f64>>()
+    };
+    Figures {
+        cpu: all(|figures| figures.cpu),
+        read: all(|figures| Some(figures.read?.0)).map(BytesPerSecond),
+        ..Figures::default()
+    }
+}
+
+/// The kernel's letter, as meaning and word.
+fn state(state: Option<char>) -> (Paint, &'static str) {
+    match state {
+        Some('R') => (Paint::Cpu, "active"),
+        Some('S' | 'I') => (Paint::Wait, "asleep"),
+        Some('D') => (Paint::Read, "blocked"),
+        Some('T' | 't') => (Paint::Trouble, "stopped"),
+        Some('Z' | 'X') => (Paint::Trouble, "ended"),
+        Some(_) | None => (Paint::Unknown, "n/a"),
+    }
+}
