@@ -13,6 +13,7 @@ mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+pub mod steps;
 mod swing;
 
 #[cfg(test)]
@@ -39,6 +40,7 @@ use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use steps::Steps;
 pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
@@ -60,6 +62,7 @@ pub struct Model {
     history: History,
     watch: Watch,
     follow: Follow,
+    steps: Steps,
     processes: Processes,
 }
 
@@ -77,6 +80,7 @@ impl Model {
             history: History::new(),
             watch: Watch::default(),
             follow: Follow::default(),
+            steps: Steps::default(),
             processes: Processes::default(),
         }
     }
@@ -84,6 +88,7 @@ impl Model {
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
     pub fn apply(&mut self, mut sample: Sample) {
+        self.steps.add(&sample);
         self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
@@ -198,6 +203,11 @@ impl Model {
     /// How far the observation of the job has come.
     pub fn progress(&self) -> Progress {
         self.follow.progress()
+    }
+
+    /// The newest steps of each rank, longer back than the window.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     pub fn history(&self) -> &History {

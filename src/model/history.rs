@@ -21,7 +21,7 @@ use crate::units::ProcessKey;
 pub use axis::Axis;
 use levels::Levels;
 use places::Places;
-pub use point::{GpuReading, Known, Point, Reading};
+pub use point::{GpuPoint, GpuReading, Known, Point, Reading};
 
 /// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
 /// finely.
@@ -171,6 +171,14 @@ impl Reading {
             .and_then(|loader| loader.queue);
         let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
             util_percent: gpu.util_percent,
+            sm_active: gpu.counters.sm_active.map(|share| share.0),
+            dram: gpu.counters.dram.map(|share| share.0),
+            power_watts: gpu.now.power_watts,
+            // What the driver samples only now and then would be drawn as if it were of this time.
+            pcie_rx: gpu
+                .pcie_rx
+                .filter(|_| gpu.pcie_age.is_none())
+                .map(|rate| rate.0),
         };
         Self {
             from: to - rates.seconds,
