@@ -1548,7 +1548,7 @@ fn all_of_a_rank() {
         steps.add_wait(support::key(48213), wait);
     }
     scene.steps = steps;
-    find(&screen(&scene, 120, 40), "steps could be told apart");
+    find(&screen(&scene, 120, 40), "steps could be told from");
     scene.steps = Steps::default();
     find(&screen(&scene, 120, 40), "no wait for a batch was seen");
     scene.each_job(|job| job.ranks.clear());

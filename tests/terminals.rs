@@ -443,7 +443,7 @@ fn every_key_of_the_key_map_reaches_the_real_program() {
                     session.press(&typed(&key.to_string()));
                     session.shows("that it goes on", |screen| !screen.contains("FROZEN"));
                 }
-                Action::Select => {
+                Action::Select | Action::Tree => {
                     session.shows("details", |screen| screen.contains("esc close"));
                     session.press(&typed("esc"));
                     session.shows("the panels", |screen| !screen.contains("esc close"));

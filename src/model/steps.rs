@@ -11,6 +11,8 @@ use crate::units::ProcessKey;
 
 /// Steps that are kept of each rank: the newest.
 const KEPT: usize = 1024;
+/// So many steps between two waits that were seen are taken for alike; of more, nothing is said.
+const ALIKE: u64 = 4;
 
 /// The newest steps of every rank of the job.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -18,13 +20,14 @@ pub struct Steps {
     ranks: BTreeMap<ProcessKey, RankSteps>,
 }
 
-/// The newest steps of one rank. A step counts where the wait before it and the one behind it are those of
-/// neighbouring batches: only then is what lies between them one step.
+/// The newest steps of one rank. What lies between the waits for two neighbouring batches is one step. Where it is
+/// a few steps, the batches between were there at once, as far as could be seen: their wait is none, and each step has
+/// the mean.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RankSteps {
     steps: VecDeque<Step>,
     last: Option<Wait>,
-    /// Since the last step that was told apart.
+    /// Steps since then of which nothing can be said.
     unseen: u32,
 }
 
@@ -34,7 +37,9 @@ struct Step {
     worked_ms: f64,
     /// When it ended, since pipetop started.
     to: Duration,
-    /// Steps before it that could not be told from their neighbours.
+    /// It is the mean of a few.
+    mean: bool,
+    /// Steps before it of which nothing can be said.
     merged: u32,
 }
 
@@ -99,17 +104,21 @@ impl RankSteps {
                     ..last
                 });
             }
-            Some(1) => {
+            Some(apart @ 1..=ALIKE) => {
                 let millis = |time: Duration| 1000.0 * time.as_secs_f64();
-                if self.steps.len() == KEPT {
-                    self.steps.pop_front();
+                let mut waited_ms = millis(last.to.saturating_sub(last.from));
+                for _ in 0..apart {
+                    if self.steps.len() == KEPT {
+                        self.steps.pop_front();
+                    }
+                    self.steps.push_back(Step {
+                        waited_ms: std::mem::take(&mut waited_ms),
+                        worked_ms: millis(step) / apart as f64,
+                        to: wait.from,
+                        mean: apart > 1,
+                        merged: std::mem::take(&mut self.unseen),
+                    });
                 }
-                self.steps.push_back(Step {
-                    waited_ms: millis(last.to.saturating_sub(last.from)),
-                    worked_ms: millis(step),
-                    to: wait.from,
-                    merged: std::mem::take(&mut self.unseen),
-                });
             }
             Some(apart) => {
                 let steps = u32::try_from(apart).unwrap_or(u32::MAX);
@@ -129,11 +138,24 @@ impl RankSteps {
         earlier
     }
 
-    /// Steps that were told apart, of those in the same time.
-    pub fn told_apart(&self) -> (usize, u64) {
+    /// Steps that are kept.
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Of those, the ones that are means of a few neighbours.
+    pub fn means(&self) -> usize {
+        self.steps.iter().filter(|step| step.mean).count()
+    }
+
+    /// All steps in that time, those of which nothing can be said among them.
+    pub fn all(&self) -> u64 {
         let merged: u64 = self.steps.iter().map(|step| u64::from(step.merged)).sum();
-        let all = self.steps.len() as u64 + merged + u64::from(self.unseen);
-        (self.steps.len(), all)
+        self.steps.len() as u64 + merged + u64::from(self.unseen)
     }
 
     pub fn steps(&self) -> Spread {
@@ -240,28 +262,36 @@ mod tests {
             wait(103, 168, Some(2)),
             wait(210, 270, Some(3)),
         ]);
-        assert_eq!(steps.told_apart(), (2, 2));
+        assert_eq!((steps.len(), steps.all()), (2, 2));
         assert_eq!(steps.steps().quantile(0.5), Some(38.0));
         assert_eq!(steps.steps().quantile(0.99), Some(42.0));
         assert_eq!(steps.waits().quantile(1.0), Some(65.0));
         let earlier = steps.until(Duration::from_millis(200));
         assert_eq!(earlier.steps().quantile(1.0), Some(38.0));
-        assert_eq!(earlier.told_apart(), (1, 1));
+        assert_eq!((earlier.len(), earlier.all()), (1, 1));
     }
 
     #[test]
-    fn steps_that_cannot_be_told_apart_are_counted_and_not_guessed() {
-        // Batch 3 came at once: from 2 to 4 lie two steps and a wait that nobody saw.
-        let merged = of(&[
+    fn a_batch_that_came_at_once_was_not_waited_for() {
+        // Nobody saw a wait for batch 3: from 2 to 4 lie two steps.
+        let steps = of(&[
             wait(0, 65, Some(1)),
             wait(100, 160, Some(2)),
             wait(240, 300, Some(4)),
             wait(340, 400, Some(5)),
         ]);
-        assert_eq!(merged.told_apart(), (2, 4));
-        assert_eq!(merged.steps().quantile(1.0), Some(40.0));
+        assert_eq!((steps.len(), steps.means(), steps.all()), (4, 2, 4));
+        assert_eq!(steps.steps().quantile(1.0), Some(40.0));
+        assert_eq!(steps.waits().quantile(0.25), Some(0.0));
+        assert_eq!(steps.waits().quantile(1.0), Some(65.0));
+    }
+
+    #[test]
+    fn of_steps_without_number_or_too_many_nothing_is_said() {
+        let many = of(&[wait(0, 65, Some(1)), wait(900, 960, Some(9))]);
+        assert_eq!((many.len(), many.all()), (0, 8));
         let uncounted = of(&[wait(0, 65, None), wait(100, 160, None)]);
-        assert_eq!(uncounted.told_apart(), (0, 1));
+        assert_eq!((uncounted.len(), uncounted.all()), (0, 1));
         assert_eq!(uncounted.steps().quantile(0.5), None);
         assert!(uncounted.steps().bins(8).is_empty());
     }
@@ -273,7 +303,7 @@ mod tests {
             wait(40, 65, Some(1)),
             wait(103, 168, Some(2)),
         ]);
-        assert_eq!(steps.told_apart(), (1, 1));
+        assert_eq!((steps.len(), steps.all()), (1, 1));
         assert_eq!(steps.steps().quantile(0.5), Some(38.0));
         assert_eq!(steps.waits().quantile(0.5), Some(65.0));
     }
@@ -286,7 +316,7 @@ mod tests {
             wait(5140, 5200, Some(1)),
             wait(100, 200, Some(2)),
         ]);
-        assert_eq!(steps.told_apart(), (1, 1));
+        assert_eq!((steps.len(), steps.all()), (1, 1));
         assert_eq!(steps.steps().quantile(0.5), Some(40.0));
     }
 
@@ -296,7 +326,7 @@ mod tests {
         for at in 0..3000 {
             steps.add(wait(at * 100, at * 100 + 50, Some(at)));
         }
-        assert_eq!(steps.told_apart(), (KEPT, KEPT as u64));
+        assert_eq!((steps.len(), steps.all()), (KEPT, KEPT as u64));
     }
 
     #[test]

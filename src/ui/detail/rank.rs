@@ -6,7 +6,7 @@ use super::Content;
 use super::figures::{bar, functions, heading, labelled};
 use crate::config::Paint::{self, Compute, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
 use crate::model::rates::RankRates;
-use crate::model::steps::{Bin, RankSteps, Spread};
+use crate::model::steps::{Bin, Spread};
 use crate::sample::Tier;
 use crate::ui::panel::beside;
 use crate::ui::{View, format};
@@ -153,16 +153,18 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
         Some(past) => steps.until(past.at.since_start),
         None => steps.clone(),
     });
-    let (apart, all) = steps.as_ref().map_or((0, 0), RankSteps::told_apart);
-    // Those that cannot be told apart are not like the others: fewer would be a picture of the long waits.
-    let enough = apart >= FEW && 2 * apart as u64 >= all;
+    let (kept, all) = steps
+        .as_ref()
+        .map_or((0, 0), |steps| (steps.len(), steps.all()));
+    // Few of many are not like the others: that would be a picture of the long waits.
+    let enough = kept >= FEW && 2 * kept as u64 >= all;
     let steps = steps.filter(|_| enough).ok_or_else(|| match all {
         0 => "no wait for a batch was seen to begin and end: batches are ready in time, or nothing tells of them"
             .to_owned(),
         all => format!(
-            "{apart} of {all} steps could be told apart, {FEW} and half of all are needed: a wait that is shorter than \
-             the time between two looks (10 ms, more on a busy machine) is not seen from outside; `pipetop run` lets \
-             the job tell each step"
+            "{kept} of {all} steps could be told from their neighbours; {FEW} and half of all are needed. A wait shorter \
+             than the time between two looks (10 ms, more on a busy machine) is not seen from outside; `pipetop run` \
+             lets the job tell each step"
         ),
     })?;
     let job = view.figures().and_then(|rates| rates.job.as_ref());
@@ -170,9 +172,13 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
     let precision = if told {
         "as the job reports them"
     } else {
-        "to 10 ms, by looks"
+        "by looks: a wait below 10 ms counts as none"
     };
-    let basis = format!("the newest {apart} of {all} steps that could be told apart, {precision}");
+    let means = match steps.means() {
+        0 => String::new(),
+        means => format!(", {means} of them as means of neighbours without a wait between them"),
+    };
+    let basis = format!("the newest {kept} of {all} steps{means}, {precision}");
     let histogram = |name: &str, paint, spread: &Spread| {
         let mut lines = vec![heading(view, width, name), marks(view, spread, width)];
         lines.extend(spread.bins(BINS).iter().map(|bin| {
