@@ -6,6 +6,7 @@
 mod gpu;
 pub mod history;
 mod interim;
+mod marks;
 mod overlap;
 pub mod processes;
 mod progress;
@@ -30,6 +31,8 @@ pub(crate) use crate::sample::literals;
 
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
+use marks::Watch;
+pub use marks::{Mark, MarkKind, Marks};
 pub use overlap::Overlap;
 pub use processes::ProcessTree;
 use processes::Processes;
@@ -57,9 +60,10 @@ pub struct Model {
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
     history: History,
+    watch: Watch,
     follow: Follow,
-    processes: Processes,
     steps: Steps,
+    processes: Processes,
 }
 
 impl Model {
@@ -74,22 +78,24 @@ impl Model {
             latest: None,
             window: None,
             history: History::new(),
+            watch: Watch::default(),
             follow: Follow::default(),
-            processes: Processes::default(),
             steps: Steps::default(),
+            processes: Processes::default(),
         }
     }
 
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
     pub fn apply(&mut self, mut sample: Sample) {
-        self.processes.apply(&mut sample);
         self.steps.add(&sample);
+        self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
             self.samples.push_back(sample);
             return;
         };
+        self.watch.apply(previous, &sample, &mut self.history.marks);
         let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
         let other_job = job(previous) != job(&sample);
         if !other_job && sample.job.as_ref().is_some_and(|job| job.ended) {
@@ -206,6 +212,16 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Adds what was found to have happened elsewhere.
+    pub fn mark(&mut self, mark: Mark) {
+        self.history.mark(mark);
+    }
+
+    /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
+    pub fn forget_marks(&mut self) {
+        self.history.marks = Marks::default();
     }
 
     /// What the job's processes use.

@@ -120,6 +120,8 @@ fn job(at: u32) -> JobSample {
                 running: looks / 2,
                 ..MainTally::default()
             }),
+            passes: vec![],
+            saving: None,
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
@@ -166,6 +168,7 @@ fn sample(at: u32) -> Sample {
         gpus: (0..gpus).map(|index| gpu(index, at)).collect(),
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
+        files: None,
         own: OwnSample::default(),
         processes: None,
         gaps: vec![Gap {
@@ -200,6 +203,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 latest: model.latest(),
                 history: model.history(),
                 steps: model.steps(),
+                files: None,
                 verdict: Some(&verdict),
                 processes: Some(model.processes()),
                 gaps: &[],

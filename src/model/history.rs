@@ -13,6 +13,7 @@ mod tests;
 
 use std::time::Duration;
 
+use crate::model::marks::{Mark, Marks};
 use crate::model::rates::{RankRates, Rates};
 use crate::sample::WorkerNow;
 use crate::units::ProcessKey;
@@ -32,6 +33,7 @@ pub struct History {
     points: Levels<Point>,
     /// By worker place, so that a re-made worker keeps it.
     places: Places,
+    pub(super) marks: Marks,
 }
 
 /// Where a worker stands on screen.
@@ -53,6 +55,7 @@ impl History {
         Self {
             points: Levels::new(),
             places: Places::default(),
+            marks: Marks::default(),
         }
     }
 
@@ -77,6 +80,16 @@ impl History {
         // Two readings follow each other, whatever is lost where a number is written down.
         let from = reading.from.max(last);
         self.points.push(Point::new(reading, from, &taken.slots));
+    }
+
+    /// What happened when.
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Adds a mark.
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks.add(mark);
     }
 
     /// Readings that are kept; the older ones hold several.

@@ -85,9 +85,20 @@ impl RankSteps {
             // Time ran back: a recording was wound back.
             return;
         };
-        let batches = last.batch.zip(wait.batch);
-        let apart = batches.and_then(|(older, newer)| newer.checked_sub(older));
-        match apart {
+        let Some((older, newer)) = last.batch.zip(wait.batch) else {
+            self.unseen = self.unseen.saturating_add(1);
+            return;
+        };
+        match newer.checked_sub(older) {
+            // A new epoch counts anew.
+            None => {}
+            // A batch can be waited for in several stays, as where another's comes first.
+            Some(0) => {
+                self.last = Some(Wait {
+                    to: wait.to,
+                    ..last
+                });
+            }
             Some(1) => {
                 let millis = |time: Duration| 1000.0 * time.as_secs_f64();
                 if self.steps.len() == KEPT {
@@ -100,11 +111,8 @@ impl RankSteps {
                     merged: std::mem::take(&mut self.unseen),
                 });
             }
-            // A new epoch counts anew.
-            None if batches.is_some() => {}
-            None => self.unseen = self.unseen.saturating_add(1),
             Some(apart) => {
-                let steps = u32::try_from(apart.max(1)).unwrap_or(u32::MAX);
+                let steps = u32::try_from(apart).unwrap_or(u32::MAX);
                 self.unseen = self.unseen.saturating_add(steps);
             }
         }
@@ -256,6 +264,18 @@ mod tests {
         assert_eq!(uncounted.told_apart(), (0, 1));
         assert_eq!(uncounted.steps().quantile(0.5), None);
         assert!(uncounted.steps().bins(8).is_empty());
+    }
+
+    #[test]
+    fn stays_for_one_batch_are_one_wait() {
+        let steps = of(&[
+            wait(0, 30, Some(1)),
+            wait(40, 65, Some(1)),
+            wait(103, 168, Some(2)),
+        ]);
+        assert_eq!(steps.told_apart(), (1, 1));
+        assert_eq!(steps.steps().quantile(0.5), Some(38.0));
+        assert_eq!(steps.waits().quantile(0.5), Some(65.0));
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub(crate) fn machine(at: f64) -> Sample {
         disks: vec![disk(at)],
         gpus: vec![gpu(at)],
         candidates: vec![],
+        files: None,
         job: None,
         processes: None,
         own: OwnSample {
@@ -145,6 +146,8 @@ fn rank(at: f64) -> RankSample {
             running: whole(40.0 * at),
             ..MainTally::default()
         }),
+        passes: vec![],
+        saving: None,
         reported: None,
         waits: waits.map(|from| wait(from, from + 0.06, None)).collect(),
         activity: BTreeMap::from([

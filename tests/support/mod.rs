@@ -11,8 +11,8 @@ use pipetop::model::rates::{
 };
 use pipetop::model::{Estimate, History, ProcessTree, Rates, Steps, WorkerPlace};
 use pipetop::sample::{
-    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier, Wait,
-    WorkerNow,
+    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, ProcessPlace, QueueSource,
+    Tier, Wait, WorkerNow,
 };
 use pipetop::ui::{Attach, Command, Past, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
@@ -28,6 +28,7 @@ pub(crate) struct Scene {
     pub(crate) latest: Option<Rates>,
     pub(crate) history: History,
     pub(crate) steps: Steps,
+    pub(crate) files: Option<OpenFiles>,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) processes: Option<ProcessTree>,
     pub(crate) gaps: Vec<Gap>,
@@ -54,6 +55,7 @@ impl Scene {
             latest: self.latest.as_ref(),
             history: &self.history,
             steps: &self.steps,
+            files: self.files.as_ref(),
             verdict: self.verdict.as_ref(),
             processes: self.processes.as_ref(),
             gaps: &self.gaps,
@@ -295,6 +297,7 @@ pub(crate) fn nothing() -> Scene {
         latest: None,
         history: History::new(),
         steps: Steps::default(),
+        files: None,
         verdict: None,
         processes: None,
         gaps: Vec::new(),

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use super::Content;
 use super::figures::{bar, functions, heading, labelled};
-use crate::config::Paint::{self, Border, Cpu, Dim, Full, Read, Runnable, Wait};
+use crate::config::Paint::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::panel::beside;
@@ -58,6 +58,8 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     lines.extend(timeline(view, loader, worker, width));
     lines.push(Line::default());
     lines.extend(load_times(view, worker, width));
+    lines.push(Line::default());
+    lines.extend(open_files(view, worker, width));
     Content::new(&name, &view.span(), lines)
 }
 
@@ -189,6 +191,49 @@ fn timeline(
                 }
             }
         }
+        lines.push(row.line());
+    }
+    lines
+}
+
+/// The regular files that it has open, and how far it is in each.
+fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
+    const PLACE: usize = 20;
+    let mut lines = vec![heading(view, width, "ITS OPEN FILES")];
+    let found = view.files.filter(|files| files.process == worker.key);
+    let why = match found.map(|found| &found.files) {
+        _ if view.state.replay.is_some() => "a recording holds no names of files",
+        _ if view.past.is_some() => "only what is open now can be read",
+        None => "not read yet",
+        Some(Err(reason)) => reason,
+        Some(Ok(files)) if files.is_empty() => {
+            "none now: data that is mapped, or read and closed, is not seen here"
+        }
+        Some(Ok(_)) => "",
+    };
+    if !why.is_empty() {
+        lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
+        return lines;
+    }
+    let files = found.and_then(|found| found.files.as_ref().ok());
+    for file in files.into_iter().flatten() {
+        let mut row = view.row(width);
+        let size = file.size.map(|size| format::bytes(Some(size.0 as f64)));
+        let of = size.map_or_else(String::new, |size| format!(" of {size}"));
+        let at = format::bytes(Some(file.position as f64));
+        row.padded(Read, &format!("{at}{of}"), PLACE);
+        let gone = if file.deleted { "  deleted" } else { "" };
+        let room = row.left().saturating_sub(gone.len());
+        let path = format::clean(&file.path, view.config.ascii);
+        // Of a long path its end tells most.
+        row.text(Text, &format::cut_left(&path, room, view.glyphs().more));
+        row.text(Dim, gone);
+        lines.push(row.line());
+    }
+    let more = found.map_or(0, |found| found.more);
+    if more > 0 {
+        let mut row = view.row(width);
+        row.text(Dim, &format!("and {more} more"));
         lines.push(row.line());
     }
     lines
