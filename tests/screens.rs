@@ -1394,6 +1394,7 @@ fn long_watched() -> Scene {
             disk_read: Some(200e6 + f64::from(at % 600) * 1e5),
             gpus: vec![GpuReading {
                 util_percent: Some(if waits { 37.0 } else { 96.0 }),
+                ..GpuReading::default()
             }],
             workers: vec![],
         });
