@@ -140,6 +140,7 @@ impl Noise {
             key: key(4000),
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: self.process(second),
             main: Some(MainTally {
                 looks: second * 100,
@@ -150,6 +151,7 @@ impl Noise {
             reported: None,
             waits: (0..10).map(|step| wait(step, self.below(5000))).collect(),
             activity: self.activity(second),
+            gil_holders: BTreeMap::new(),
             loaders: vec![LoaderSample {
                 id: 1,
                 kind: LoaderKind::PytorchProcesses,

@@ -85,8 +85,8 @@ impl Action {
         Self::Quit,
     ];
 
-    /// It moves a replay, and means nothing to a job that runs.
-    pub fn is_of_replay(self) -> bool {
+    /// It goes to another moment: of a replay, or of what is kept of a job that runs.
+    pub fn is_in_time(self) -> bool {
         matches!(
             self,
             Self::SeekBack
@@ -144,7 +144,7 @@ impl Action {
         match self {
             Self::Quit => "quit",
             Self::Help => "open and close this help",
-            Self::Freeze => "freeze the screen, and go on",
+            Self::Freeze => "freeze the screen, and go on with what is now",
             Self::NextPanel => "next panel: it gets room first and scrolls",
             Self::PreviousPanel => "previous panel",
             Self::Up => "one line up",
@@ -162,14 +162,14 @@ impl Action {
             Self::ZoomIn => "show less of the past, more finely: down to 10 s",
             Self::ZoomOut => "show more of the past: up to all that there is",
             Self::Save => "save the screen (SVG) and the report (Markdown) here",
-            Self::SeekBack => "10 s back in the recording",
+            Self::SeekBack => "10 s back in time",
             Self::SeekForward => "10 s on",
             Self::LeapBack => "10 min back",
             Self::LeapForward => "10 min on",
             Self::StepBack => "one reading back",
             Self::StepForward => "one reading on",
-            Self::ToBegin => "to the begin of the recording",
-            Self::ToEnd => "to its end",
+            Self::ToBegin => "to the begin, or the oldest that is kept",
+            Self::ToEnd => "to the end, or back to now",
             Self::Redraw => "draw the whole screen anew",
             Self::Suspend => "suspend to the shell",
             Self::EndCommand => "on quitting: end the launched command",

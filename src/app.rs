@@ -5,6 +5,7 @@
 
 mod animation;
 mod launched;
+mod past;
 mod picking;
 mod pointing;
 mod replay;
@@ -18,6 +19,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossterm::event::Event as Input;
@@ -26,7 +28,7 @@ use ratatui::layout::Rect;
 use crate::action::Action;
 use crate::config::{Config, INTERVALS};
 use crate::launch::News;
-use crate::model::{History, Model, ProcessTree, Rates};
+use crate::model::Model;
 use crate::sample::{Gap, Sample};
 use crate::source::replay::{Played, Wish};
 use crate::source::sampler::Request;
@@ -36,6 +38,7 @@ use crate::verdict::{Judge, Kind, Verdict};
 
 pub use animation::animate;
 pub use launched::{Launched, Left};
+use past::Past;
 pub use replay::{Film, Remote, replay};
 pub use run::Outside;
 pub use wiring::{Launch, Outcome, Setup, watch};
@@ -96,7 +99,7 @@ pub enum Flow {
 pub struct App {
     model: Model,
     judge: Judge,
-    verdict: Option<Verdict>,
+    verdict: Option<Arc<Verdict>>,
     state: UiState,
     config: Config,
     attach: Attach,
@@ -105,23 +108,11 @@ pub struct App {
     folder: PathBuf,
     /// The command that is watched, where we have launched it.
     launched: Option<Launched>,
-    /// What is shown while the screen is frozen.
-    frozen: Option<Box<Frozen>>,
+    past: Past,
     /// Whose threads the sampler was asked for beside the job's processes; `None` = for none of it.
     looked_at: Option<BTreeSet<ProcessKey>>,
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
-}
-
-#[derive(Debug)]
-struct Frozen {
-    window: Option<Rates>,
-    latest: Option<Rates>,
-    history: History,
-    verdict: Option<Verdict>,
-    processes: ProcessTree,
-    gaps: Vec<Gap>,
-    uptime: Option<Duration>,
 }
 
 impl App {
@@ -132,12 +123,12 @@ impl App {
             judge: Judge::new(),
             verdict: None,
             state: UiState::default(),
+            past: Past::new(config.past),
             config,
             attach: Attach::LookingForJob { wanted },
             window,
             folder: PathBuf::from("."),
             launched: None,
-            frozen: None,
             looked_at: None,
             drawn: Rect::ZERO,
         }
@@ -226,11 +217,12 @@ impl App {
         let over = self.launched.as_mut();
         let over = over.is_some_and(|launched| launched.seen(at, trains));
         let known = self.model.latest().is_some_and(|rates| rates.job.is_some());
-        self.verdict = known.then(|| self.judge.judge(&self.model));
+        self.verdict = known.then(|| Arc::new(self.judge.judge(&self.model)));
+        if known {
+            self.remember();
+        }
         if over {
             Flow::Quit
-        } else if self.frozen.is_some() {
-            Flow::Continue
         } else {
             self.look_at_processes()
         }
@@ -250,7 +242,11 @@ impl App {
         match action {
             Action::Quit => return Flow::Quit,
             Action::Save => return Flow::Save,
-            action if action.is_of_replay() => return Flow::Continue,
+            action if action.is_in_time() => return self.travel(action),
+            Action::Freeze => {
+                self.freeze();
+                return Flow::Draw;
+            }
             Action::Suspend => return Flow::Suspend,
             Action::Redraw => return Flow::Redraw,
             Action::SortNext => self.state.sort_by_next(&self.config.columns),
@@ -272,9 +268,6 @@ impl App {
         self.state.apply(action, &choices);
         if action == Action::Cancel {
             self.mark(marked);
-        }
-        if action == Action::Freeze {
-            self.frozen = self.state.frozen.then(|| Box::new(self.freeze()));
         }
         self.look_at_processes()
     }
@@ -319,18 +312,6 @@ impl App {
         Flow::Draw
     }
 
-    fn freeze(&self) -> Frozen {
-        Frozen {
-            window: self.model.window().cloned(),
-            latest: self.model.latest().cloned(),
-            history: self.model.history().clone(),
-            verdict: self.verdict.clone(),
-            processes: self.model.processes().clone(),
-            gaps: self.gaps().to_vec(),
-            uptime: self.uptime(),
-        }
-    }
-
     fn gaps(&self) -> &[Gap] {
         self.model.sample().map_or(&[], |sample| &sample.gaps)
     }
@@ -351,7 +332,7 @@ impl App {
             window: self.model.window(),
             latest: self.model.latest(),
             history: self.model.history(),
-            verdict: self.verdict.as_ref(),
+            verdict: self.verdict.as_deref(),
             processes: Some(self.model.processes()),
             gaps: self.gaps(),
             state: &self.state,
@@ -359,20 +340,28 @@ impl App {
             attach: &self.attach,
             uptime: self.uptime(),
             command: self.launched.as_ref().map(Launched::view),
+            past: None,
             screen: self.drawn,
         };
-        match &self.frozen {
-            None => view,
-            Some(frozen) => View {
-                window: frozen.window.as_ref(),
-                latest: frozen.latest.as_ref(),
-                history: &frozen.history,
-                verdict: frozen.verdict.as_ref(),
-                processes: Some(&frozen.processes),
-                gaps: &frozen.gaps,
-                uptime: frozen.uptime,
-                ..view
+        let (Some(shown), Some(sample)) = (&self.past.shown, self.model.sample()) else {
+            return view;
+        };
+        let moment = &shown.moment;
+        let job = moment.latest.as_ref().and_then(|rates| rates.job.as_ref());
+        View {
+            window: moment.window.as_deref(),
+            latest: moment.latest.as_deref(),
+            verdict: moment.verdict.as_deref(),
+            gaps: &moment.gaps,
+            uptime: moment.uptime,
+            attach: match job {
+                Some(job) if job.ended => &Attach::Ended,
+                Some(_) => &Attach::Attached,
+                None => &self.attach,
             },
+            past: Some(shown.place(sample.at.since_start)),
+            processes: shown.processes.as_ref(),
+            ..view
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Config {
     pub gpus: Option<Vec<String>>,
     /// Of the worker table, from the left, behind the worker's number.
     pub columns: Vec<Column>,
+    /// Bytes that moments of the past may take.
+    pub past: usize,
 }
 
 /// What the command line says; `None` where it says nothing.
@@ -175,6 +177,7 @@ impl Config {
             keys,
             gpus,
             columns,
+            past: user.past.or(default.past).unwrap_or(32 << 20),
         })
     }
 }

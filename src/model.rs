@@ -49,6 +49,8 @@ pub struct Model {
     samples: VecDeque<Sample>,
     /// What passed between the first and the newest of them.
     interim: Interim,
+    /// What passed since the job began, as far as is kept: for what takes longer than the window.
+    past: Interim,
     window_length: Duration,
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
@@ -64,6 +66,7 @@ impl Model {
         Self {
             samples: VecDeque::new(),
             interim: Interim::default(),
+            past: Interim::default(),
             window_length: window,
             latest: None,
             window: None,
@@ -102,10 +105,12 @@ impl Model {
         if other_job || backwards || self.follow.has_just_begun() {
             self.samples.clear();
             self.interim = Interim::default();
+            self.past = Interim::default();
             self.window = None;
             self.samples.push_back(sample);
             return;
         }
+        self.past.add(previous, &sample);
         if self.window_length == Duration::MAX {
             self.interim.add(previous, &sample);
             self.samples.truncate(1);
@@ -115,7 +120,12 @@ impl Model {
             self.slide();
         }
         self.window = match (self.samples.front(), self.samples.back()) {
-            (Some(first), Some(last)) => Rates::over(first, &self.interim, last).map(Arc::new),
+            (Some(first), Some(last)) => {
+                Rates::over(first, &self.interim, last).map(|mut window| {
+                    self.past.add_slow_swings(&mut window);
+                    Arc::new(window)
+                })
+            }
             _ => None,
         };
     }

@@ -21,7 +21,7 @@ pub use gpu::{
     PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BatchClock, BatchCount, DeviceTime, IoSample, JobSample, LoaderKind, LoaderSample,
+    BatchClock, BatchCount, DeviceTime, GilTally, IoSample, JobSample, LoaderKind, LoaderSample,
     LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
     WorkerNow, WorkerSample, WorkerTally,
 };

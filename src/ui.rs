@@ -54,6 +54,7 @@ use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
 use crate::model::{History, ProcessTree, Rates};
 use crate::sample::{Gap, JobCandidate, WorkerNow};
+use crate::units::Moment;
 use crate::verdict::Verdict;
 
 pub use axis::{Zoom, automatic};
@@ -83,8 +84,20 @@ pub struct View<'a> {
     pub uptime: Option<Duration>,
     /// The command that we have launched; `None` = the job is not ours.
     pub command: Option<Command<'a>>,
+    /// A moment of the past is shown; `None` = what is now.
+    pub past: Option<Past>,
     /// The whole of the screen; [`draw`] sets it.
     pub screen: Rect,
+}
+
+/// Which moment is shown in the place of now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    pub at: Moment,
+    /// Where the axis of time ends: the newest that was shown since the screen was frozen.
+    pub until: Duration,
+    /// From the moment to the newest reading.
+    pub ago: Duration,
 }
 
 /// A launched command.
@@ -180,6 +193,7 @@ pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
 pub fn choices(view: &View<'_>) -> Choices {
     Choices {
         ranks: view.ranks().len(),
+        rank: view.rank_place(),
         candidates: match view.attach {
             Attach::Picker(jobs) => jobs_found(jobs, &view.state.filter).len(),
             _ => 0,

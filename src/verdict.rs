@@ -9,6 +9,7 @@ mod causes;
 mod confidence;
 mod device;
 mod evidence;
+mod footprint;
 mod judge;
 mod kinds;
 
@@ -90,6 +91,8 @@ pub enum Cause {
     MemoryPressure,
     FewShards,
     Straggler,
+    /// Another thread of the trainer holds Python's global lock.
+    Gil,
     /// The host launches work more slowly than the GPU does it.
     Launch,
     /// The host waits for the GPU before it goes on.
@@ -214,6 +217,7 @@ impl Cause {
             Self::MemoryPressure => "memory pressure",
             Self::FewShards => "fewer shards than workers",
             Self::Straggler => "one rank is slower",
+            Self::Gil => "another Python thread holds the GIL",
             Self::Launch => "the main thread launches too slowly",
             Self::Sync => "waiting for the GPU at each step",
         }

@@ -82,10 +82,14 @@ impl Trace {
     }
 
     fn verdict(&self) -> Verdict {
+        self.verdict_after(SECONDS)
+    }
+
+    fn verdict_after(&self, seconds: u32) -> Verdict {
         let mut model = Model::new(WINDOW);
         let mut judge = Judge::new();
         let mut verdict = None;
-        for second in 0..SECONDS {
+        for second in 0..seconds {
             model.apply(self.sample(f64::from(second)));
             verdict = Some(judge.judge(&model));
         }
@@ -103,6 +107,7 @@ impl Trace {
             key,
             rank: None,
             world_size: None,
+            nccl: false,
             process: ProcessSample {
                 state: Some('S'),
                 ..ProcessSample::default()
@@ -116,6 +121,7 @@ impl Trace {
             reported: None,
             waits: self.waits(at - 1.0, at),
             activity: BTreeMap::new(),
+            gil_holders: BTreeMap::new(),
             loaders: vec![LoaderSample {
                 id: 1,
                 kind: LoaderKind::PytorchProcesses,
@@ -131,8 +137,8 @@ impl Trace {
                     source: QueueSource::Pipe,
                 }),
                 batches: Some(BatchCount {
-                    // Two in each period.
-                    count: count(2.0 * at / self.period),
+                    // Two in each period, and at least one a second.
+                    count: count((2.0 / self.period).max(1.0) * at),
                     source: BatchClock::Iterator,
                 }),
             }],
@@ -275,6 +281,48 @@ fn the_same_without_waits_is_not_blamed_on_data() {
             .iter()
             .all(|advice| !advice.contains("num_workers"))
     );
+}
+
+#[test]
+fn a_swing_that_is_slower_than_the_window_is_named_too() {
+    const PERIOD: f64 = 60.0;
+    let full = (0.0, 0.0);
+    let slow = |wait| Trace {
+        period: PERIOD,
+        wait,
+        rest: (0.0, 30.0),
+        step: 0.14,
+    };
+    // In the middle of the fifth rest, and of the load after it.
+    let (rests, works) = (265, 295);
+    for (wait, at, kind, words) in [
+        (
+            (0.0, 29.9),
+            rests,
+            Kind::DataBound,
+            ": it rests while the trainer waits",
+        ),
+        (
+            (0.0, 29.9),
+            works,
+            Kind::ComputeBound,
+            ": it rests while the trainer waits",
+        ),
+        (full, rests, Kind::HostBound, ", but not for want of data"),
+        (
+            full,
+            works,
+            Kind::ComputeBound,
+            ", but not for want of data",
+        ),
+    ] {
+        let verdict = slow(wait).verdict_after(at);
+        let about = format!("{wait:?} after {at} s: {verdict:#?}");
+        assert_eq!(verdict.kind, kind, "{about}");
+        let swing = says(&verdict, "gpu-swing").expect(&about);
+        assert!(swing.contains("every 60 s"), "{swing}");
+        assert!(swing.ends_with(words), "{swing}");
+    }
 }
 
 #[test]

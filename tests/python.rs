@@ -247,6 +247,49 @@ fn a_worker_shows_its_number_its_batch_and_what_it_does() {
     }
 }
 
+/// The futex that the main thread sleeps on.
+fn futex(pid: Pid) -> Option<usize> {
+    const FUTEX: &str = if cfg!(target_arch = "x86_64") {
+        "202"
+    } else {
+        "98"
+    };
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let mut words = call.split_whitespace();
+    let address = words.by_ref().next().filter(|number| *number == FUTEX);
+    address.and_then(|_| usize::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok())
+}
+
+#[test]
+fn a_main_thread_that_waits_for_the_interpreters_lock_is_seen_with_who_holds_it() {
+    for python in pythons() {
+        let mut job = Job::stand_in(&python, "contended");
+        job.reaches("running");
+        let mut stacks = job.stacks();
+        assert!(stacks.knows_gil(), "{python}");
+        until(TORCH_AT_MOST, || {
+            futex(job.pid()).filter(|futex| stacks.waits_for_gil(*futex))
+        });
+        let holder = until(TORCH_AT_MOST, || stacks.gil_holder().ok().flatten());
+        assert_eq!(holder, "burn (main.py)", "{python}");
+    }
+}
+
+#[test]
+fn a_wait_for_another_lock_is_none_for_the_interpreters() {
+    for python in pythons() {
+        let mut job = Job::stand_in(&python, "locked");
+        job.reaches("running");
+        let stacks = job.stacks();
+        assert!(stacks.knows_gil(), "{python}");
+        let waits: Vec<_> = (0..50)
+            .map(|_| until(TORCH_AT_MOST, || futex(job.pid())))
+            .collect();
+        // The last steps into the wait may still be taken.
+        assert!(!stacks.waits_for_gil(waits[49]), "{python}");
+    }
+}
+
 #[test]
 fn torn_reads_are_errors_and_the_end_of_the_process_too() {
     for python in pythons() {

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use pipetop::model::rates::{
-    Activity, CgroupRates, CounterRates, DeviceRates, Estimate, GpuRates, HostRates, JobRates,
-    LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
+    Activity, CgroupRates, CounterRates, DeviceRates, Estimate, GilRates, GpuRates, HostRates,
+    JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
 };
 use pipetop::model::{Overlap, Progress, Swing};
 use pipetop::sample::{
@@ -74,9 +74,18 @@ struct Rank {
     #[serde(default = "hardly")]
     main_cpu: f64,
     world_size: Option<u32>,
+    #[serde(default)]
+    nccl: bool,
     /// Functions that the main thread was seen in.
     #[serde(default)]
     activity: Vec<Seen>,
+    /// Share of the time that the main thread waits for the interpreter's lock; absent = cannot be told.
+    gil: Option<f64>,
+    /// Of that: in the loader.
+    #[serde(default)]
+    gil_in_loader: f64,
+    #[serde(default)]
+    gil_holders: Vec<Seen>,
     /// Its waits beside the idle time of the first GPU.
     beside_gpu: Option<Beside>,
     /// Share of the time in waits that were seen one by one; without it, all of them.
@@ -315,6 +324,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         key: key(1),
         rank: None,
         world_size: rank.world_size,
+        nccl: rank.nccl,
         state: Some(rank.state),
         wait: share.map(|share| estimate(share, rank.wait_within)),
         waiting: rank.waiting.map(Share),
@@ -334,6 +344,7 @@ fn rank(scenario: &Scenario) -> RankRates {
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
         overlaps: overlaps(scenario),
+        beside_swings: vec![],
         device: told.map(|_| DeviceRates {
             name: Some("simulated".into()),
             notice: None,
@@ -343,6 +354,11 @@ fn rank(scenario: &Scenario) -> RankRates {
             rests_with_each_step: rank.rests,
         }),
         activity: rank.activity.iter().map(activity).collect(),
+        gil: rank.gil.map(|gil| GilRates {
+            in_loader: Share(rank.gil_in_loader),
+            outside: Share(gil - rank.gil_in_loader),
+        }),
+        gil_holders: rank.gil_holders.iter().map(activity).collect(),
         loaders: vec![loader],
     }
 }
@@ -385,6 +401,7 @@ fn gpu_with(gpu: &Gpu) -> GpuRates {
             dram: gpu.dram.map(Share),
         },
         swing: gpu.swing.map(|period| Swing {
+            seconds: 12.0,
             period,
             regular: true,
             resting: Share(0.5),
@@ -478,11 +495,13 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
                 key: key(1),
                 rank: None,
                 world_size: None,
+                nccl: false,
                 process: ProcessSample::default(),
                 main,
                 reported,
                 waits: vec![],
                 activity: BTreeMap::new(),
+                gil_holders: BTreeMap::new(),
                 loaders: vec![loader],
             }],
             cgroup: None,

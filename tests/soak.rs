@@ -112,6 +112,7 @@ fn job(at: u32) -> JobSample {
             key: trainer,
             rank: Some(0),
             world_size: Some(1),
+            nccl: false,
             process: process(at),
             main: Some(MainTally {
                 looks,
@@ -122,6 +123,7 @@ fn job(at: u32) -> JobSample {
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),
+            gil_holders: BTreeMap::from([(format!("hold_{at}"), 1)]),
             loaders: vec![loader],
         }],
         cgroup: None,
@@ -205,6 +207,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 attach: &Attach::Attached,
                 uptime: None,
                 command: None,
+                past: None,
                 screen: ratatui::layout::Rect::ZERO,
             };
             terminal

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use tokio::sync::mpsc;
 
+use super::past::{LEAP, SEEK};
 use super::run::Outside;
 use super::wiring::{blocked, keys, signals};
 use super::{App, Flow, OBSERVED};
@@ -17,10 +18,6 @@ use crate::terminal::{self, Screen};
 use crate::ui;
 use crate::ui::{Attach, Notice};
 use crate::verdict::{Judge, Kind};
-
-/// Seconds that a seek and a leap go.
-const SEEK: i64 = 10;
-const LEAP: i64 = 600;
 
 /// The replay as the loop sees it.
 ///
@@ -118,7 +115,7 @@ impl App {
             self.model = Model::new(self.window);
             self.judge = Judge::new();
             self.verdict = None;
-            self.frozen = None;
+            self.past.forget();
             self.attach = Attach::LookingForJob {
                 wanted: "a job in the recording".to_owned(),
             };
@@ -150,10 +147,10 @@ impl App {
             Action::Freeze => Wish::Pause,
             Action::IntervalLonger => Wish::Faster,
             Action::IntervalShorter => Wish::Slower,
-            Action::SeekBack => Wish::Seek(-SEEK),
-            Action::SeekForward => Wish::Seek(SEEK),
-            Action::LeapBack => Wish::Seek(-LEAP),
-            Action::LeapForward => Wish::Seek(LEAP),
+            Action::SeekBack => Wish::Seek(-(SEEK.cast_signed())),
+            Action::SeekForward => Wish::Seek(SEEK.cast_signed()),
+            Action::LeapBack => Wish::Seek(-(LEAP.cast_signed())),
+            Action::LeapForward => Wish::Seek(LEAP.cast_signed()),
             Action::StepBack => Wish::Step(-1),
             Action::StepForward => Wish::Step(1),
             Action::ToBegin => Wish::Begin,
@@ -267,9 +264,10 @@ mod tests {
         assert!(!app.view().state.frozen);
         assert_eq!(app.act(Action::NextPanel), Flow::Draw);
         app.state.replay = None;
+        // Nothing was read yet: there is no past and nothing to stop at.
         assert_eq!(app.act(Action::SeekBack), Flow::Continue);
         assert_eq!(app.act(Action::Freeze), Flow::Draw);
-        assert!(app.view().state.frozen);
+        assert!(!app.view().state.frozen);
     }
 
     #[test]

@@ -205,10 +205,164 @@ async fn a_frozen_screen_stays_and_then_catches_up() {
         text.contains("last 2.0 s") || text.contains("last 2 s"),
         "{text}"
     );
-    assert_eq!(session.frames(), 1 + 3 + 2);
+    // Of the samples after it, only how long ago that was.
+    assert_eq!(session.frames(), 1 + 3 + 1 + 3 + 1);
+    assert!(text.contains("0:03 ago  00:00:02 UTC"), "{text}");
     session.app.act(Action::Freeze);
+    assert!(session.app.view().past.is_none());
     let window = session.app.view().window.map(|rates| rates.seconds.round());
     assert_eq!(window, Some(5.0));
+}
+
+/// An app that has watched a job for so many seconds: first it waits for data, then it does not.
+fn watched(seconds: u32) -> App {
+    let mut app = app();
+    for at in 0..=seconds {
+        app.update(Event::Sample(Box::new(turning(at))));
+    }
+    app
+}
+
+/// Trains, and from the 30th second on never waits.
+fn turning(at: u32) -> Sample {
+    let mut sample = training(f64::from(at));
+    let rank = &mut sample.job.as_mut().expect("it trains").ranks[0];
+    if at > 30 {
+        let late = u64::from(at - 30) * 100;
+        let before = training(30.0).job.expect("it trains").ranks[0]
+            .main
+            .expect("it is seen");
+        let now = crate::sample::MainTally {
+            looks: before.looks + late,
+            running: before.running + late,
+            ..before
+        };
+        rank.main = Some(now);
+        rank.waits.clear();
+    }
+    sample
+}
+
+#[test]
+fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
+    let mut app = watched(60);
+    let now = app.kind();
+    let share = |app: &App| {
+        let view = app.view();
+        let job = view.latest.and_then(|rates| rates.job.as_ref());
+        job.and_then(|job| job.ranks[0].wait).map(|wait| wait.share)
+    };
+    assert_eq!(share(&app), Some(crate::units::Share(0.0)));
+    for _ in 0..4 {
+        assert_eq!(app.act(Action::SeekBack), Flow::Draw);
+    }
+    let past = app.view().past.expect("the past is shown");
+    assert_eq!(
+        (past.at.since_start.as_secs(), past.ago.as_secs()),
+        (20, 40)
+    );
+    assert_eq!(past.until.as_secs(), 60);
+    assert!(app.view().state.frozen);
+    let verdict = app.view().verdict.map(|verdict| verdict.kind);
+    assert_eq!(verdict, Some(Kind::DataBound));
+    assert_ne!(verdict, now);
+    assert!(share(&app).is_some_and(|share| share.0 > 0.5));
+    // What comes in meanwhile is kept, and only the distance changes.
+    for at in 61..=70 {
+        assert_eq!(app.update(Event::Sample(Box::new(turning(at)))), Flow::Draw);
+    }
+    let past = app.view().past.expect("the past is shown");
+    assert_eq!(
+        (past.at.since_start.as_secs(), past.ago.as_secs()),
+        (20, 50)
+    );
+    for (action, at) in [
+        (Action::StepBack, 19),
+        (Action::StepForward, 20),
+        (Action::StepForward, 21),
+        (Action::SeekForward, 31),
+        (Action::LeapForward, 70),
+        (Action::LeapBack, 1),
+        (Action::ToBegin, 1),
+        (Action::SeekForward, 11),
+    ] {
+        app.act(action);
+        let past = app.view().past.expect("the past is shown");
+        assert_eq!(past.at.since_start.as_secs(), at, "{action:?}");
+    }
+    assert_eq!(app.view().past.map(|past| past.until.as_secs()), Some(70));
+    assert_eq!(app.act(Action::ToEnd), Flow::Draw);
+    assert!(app.view().past.is_none() && !app.view().state.frozen);
+    assert_eq!(app.view().history.span(), Some((0.0, 70.0)));
+    assert_eq!(app.kind(), now);
+    // There is nothing newer than now.
+    assert_eq!(app.act(Action::SeekForward), Flow::Continue);
+    assert_eq!(app.act(Action::ToEnd), Flow::Continue);
+    assert!(!app.view().state.frozen);
+}
+
+#[test]
+fn a_job_that_has_ended_is_looked_back_at_as_it_ran() {
+    let mut app = watched(20);
+    for at in 21..=40 {
+        let mut sample = training(20.0);
+        sample.at = training(f64::from(at)).at;
+        sample.job.as_mut().expect("it trained").ended = true;
+        app.update(Event::Sample(Box::new(sample)));
+    }
+    assert_eq!(*app.view().attach, Attach::Ended);
+    for _ in 0..3 {
+        app.act(Action::SeekBack);
+    }
+    assert_eq!(*app.view().attach, Attach::Attached);
+    let running = |app: &App| {
+        app.view()
+            .latest
+            .and_then(|rates| Some(!rates.job.as_ref()?.ended))
+    };
+    assert_eq!(running(&app), Some(true));
+    // Other jobs to choose from: the past stays to be looked at.
+    let mut other = machine(41.0);
+    other.candidates = vec![JobCandidate {
+        pid: Pid(7),
+        command: "python other.py".to_owned(),
+        ranks: 1,
+        workers: 2,
+    }];
+    app.update(Event::Sample(Box::new(other)));
+    assert_eq!(*app.view().attach, Attach::Attached);
+    app.act(Action::Freeze);
+    assert!(matches!(app.view().attach, Attach::Picker(_)));
+}
+
+#[test]
+fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
+    let mut app = watched(20);
+    app.drawn = Rect::new(0, 0, 120, 40);
+    let text = |app: &App| {
+        app.saved(120, 40).map(|_| ()).and_then(|()| {
+            let mut terminal =
+                Terminal::new(TestBackend::new(120, 40)).map_err(io::Error::other)?;
+            let drawn = terminal.draw(|frame| ui::draw(&app.view(), frame));
+            drawn.map_err(io::Error::other)?;
+            Ok(terminal.backend().to_string())
+        })
+    };
+    let shows = |app: &App, words: &str| {
+        let text = text(app).expect("a test backend");
+        assert_eq!(text.matches(words).count(), 2, "{words}: {text}");
+    };
+    shows(&app, "last 98 s ");
+    app.act(Action::ZoomOut);
+    shows(&app, "last 2 min ");
+    app.act(Action::ZoomIn);
+    app.act(Action::ZoomIn);
+    shows(&app, "last 60 s ");
+    while app.act(Action::ZoomIn) == Flow::Draw {}
+    // The window is as long.
+    assert_eq!(app.state.zoom, ui::Zoom::Span(10.0));
+    while app.act(Action::ZoomOut) == Flow::Draw {}
+    shows(&app, "all 98 s ");
 }
 
 #[tokio::test(start_paused = true)]

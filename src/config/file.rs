@@ -25,6 +25,9 @@ pub(super) struct File {
     pub(super) mouse: Option<bool>,
     pub(super) gpu: Option<Vec<GpuName>>,
     pub(super) columns: Option<Vec<Spanned<Column>>>,
+    /// In bytes.
+    #[serde(rename = "past-mib", default, deserialize_with = "mebibytes")]
+    pub(super) past: Option<usize>,
     pub(super) keys: Option<Bindings>,
     pub(super) colours: Option<BTreeMap<Paint, Colour>>,
 }
@@ -137,6 +140,16 @@ fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
         ));
     }
     Ok(Some(length))
+}
+
+fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    let number = usize::deserialize(from)?;
+    if !(1..=4096).contains(&number) {
+        return Err(serde::de::Error::custom(
+            "memory for the past lies between 1 and 4096 MiB",
+        ));
+    }
+    Ok(Some(number << 20))
 }
 
 impl<'de> Deserialize<'de> for KeyPress {

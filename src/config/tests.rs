@@ -32,6 +32,17 @@ fn the_default_file_as_users_file_is_the_default() {
 }
 
 #[test]
+fn memory_for_the_past_has_limits() {
+    assert_eq!(Config::default().past, 32 << 20);
+    assert_eq!(from("past-mib = 5").expect("right").past, 5 << 20);
+    for wrong in ["0", "4097", "-1", "\"5\""] {
+        let told = message(&format!("past-mib = {wrong}"));
+        assert!(told.starts_with("my.toml:1:12: "), "{told}");
+    }
+    assert!(message("past-mib = 0").contains("between 1 and 4096 MiB"));
+}
+
+#[test]
 fn every_action_has_a_key_of_its_own() {
     let keys = Config::default().keys;
     let mut seen = Vec::new();
@@ -130,7 +141,7 @@ fn terminals_that_cannot_show_more_get_ascii_and_no_colour_is_obeyed() {
 fn errors_name_file_line_and_column() {
     assert_eq!(
         message("interval = \"1s\"\nasci = \"auto\"\n"),
-        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `mouse`, `gpu`, `columns`, `keys`, `colours`"
+        "my.toml:2:1: unknown field `asci`, expected one of `interval`, `ascii`, `theme`, `mouse`, `gpu`, `columns`, `past-mib`, `keys`, `colours`"
     );
     assert_eq!(
         message("[keys]\nquit = [\"q\", \"hyper-q\"]"),

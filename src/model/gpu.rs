@@ -143,6 +143,13 @@ impl GpuInterim {
         self.pieces.push_back(piece);
     }
 
+    /// The pieces of the newest `seconds`.
+    pub(crate) fn since(&self, seconds: f64) -> VecDeque<Piece> {
+        let from = self.pieces.back().map_or(0.0, |newest| newest.to - seconds);
+        let pieces = self.pieces.iter();
+        pieces.filter(|piece| piece.from >= from).copied().collect()
+    }
+
     /// Mean of the driver's history in percent; `None` where it has none.
     pub(crate) fn history(&self) -> Option<f64> {
         self.history.get()

@@ -68,15 +68,15 @@ impl History {
             *self = Self::new();
             last = f64::MIN;
         }
-        let freed = self.places.take(&reading);
-        if !freed.is_empty() {
+        let taken = self.places.take(&reading);
+        if !taken.freed.is_empty() {
             for point in self.points.each_mut() {
-                point.free(&freed);
+                point.free(&taken.freed);
             }
         }
         // Two readings follow each other, whatever is lost where a number is written down.
         let from = reading.from.max(last);
-        self.points.push(Point::new(reading, from, &self.places));
+        self.points.push(Point::new(reading, from, &taken.slots));
     }
 
     /// Readings that are kept; the older ones hold several.

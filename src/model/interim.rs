@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::gpu::GpuInterim;
+use crate::model::gpu::{GpuInterim, Piece};
 use crate::model::overlap::{Overlap, overlap};
+use crate::model::rates::Rates;
 use crate::model::span::Span;
+use crate::model::swing::swing;
 use crate::sample::{BatchClock, BatchCount, GpuSample, LoaderSample, RankSample, Sample, Wait};
 use crate::units::ProcessKey;
 
@@ -107,6 +109,27 @@ impl Interim {
             gpus.filter_map(move |((index, _), gpu)| overlap(*index, waits, &gpu.pieces))
         };
         waits.into_iter().flat_map(beside).collect()
+    }
+
+    /// Gives the GPUs of a shorter time the swings that are too slow for it, and the ranks their waits beside
+    /// those.
+    pub(crate) fn add_slow_swings(&self, window: &mut Rates) {
+        let mut slow = Vec::new();
+        for row in &mut window.gpus {
+            let seen = self.gpu(&row.now).filter(|_| row.swing.is_none());
+            if let Some(seen) = seen
+                && let Some(found) = swing(&seen.pieces)
+            {
+                row.swing = Some(found);
+                slow.push((row.now.index, seen.since(found.seconds)));
+            }
+        }
+        for rank in window.job.iter_mut().flat_map(|job| &mut job.ranks) {
+            let seen = self.ranks.get(&rank.key);
+            let beside =
+                |(gpu, pieces): &(u32, VecDeque<Piece>)| overlap(*gpu, &seen?.waits, pieces);
+            rank.beside_swings = slow.iter().filter_map(beside).collect();
+        }
     }
 
     pub(crate) fn gpu(&self, gpu: &GpuSample) -> Option<&GpuInterim> {

@@ -7,6 +7,7 @@
 //! from 0 where the older sample did not have it yet.
 
 mod estimate;
+pub mod footprint;
 mod gpu;
 mod job;
 mod loader;
@@ -146,6 +147,8 @@ pub struct RankRates {
     pub key: ProcessKey,
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    /// Threads of a process group on NCCL were seen in it; `false` also where they have no name.
+    pub nccl: bool,
     /// State letter of the main thread now; `None` = gone.
     pub state: Option<char>,
     /// Share of time blocked in the loader: as the job reports it where its reports cover most of the time,
@@ -169,10 +172,17 @@ pub struct RankRates {
     pub step: StepRates,
     /// Its waits beside the idle time of each GPU that has a history; which of them it uses is not said here.
     pub overlaps: Vec<Overlap>,
+    /// The same over the time in which a GPU swings, of those that do so more slowly than the window shows.
+    pub beside_swings: Vec<Overlap>,
     /// What the rank computes on, by its own reports. `None` where it reports nothing.
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the looks with a stack.
     pub activity: Vec<Activity>,
+    /// Asleep until another thread of the process gives up Python's lock (the GIL). `None` where such waits cannot
+    /// be told from others.
+    pub gil: Option<GilRates>,
+    /// Functions that held it then, by share of the looks that saw one.
+    pub gil_holders: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
 }
 
@@ -267,6 +277,15 @@ pub struct WorkerRates {
     pub load_ms: Option<f64>,
     pub cpus_allowed: Option<u32>,
     pub activity: Vec<Activity>,
+}
+
+/// Of the time: the main thread waits for Python's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct GilRates {
+    /// With a batch at hand or on its way: a part of the wait share, but no lack of data.
+    pub in_loader: Share,
+    /// In the step and elsewhere.
+    pub outside: Share,
 }
 
 impl RankRates {

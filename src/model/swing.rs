@@ -1,7 +1,8 @@
 //! A GPU that runs at full load, falls to rest and comes back, again and again: what users see as a
 //! utilisation of 100 %, 0 %, 100 %, 0 %.
 //!
-//! Pure arithmetic on the pieces of its history; does not say why.
+//! Pure arithmetic on the pieces of its history, of which the newest stretch that shows it is taken; does not
+//! say why.
 
 use std::collections::VecDeque;
 
@@ -15,10 +16,16 @@ const REST: f64 = 0.8;
 /// that hold a part of both.
 const AT_THE_ENDS: f64 = 0.5;
 const AT_EACH: f64 = 0.1;
-/// Times that it must have come back: three whole periods.
+/// Times that it must have come back: three whole periods; two where that takes minutes.
 const RISES: usize = 4;
+const SLOW_RISES: usize = 3;
+const MINUTE: f64 = 60.0;
 /// Distance of the quarters of the periods, over their middle, up to which they count as one period.
 const REGULAR: f64 = 0.35;
+/// Seconds of the shortest stretch that is looked at.
+const SHORTEST: f64 = 15.0;
+/// Periods since it last rose, after which it swings no more.
+const OVER: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Swing {
@@ -28,16 +35,36 @@ pub struct Swing {
     pub regular: bool,
     /// Share of the time at rest.
     pub resting: Share,
+    /// Length of the time that shows it, up to now, in seconds.
+    pub seconds: f64,
 }
 
-/// `None` where it does not swing, or not as often as would tell.
+/// `None` where it does not swing, or not as often as would tell: a period of at most half of what is kept.
 pub(crate) fn swing(pieces: &VecDeque<Piece>) -> Option<Swing> {
+    let (first, end) = (pieces.front()?.from, pieces.back()?.to);
+    let mut length = SHORTEST;
+    loop {
+        let start = pieces.partition_point(|piece| piece.from < end - length);
+        let rises = if length < MINUTE { RISES } else { SLOW_RISES };
+        if let Some(found) = within(pieces.range(start..), rises) {
+            return Some(found);
+        }
+        if end - length <= first {
+            return None;
+        }
+        length *= 2.0;
+    }
+}
+
+fn within<'a>(pieces: impl Iterator<Item = &'a Piece>, enough: usize) -> Option<Swing> {
     let (mut full, mut resting, mut seconds) = (0.0, 0.0, 0.0);
     let mut rises = Vec::new();
     let mut rested = false;
     let mut end = f64::NEG_INFINITY;
+    let mut begin = None;
     for piece in pieces {
         let length = piece.to - piece.from;
+        begin.get_or_insert(piece.from);
         seconds += length;
         // What was missed may have held a rise.
         if piece.from > end + length {
@@ -58,16 +85,18 @@ pub(crate) fn swing(pieces: &VecDeque<Piece>) -> Option<Swing> {
     let at_the_ends = share(full + resting) >= AT_THE_ENDS;
     let at_each = share(full) >= AT_EACH && share(resting) >= AT_EACH;
     let (first, last) = (*rises.first()?, *rises.last()?);
-    if rises.len() < RISES || !at_the_ends || !at_each {
+    if rises.len() < enough || !at_the_ends || !at_each {
         return None;
     }
+    let period = (last - first) / (rises.len() - 1) as f64;
     let mut periods: Vec<f64> = rises.windows(2).map(|pair| pair[1] - pair[0]).collect();
     periods.sort_by(f64::total_cmp);
     let at = |quarters: usize| periods[(periods.len() - 1) * quarters / 4];
-    Some(Swing {
-        period: (last - first) / (rises.len() - 1) as f64,
+    (end - last <= OVER * at(4)).then(|| Swing {
+        period,
         regular: at(3) - at(1) <= REGULAR * at(2),
         resting: Share(share(resting)).clamped(),
+        seconds: end - begin.unwrap_or(end),
     })
 }
 
@@ -77,9 +106,18 @@ mod tests {
 
     /// Thirteen seconds in pieces of `step`: at full load for the first part of each period.
     fn wave(step: f64, period: impl Fn(usize) -> f64, load: f64) -> VecDeque<Piece> {
+        long_wave(13.0, step, period, load)
+    }
+
+    fn long_wave(
+        seconds: f64,
+        step: f64,
+        period: impl Fn(usize) -> f64,
+        load: f64,
+    ) -> VecDeque<Piece> {
         let mut edges = vec![0.0];
         let mut n = 0;
-        while edges[n] < 13.0 {
+        while edges[n] < seconds {
             edges.push(edges[n] + period(n));
             n += 1;
         }
@@ -91,7 +129,7 @@ mod tests {
             edges.windows(2).map(whole).sum()
         };
         let pieces = (0..u32::MAX).map(|n| (f64::from(n) * step, f64::from(n + 1) * step));
-        let pieces = pieces.take_while(|(_, to)| *to <= 13.0);
+        let pieces = pieces.take_while(|(_, to)| *to <= seconds);
         let piece = |(from, to): (f64, f64)| Piece {
             from,
             to,
@@ -107,6 +145,35 @@ mod tests {
             assert!((swing.period - period).abs() < 0.1, "{swing:?}");
             assert!(swing.regular);
             assert!((swing.resting.0 - (1.0 - load)).abs() < 0.15, "{swing:?}");
+        }
+    }
+
+    #[test]
+    fn a_slow_one_is_found_in_all_that_is_kept() {
+        for period in [10.0, 60.0, 170.0] {
+            // What 4096 pieces of 140 ms are.
+            let swing = swing(&long_wave(573.0, 0.14, |_| period, 0.5)).expect("it swings");
+            assert!((swing.period - period).abs() < 0.2, "{swing:?}");
+            assert!(swing.regular, "{swing:?}");
+            assert!(swing.seconds >= 2.0 * period, "{swing:?}");
+        }
+        assert_eq!(swing(&long_wave(573.0, 0.14, |_| 230.0, 0.5)), None);
+    }
+
+    #[test]
+    fn the_newest_one_counts_and_one_that_has_ended_is_told_no_more() {
+        let slow_then_fast = |n| if n < 6 { 40.0 } else { 2.0 };
+        let swing_now = swing(&long_wave(300.0, 0.14, slow_then_fast, 0.5)).expect("it swings");
+        assert!((swing_now.period - 2.0).abs() < 0.1, "{swing_now:?}");
+        assert!(swing_now.seconds <= SHORTEST + 0.2, "{swing_now:?}");
+        for steady in [0.0, 1.0] {
+            let mut ended = long_wave(60.0, 0.14, |_| 2.0, 0.5);
+            for piece in &mut ended {
+                if piece.from > 50.0 {
+                    piece.idle = steady;
+                }
+            }
+            assert_eq!(swing(&ended), None, "at {steady} since 10 s");
         }
     }
 

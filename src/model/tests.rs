@@ -8,7 +8,7 @@ use super::*;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, wait,
 };
-use crate::sample::{DeviceTime, MainTally, Reported, WorkerNow, WorkerTally};
+use crate::sample::{DeviceTime, GilTally, MainTally, Reported, WorkerNow, WorkerTally};
 use crate::units::Share;
 
 const TEN: Duration = Duration::from_secs(10);
@@ -326,6 +326,10 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         disk: next(),
         stopped: next(),
         unseen: next(),
+        gil: Some(GilTally {
+            in_loader: next(),
+            outside: next(),
+        }),
     });
     let mut time = || Duration::from_nanos(next());
     let mut told = || DeviceTime {
@@ -366,16 +370,20 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         worker.key.start_ticks = next() % 3;
         worker.batches = Some(next());
         worker.process.cpu = Some(Duration::from_nanos(next()));
-        worker.tally = Some(WorkerTally {
-            looks: next(),
-            idle: next(),
-            cpu: next(),
-            disk: next(),
-            network: next(),
-            handover: next(),
-            other: next(),
-            now: WorkerNow::Cpu,
-        });
+        worker.tally = Some(worker_tally(&mut next));
+    }
+}
+
+fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
+    WorkerTally {
+        looks: next(),
+        idle: next(),
+        cpu: next(),
+        disk: next(),
+        network: next(),
+        handover: next(),
+        other: next(),
+        now: WorkerNow::Cpu,
     }
 }
 

@@ -35,6 +35,10 @@ pub struct RankSample {
     pub rank: Option<u32>,
     /// `WORLD_SIZE` of its environment.
     pub world_size: Option<u32>,
+    /// Threads of a process group on NCCL were seen in it. Also `false` where they have no name: before PyTorch
+    /// 2.4 or so, unless NCCL was told to name its own.
+    #[serde(default)]
+    pub nccl: bool,
     pub process: ProcessSample,
     /// How often the main thread was seen in each state. `None` where the state cannot be seen.
     pub main: Option<MainTally>,
@@ -45,6 +49,10 @@ pub struct RankSample {
     pub waits: Vec<Wait>,
     /// Python functions that the main thread was seen in, with how often; empty without stacks.
     pub activity: BTreeMap<String, u64>,
+    /// Python functions that another of its threads was seen in while it held the interpreter's lock and the main
+    /// thread waited for that, with how often.
+    #[serde(default)]
+    pub gil_holders: BTreeMap<String, u64>,
     /// Every loader that has workers or was seen in use, in order of creation.
     pub loaders: Vec<LoaderSample>,
 }
@@ -101,6 +109,19 @@ pub struct MainTally {
     pub stopped: u64,
     /// Of `running` and `other`: looks at which no stack could tell whether the loader was in use.
     pub unseen: u64,
+    /// Of all these: asleep until another thread of the process gives up Python's lock (the GIL). `None` where such
+    /// waits cannot be told from others.
+    #[serde(default)]
+    pub gil: Option<GilTally>,
+}
+
+/// Looks at which the main thread slept until another thread of its process gives up Python's lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GilTally {
+    /// With a batch at hand or on its way, in the loader.
+    pub in_loader: u64,
+    /// In the step and elsewhere.
+    pub outside: u64,
 }
 
 /// What a rank told of its own steps through the probe protocol (T3), since it began to.

@@ -136,6 +136,7 @@ fn rank(at: f64) -> RankSample {
         key: key(100),
         rank: Some(0),
         world_size: Some(1),
+        nccl: false,
         process: process(at, 0.3),
         main: Some(MainTally {
             looks: whole(100.0 * at),
@@ -150,6 +151,7 @@ fn rank(at: f64) -> RankSample {
             ("Tensor.item".to_owned(), whole(30.0 * at)),
             ("SGD.step".to_owned(), whole(10.0 * at)),
         ]),
+        gil_holders: BTreeMap::new(),
         loaders: vec![LoaderSample {
             id: 7,
             kind: LoaderKind::PytorchProcesses,

@@ -5,6 +5,7 @@
 //! error which the caller counts, never a wrong answer or a panic. Knows nothing of shares or verdicts.
 
 mod frames;
+mod gil;
 mod instance;
 mod iterator;
 mod layout;
@@ -19,6 +20,7 @@ use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
 
 use self::frames::{Frame, Walker};
+use self::gil::Gil;
 pub use self::iterator::{IteratorState, LoaderIterator, WorkerCounts};
 use self::layout::Layout;
 use self::memory::Memory;
@@ -94,6 +96,8 @@ pub struct Stacks {
     memory: Memory,
     walker: Walker,
     kinds: Kinds,
+    /// `None` where it was not found: a stripped interpreter before 3.12.
+    gil: Option<Gil>,
 }
 
 impl Stacks {
@@ -119,7 +123,12 @@ impl Stacks {
                 pid,
                 version: version.to_string(),
             })?;
-        Self::at(pid, layout, spy.addresses.interpreter_address)
+        let gil = Gil::at(
+            &Memory { pid, layout },
+            version.minor,
+            spy.addresses.threadstate_address,
+        );
+        Self::at(pid, layout, spy.addresses.interpreter_address, gil)
     }
 
     /// As [`attach`](Self::attach), but first tries where another process has its interpreter: a forked
@@ -127,14 +136,21 @@ impl Stacks {
     pub fn attach_like(pid: Pid, relative: &Self) -> Result<Self, PythonError> {
         may_read(pid)?;
         let layout = relative.memory.layout;
-        Self::at(pid, layout, relative.walker.interpreter()).or_else(|_| Self::attach(pid))
+        let interpreter = relative.walker.interpreter();
+        Self::at(pid, layout, interpreter, relative.gil).or_else(|_| Self::attach(pid))
     }
 
-    fn at(pid: Pid, layout: &'static Layout, interpreter: usize) -> Result<Self, PythonError> {
+    fn at(
+        pid: Pid,
+        layout: &'static Layout,
+        interpreter: usize,
+        gil: Option<Gil>,
+    ) -> Result<Self, PythonError> {
         let mut stacks = Self {
             memory: Memory { pid, layout },
             walker: Walker::new(interpreter),
             kinds: Kinds::new(),
+            gil,
         };
         // A process that runs on may be torn a few times, but not always.
         let reason = match (0..8)
@@ -210,6 +226,28 @@ impl Stacks {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the interpreter's lock (the GIL) was found, so that waits for it can be told.
+    pub fn knows_gil(&self) -> bool {
+        self.gil.is_some()
+    }
+
+    /// Whether a thread that sleeps on this futex waits for the interpreter's lock. No where that was not found.
+    pub fn waits_for_gil(&self, futex: usize) -> bool {
+        self.gil.is_some_and(|gil| gil.is_waited_for(futex))
+    }
+
+    /// The function that another thread than the main one runs while it holds the interpreter's lock. `None`
+    /// where nobody else holds it now, and where no function of that thread tells anything. Some 10 us.
+    pub fn gil_holder(&mut self) -> Result<Option<String>, PythonError> {
+        let Some(gil) = self.gil else { return Ok(None) };
+        let holder = gil.holder(&self.memory)?;
+        let Some(thread) = holder.filter(|thread| Some(*thread) != self.walker.main()) else {
+            return Ok(None);
+        };
+        let frames = self.walker.frames_of(&self.memory, thread)?;
+        Ok(activity(&places(&frames)))
     }
 
     /// The iterator at an address that [`main_thread`](Self::main_thread) gave.

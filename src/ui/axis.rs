@@ -2,6 +2,8 @@
 //!
 //! Knows lengths of time and cells; no figure.
 
+use std::time::Duration;
+
 use ratatui::layout::Rect;
 
 use super::layout::{self, Chrome};
@@ -95,18 +97,54 @@ pub(super) fn words(view: &View<'_>) -> String {
         Zoom::Whole => "all",
         _ => "last",
     };
-    format!("{name} {}", format::span(seconds(view)))
+    let length = format::span(seconds(view));
+    match ends_ago(view) {
+        Some(ago) => format!("{length} until {} ago", format::ago(ago.as_secs())),
+        None => format!("{name} {length}"),
+    }
 }
+
+/// Part of what is shown up to which the moment that is looked at may lie from the end, before the axis goes
+/// back; and by which part it then goes.
+const FAR: f64 = 0.95;
+const TURN: f64 = 0.5;
 
 /// The axis in so many cells; `None` where there is nothing to draw.
 pub(super) fn of(view: &View<'_>, cells: usize) -> Option<Axis> {
-    view.history.axis(None, seconds(view), cells)
+    let seconds = seconds(view);
+    view.history.axis(end(view, seconds), seconds, cells)
+}
+
+/// Where the axis ends while the past is looked at. It goes back as a page is turned: the moment moves over it,
+/// not it under the moment.
+fn end(view: &View<'_>, seconds: f64) -> Option<Duration> {
+    let past = view.past?;
+    let before = past.until.saturating_sub(past.at.since_start).as_secs_f64();
+    let turns = ((before - FAR * seconds) / (TURN * seconds))
+        .ceil()
+        .max(0.0);
+    let back = Duration::try_from_secs_f64(turns * TURN * seconds).ok()?;
+    Some(past.until.saturating_sub(back))
+}
+
+/// How long before now the axis ends; `None` where it ends with what was newest when the screen was frozen.
+fn ends_ago(view: &View<'_>) -> Option<Duration> {
+    let past = view.past?;
+    let end = end(view, seconds(view)).filter(|end| *end < past.until)?;
+    Some((past.at.since_start + past.ago).saturating_sub(end))
+}
+
+/// Of so many cells, that of the moment that is looked at, where it is not simply the newest.
+pub(super) fn cursor(view: &View<'_>, cells: usize) -> Option<usize> {
+    let past = view.past.filter(|past| past.at.since_start < past.until)?;
+    view.history.cell(&of(view, cells)?, past.at.since_start)
 }
 
 /// The newest readings alone, one in each cell, whatever else is shown.
 pub(super) fn newest(view: &View<'_>, cells: usize) -> Option<Axis> {
     let seconds = cells as f64 * view.config.interval.as_secs_f64();
-    view.history.axis(None, seconds, cells)
+    let until = view.past.map(|past| past.at.since_start);
+    view.history.axis(until, seconds, cells)
 }
 
 #[cfg(test)]

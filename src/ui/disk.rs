@@ -8,7 +8,7 @@ use super::history::{disk_read, spark};
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
-use super::{View, format, panel};
+use super::{View, axis, format, panel};
 use crate::config::Paint::{Dim, Read, Text, Trouble};
 use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
 
@@ -117,7 +117,7 @@ fn device(
     if only && !alone && cells >= 4 {
         let (scaled, _) = disk_read(view, cells);
         row.space(2);
-        spark(&mut row, Read, &scaled, cells);
+        spark(&mut row, Read, &scaled, cells, axis::cursor(view, cells));
     }
     for item in &tail {
         row.item(2, item);

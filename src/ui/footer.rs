@@ -6,7 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::{Attach, Filter, Page, Replay, View, format, panel};
+use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
 
@@ -17,9 +17,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if speaks(view, frame, area) {
         return;
     }
-    let right = match &view.state.replay {
-        Some(replay) => place(view, replay, area.width),
-        None => watching(view, area.width),
+    let right = match (&view.state.replay, view.past) {
+        (Some(replay), _) => place(view, replay, area.width),
+        (None, Some(past)) => ago(view, past, area.width),
+        (None, None) => watching(view, area.width),
     };
     let right_width = u16::try_from(right.width()).unwrap_or(area.width);
 
@@ -97,6 +98,8 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 /// What an action does on this screen.
 pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
+        (Action::Freeze, None) if view.past.is_some() => "go on",
+        (Action::ToEnd, None) => "now",
         (Action::Freeze, Some(replay)) if replay.paused => "go on",
         (Action::Freeze, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
@@ -106,6 +109,18 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
     }
+}
+
+/// How far from now the moment is that is shown.
+fn ago(view: &View<'_>, past: Past, width: u16) -> Line<'static> {
+    let mut right = view.row(width);
+    let ago = format!("{} ago", format::ago(past.ago.as_secs()));
+    right.item(0, &[(Focus, &ago)]);
+    if width >= 60 {
+        right.item(2, &[(Text, &format::time_of_day(past.at.wall))]);
+    }
+    right.space(1);
+    right.line()
 }
 
 /// Where the replay is, and how fast it goes.
@@ -157,6 +172,44 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
     right.line()
 }
 
+/// What can be asked of a replay.
+const REPLAYING: [Action; 15] = [
+    Action::Help,
+    Action::Quit,
+    Action::Freeze,
+    Action::SeekBack,
+    Action::SeekForward,
+    Action::StepForward,
+    Action::IntervalLonger,
+    Action::IntervalShorter,
+    Action::Save,
+    Action::NextPanel,
+    Action::Select,
+    Action::Tree,
+    Action::SortNext,
+    Action::ZoomIn,
+    Action::ZoomOut,
+];
+
+/// What can be asked for while the past of a job is looked at.
+const LOOKING_BACK: [Action; 15] = [
+    Action::Help,
+    Action::Quit,
+    Action::Freeze,
+    Action::SeekBack,
+    Action::SeekForward,
+    Action::StepBack,
+    Action::StepForward,
+    Action::LeapBack,
+    Action::LeapForward,
+    Action::ZoomIn,
+    Action::ZoomOut,
+    Action::NextPanel,
+    Action::Select,
+    Action::ToBegin,
+    Action::Save,
+];
+
 /// What can be asked for on this screen, the most needed first.
 fn possible(view: &View<'_>) -> Vec<Action> {
     if view.command.is_some_and(|command| command.asked) {
@@ -170,23 +223,10 @@ fn possible(view: &View<'_>) -> Vec<Action> {
         return on_page(view);
     }
     if view.state.replay.is_some() {
-        return vec![
-            Action::Help,
-            Action::Quit,
-            Action::Freeze,
-            Action::SeekBack,
-            Action::SeekForward,
-            Action::StepForward,
-            Action::IntervalLonger,
-            Action::IntervalShorter,
-            Action::Save,
-            Action::NextPanel,
-            Action::Select,
-            Action::Tree,
-            Action::SortNext,
-            Action::ZoomIn,
-            Action::ZoomOut,
-        ];
+        return REPLAYING.to_vec();
+    }
+    if view.past.is_some() {
+        return LOOKING_BACK.to_vec();
     }
     match view.attach {
         Attach::LookingForJob { .. } => vec![Action::Help, Action::Quit],
@@ -209,6 +249,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 actions.push(Action::NextRank);
             }
             actions.extend([
+                Action::SeekBack,
                 Action::SortNext,
                 Action::Filter,
                 Action::Tree,
@@ -240,8 +281,9 @@ fn on_page(view: &View<'_>) -> Vec<Action> {
             actions.push(Action::NextRank);
         }
     }
-    if view.state.replay.is_some() {
-        actions.extend([Action::SeekBack, Action::SeekForward]);
+    actions.push(Action::SeekBack);
+    if view.state.replay.is_some() || view.past.is_some() {
+        actions.push(Action::SeekForward);
     }
     actions.push(Action::Save);
     actions

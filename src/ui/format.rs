@@ -3,6 +3,7 @@
 //! Knows units and widths; knows no panel.
 
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -102,6 +103,25 @@ pub(crate) fn clock(seconds: u64) -> String {
         (0, _) => format!("{hours}:{minutes:02}:{rest:02}"),
         _ => format!("{days} d {hours:02}:{minutes:02}"),
     }
+}
+
+/// `0:42`, `12:05`, `3:14:07`: how long ago.
+pub(crate) fn ago(seconds: u64) -> String {
+    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{rest:02}"),
+        _ => format!("{hours}:{minutes:02}:{rest:02}"),
+    }
+}
+
+/// `14:03:22 UTC`: the time of day.
+pub(crate) fn time_of_day(wall: SystemTime) -> String {
+    let since = wall
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let of_day = since.as_secs() % 86_400;
+    let (hours, minutes, rest) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{hours:02}:{minutes:02}:{rest:02} UTC")
 }
 
 /// `10 s`, `2.5 s`, `2 min`, `3 h`: a length of time in words.
@@ -222,6 +242,12 @@ mod tests {
         assert_eq!(percent(None), "n/a");
         assert_eq!(clock(847), "14:07");
         assert_eq!(clock(200_000), "2 d 07:33");
+        assert_eq!(
+            (ago(42), ago(725), ago(11_647)),
+            ("0:42".to_owned(), "12:05".to_owned(), "3:14:07".to_owned())
+        );
+        let wall = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(5 * 86_400 + 50_602);
+        assert_eq!(time_of_day(wall), "14:03:22 UTC");
         assert_eq!(span(10.04), "10 s");
         assert_eq!(span(120.0), "2 min");
         assert_eq!(span(3600.0), "60 min");

@@ -15,6 +15,8 @@ pub(super) struct Glyphs {
     pub(super) levels: [&'static str; 8],
     /// An interval without a reading.
     pub(super) gap: &'static str,
+    /// The moment that is looked at, over the past.
+    pub(super) cursor: &'static str,
     pub(super) slot_full: &'static str,
     pub(super) slot_empty: &'static str,
     pub(super) bar_full: &'static str,
@@ -64,6 +66,7 @@ pub(super) static UNICODE: Glyphs = Glyphs {
     rule: "─",
     levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     gap: " ",
+    cursor: "│",
     slot_full: "▮",
     slot_empty: "▯",
     bar_full: "█",
@@ -99,6 +102,7 @@ pub(super) static ASCII: Glyphs = Glyphs {
     rule: "-",
     levels: ["_", ".", ":", "-", "=", "+", "*", "#"],
     gap: " ",
+    cursor: "|",
     slot_full: "#",
     slot_empty: "-",
     bar_full: "#",

@@ -175,8 +175,7 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             continue;
         }
         let keys = view.config.keys.keys(action);
-        let idle = view.state.replay.is_none() && action.is_of_replay();
-        if keys.is_empty() || idle {
+        if keys.is_empty() {
             continue;
         }
         let names: Vec<_> = keys.iter().map(ToString::to_string).collect();

@@ -4,11 +4,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::glyphs::Glyphs;
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
 use super::{View, axis, format, panel};
-use crate::config::Paint::{self, Border, Compute, Dim, Full, Read, Text, Unknown, Wait};
+use crate::config::Paint::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
 use crate::model::history::Point;
 
 /// Cells for the names on the left and the figures on the right.
@@ -54,6 +55,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     if series.is_empty() {
         return;
     }
+    let cursor = axis::cursor(view, cells);
     // Tall pictures get a line of air between them.
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
@@ -61,7 +63,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let lines = series
         .iter()
         .flat_map(|one| {
-            let mut lines = one.lines(view, inner.width, indent, cells, rows);
+            let mut lines = one.lines(view, inner.width, indent, (cells, cursor), rows);
             lines.extend((0..air).map(|_| Line::default()));
             lines
         })
@@ -149,7 +151,7 @@ impl Series {
         view: &View<'_>,
         width: u16,
         indent: usize,
-        cells: usize,
+        (cells, cursor): (usize, Option<usize>),
         rows: usize,
     ) -> Vec<Line<'static>> {
         (0..rows)
@@ -158,7 +160,14 @@ impl Series {
                 let mut row = view.row(width);
                 row.space(indent);
                 row.padded(Dim, if level == 0 { self.name } else { "" }, LABEL);
-                spark_row(&mut row, self.paint, &self.values, cells, level, rows);
+                let texts = spark_texts(row.glyphs(), &self.values, cells, level, rows);
+                let line = view.glyphs().cursor;
+                in_cells(
+                    &mut row,
+                    self.paint,
+                    &texts,
+                    cursor.map(|cell| (cell, line)),
+                );
                 if level == 0 {
                     let known = if self.now == format::UNKNOWN {
                         Unknown
@@ -175,29 +184,46 @@ impl Series {
     }
 }
 
-/// A line of heights: values from 0 to 1, the newest at the right end of `cells`.
-pub(super) fn spark(row: &mut Row<'_>, paint: Paint, values: &[Option<f64>], cells: usize) {
-    spark_row(row, paint, values, cells, 0, 1);
-}
-
-/// One of `rows` lines of a taller picture, `level` 0 at the bottom.
-fn spark_row(
+/// A line of heights: values from 0 to 1, the newest at the right end of `cells`; the one at the cursor stands out.
+pub(super) fn spark(
     row: &mut Row<'_>,
     paint: Paint,
     values: &[Option<f64>],
     cells: usize,
+    cursor: Option<usize>,
+) {
+    let texts = spark_texts(row.glyphs(), values, cells, 0, 1);
+    let cursor = cursor.and_then(|cell| Some((cell, *texts.get(cell)?)));
+    in_cells(row, paint, &texts, cursor);
+}
+
+/// A text for each cell; at the cursor another one in the colour of what has the keys.
+fn in_cells(row: &mut Row<'_>, paint: Paint, texts: &[&str], cursor: Option<(usize, &str)>) {
+    match cursor.filter(|(cell, _)| *cell < texts.len()) {
+        None => row.text(paint, &texts.concat()),
+        Some((cell, line)) => row
+            .text(paint, &texts[..cell].concat())
+            .text(Focus, line)
+            .text(paint, &texts[cell + 1..].concat()),
+    };
+}
+
+/// One of `rows` lines of a taller picture, `level` 0 at the bottom: a text for each cell.
+fn spark_texts(
+    glyphs: &Glyphs,
+    values: &[Option<f64>],
+    cells: usize,
     level: usize,
     rows: usize,
-) {
-    let glyphs = row.glyphs();
+) -> Vec<&'static str> {
     let values = &values[values.len().saturating_sub(cells)..];
-    let mut text = " ".repeat(cells - values.len());
+    let mut texts = vec![" "; cells - values.len()];
     for value in values {
         // Eighths of a line above the bottom of this line; the lowest line always shows something, and
         // the last eighth stays free, so that what is full does not run into the line above.
         let full = 8.0 * rows as f64 - 1.0;
         let eighths = value.map(|value| value.clamp(0.0, 1.0) * full - 8.0 * level as f64);
-        text.push_str(match eighths {
+        texts.push(match eighths {
             None if level == 0 => glyphs.gap,
             None => " ",
             Some(height) => {
@@ -212,5 +238,5 @@ fn spark_row(
             }
         });
     }
-    row.text(paint, &text);
+    texts
 }

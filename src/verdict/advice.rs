@@ -230,6 +230,10 @@ fn for_cause(
         Cause::MemoryPressure => {
             &["use less memory: fewer workers, a smaller prefetch_factor, or smaller batches"]
         }
+        Cause::Gil => &[
+            "move that thread's work into a process of its own (multiprocessing): threads share one interpreter lock",
+            "or let it work in calls that release the lock (NumPy, Pillow, torch), and less often",
+        ],
         Cause::Launch => &[
             "give the GPU more work at a time: larger batches, torch.compile, or CUDA graphs",
             "keep Python out of the step: logging, metrics and checks every so many steps",

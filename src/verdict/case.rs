@@ -50,6 +50,13 @@ impl<'a> Case<'a> {
         self.rank.wait
     }
 
+    /// Share of time that the rank lacked data: its stays in the loader, without those in which a batch was at hand
+    /// and another thread held the interpreter's lock.
+    pub(super) fn without_data(&self) -> Option<Share> {
+        let for_gil = self.rank.gil.map_or(0.0, |gil| gil.in_loader.0);
+        Some(Share(self.wait()?.share.0 - for_gil).clamped())
+    }
+
     /// The trainer loads its batches itself.
     pub(super) fn loads_in_main(&self) -> bool {
         self.loader
@@ -147,6 +154,17 @@ impl<'a> Case<'a> {
         (covered && within.contains(&found.wait.0)).then_some(*found)
     }
 
+    /// The rank's waits beside the idle time of its GPU that swings, over the time that shows that: `slow` = longer
+    /// than the window.
+    pub(super) fn beside_swing(&self, slow: bool) -> Option<Overlap> {
+        if !slow {
+            return self.overlap();
+        }
+        let gpu = self.gpu()?.now.index;
+        let mut found = self.rank.beside_swings.iter();
+        found.find(|overlap| overlap.gpu == gpu).copied()
+    }
+
     /// Share of time lost, as the job's own events on the device tell it: waits in which the device had nothing to
     /// do.
     pub(super) fn told_stall(&self) -> Option<Share> {
@@ -157,6 +175,12 @@ impl<'a> Case<'a> {
     pub(super) fn waits_are_idle(&self) -> bool {
         let device = self.rank.device.as_ref();
         self.reported_idle().is_some() && device.is_some_and(|device| device.rests_with_each_step)
+    }
+
+    /// Share of time that the main thread was seen in functions whose name, as `all_reduce (torch)`, is one of
+    /// these. The looks with a stack are those outside the loader.
+    pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
+        time_in(self.rank, is_one)
     }
 
     /// CPUs' worth of time that the job may use: the tightest of online CPUs, affinity, cpuset, quota.
@@ -227,6 +251,14 @@ impl<'a> Case<'a> {
             .max_by(|one, other| one.1.total_cmp(&other.1))?;
         Some((name, Share::of(sum, workers)?))
     }
+}
+
+/// The same of any rank.
+pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
+    let seen = rank.activity.iter();
+    let seen = seen.filter(|activity| is_one(&activity.name));
+    let outside = rank.wait.map_or(1.0, |wait| wait.share.rest().0);
+    Share(outside * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
 }
 
 /// A GPU that the rank uses, with what tells so; `None` = there is no other.

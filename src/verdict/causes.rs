@@ -11,7 +11,8 @@ type Rule = fn(&Case<'_>) -> Option<Evidence>;
 
 /// A cause that would hide behind another one comes first: what blocks many workers explains more than
 /// what each is busy with.
-const DATA_RULES: [(Cause, Rule); 13] = [
+const DATA_RULES: [(Cause, Rule); 14] = [
+    (Cause::Gil, gil_in_loader),
     (Cause::InMain, in_main),
     (Cause::WorkerRestart, worker_restart),
     (Cause::FewShards, few_shards),
@@ -28,8 +29,9 @@ const DATA_RULES: [(Cause, Rule); 13] = [
 ];
 
 /// Of a device that idles though batches are ready.
-const HOST_RULES: [(Cause, Rule); 3] = [
+const HOST_RULES: [(Cause, Rule); 4] = [
     (Cause::Transfer, transfer),
+    (Cause::Gil, gil),
     (Cause::Sync, sync),
     (Cause::Launch, launch),
 ];
@@ -314,13 +316,33 @@ fn transfer(case: &Case<'_>) -> Option<Evidence> {
     })
 }
 
+/// What looks like a wait for data is one for the lock: a batch is there, and cannot be taken.
+fn gil_in_loader(case: &Case<'_>) -> Option<Evidence> {
+    let part = part_of_wait(case, Some(case.rank.gil?.in_loader))?;
+    gil(case).filter(|_| part.0 >= MOST_OF_THE_WAIT)
+}
+
+/// The main thread could go on, but another thread of its process runs Python. The step is slow by it, and no
+/// timer around the loader shows that.
+pub(super) fn gil(case: &Case<'_>) -> Option<Evidence> {
+    const OFTEN: f64 = 0.2;
+    let waits = case.rank.gil?;
+    let waits = Share(waits.in_loader.0 + waits.outside.0).clamped();
+    (waits.0 >= OFTEN).then(|| {
+        let holder = case.rank.gil_holders.first();
+        let holder = holder.map_or_else(String::new, |holder| {
+            format!(", {} of it for {}", holder.share, holder.name)
+        });
+        let text = format!("main thread waits for Python's lock (GIL) {waits} of the time{holder}");
+        fact("gil", waits.0, OFTEN, text)
+    })
+}
+
 /// The main thread is seen in a call that waits until the GPU has done all of its work. The shorter waits
 /// of `.item()` and its like leave no function of Python's on the stack.
 fn sync(case: &Case<'_>) -> Option<Evidence> {
     const OFTEN: f64 = 0.2;
-    let activity = case.rank.activity.iter();
-    let waits = activity.filter(|activity| activity.name.starts_with("synchronize "));
-    let share = Share(waits.map(|activity| activity.share.0).sum()).clamped();
+    let share = case.time_in(|name| name.starts_with("synchronize "));
     (share.0 >= OFTEN).then(|| {
         let text = format!("main thread in synchronize {share} of the time");
         fact("synchronize", share.0, OFTEN, text)

@@ -4,9 +4,10 @@
 //! The thresholds of the counters follow what is published on them (more than half of the multiprocessors
 //! active for work that fills the card; memory or compute above 60-70 % for the limit that it is near).
 
-use super::case::Case;
+use super::case::{Case, time_in};
 use super::{Evidence, Kind, Limit};
 use crate::model::Swing;
+use crate::model::rates::RankRates;
 use crate::units::Share;
 
 /// From here on a part of the GPU is what limits it.
@@ -58,37 +59,62 @@ pub(super) fn communication(case: &Case<'_>) -> Option<Evidence> {
     in_collectives(case).or_else(|| kernels_of_collectives(case))
 }
 
-fn in_collectives(case: &Case<'_>) -> Option<Evidence> {
-    let waits = |name: &str| {
+/// Share of time that a rank's main thread is seen in a function that waits for the other ranks.
+pub(super) fn time_in_collectives(rank: &RankRates) -> Share {
+    time_in(rank, |name| {
         let function = name.split(' ').next().unwrap_or_default();
         let function = function.rsplit('.').next().unwrap_or_default();
         name.ends_with("(torch)") && COLLECTIVES.iter().any(|known| function.starts_with(known))
-    };
-    let activity = case.rank.activity.iter();
-    let share: f64 = activity
-        .filter(|activity| waits(&activity.name))
-        .map(|activity| activity.share.0)
-        .sum();
-    (share >= OFTEN).then(|| Evidence {
+    })
+}
+
+/// Asked also where no GPU is seen: ranks on CPUs wait for each other, too.
+pub(super) fn in_collectives(case: &Case<'_>) -> Option<Evidence> {
+    let share = time_in_collectives(case.rank);
+    (share.0 >= OFTEN).then(|| Evidence {
         id: "collectives",
         supports: true,
-        value: share,
+        value: share.0,
         threshold: Some(OFTEN),
         text: format!(
-            "main thread in collectives {} of the time",
-            Share(share).clamped()
+            "main thread in collectives {share} of the time{}",
+            comes_last(case, share)
         ),
     })
 }
 
-/// A job of several ranks whose GPU is always busy and hardly active.
+/// The rank that waits least for the others is the one that they wait for.
+fn comes_last(case: &Case<'_>, own: Share) -> String {
+    const APART: f64 = 0.2;
+    let ranks = case.job.ranks.iter();
+    let seen = ranks.filter_map(|rank| Some((rank.rank?, time_in_collectives(rank))));
+    let last = seen.min_by(|one, other| one.1.0.total_cmp(&other.1.0));
+    let last = last.filter(|(_, share)| own.0 - share.0 >= APART);
+    last.map_or_else(String::new, |(rank, share)| {
+        format!(", rank {rank} {share}: it comes last")
+    })
+}
+
+/// That the rank's process has threads of NCCL.
+fn nccl(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+    (kind == Kind::CommunicationBound && case.rank.nccl).then(|| Evidence {
+        id: "nccl-threads",
+        supports: true,
+        value: 1.0,
+        threshold: None,
+        text: "threads of NCCL run in this rank".to_owned(),
+    })
+}
+
+/// A job of several ranks whose GPU is always busy and hardly active. Ranks that were not started by a launcher
+/// show by NCCL's threads that there are others.
 fn kernels_of_collectives(case: &Case<'_>) -> Option<Evidence> {
-    let ranks = case.rank.world_size.unwrap_or(1);
+    let several = case.rank.world_size.map_or(case.rank.nccl, |size| size > 1);
     let gpu = case.gpu()?;
     let counters = gpu.counters;
     let (active, memory) = (counters.sm_active?, counters.dram?);
     let busy = gpu.busy?.0 >= BUSY;
-    (ranks > 1 && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| Evidence {
+    (several && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| Evidence {
         id: "collectives",
         supports: true,
         value: active.0,
@@ -106,6 +132,7 @@ pub(super) fn facts(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Ev
         overlap(case, kind),
         counters(case, kind, limit),
         held_back(case, kind),
+        nccl(case, kind),
     ];
     facts.into_iter().flatten().collect()
 }
@@ -141,26 +168,37 @@ fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
     } else {
         "about every"
     };
+    let digits = usize::from(found.period < 10.0);
     let text = format!(
-        "GPU swings between 100 % and 0 % {about} {:.1} s",
+        "GPU swings between 100 % and 0 % {about} {:.digits$} s",
         found.period
     );
-    let with = case.overlap().and_then(|overlap| overlap.correlation);
-    let waits = case.wait()?.share.0;
-    let (supports, text) = match (kind, with) {
-        (Kind::DataBound, Some(with)) if with >= TOGETHER => {
-            (true, format!("{text}: it rests while the trainer waits"))
-        }
-        (Kind::DataBound, Some(with)) if with < APART => {
-            (false, format!("{text}, but not with the trainer's waits"))
-        }
-        (Kind::DataBound, _) => (true, format!("{text}; whether with the waits is not clear")),
-        (Kind::HostBound | Kind::CommunicationBound, with)
-            if waits < super::kinds::SLIGHT || with.is_some_and(|with| with < APART) =>
-        {
+    // Pieces of the driver's history may reach over the ends of the window.
+    let slow = found.seconds > 1.2 * case.rates.seconds;
+    let beside = case.beside_swing(slow);
+    let with = beside.and_then(|overlap| overlap.correlation);
+    let waits = match beside.filter(|_| slow) {
+        Some(overlap) => overlap.wait.0,
+        None => case.wait()?.share.0,
+    };
+    let related = match with {
+        Some(with) if with >= TOGETHER => format!("{text}: it rests while the trainer waits"),
+        _ if waits < super::kinds::SLIGHT => format!("{text}, but not for want of data"),
+        Some(with) if with < APART => format!("{text}, but not with the trainer's waits"),
+        _ => format!("{text}; whether with the waits is not clear"),
+    };
+    let together = with.is_some_and(|with| with >= TOGETHER);
+    let apart = waits < super::kinds::SLIGHT || with.is_some_and(|with| with < APART);
+    let (supports, text) = match kind {
+        Kind::DataBound => (!apart, related),
+        Kind::HostBound | Kind::CommunicationBound if apart => {
             (true, format!("{text}, but not for want of data"))
         }
-        (Kind::HostBound | Kind::CommunicationBound | Kind::Balanced, _) => (false, text),
+        Kind::HostBound | Kind::CommunicationBound | Kind::Balanced => {
+            (false, if slow || together { related } else { text })
+        }
+        // Its rests lie before the window, or after it.
+        Kind::ComputeBound if slow => (false, related),
         _ => return None,
     };
     Some(Evidence {

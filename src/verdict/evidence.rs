@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::kinds::{HIGH, MODERATE};
-use super::{Cause, Evidence, Kind, Limit, Missing, device};
+use super::{Cause, Evidence, Kind, Limit, Missing, causes, device};
 use crate::sample::{Gap, Tier};
 
 /// Facts about main thread, queue, workers and GPU, the deciding fact of the cause first.
@@ -17,6 +17,7 @@ pub(super) fn evidence(
         queue(case, kind, cause),
         workers(case, kind, cause),
         gpu(case, kind),
+        gil(case, kind),
     ];
     let mut facts: Vec<Evidence> = decisive.into_iter().collect();
     if kind == Kind::CommunicationBound {
@@ -106,6 +107,16 @@ fn gpu(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
         format!("GPU idle {idle} of the time")
     };
     Some(fact("gpu-idle", supports, idle.0, HIGH, text))
+}
+
+/// A step that is slow by the interpreter's lock looks like one that computes where no GPU shows that it rests.
+fn gil(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+    let slow_step = matches!(kind, Kind::ComputeBound | Kind::Balanced);
+    let waits = causes::gil(case).filter(|_| slow_step)?;
+    Some(Evidence {
+        supports: false,
+        ..waits
+    })
 }
 
 /// Signals that are not there: by the access tier, and by the sources' own gaps.

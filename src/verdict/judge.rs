@@ -5,9 +5,9 @@ use super::advice::{advice, headspace, workers};
 use super::case::Case;
 use super::causes::cause;
 use super::confidence::confidence;
-use super::device::limit;
+use super::device::{limit, time_in_collectives};
 use super::evidence::{evidence, missing};
-use super::kinds::{contradiction, kind, level, stall};
+use super::kinds::{SLIGHT, contradiction, kind, level, stall};
 use super::{Evidence, Interval, Kind, Level, Missing, Verdict, WarmingUp};
 use crate::model::rates::{JobRates, RankRates, Rates};
 use crate::model::{Model, Progress};
@@ -135,14 +135,20 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
     with_rank(&case, verdict)
 }
 
-/// The rank that loses most; where no wait is known, the first.
+/// The rank that loses most: by its waits for data; where no rank has any to speak of, by those for the others.
+/// Where neither is known, the first.
 fn worst_rank(job: &JobRates) -> Option<&RankRates> {
     let share = |rank: &RankRates| rank.wait.map_or(-1.0, |wait| wait.share.0);
+    let fed = job.ranks.iter().all(|rank| share(rank) < SLIGHT);
+    let lost = |rank: &RankRates| match time_in_collectives(rank) {
+        with_others if fed && with_others.0 >= SLIGHT => 1.0 + with_others.0,
+        _ => share(rank),
+    };
     // `max_by` takes the last of equals: reversed, that is the lowest rank.
     job.ranks
         .iter()
         .rev()
-        .max_by(|one, other| share(one).total_cmp(&share(other)))
+        .max_by(|one, other| lost(one).total_cmp(&lost(other)))
 }
 
 fn is_stopped(rank: &RankRates) -> bool {

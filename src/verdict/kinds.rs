@@ -1,7 +1,8 @@
 //! Which kind it is: from the share of time waited and the share of time that the GPU idled.
 
 use super::case::Case;
-use super::device::communication;
+use super::causes::gil;
+use super::device::{communication, in_collectives};
 use super::{Interval, Kind, Level};
 use crate::model::rates::Estimate;
 use crate::units::Share;
@@ -69,11 +70,17 @@ pub(super) fn kind(case: &Case<'_>, wait: Estimate) -> Kind {
         return match waits {
             waits if waits >= MODERATE && hides_the_waits(case) => Kind::Balanced,
             waits if waits >= MODERATE => Kind::DataBound,
-            waits if waits >= SLIGHT || at_the_edge(case) => Kind::Balanced,
+            waits if waits >= SLIGHT => Kind::Balanced,
+            _ if in_collectives(case).is_some() => Kind::CommunicationBound,
+            _ if at_the_edge(case) => Kind::Balanced,
             _ => Kind::ComputeBound,
         };
     };
     let rests = idle.0 >= MODERATE;
+    let lacked = case.without_data().unwrap_or(wait.share);
+    if lacked.0 < MODERATE && idle.0 >= HIGH && gil(case).is_some() {
+        return Kind::HostBound;
+    }
     if waits >= MODERATE {
         // The waits are hidden behind work that is queued on the GPU.
         let hidden = !rests || hides_the_waits(case);

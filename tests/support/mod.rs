@@ -14,7 +14,7 @@ use pipetop::sample::{
     Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
     WorkerNow,
 };
-use pipetop::ui::{Attach, Command, UiState, View};
+use pipetop::ui::{Attach, Command, Past, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
     Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
@@ -35,6 +35,7 @@ pub(crate) struct Scene {
     pub(crate) attach: Attach,
     pub(crate) uptime: Option<Duration>,
     pub(crate) launched: Option<Launched>,
+    pub(crate) past: Option<Past>,
 }
 
 /// A command that was launched, and what it printed.
@@ -65,6 +66,7 @@ impl Scene {
                 keeps: "/home/ann/resnet/nohup.out",
                 asked: launched.asked,
             }),
+            past: self.past,
             screen: Rect::ZERO,
         }
     }
@@ -269,6 +271,7 @@ pub(crate) fn nothing() -> Scene {
         attach: Attach::Attached,
         uptime: None,
         launched: None,
+        past: None,
     }
 }
 
@@ -424,6 +427,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         key: rank_key(rank),
         rank: Some(rank),
         world_size: Some(ranks),
+        nccl: false,
         state: Some('S'),
         wait: Some(Estimate {
             share: lost,
@@ -448,8 +452,11 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             load_ms: Some(pace.load_ms),
         },
         overlaps: vec![],
+        beside_swings: vec![],
         device: None,
         activity: Vec::new(),
+        gil: None,
+        gil_holders: Vec::new(),
         loaders: vec![loader],
     }
 }

@@ -7,8 +7,10 @@
 mod alone;
 mod cgroup;
 mod clock;
+mod gil;
 mod job;
 mod machine;
+mod ranks;
 mod report;
 mod side_by_side;
 mod trial;

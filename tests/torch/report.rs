@@ -102,6 +102,13 @@ impl Report {
             .filter_map(Value::as_str)
     }
 
+    /// The words of the fact of this name, where it is told.
+    pub(crate) fn fact(&self, id: &str) -> Option<&str> {
+        let mut facts = self.list("/verdict/evidence").iter();
+        let fact = facts.find(|fact| fact.get("id").and_then(Value::as_str) == Some(id))?;
+        fact.get("text")?.as_str()
+    }
+
     /// What is missing and what could not be read, each with what would change it.
     pub(crate) fn hints(&self) -> impl Iterator<Item = &str> {
         let lists = self

@@ -7,9 +7,11 @@ when it has one, with T in seconds of CLOCK_MONOTONIC. Of several ranks each wri
 A job ends by itself after SECONDS, so that nothing is left behind when a test is killed.
 """
 
+import hashlib
 import os
 import random
 import sys
+import threading
 import time
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -195,8 +197,10 @@ def sleeps_ten_times(seconds):
     return step
 
 
-def reduces_over_ranks(seconds):
+def reduces_over_ranks(seconds, of_rank_1=None):
     """Computes, then exchanges gradients with the other ranks."""
+    if of_rank_1 is not None and os.environ["RANK"] == "1":
+        seconds = of_rank_1
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
@@ -207,6 +211,35 @@ def reduces_over_ranks(seconds):
         torch.distributed.all_reduce(gradients)
 
     return step
+
+
+def launches_beside(thread):
+    """Small operations, each of which gives up the interpreter's lock and takes it again, beside a thread."""
+    threading.Thread(target=thread, daemon=True).start()
+    small = torch.ones(8)
+
+    def step(batch):
+        for _ in range(60):
+            torch.add(small, 1)
+        time.sleep(0.02)
+
+    return step
+
+
+def log_metrics():
+    """Runs Python all the time."""
+    value = 0
+    while True:
+        value = (value * 1103515245 + 12345) & 0x7FFFFFFF
+
+
+def write_checkpoint():
+    """Works without the interpreter's lock, and rests as long."""
+    state = bytes(4 * MEGABYTE)
+    while True:
+        begin = time.perf_counter()
+        hashlib.sha256(state).digest()
+        time.sleep(time.perf_counter() - begin)
 
 
 # Situations: name -> (loader, step)
@@ -238,7 +271,10 @@ SITUATIONS = {
     "few-shards": lambda d: (loads(Sharded(2, 0.2), 6), sleeps(0.02)),
     "few-shards-persistent": lambda d: (loads(Sharded(2, 0.2), 6, persistent_workers=True), sleeps(0.02)),
     "ten-batches": lambda d: (loads(Sleeping(0.35), 7), sleeps_ten_times(1.2)),
+    "python-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(log_metrics)),
+    "native-thread": lambda d: (loads(Sleeping(0.01), 2), launches_beside(write_checkpoint)),
     "two-ranks": lambda d: (loads(Sleeping(0.4), 2), reduces_over_ranks(0.05)),
+    "late-rank": lambda d: (loads(Sleeping(0.05), 2), reduces_over_ranks(0.05, of_rank_1=0.25)),
 }
 
 

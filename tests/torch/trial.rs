@@ -124,6 +124,9 @@ impl Situation {
             (10.0..=f64::from(OBSERVED) + 1.0).contains(&seconds),
             || format!("a window of {seconds} s"),
         )?;
+        ensure(report.fact("gil").is_none(), || {
+            "no other thread of it runs Python".into()
+        })?;
         let right = share.map_or(kind == "warming-up", |share| {
             (share - truth).abs() <= TOLERANCE
         });
@@ -136,8 +139,18 @@ impl Situation {
 /// Runs `body` for every torch, one after the other where the machine is needed whole, else side by side. A machine that others use, too, can
 /// take the CPUs away in the middle of a trial: one that fails is said and tried once more.
 pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
+    trials(situation, pythons(), body);
+}
+
+/// The same for the last of them alone: for what does not depend on torch's version.
+pub(crate) fn last_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
+    let last = pythons().len().saturating_sub(1);
+    trials(situation, &pythons()[last..], body);
+}
+
+fn trials(situation: Situation, pythons: &[Python], body: impl Fn(&Python) -> Outcome + Sync) {
     let name = situation.name;
-    if pythons().is_empty() {
+    if pythons.is_empty() {
         return skip(&format!("{name}: no Python with torch"));
     }
     if let Some(why) = situation
@@ -158,7 +171,7 @@ pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcom
             .map(|why| format!("torch {} {name}: {why}", python.torch))
     };
     let failures: Vec<String> = std::thread::scope(|scope| {
-        let started: Vec<_> = pythons()
+        let started: Vec<_> = pythons
             .iter()
             .map(|python| scope.spawn(|| run(python)))
             .collect();

@@ -13,8 +13,20 @@ pub(super) const MOST: usize = 1024;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
-    /// With the slot, and when it was last seen, in seconds since pipetop started.
-    known: BTreeMap<WorkerPlace, (usize, f64)>,
+    known: BTreeMap<WorkerPlace, usize>,
+    /// By slot: when its worker was last seen, in seconds since pipetop started.
+    seen: Vec<f64>,
+    /// The workers of the newest reading and their slots: mostly they are those of the next.
+    newest: Vec<(WorkerPlace, Option<usize>)>,
+}
+
+/// The slots of a reading.
+#[derive(Debug)]
+pub(super) struct Taken {
+    /// One for each worker; `None` where there are more workers than slots.
+    pub(super) slots: Vec<Option<usize>>,
+    /// Those of them that were another's until now.
+    pub(super) freed: Vec<usize>,
 }
 
 impl Places {
@@ -22,41 +34,51 @@ impl Places {
         self.known.len()
     }
 
-    /// Slots that there are, each below this number.
-    pub(super) fn slots(&self) -> usize {
-        // None is given back but to the next who comes.
-        self.known.len()
-    }
-
     pub(super) fn slot(&self, place: WorkerPlace) -> Option<usize> {
-        self.known.get(&place).map(|(slot, _)| *slot)
+        self.known.get(&place).copied()
     }
 
-    /// Gives everyone in the reading a slot, as far as there are any; says which of them were another's.
-    pub(super) fn take(&mut self, reading: &Reading) -> Vec<usize> {
+    /// Gives everyone in the reading a slot, as far as there are any.
+    pub(super) fn take(&mut self, reading: &Reading) -> Taken {
         let mut freed = Vec::new();
-        for (place, _) in &reading.workers {
-            if let Some((_, seen)) = self.known.get_mut(place) {
-                *seen = reading.to;
-                continue;
-            }
-            let slot = if self.known.len() < MOST {
-                self.known.len()
-            } else {
-                let away = self.known.iter().min_by(|a, b| a.1.1.total_cmp(&b.1.1));
-                let Some((&longest, &(slot, seen))) = away else {
-                    continue;
-                };
-                if seen >= reading.to {
-                    // More workers than slots.
-                    continue;
-                }
-                self.known.remove(&longest);
-                freed.push(slot);
-                slot
+        let mut slots = Vec::with_capacity(reading.workers.len());
+        for (number, (place, _)) in reading.workers.iter().enumerate() {
+            let same = self
+                .newest
+                .get(number)
+                .filter(|(before, _)| before == place);
+            let slot = match same {
+                Some((_, slot)) => *slot,
+                None => self.slot(*place),
             };
-            self.known.insert(*place, (slot, reading.to));
+            let slot = slot.or_else(|| self.next(*place, reading.to, &mut freed));
+            if let Some(slot) = slot {
+                self.seen[slot] = reading.to;
+            }
+            slots.push(slot);
         }
-        freed
+        let places = reading.workers.iter().map(|(place, _)| *place);
+        self.newest.clear();
+        self.newest.extend(places.zip(slots.iter().copied()));
+        Taken { slots, freed }
+    }
+
+    fn next(&mut self, place: WorkerPlace, now: f64, freed: &mut Vec<usize>) -> Option<usize> {
+        let slot = if self.seen.len() < MOST {
+            self.seen.push(now);
+            self.seen.len() - 1
+        } else {
+            let away = self
+                .known
+                .iter()
+                .filter(|(_, slot)| self.seen[**slot] < now);
+            let longest = away.min_by(|a, b| self.seen[*a.1].total_cmp(&self.seen[*b.1]));
+            let (&longest, &slot) = longest?;
+            self.known.remove(&longest);
+            freed.push(slot);
+            slot
+        };
+        self.known.insert(place, slot);
+        Some(slot)
     }
 }

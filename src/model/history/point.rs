@@ -2,7 +2,6 @@
 
 use super::WorkerPlace;
 use super::levels::Entry;
-use super::places::Places;
 use crate::sample::WorkerNow;
 
 /// What is to be kept of one reading. `None` = not known.
@@ -77,14 +76,16 @@ pub struct GpuPoint {
 }
 
 impl Point {
-    pub(super) fn new(reading: Reading, from: f64, places: &Places) -> Self {
+    /// `slots` are those of the reading's workers.
+    pub(super) fn new(reading: Reading, from: f64, slots: &[Option<usize>]) -> Self {
         let gpu = |gpu: GpuReading| GpuPoint {
             util_percent: Known::new(gpu.util_percent),
         };
-        let mut workers = vec![None; places.slots()];
-        for (place, now) in reading.workers {
-            if let Some(slot) = places.slot(place) {
-                workers[slot] = Some(now);
+        let last = slots.iter().flatten().max();
+        let mut workers = vec![None; last.map_or(0, |last| last + 1)];
+        for ((_, now), slot) in reading.workers.iter().zip(slots) {
+            if let Some(slot) = slot {
+                workers[*slot] = Some(*now);
             }
         }
         Self {

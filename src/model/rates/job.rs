@@ -9,8 +9,8 @@ use crate::model::Interim;
 use crate::model::interim::RankInterim;
 use crate::model::rates::reported::Grown;
 use crate::model::rates::{
-    CgroupRates, DeviceRates, Estimate, JobRates, LoaderRates, RankRates, StepRates, estimate,
-    loader, tally,
+    CgroupRates, DeviceRates, Estimate, GilRates, JobRates, LoaderRates, RankRates, StepRates,
+    estimate, loader, tally,
 };
 use crate::model::rhythm;
 use crate::model::span::{Growth, Span, count_grown};
@@ -168,6 +168,7 @@ fn rank(
         key: newer.key,
         rank: newer.rank,
         world_size: newer.world_size,
+        nccl: newer.nccl,
         state: newer.process.state,
         wait,
         waiting: nothing_seen.or_else(|| of_wait(|main| main.waiting)),
@@ -184,12 +185,24 @@ fn rank(
             None => step(interim, wait.map(|wait| wait.share), loading, &loaders),
         },
         overlaps: Vec::new(),
+        beside_swings: Vec::new(),
         device: told
             .map(|told| told.device)
             .or_else(|| silent(newer.reported.as_ref()?)),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
+        gil: main.and_then(|main| gil(&main)),
+        gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
         loaders,
     }
+}
+
+fn gil(main: &MainTally) -> Option<GilRates> {
+    let tally = main.gil?;
+    let share = |looks: u64| Share::of(looks as f64, main.looks as f64);
+    Some(GilRates {
+        in_loader: share(tally.in_loader)?,
+        outside: share(tally.outside)?,
+    })
 }
 
 /// The wait share by looks at the main thread.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::rates::Activity;
-use crate::sample::{MainTally, QueueSource, QueueTally, WorkerTally};
+use crate::sample::{GilTally, MainTally, QueueSource, QueueTally, WorkerTally};
 use crate::units::Share;
 
 /// Functions that are kept of an activity: the hottest.
@@ -24,8 +24,19 @@ pub(super) fn main(older: Option<MainTally>, newer: Option<MainTally>) -> Option
         disk: newer.disk.checked_sub(older.disk)?,
         stopped: newer.stopped.checked_sub(older.stopped)?,
         unseen: newer.unseen.checked_sub(older.unseen)?,
+        gil: match newer.gil {
+            Some(newer) => Some(gil(older.gil.unwrap_or_default(), newer)?),
+            None => None,
+        },
     };
     (grown.looks > 0).then_some(grown)
+}
+
+fn gil(older: GilTally, newer: GilTally) -> Option<GilTally> {
+    Some(GilTally {
+        in_loader: newer.in_loader.checked_sub(older.in_loader)?,
+        outside: newer.outside.checked_sub(older.outside)?,
+    })
 }
 
 pub(super) fn worker(

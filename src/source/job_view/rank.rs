@@ -32,6 +32,7 @@ pub(super) struct RankView {
     world_size: Option<u32>,
     pub(super) tier: Tier,
     pin_thread: Option<Pid>,
+    nccl: bool,
     slots: Slots,
     /// Descriptors on which the trainer was seen to wait for a batch.
     polled: Vec<i32>,
@@ -48,6 +49,7 @@ impl RankView {
             world_size: None,
             tier: Tier::T0,
             pin_thread: None,
+            nccl: false,
             slots: Slots::default(),
             polled: vec![],
             affinity: BTreeMap::new(),
@@ -69,8 +71,9 @@ impl RankView {
         let workers = tree.workers(trainer);
         if thorough {
             self.tier = reader.tier(self.key.pid);
-            self.pin_thread = reader
-                .threads(self.key.pid)
+            let threads = reader.threads(self.key.pid);
+            self.nccl = threads.iter().any(|(_, name)| is_of_nccl(name));
+            self.pin_thread = threads
                 .into_iter()
                 .find_map(|(thread, name)| (name == PIN_THREAD).then_some(thread));
             self.affinity = workers
@@ -126,6 +129,7 @@ impl RankView {
             key: self.key,
             rank: self.rank.or(told.and_then(|told| told.rank)),
             world_size: self.world_size,
+            nccl: self.nccl,
             process,
             main: main.map(|main| main.tally),
             reported: told.map(|told| told.reported.clone()),
@@ -133,6 +137,9 @@ impl RankView {
                 .filter(|told| told.fresh)
                 .map_or_else(seen_waits, |told| told.waits.clone()),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
+            gil_holders: main
+                .map(|main| main.gil_holders.clone())
+                .unwrap_or_default(),
             loaders,
         }
     }
@@ -225,6 +232,11 @@ impl RankView {
     }
 }
 
+/// PyTorch names its threads that look after a group on NCCL, NCCL its own where `NCCL_SET_THREAD_NAME=1`.
+fn is_of_nccl(thread: &str) -> bool {
+    thread.starts_with("pt_nccl_") || thread.starts_with("NCCL ")
+}
+
 /// Gives what the rank told of its batches to the loader that it speaks of: the one with most workers, else
 /// one that is known by this alone. Who has fallen silent may load on: then what is seen counts, if anything.
 fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
@@ -309,4 +321,30 @@ fn start_method(tree: &Tree<'_>, loader: &Loader) -> Option<String> {
         "fork"
     };
     Some(method.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_nccl;
+
+    #[test]
+    fn threads_of_nccl_are_told_from_others() {
+        for name in [
+            "pt_nccl_watchdg",
+            "pt_nccl_heartbt",
+            "NCCL Progress 0",
+            "NCCL Service  3",
+        ] {
+            assert!(is_of_nccl(name), "{name}");
+        }
+        for name in [
+            "python3",
+            "pt_data_pin",
+            "pt_gloo_runloop",
+            "pt_autograd_0",
+            "",
+        ] {
+            assert!(!is_of_nccl(name), "{name}");
+        }
+    }
 }

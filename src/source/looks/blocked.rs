@@ -116,6 +116,16 @@ impl Call {
         };
         (POLL.contains(&self.number) && self.arguments[1] == 1).then_some(self.arguments[0])
     }
+
+    /// Where it is a wait on a futex: the address of that.
+    pub(super) fn futex(self) -> Option<u64> {
+        const FUTEX: u64 = if cfg!(target_arch = "x86_64") {
+            202
+        } else {
+            98
+        };
+        (self.number == FUTEX).then_some(self.arguments[0])
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +164,14 @@ mod tests {
         );
         assert_eq!(call("230 0x1 0x1 0x7ff 0x0 0x0 0x0 0x1 0x2"), None);
         assert_eq!(call("running"), None);
+        let futex = if cfg!(target_arch = "x86_64") {
+            202
+        } else {
+            98
+        };
+        let waits = format!("{futex} 0x7f20 0x189 0x0 0x7ffd 0x0 0xffffffff 0x1 0x2");
+        assert_eq!(Call::parse(&waits).and_then(Call::futex), Some(0x7f20));
+        assert_eq!(call(&waits), None);
         assert_eq!(call("-1 0x1 0x2"), None);
         assert_eq!(call(""), None);
     }

@@ -47,17 +47,30 @@ pub(super) struct MainView {
     has_workers: bool,
     /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
     run_before_wait: Option<u64>,
+    /// The same of a wait for the interpreter's lock.
+    run_before_gil: Option<u64>,
     /// Since when it waits, and the batches that it had taken by then.
     waiting: Option<(Duration, Option<u64>)>,
     /// The beat that was counted last, and what was seen then.
-    counted: Option<(u128, Doing)>,
+    counted: Option<(u128, Seen)>,
     tally: MainTally,
     waits: Vec<Wait>,
     activity: BTreeMap<String, u64>,
+    /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
+    gil_holders: BTreeMap<String, u64>,
+    gil_holder_at: Duration,
     descriptors: PathBuf,
     /// By loader.
     segments: BTreeMap<u64, SegmentClock>,
     segments_at: Duration,
+}
+
+/// What a look saw.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    doing: Doing,
+    /// Asleep until another thread of its own gives up the interpreter's lock.
+    for_gil: bool,
 }
 
 /// What a look means.
@@ -87,11 +100,14 @@ impl MainView {
             polled: Vec::new(),
             has_workers: false,
             run_before_wait: None,
+            run_before_gil: None,
             waiting: None,
             counted: None,
             tally: MainTally::default(),
             waits: Vec::new(),
             activity: BTreeMap::new(),
+            gil_holders: BTreeMap::new(),
+            gil_holder_at: Duration::ZERO,
             descriptors: proc_root.join(format!("{}/fd", rank.key.pid)),
             segments: BTreeMap::new(),
             segments_at: Duration::ZERO,
@@ -130,8 +146,14 @@ impl MainView {
 
     pub(super) fn look(&mut self, now: Duration) {
         let Ok(look) = self.thread.look() else { return };
-        let doing = self.doing(now, look);
-        self.count(now, doing);
+        let for_gil = self.waits_for_gil(look);
+        self.run_before_gil = if for_gil {
+            self.thread.times_run()
+        } else {
+            None
+        };
+        let doing = self.doing(now, look, for_gil);
+        self.count(now, Seen { doing, for_gil });
         let inside = matches!(doing, Doing::Waiting | Doing::Receiving | Doing::Loading);
         self.follow_wait(now, inside, look.polled);
         if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
@@ -140,14 +162,18 @@ impl MainView {
         }
     }
 
-    fn doing(&mut self, now: Duration, look: Look) -> Doing {
+    fn doing(&mut self, now: Duration, look: Look, for_gil: bool) -> Doing {
         if look.blocked == Blocked::Stopped {
             return Doing::Stopped;
         }
-        let waits = self.is_waiting(look) || self.is_about_to_run(look);
+        let waits =
+            !for_gil && (self.is_waiting(look) || self.is_about_to_run(look, self.run_before_wait));
         self.run_before_wait = if waits { self.thread.times_run() } else { None };
         if self.thread.attachable() && self.needs_stack(now, look, waits) {
             self.look_at_stack(now, look);
+        }
+        if for_gil {
+            self.look_at_gil_holder(now);
         }
         let in_loader = self.in_loader.filter(|_| !waits);
         match (in_loader, look.blocked) {
@@ -177,6 +203,32 @@ impl MainView {
         true
     }
 
+    /// Asleep until another thread gives up the interpreter's lock, by the futex that it sleeps on; or woken from
+    /// that, as it is every 5 ms, and not on a CPU since. Locks of PyTorch, the driver and queues are others.
+    fn waits_for_gil(&mut self, look: Look) -> bool {
+        let Some(stacks) = self.python.attached().filter(|stacks| stacks.knows_gil()) else {
+            return false;
+        };
+        self.tally.gil.get_or_insert_default();
+        let futex = || self.thread.futex();
+        match look.blocked {
+            Blocked::Lock => futex().is_some_and(|futex| stacks.waits_for_gil(futex)),
+            _ => self.is_about_to_run(look, self.run_before_gil),
+        }
+    }
+
+    /// Who holds the lock that the main thread waits for.
+    fn look_at_gil_holder(&mut self, now: Duration) {
+        if now.saturating_sub(self.gil_holder_at) < STACK_AFTER {
+            return;
+        }
+        self.gil_holder_at = now;
+        let stacks = self.python.stacks(now, None);
+        if let Some(Ok(Some(function))) = stacks.map(Stacks::gil_holder) {
+            count_activity(&mut self.gil_holders, function);
+        }
+    }
+
     /// Blocked until the loader hands over a batch. Without pinning the main thread polls the result
     /// pipe; with it, it waits for the pinning thread, which polls the pipe.
     fn is_waiting(&self, look: Look) -> bool {
@@ -194,10 +246,10 @@ impl MainView {
     }
 
     /// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
-    fn is_about_to_run(&self, look: Look) -> bool {
+    fn is_about_to_run(&self, look: Look, run_before: Option<u64>) -> bool {
         look.blocked == Blocked::Running
-            && self.run_before_wait.is_some()
-            && self.run_before_wait == self.thread.times_run()
+            && run_before.is_some()
+            && run_before == self.thread.times_run()
     }
 
     fn look_at_stack(&mut self, now: Duration, look: Look) {
@@ -230,18 +282,18 @@ impl MainView {
     /// Counts in beats of time, not in looks: looks come at uneven intervals, and later where the job
     /// keeps the CPUs busy, which is not independent of what the main thread does. Of the beats since
     /// the look before, half go to what was seen then, and half to what is seen now.
-    fn count(&mut self, now: Duration, doing: Doing) {
+    fn count(&mut self, now: Duration, seen: Seen) {
         let beat = now.as_millis() / BEAT.as_millis();
-        let (before, last) = self.counted.unwrap_or((beat.saturating_sub(1), doing));
+        let (before, last) = self.counted.unwrap_or((beat.saturating_sub(1), seen));
         let beats = u64::try_from(beat.saturating_sub(before))
             .unwrap_or(u64::MAX)
             .min(MOST_BEATS);
-        self.counted = Some((beat, doing));
+        self.counted = Some((beat, seen));
         self.add(last, beats / 2);
-        self.add(doing, beats - beats / 2);
+        self.add(seen, beats - beats / 2);
     }
 
-    fn add(&mut self, doing: Doing, beats: u64) {
+    fn add(&mut self, Seen { doing, for_gil }: Seen, beats: u64) {
         let tally = &mut self.tally;
         tally.looks += beats;
         let count = match doing {
@@ -255,6 +307,14 @@ impl MainView {
         };
         *count += beats;
         let outside = matches!(doing, Doing::Running | Doing::Disk | Doing::Other);
+        if for_gil {
+            let gil = tally.gil.get_or_insert_default();
+            *(if outside {
+                &mut gil.outside
+            } else {
+                &mut gil.in_loader
+            }) += beats;
+        }
         // Without workers and without a stack, all of this could be loading.
         if outside && self.in_loader.is_none() && !self.has_workers {
             tally.unseen += beats;
@@ -312,6 +372,7 @@ impl MainView {
         seen.segments.clone_from(&self.segments);
         seen.iterators.clone_from(&self.iterators.seen);
         seen.activity.clone_from(&self.activity);
+        seen.gil_holders.clone_from(&self.gil_holders);
         seen.polled.clone_from(&self.polled);
         seen.python_error = self.python.error().cloned();
     }

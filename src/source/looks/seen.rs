@@ -56,6 +56,8 @@ pub struct MainSeen {
     /// What the loaders' iterators tell, by loader; [`super::MAIN_LOADER`] for one without workers.
     pub iterators: BTreeMap<u64, IteratorSeen>,
     pub activity: BTreeMap<String, u64>,
+    /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
+    pub gil_holders: BTreeMap<String, u64>,
     /// Descriptors that it polled while its stack was seen waiting for a batch.
     pub polled: Vec<i32>,
     /// Why there are no stacks, where there are none.

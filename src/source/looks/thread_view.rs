@@ -72,10 +72,19 @@ impl ThreadView {
         text.split_whitespace().nth(2)?.parse().ok()
     }
 
-    fn polled(&self) -> Option<i32> {
+    /// The futex that it sleeps on; `None` where it does not, or that cannot be seen.
+    pub(super) fn futex(&self) -> Option<usize> {
+        usize::try_from(self.call()?.futex()?).ok()
+    }
+
+    fn call(&self) -> Option<Call> {
         let mut buffer = [0; 256];
         let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;
-        let address = Call::parse(&String::from_utf8_lossy(&buffer[..length]))?.polls_one()?;
+        Call::parse(&String::from_utf8_lossy(&buffer[..length]))
+    }
+
+    fn polled(&self) -> Option<i32> {
+        let address = self.call()?.polls_one()?;
         // `struct pollfd` begins with the descriptor.
         let memory = remoteprocess::Process {
             pid: self.process.0,

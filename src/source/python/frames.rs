@@ -123,13 +123,31 @@ impl Walker {
         if self.looks.is_multiple_of(LOOKS_TO_REMEMBER) {
             self.codes.clear();
         }
-        let mut at = self.innermost(memory)?;
+        let at = self.innermost(memory)?;
+        let (frames, root) = self.walk(memory, at)?;
+        self.check_root(memory, root)?;
+        Ok(frames)
+    }
+
+    /// The frames of the thread whose state lies at `thread`, innermost first. A frame that returns meanwhile
+    /// may cut it off: this is for naming what runs, not for what called it.
+    pub(super) fn frames_of(
+        &mut self,
+        memory: &Memory,
+        thread: usize,
+    ) -> Result<Vec<Frame>, PythonError> {
+        let words = memory.words(thread)?;
+        let at = innermost_of(memory, &words)?;
+        Ok(self.walk(memory, at)?.0)
+    }
+
+    /// From the innermost frame to the outermost, and the address of that.
+    fn walk(&mut self, memory: &Memory, mut at: usize) -> Result<(Vec<Frame>, usize), PythonError> {
         let mut root = 0;
         let mut frames = Vec::with_capacity(32);
         for _ in 0..DEEPEST {
             if at == 0 {
-                self.check_root(memory, root)?;
-                return Ok(frames);
+                return Ok((frames, root));
             }
             let (previous, frame) = self.frame(memory, at)?;
             frames.extend(frame);
@@ -202,12 +220,12 @@ impl Walker {
             return Err(memory.torn());
         }
         self.main = Some(thread);
-        match memory.layout.frame_of_thread {
-            FrameOfThread::Direct(offset) => Ok(words[offset / 8]),
-            FrameOfThread::ByCFrame { cframe, current } => {
-                memory.word(words[cframe / 8].wrapping_add(current))
-            }
-        }
+        innermost_of(memory, &words)
+    }
+
+    /// The main thread's state, once a walk has found it.
+    pub(super) fn main(&self) -> Option<usize> {
+        self.main
     }
 
     fn find_main(&self, memory: &Memory) -> Result<usize, PythonError> {
@@ -234,6 +252,16 @@ impl Walker {
         let code = Arc::new(read_code(memory, at, memory.layout)?);
         self.codes.insert(at, Arc::clone(&code));
         Ok(code)
+    }
+}
+
+/// The innermost frame of a thread, by the first words of its state.
+fn innermost_of(memory: &Memory, words: &[usize; 10]) -> Result<usize, PythonError> {
+    match memory.layout.frame_of_thread {
+        FrameOfThread::Direct(offset) => Ok(words[offset / 8]),
+        FrameOfThread::ByCFrame { cframe, current } => {
+            memory.word(words[cframe / 8].wrapping_add(current))
+        }
     }
 }
 

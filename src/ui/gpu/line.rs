@@ -8,7 +8,7 @@ use crate::model::rates::GpuRates;
 use crate::ui::history::{self, spark};
 use crate::ui::layout::Chrome;
 use crate::ui::row::Row;
-use crate::ui::{View, format};
+use crate::ui::{View, axis, format};
 use crate::units::Share;
 
 pub(super) fn full_name(gpu: &GpuRates) -> &str {
@@ -130,7 +130,7 @@ pub(super) fn one_line(
 /// The utilisation over time, in so many cells.
 pub(super) fn past(view: &View<'_>, place: usize, paint: Paint, cells: usize, row: &mut Row<'_>) {
     let values = history::past(view, cells, |point| history::gpu_util(point, place));
-    spark(row, paint, &values, cells);
+    spark(row, paint, &values, cells, axis::cursor(view, cells));
 }
 
 /// The most telling first: what no longer fits is left out, the past takes what is left.

@@ -79,6 +79,6 @@ fn past(view: &SimulationView<'_>, width: u16) -> Line<'static> {
     let values: Vec<Option<f64>> = moments
         .map(|moment| Some(moment.ready as f64 / capacity))
         .collect();
-    spark(&mut row, Full, &values, values.len());
+    spark(&mut row, Full, &values, values.len(), None);
     row.line()
 }

@@ -219,15 +219,14 @@ fn past(
     };
     let axis = axis::of(view, cells);
     let states = axis.map_or_else(Vec::new, |axis| view.history.states(&axis, at));
+    let cursor = axis::cursor(view, cells);
     row.space(cells.saturating_sub(states.len()));
-    for state in states {
-        match state {
-            None => row.text(Border, view.glyphs().gap),
-            Some(now) => {
-                let (paint, _, sign) = doing(now, view.glyphs());
-                row.text(paint, sign)
-            }
-        };
+    for (cell, state) in states.into_iter().enumerate() {
+        let (paint, sign) = state.map_or((Border, view.glyphs().gap), |now| {
+            let (paint, _, sign) = doing(now, view.glyphs());
+            (paint, sign)
+        });
+        row.text(if cursor == Some(cell) { Focus } else { paint }, sign);
     }
 }
 

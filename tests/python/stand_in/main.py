@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import threading
 
 from pause import pause
 from torch.utils.data._utils.worker import _worker_loop
@@ -52,11 +53,39 @@ def decode(index):
     pause("busy")
 
 
+def burn(until):
+    """Runs Python and never sleeps."""
+    while not until.is_set():
+        pass
+
+
+def train_without_pause(until):
+    while not until.is_set():
+        sum(range(1000))
+
+
+def contended():
+    """Two threads want to run Python at the same time."""
+    until = threading.Event()
+    threading.Thread(target=burn, args=[until], daemon=True).start()
+    threading.Thread(target=lambda: (sys.stdin.readline(), until.set()), daemon=True).start()
+    print("running", flush=True)
+    train_without_pause(until)
+
+
+def locked():
+    """The main thread waits for a lock that is none of the interpreter's, while another runs Python."""
+    until = threading.Event()
+    threading.Thread(target=burn, args=[until], daemon=True).start()
+    print("running", flush=True)
+    until.wait()
+
+
 mode = sys.argv[1]
 if mode == "worker":
     _worker_loop(object(), decode, 3, 8, True)
-elif mode == "single":
-    single()
+elif mode in ("single", "contended", "locked"):
+    globals()[mode]()
 elif mode == "busy":
     print("running", flush=True)
     while True:

@@ -1,0 +1,69 @@
+//! A thread beside the training loop: one that runs Python slows the step, one that works in C does not. The
+//! scripted driver stands for a GPU that rests.
+
+use std::process::Command;
+use std::thread;
+
+use fake_nvml::FakeNvml;
+
+use crate::machine::{Python, note};
+use crate::report::Report;
+use crate::trial::{Outcome, PIPETOP, Situation, about, ensure, heavy, last_python};
+
+const PYTHON_THREAD: Situation = heavy("python-thread").steady_after(5);
+const NATIVE_THREAD: Situation = heavy("native-thread");
+/// A verdict takes ten.
+const SECONDS: u32 = 12;
+
+fn report(situation: Situation, python: &Python) -> Result<Report, String> {
+    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let fake = FakeNvml::install(directory.path(), "dev 0 util=30");
+    let job = situation.job(python)?;
+    let mut command = Command::new(PIPETOP);
+    command.arg("--nvml-lib").arg(fake.library());
+    Report::of(command, job.pid(), SECONDS)
+}
+
+#[test]
+fn only_a_thread_that_runs_python_is_to_blame() {
+    last_python(PYTHON_THREAD, |python| {
+        let (contended, free) = thread::scope(|scope| {
+            let free = scope.spawn(|| report(NATIVE_THREAD, python));
+            (report(PYTHON_THREAD, python), free.join())
+        });
+        let contended = contended?;
+        let free = free.map_err(|_| "the other trial broke off")??;
+        let words = contended.fact("gil").unwrap_or_default();
+        note(&format!(
+            "torch {}: {} {}, {words}; beside native work: {} {}",
+            python.torch,
+            contended.kind(),
+            contended.text("/verdict/cause"),
+            free.kind(),
+            free.text("/verdict/cause"),
+        ));
+        about(&contended, blames_python(&contended))?;
+        about(
+            &free,
+            ensure(free.fact("gil").is_none(), || {
+                "blames a thread that works without the lock".into()
+            }),
+        )
+    });
+}
+
+fn blames_python(report: &Report) -> Outcome {
+    // By how much of it falls to taking over batches, which a machine without CPUs to spare lengthens.
+    let kinds = ["host-bound", "data-bound"];
+    ensure(kinds.contains(&report.kind()), || "another kind".into())?;
+    let cause = report.text("/verdict/cause");
+    ensure(cause == "gil", || format!("cause {cause:?}"))?;
+    let words = report.fact("gil").unwrap_or_default();
+    ensure(words.contains("log_metrics (situations.py)"), || {
+        format!("who holds the lock is not named: {words}")
+    })?;
+    let advised = report
+        .advice()
+        .any(|advice| advice.contains("process of its own"));
+    ensure(advised, || "does not advise a process".into())
+}
