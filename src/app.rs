@@ -352,6 +352,7 @@ impl App {
             window: moment.window.as_deref(),
             latest: moment.latest.as_deref(),
             verdict: moment.verdict.as_deref(),
+            processes: shown.processes.as_ref(),
             gaps: &moment.gaps,
             uptime: moment.uptime,
             attach: match job {
@@ -360,7 +361,6 @@ impl App {
                 None => &self.attach,
             },
             past: Some(shown.place(sample.at.since_start)),
-            processes: shown.processes.as_ref(),
             ..view
         }
     }

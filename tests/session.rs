@@ -16,6 +16,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use keys::typed;
 use long_job::LongJob;
@@ -216,7 +217,7 @@ impl Replay {
                 self.act(*other);
                 // Some are seen only together with the next: `esc` alone has to be told from a sequence.
                 if *other == Action::Cancel {
-                    pause(std::time::Duration::from_millis(50));
+                    pause(Duration::from_millis(50));
                 }
             }
             let home = self.home.clone();

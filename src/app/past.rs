@@ -28,7 +28,7 @@ pub(super) struct Past {
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) moment: Arc<Moment>,
-    /// What the job's processes used then: known of the moment at which the screen was frozen, and of no other.
+    /// What the job's processes used when the screen was frozen; `None` where another moment than that is shown.
     pub(super) processes: Option<ProcessTree>,
     /// The newest time that was shown since the screen was frozen, where its axis ends.
     until: Duration,
@@ -48,12 +48,12 @@ impl Past {
         self.shown = None;
     }
 
-    fn show(&mut self, moment: Arc<Moment>) {
+    fn show(&mut self, moment: Arc<Moment>, processes: Option<ProcessTree>) {
         let at = moment.at.since_start;
         let until = self.shown.as_ref().map_or(at, |shown| shown.until.max(at));
         self.shown = Some(Shown {
             moment,
-            processes: None,
+            processes,
             until,
         });
     }
@@ -100,10 +100,8 @@ impl App {
             Some(_) => {}
             None => {
                 if let Some(moment) = self.moment() {
-                    self.past.show(Arc::new(moment));
-                }
-                if let Some(shown) = &mut self.past.shown {
-                    shown.processes = Some(self.model.processes().clone());
+                    let processes = self.model.processes().clone();
+                    self.past.show(Arc::new(moment), Some(processes));
                 }
             }
         }
@@ -139,7 +137,7 @@ impl App {
         if self.past.shown.is_none() {
             self.freeze();
         }
-        self.past.show(moment);
+        self.past.show(moment, None);
         Flow::Draw
     }
 }

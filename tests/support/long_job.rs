@@ -14,6 +14,10 @@ use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
 
 const RANKS: u32 = 2;
 
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).expect("a length of time")
+}
+
 /// The job so far: what it has used up of everything.
 pub(crate) struct LongJob {
     at: u32,
@@ -73,11 +77,16 @@ impl LongJob {
         *count
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts that are small enough for that"
+    )]
     fn whole(&mut self, rank: u32, who: u32, what: &'static str, mean: f64) -> u64 {
-        // Of counts that are small enough for that.
         self.counted(rank, who, what, mean).round() as u64
     }
 
+    /// A second further on.
     fn next(&mut self) -> Sample {
         let at = self.at;
         self.at += 1;
@@ -90,7 +99,7 @@ impl LongJob {
             },
             host: HostSample {
                 cpus: 16,
-                cpu_busy: Some(Duration::from_secs_f64(cpu)),
+                cpu_busy: Some(seconds(cpu)),
                 mem_total: Some(Bytes(64 << 30)),
                 mem_available: Some(Bytes(32 << 30)),
                 boot_ticks_at_start: Some(1_000_000),
@@ -101,12 +110,12 @@ impl LongJob {
                 device: "nvme0n1".to_owned(),
                 reads: self.whole(RANKS, 1, "reads", 400.0),
                 read_bytes: Bytes(self.whole(RANKS, 1, "bytes", 200e6)),
-                read_time: Duration::from_secs_f64(self.counted(RANKS, 1, "time", 0.1)),
+                read_time: seconds(self.counted(RANKS, 1, "time", 0.1)),
                 writes: 0,
                 write_bytes: Bytes(0),
                 write_time: Duration::ZERO,
-                busy: Duration::from_secs_f64(self.counted(RANKS, 1, "busy", 0.2)),
-                queued: Duration::from_secs_f64(self.counted(RANKS, 1, "queued", 0.3)),
+                busy: seconds(self.counted(RANKS, 1, "busy", 0.2)),
+                queued: seconds(self.counted(RANKS, 1, "queued", 0.3)),
                 holds_job_files: true,
             }],
             gpus: (0..RANKS).map(|rank| self.gpu(rank, at)).collect(),
@@ -121,7 +130,7 @@ impl LongJob {
             }),
             candidates: vec![],
             own: OwnSample {
-                cpu: Some(Duration::from_secs_f64(0.004 * f64::from(at))),
+                cpu: Some(seconds(0.004 * f64::from(at))),
                 rss: Some(Bytes(20 << 20)),
                 late: 0,
             },
@@ -147,14 +156,12 @@ impl LongJob {
     }
 
     fn process(&mut self, rank: u32, who: u32, cores: f64) -> ProcessSample {
-        let cpu = Duration::from_secs_f64(self.counted(rank, who, "cpu", cores));
+        let cpu = seconds(self.counted(rank, who, "cpu", cores));
         ProcessSample {
             state: Some('S'),
             cpu: Some(cpu),
             main_cpu: Some(cpu),
-            main_run_delay: Some(Duration::from_secs_f64(
-                self.counted(rank, who, "delay", 0.02),
-            )),
+            main_run_delay: Some(seconds(self.counted(rank, who, "delay", 0.02))),
             io: Some(IoSample {
                 rchar: Bytes(self.whole(rank, who, "rchar", 60e6)),
                 wchar: Bytes(self.whole(rank, who, "wchar", 1e4)),
@@ -226,11 +233,11 @@ impl LongJob {
         let who = id + 1;
         let cpu = self.whole(rank, who, "looks", 90.0);
         let idle = self.whole(rank, who, "idle", 10.0);
-        let states = [WorkerNow::Cpu, WorkerNow::Read, WorkerNow::Idle];
-        let now = if self.noise > 0.0 {
-            states[(self.random() * 2.9) as usize]
-        } else {
-            WorkerNow::Cpu
+        let now = match self.random() {
+            _ if self.noise == 0.0 => WorkerNow::Cpu,
+            chance if chance < 0.6 => WorkerNow::Cpu,
+            chance if chance < 0.8 => WorkerNow::Read,
+            _ => WorkerNow::Idle,
         };
         WorkerSample {
             key: Self::key(2000 + 100 * rank + id),
