@@ -4,6 +4,7 @@
 //! one and draws on a sample, a key or a resize, and only then.
 
 mod animation;
+mod asking;
 mod launched;
 mod past;
 mod picking;
@@ -109,6 +110,8 @@ pub struct App {
     /// The command that is watched, where we have launched it.
     launched: Option<Launched>,
     past: Past,
+    /// Whose open files the sampler was asked for.
+    asked: Option<ProcessKey>,
     /// Whose threads the sampler was asked for beside the job's processes; `None` = for none of it.
     looked_at: Option<BTreeSet<ProcessKey>>,
     /// The room of the last frame: what is pointed at lies in it.
@@ -129,6 +132,7 @@ impl App {
             window,
             folder: PathBuf::from("."),
             launched: None,
+            asked: None,
             looked_at: None,
             drawn: Rect::ZERO,
         }
@@ -149,6 +153,11 @@ impl App {
 
     /// Takes one event in and says how to go on.
     pub fn update(&mut self, event: Event) -> Flow {
+        let flow = self.take_in(event);
+        self.ask_for_files(flow)
+    }
+
+    fn take_in(&mut self, event: Event) -> Flow {
         match event {
             Event::Signal(Signal::Stop) => match &mut self.launched {
                 // It was handed on to the command, and who watches it ends with it.
@@ -332,6 +341,8 @@ impl App {
             window: self.model.window(),
             latest: self.model.latest(),
             history: self.model.history(),
+            steps: self.model.steps(),
+            files: self.model.sample().and_then(|sample| sample.files.as_ref()),
             verdict: self.verdict.as_deref(),
             processes: Some(self.model.processes()),
             gaps: self.gaps(),

@@ -12,6 +12,7 @@ mod progress;
 pub mod rates;
 mod rhythm;
 mod span;
+pub mod steps;
 mod swing;
 
 #[cfg(test)]
@@ -36,6 +37,7 @@ use progress::Follow;
 pub use progress::Progress;
 pub use rates::{Estimate, Rates};
 pub use rhythm::period_batches;
+pub use steps::Steps;
 pub use swing::Swing;
 
 /// Samples that are kept at most, however long the window.
@@ -56,6 +58,7 @@ pub struct Model {
     window: Option<Arc<Rates>>,
     history: History,
     follow: Follow,
+    steps: Steps,
     processes: Processes,
 }
 
@@ -72,6 +75,7 @@ impl Model {
             window: None,
             history: History::new(),
             follow: Follow::default(),
+            steps: Steps::default(),
             processes: Processes::default(),
         }
     }
@@ -79,6 +83,7 @@ impl Model {
     /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
     /// start is not mixed in), and where time runs backwards.
     pub fn apply(&mut self, mut sample: Sample) {
+        self.steps.add(&sample);
         self.processes.apply(&mut sample);
         let Some(previous) = self.samples.back() else {
             self.follow.apply(&sample, None);
@@ -192,6 +197,11 @@ impl Model {
     /// How far the observation of the job has come.
     pub fn progress(&self) -> Progress {
         self.follow.progress()
+    }
+
+    /// The newest steps of each rank, longer back than the window.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
     }
 
     pub fn history(&self) -> &History {

@@ -4,6 +4,7 @@
 //! [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
 //! was read or what will be made of it. A recording holds exactly these values.
 
+mod files;
 mod gpu;
 mod job;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Moment, Pid};
 
+pub use files::{OpenFile, OpenFiles};
 pub use gpu::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, GpuSample, GpuTraffic, GpuUser, Link,
     PcieSampled, ProcessPlace, UsedBy, Xid,
@@ -39,6 +41,9 @@ pub struct Sample {
     /// Jobs to choose from, while there are several and none was named.
     pub candidates: Vec<JobCandidate>,
     pub own: OwnSample,
+    /// Of the process that was asked about; `None` where none was. Not recorded.
+    #[serde(skip)]
+    pub files: Option<OpenFiles>,
     /// The job's processes in full, while somebody looks at them. Not recorded.
     #[serde(skip)]
     pub processes: Option<ProcessesSample>,

@@ -12,6 +12,7 @@ pub mod job_view;
 pub mod looks;
 pub mod mounts;
 pub mod nvml;
+pub mod open_files;
 pub mod probe;
 pub mod process;
 pub mod processes;

@@ -52,9 +52,9 @@ use ratatui::layout::{Position, Rect};
 use crate::config::{Config, Paint};
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates};
-use crate::model::{History, ProcessTree, Rates};
-use crate::sample::{Gap, JobCandidate, WorkerNow};
-use crate::units::Moment;
+use crate::model::{History, ProcessTree, Rates, Steps};
+use crate::sample::{Gap, JobCandidate, OpenFiles, WorkerNow};
+use crate::units::{Moment, ProcessKey};
 use crate::verdict::Verdict;
 
 pub use axis::{Zoom, automatic};
@@ -73,6 +73,10 @@ pub struct View<'a> {
     /// Of the last interval: what states are taken from.
     pub latest: Option<&'a Rates>,
     pub history: &'a History,
+    /// The newest steps of each rank, one by one.
+    pub steps: &'a Steps,
+    /// Open files of the worker that is shown; `None` while nobody asked, and of the past.
+    pub files: Option<&'a OpenFiles>,
     pub verdict: Option<&'a Verdict>,
     /// What the job's processes use now. `None` = they are of another moment than what is shown.
     pub processes: Option<&'a ProcessTree>,
@@ -187,6 +191,14 @@ pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
     let regions = place(view, area);
     let mut panels = Panel::ALL.into_iter();
     panels.find(|panel| regions.panel(*panel).contains(at))
+}
+
+/// The worker whose details are shown, as it is now.
+pub fn opened_worker(view: &View<'_>) -> Option<ProcessKey> {
+    let shown = view.state.page == Page::Detail && view.state.focus == Panel::Workers;
+    let now = *view.attach == Attach::Attached && view.past.is_none();
+    let (_, worker) = workers::chosen(view).filter(|_| shown && now)?;
+    Some(worker.key)
 }
 
 /// What keys can choose among now.

@@ -12,6 +12,7 @@ mod evidence;
 mod footprint;
 mod judge;
 mod kinds;
+mod what_if;
 
 use std::fmt;
 
@@ -39,6 +40,8 @@ pub struct Verdict {
     pub confidence: Share,
     pub headspace: Option<Headspace>,
     pub workers: Option<WorkerAdvice>,
+    /// What the wait would be with other numbers of workers, fewest first; or why that cannot be told.
+    pub what_if: Result<Vec<Expected>, String>,
     pub period_batches: Option<u32>,
     /// What a GPU that is compute-bound is near, where its counters tell.
     pub limit: Option<Limit>,
@@ -154,6 +157,16 @@ pub struct WorkerAdvice {
     pub advised: Option<u32>,
 }
 
+/// What would be expected with another number of workers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    pub workers: u32,
+    /// Share of wall time that the main thread would wait. The interval is that of the wait which is seen now; that
+    /// batches take more or less long is not in it.
+    pub wait: Interval,
+    pub batches_per_s: f64,
+}
+
 /// One fact with its threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
@@ -161,7 +174,9 @@ pub struct Evidence {
     pub id: &'static str,
     /// For the verdict, or against it.
     pub supports: bool,
+    /// A share, 0 to 1, where there is a threshold; else in the unit that `text` says.
     pub value: f64,
+    /// What decided. `None` = the fact was not measured against one.
     pub threshold: Option<f64>,
     /// `queue empty 91 % of the time`
     pub text: String,

@@ -170,6 +170,7 @@ impl Trace {
                 ended: false,
             }),
             candidates: vec![],
+            files: None,
             own: OwnSample::default(),
             processes: None,
             gaps: vec![],

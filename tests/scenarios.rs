@@ -254,6 +254,7 @@ fn workers(rank: &Rank) -> Vec<WorkerRates> {
             asleep: Some(Share::ZERO),
             read: None,
             rchar: None,
+            write: None,
             major_faults_per_s: None,
             batches_per_s: worker.batches_per_s,
             load_ms: None,
@@ -334,6 +335,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         stopped: None,
         main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
+        io: None,
         startup: rank.startup.map(Share),
         period_batches: None,
         step: StepRates {
@@ -509,6 +511,7 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
             ended: false,
         }),
         candidates: vec![],
+        files: None,
         own: OwnSample::default(),
         processes: None,
         gaps: vec![],

@@ -4,13 +4,13 @@ mod support;
 
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::Swing;
 use pipetop::model::processes::{Figures, ProcessTree, Threads};
-use pipetop::model::rates::{CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::model::{Steps, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
-    LoaderSettings, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen, QueueSource, Tier,
-    WorkerNow, Xid,
+    LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen,
+    QueueSource, Tier, Wait, WorkerNow, Xid,
 };
 use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Replay, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
@@ -1367,6 +1367,182 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
                     .any(|row| row.contains(&line) && row.contains(action.words()));
                 assert!(said, "{action:?} {line}\n{text}");
             }
+        }
+    }
+}
+
+/// A situation with the details of one panel open.
+fn opened(mut scene: Scene, panel: Panel) -> Scene {
+    scene.state.page = Page::Detail;
+    scene.state.focus = panel;
+    scene
+}
+
+#[test]
+fn all_of_a_verdict() {
+    let mut scene = opened(starved(), Panel::Verdict);
+    if let Some(verdict) = &mut scene.verdict {
+        for fact in &mut verdict.evidence {
+            (fact.value, fact.threshold) = match fact.id {
+                "queue-empty" => (0.91, Some(0.5)),
+                "workers-busy" => (0.99, Some(0.9)),
+                "gpu-idle" => (0.63, Some(0.2)),
+                _ => (0.02, Some(0.5)),
+            };
+        }
+        verdict.period_batches = Some(4);
+        verdict.missing = vec![missing(
+            "python",
+            "no right to attach: Python stacks and the loader's settings cannot be read",
+            "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`",
+        )];
+    }
+    in_sizes("detail_verdict", &scene, &SIZES);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_verdict_end", &scene, &[(80, 24), (40, 10)]);
+    // Where there is no table, its reason stands in its place.
+    let verdict = scene.verdict.as_mut().expect("starved");
+    verdict.what_if = Err("the load time is not known".to_owned());
+    find(&screen(&scene, 120, 40), "n/a  the load time is not known");
+    scene.verdict = None;
+    find(&screen(&scene, 120, 40), "no verdict yet");
+}
+
+#[test]
+fn all_of_a_worker() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.state.worker = Some(2);
+    in_sizes("detail_worker", &scene, &SIZES);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_worker_end", &scene, &[(80, 24)]);
+    scene.state.scroll = 0;
+    let file = |path: &str, position, size: Option<u64>, deleted| OpenFile {
+        path: path.to_owned(),
+        position,
+        size: size.map(Bytes),
+        deleted,
+    };
+    let found = |files, more| {
+        Some(OpenFiles {
+            process: support::key(48232),
+            files,
+            more,
+        })
+    };
+    let files = vec![
+        file(
+            "/data/train-0001.tar",
+            12_000_000,
+            Some(1_200_000_000),
+            false,
+        ),
+        file(
+            "/mnt/nfs/a/very/long/path/to/the/shards/of/the/data/set/train-0002.tar",
+            0,
+            None,
+            false,
+        ),
+        file("/tmp/cache", 4096, Some(4096), true),
+    ];
+    scene.files = found(Ok(files), 7);
+    in_sizes("detail_worker_files", &scene, &[(120, 40)]);
+    scene.files = found(
+        Err("cannot read /proc/48232/fd: permission denied".to_owned()),
+        0,
+    );
+    find(&screen(&scene, 120, 40), "fd: permission denied");
+    // Another worker's are not shown as this one's.
+    scene.state.worker = Some(1);
+    find(&screen(&scene, 120, 40), "n/a  not read yet");
+    scene.state.replay = Some(Replay::default());
+    find(
+        &screen(&scene, 120, 40),
+        "a recording holds no names of files",
+    );
+    scene.state.replay = None;
+    // A stranger's eyes see neither stacks nor states.
+    scene.each_job(|job| {
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.activity.clear();
+            (worker.busy, worker.disk, worker.rchar) = (None, None, None);
+        }
+    });
+    let text = text(&scene, 200, 60);
+    assert!(text.contains("n/a  cannot be seen"), "{text}");
+    assert!(text.contains("n/a  no stacks"), "{text}");
+    scene.each_job(|job| job.ranks[0].loaders[0].workers.clear());
+    find(&screen(&scene, 120, 40), "there is no worker");
+    scene.each_job(|job| job.ranks[0].loaders.clear());
+    find(&screen(&scene, 40, 10), "no loader is known yet");
+}
+
+#[test]
+fn all_of_a_rank() {
+    let mut scene = opened(starved(), Panel::Pipeline);
+    scene.each_job(|job| {
+        job.ranks[0].activity = vec![Activity {
+            name: "train_step (train.py)".to_owned(),
+            share: Share(0.37),
+        }];
+    });
+    in_sizes("detail_rank", &scene, &SIZES);
+    // 38 ms of step and 65 ms of wait, in the figures and in what they are made of.
+    let text = text(&scene, 200, 60);
+    assert!(text.contains("step 38 ms, wait 65 ms"), "{text}");
+    assert!(text.contains("p50 65 ms"), "{text}");
+    // One in ten is no picture of all.
+    let mut steps = Steps::default();
+    for batch in 0..400 {
+        let from = Duration::from_millis(batch * 100);
+        let wait = Wait {
+            from,
+            to: from + Duration::from_millis(60),
+            batch: Some(if batch % 10 == 0 { batch } else { 3 * batch }),
+        };
+        steps.add_wait(support::key(48213), wait);
+    }
+    scene.steps = steps;
+    find(&screen(&scene, 120, 40), "steps could be told apart");
+    scene.steps = Steps::default();
+    find(&screen(&scene, 120, 40), "no wait for a batch was seen");
+    scene.each_job(|job| job.ranks.clear());
+    find(&screen(&scene, 120, 40), "no rank is known yet");
+}
+
+#[test]
+fn all_of_the_disks() {
+    let mut scene = opened(starved(), Panel::Disk);
+    in_sizes("detail_disk", &scene, &SIZES);
+    scene.each_job(|job| {
+        job.ranks[0].io = None;
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            (worker.read, worker.rchar, worker.write) = (None, None, None);
+        }
+    });
+    find(
+        &screen(&scene, 120, 40),
+        "the workers' counters may not be read",
+    );
+}
+
+#[test]
+fn all_of_a_gpu() {
+    let mut scene = opened(sixteen(), Panel::Gpu);
+    scene.state.gpu = 3;
+    in_sizes("detail_gpu", &scene, &SIZES);
+    scene.state.gpu = 99;
+    find(&screen(&scene, 120, 40), "(16 of 16)");
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.gaps = vec![gap("nvml", "libnvidia-ml.so.1 not found", "")];
+    find(&screen(&scene, 120, 40), "libnvidia-ml.so.1 not found");
+}
+
+#[test]
+fn details_before_anything_was_read() {
+    for panel in Panel::ALL {
+        for (width, height) in SIZES {
+            let text = text(&opened(nothing(), panel), width, height);
+            assert!(text.contains("WARMING UP"), "{panel:?}: {text}");
         }
     }
 }

@@ -166,6 +166,7 @@ fn sample(at: u32) -> Sample {
         gpus: (0..gpus).map(|index| gpu(index, at)).collect(),
         job: (!at.is_multiple_of(997)).then(|| job(at)),
         candidates: vec![],
+        files: None,
         own: OwnSample::default(),
         processes: None,
         gaps: vec![Gap {
@@ -199,6 +200,8 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 window: model.window(),
                 latest: model.latest(),
                 history: model.history(),
+                steps: model.steps(),
+                files: None,
                 verdict: Some(&verdict),
                 processes: Some(model.processes()),
                 gaps: &[],

@@ -879,3 +879,24 @@ async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
     assert_eq!(mouse(app, click, (5, 0)), Flow::Continue);
     assert_eq!(mouse(app, click, (5000, 5000)), Flow::Continue);
 }
+
+#[test]
+fn the_files_of_a_worker_are_asked_for_while_its_page_is_open() {
+    let mut app = app();
+    for at in 0..=2 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+    }
+    let key = |app: &mut App, code| {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        app.update(Event::Input(Input::Key(key)))
+    };
+    let workers = training(2.0).job.expect("a job").ranks[0].loaders[0].clone();
+    let asked = |place: usize| Flow::Ask(Request::Files(Some(workers.workers[place].key)));
+    assert_eq!(key(&mut app, KeyCode::Enter), asked(0));
+    // Once, not with each frame.
+    let next = Event::Sample(Box::new(training(3.0)));
+    assert_eq!(app.update(next), Flow::Draw);
+    assert_eq!(key(&mut app, KeyCode::Down), asked(1));
+    assert_eq!(key(&mut app, KeyCode::Tab), Flow::Ask(Request::Files(None)));
+    assert_eq!(key(&mut app, KeyCode::Esc), Flow::Draw);
+}

@@ -165,6 +165,8 @@ pub struct RankRates {
     /// Of the time: main thread on a CPU (as a share of one core), and runnable but not running.
     pub main_cpu: Option<Share>,
     pub main_run_delay: Option<Share>,
+    /// What its process reads and writes. `None` where that may not be read.
+    pub io: Option<IoRates>,
     /// Of the time: waits that a start of workers caused.
     pub startup: Option<Share>,
     /// The trainer waits every so many batches. `None` = no rhythm seen.
@@ -184,6 +186,16 @@ pub struct RankRates {
     /// Functions that held it then, by share of the looks that saw one.
     pub gil_holders: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
+}
+
+/// What one process reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct IoRates {
+    /// From and to block devices.
+    pub read: BytesPerSecond,
+    pub write: BytesPerSecond,
+    /// By read calls, from anywhere.
+    pub rchar: BytesPerSecond,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -271,6 +283,8 @@ pub struct WorkerRates {
     /// From block devices, and by read calls from anywhere.
     pub read: Option<BytesPerSecond>,
     pub rchar: Option<BytesPerSecond>,
+    /// To block devices.
+    pub write: Option<BytesPerSecond>,
     pub major_faults_per_s: Option<f64>,
     pub batches_per_s: Option<f64>,
     /// Busy time per batch.

@@ -1,6 +1,7 @@
 //! Reads a recording: all of it or any place in it, and of a damaged one what can be read.
 //!
-//! Holds the places of the groups and one decoded group, however long the recording is.
+//! Holds the places of the groups and one decoded group, however long the recording is; a recording that was rotated
+//! is read as one.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,14 +14,20 @@ use zstd::stream::read::Decoder;
 
 use super::format::{GROUP_BYTES, HEAD_BYTES, Header, LONGEST_LINE, RecordError, read_head};
 use super::index::{Group, find};
+use super::rotated;
 use crate::sample::Sample;
 use crate::units::Moment;
 
-/// What can be read of a file that `Recorder` has written.
+/// Two files of one run began within this, as the clock on the wall has it.
+const SAME_RUN: Duration = Duration::from_mins(1);
+
+/// What can be read of a file that `Recorder` has written, and of the one that gave way to it.
 #[derive(Debug)]
 pub struct Recording {
     path: PathBuf,
     file: File,
+    /// The file before, and how many groups are its.
+    older: Option<(File, usize)>,
     header: Header,
     groups: Vec<Group>,
     decoded: Option<Decoded>,
@@ -53,11 +60,21 @@ struct Taken {
 }
 
 impl Recording {
-    /// Opens a file; one that was cut off, up to its last whole sample.
+    /// Opens a file; one that was cut off, up to its last whole sample. What the same run wrote before, into the file
+    /// that was renamed to `NAME.1`, comes first.
     ///
     /// # Errors
-    /// Where it cannot be read, is no recording, is one of a newer version, or holds no whole sample.
+    /// Where it cannot be read, is no recording, is one of a newer version, or holds no whole sample. Whatever is
+    /// wrong with the file before, it is left out.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let recording = Self::open_alone(path)?;
+        match Self::open_alone(&rotated(path)) {
+            Ok(older) if recording.goes_on_from(&older) => Ok(recording.behind_older(older)),
+            _ => Ok(recording),
+        }
+    }
+
+    fn open_alone(path: &Path) -> Result<Self, RecordError> {
         let refused = |error| RecordError::Read {
             path: path.to_owned(),
             error,
@@ -79,6 +96,7 @@ impl Recording {
         let mut recording = Self {
             path: path.to_owned(),
             file,
+            older: None,
             header,
             groups,
             decoded: None,
@@ -96,9 +114,54 @@ impl Recording {
         Ok(recording)
     }
 
+    /// When the first sample was taken.
+    fn begin(&self) -> Option<Moment> {
+        let first = self.groups.first()?;
+        let line = text(&self.file, first.from, first.to, Some(1)).ok()?;
+        let taken: Taken = parse(&line).ok()?;
+        Some(taken.at)
+    }
+
+    /// Both are of one run, and the other one ends before this one begins.
+    fn goes_on_from(&self, older: &Self) -> bool {
+        let Some((ours, theirs)) = self.begin().zip(older.begin()) else {
+            return false;
+        };
+        let started = |at: Moment| at.wall.checked_sub(at.since_start);
+        let (Some(ours), Some(theirs)) = (started(ours), started(theirs)) else {
+            return false;
+        };
+        let apart = ours.duration_since(theirs);
+        let apart = apart.unwrap_or_else(|before| before.duration());
+        apart < SAME_RUN && older.span().1 <= self.span().0
+    }
+
+    fn behind_older(mut self, older: Self) -> Self {
+        let (groups, samples) = (older.groups.len(), older.len());
+        for group in &mut self.groups {
+            group.first += samples;
+        }
+        if let Some(decoded) = &mut self.decoded {
+            decoded.place += groups;
+        }
+        self.groups.splice(0..0, older.groups);
+        self.older = Some((older.file, groups));
+        self
+    }
+
+    /// The text of a group: its whole lines, or as many as are wanted.
+    fn text(&self, place: usize, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
+        let Group { from, to, .. } = self.groups[place];
+        let file = match &self.older {
+            Some((older, groups)) if place < *groups => older,
+            _ => &self.file,
+        };
+        text(file, from, to, lines)
+    }
+
     /// Finds the samples behind the last index: those of a group that was never closed.
     fn tail(&mut self, from: u64, to: u64) {
-        let Ok(text) = self.text(from, to, None) else {
+        let Ok(text) = text(&self.file, from, to, None) else {
             return;
         };
         let decoded = Decoded {
@@ -203,8 +266,7 @@ impl Recording {
         let inside = usize::try_from(inside).unwrap_or(usize::MAX);
         let line = if inside == 0 && self.decoded.as_ref().is_none_or(|now| now.place != place) {
             // Of a landmark alone the rest of its group is not needed.
-            let Group { from, to, .. } = self.groups[place];
-            let text = self.text(from, to, Some(1))?;
+            let text = self.text(place, Some(1))?;
             return Ok((parse(&text)?, text.len()));
         } else {
             self.line(place, inside)?
@@ -228,8 +290,7 @@ impl Recording {
 
     fn line(&mut self, place: usize, number: usize) -> Result<&[u8], RecordError> {
         if self.decoded.as_ref().is_none_or(|now| now.place != place) {
-            let Group { from, to, .. } = self.groups[place];
-            let text = self.text(from, to, None)?;
+            let text = self.text(place, None)?;
             self.decoded = Some(Decoded {
                 place,
                 ends: ends(&text),
@@ -239,34 +300,30 @@ impl Recording {
         let line = self.decoded.as_ref().and_then(|now| now.line(number));
         line.ok_or_else(|| damaged("the reading is not whole"))
     }
+}
 
-    /// The whole lines of the frame that lies here, as many as can be decoded, or as many as are wanted; never more
-    /// than a writer puts into one.
-    fn text(&self, from: u64, to: u64, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
-        let part = Part {
-            file: &self.file,
-            at: from,
-            to,
-        };
-        let decoder = Decoder::new(part).map_err(|error| damaged(&error.to_string()))?;
-        let mut decoder = BufReader::new(decoder.single_frame());
-        let (mut text, mut whole, mut count) = (vec![], 0, 0);
-        while lines.is_none_or(|lines| count < lines) && whole <= GROUP_BYTES {
-            let room = LONGEST_LINE as u64;
-            // What was decoded before an error stays.
-            let read = (&mut decoder).take(room).read_until(b'\n', &mut text);
-            if text.len() == whole || text.last() != Some(&b'\n') || read.is_err() {
-                break;
-            }
-            whole = text.len();
-            count += 1;
+/// The whole lines of the frame that lies here, as many as can be decoded, or as many as are wanted; never more
+/// than a writer puts into one.
+fn text(file: &File, from: u64, to: u64, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
+    let part = Part { file, at: from, to };
+    let decoder = Decoder::new(part).map_err(|error| damaged(&error.to_string()))?;
+    let mut decoder = BufReader::new(decoder.single_frame());
+    let (mut text, mut whole, mut count) = (vec![], 0, 0);
+    while lines.is_none_or(|lines| count < lines) && whole <= GROUP_BYTES {
+        let room = LONGEST_LINE as u64;
+        // What was decoded before an error stays.
+        let read = (&mut decoder).take(room).read_until(b'\n', &mut text);
+        if text.len() == whole || text.last() != Some(&b'\n') || read.is_err() {
+            break;
         }
-        text.truncate(whole);
-        if text.is_empty() {
-            return Err(damaged("nothing of it can be decoded"));
-        }
-        Ok(text)
+        whole = text.len();
+        count += 1;
     }
+    text.truncate(whole);
+    if text.is_empty() {
+        return Err(damaged("nothing of it can be decoded"));
+    }
+    Ok(text)
 }
 
 fn damaged(why: &str) -> RecordError {

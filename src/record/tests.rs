@@ -201,14 +201,39 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
         assert!(count < 10_000, "it never rotates");
     }
     writer.finish().unwrap();
-    let mut old = Recording::open(&rotated(&options.path)).unwrap();
+    let old = Recording::open(&rotated(&options.path)).unwrap();
     assert!(!old.is_cut());
-    let mut new = Recording::open(&options.path).unwrap();
-    let mut samples = all(&mut old);
-    samples.extend(all(&mut new));
-    assert_eq!(samples, expected(count as usize));
     let size = fs::metadata(rotated(&options.path)).unwrap().len();
     assert!(size < 2 * options.size, "{size}");
+    // What the new one opens is both.
+    let mut both = Recording::open(&options.path).unwrap();
+    assert_eq!(all(&mut both), expected(count as usize));
+    assert_eq!(both.read(old.len()).unwrap().0.at.since_start, both.span().1);
+    assert_eq!(both.at(Duration::from_secs(1)).unwrap(), 1);
+}
+
+#[test]
+fn what_another_run_wrote_before_is_none_of_its_past() {
+    let place = Place::new();
+    let path = place.recorded(3);
+    let options = |name: &str| Options {
+        path: path.with_file_name(name),
+        ..place.options()
+    };
+    let mut later = Writer::create(&options("later.rec")).unwrap();
+    for at in 10..15_u32 {
+        let mut sample = training(f64::from(at));
+        sample.at.wall += Duration::from_hours(1);
+        later.write(&sample).unwrap();
+    }
+    later.finish().unwrap();
+    let opened = |beside: &[u8]| {
+        let path = options("later.rec").path;
+        fs::write(rotated(&path), beside).unwrap();
+        Recording::open(&path).unwrap().len()
+    };
+    assert_eq!(opened(&fs::read(&path).unwrap()), 5);
+    assert_eq!(opened(b"no recording"), 5);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::model::rates::{
 use crate::model::{self, Model};
 use crate::sample::Gap;
 use crate::units::{BytesPerSecond, Share};
-use crate::verdict::{Headspace, Interval, Verdict, WorkerAdvice};
+use crate::verdict::{Expected, Headspace, Interval, Verdict, WorkerAdvice};
 
 /// The whole report: of the verdict's window, or of the last interval where there is no window yet.
 pub fn json(model: &Model, verdict: &Verdict) -> Value {
@@ -191,6 +191,7 @@ fn verdict(verdict: &Verdict) -> Value {
         "confidence": share(Some(verdict.confidence)),
         "headspace": verdict.headspace.map(headspace),
         "workers": verdict.workers.map(workers),
+        "what_if": what_if(verdict),
         "period_batches": verdict.period_batches,
         "limit": verdict.limit,
         "rank": verdict.rank,
@@ -215,6 +216,23 @@ fn workers(workers: WorkerAdvice) -> Value {
         "cpu_allows": workers.cpu_allows,
         "advised": workers.advised,
     })
+}
+
+/// Rows, or why there are none.
+fn what_if(verdict: &Verdict) -> Value {
+    let row = |row: &Expected| {
+        json!({
+            "workers": row.workers,
+            "wait_share": share(Some(row.wait.share)),
+            "wait_interval": interval(Some(row.wait)),
+            "batches_per_s": rounded(row.batches_per_s, 3),
+        })
+    };
+    let (rows, gap) = match &verdict.what_if {
+        Ok(rows) => (Some(rows.iter().map(row).collect::<Vec<_>>()), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    json!({ "rows": rows, "gap": gap })
 }
 
 fn interval(interval: Option<Interval>) -> Value {

@@ -8,7 +8,7 @@ use crate::model::literals::{first_loader, first_rank, machine, moment, training
 use crate::sample::{DeviceTime, Gap, JobCandidate, LoaderKind, QueueSource, Reported, Tier};
 use crate::units::{Bytes, Pid, Share};
 use crate::verdict::{
-    Cause, Evidence, Headspace, Interval, Kind, Level, Missing, WarmingUp, WorkerAdvice,
+    Cause, Evidence, Expected, Headspace, Interval, Kind, Level, Missing, WarmingUp, WorkerAdvice,
 };
 
 fn interval(share: f64, low: f64, high: f64) -> Interval {
@@ -32,6 +32,7 @@ fn empty_verdict() -> Verdict {
         confidence: Share::ZERO,
         headspace: None,
         workers: None,
+        what_if: Err("there is no verdict to go by".to_owned()),
         limit: None,
         period_batches: None,
         evidence: Vec::new(),
@@ -76,6 +77,11 @@ fn full_verdict() -> Verdict {
             cpu_allows: Some(4),
             advised: Some(4),
         }),
+        what_if: Ok(vec![Expected {
+            workers: 5,
+            wait: interval(0.0, 0.0, 0.083_333_333),
+            batches_per_s: 24.999_999,
+        }]),
         period_batches: Some(2),
         evidence: vec![
             fact("queue-empty", true, "queue empty 91 % of the time"),
@@ -250,6 +256,10 @@ fn figures_are_rounded_to_what_they_mean() {
     );
     assert_eq!(report["verdict"]["headspace"]["speedup_max"], Value::Null);
     assert_eq!(report["verdict"]["workers"]["match"], 5);
+    let what_if = &report["verdict"]["what_if"];
+    assert_eq!(what_if["rows"][0]["wait_interval"][1].to_string(), "0.0833");
+    assert_eq!(what_if["rows"][0]["batches_per_s"].to_string(), "25.0");
+    assert_eq!(what_if["gap"], Value::Null);
     assert_eq!(report["verdict"]["cause"], "cpu-preprocess");
     assert_eq!(
         report["disks"][0]["read_bytes_per_s"].to_string(),

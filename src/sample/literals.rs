@@ -57,6 +57,7 @@ pub(crate) fn machine(at: f64) -> Sample {
         disks: vec![disk(at)],
         gpus: vec![gpu(at)],
         candidates: vec![],
+        files: None,
         job: None,
         processes: None,
         own: OwnSample {

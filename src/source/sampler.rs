@@ -15,13 +15,14 @@ use std::time::Duration;
 
 use crate::job::{Candidate, NoTarget, Target, resolve};
 use crate::record::Recorder;
-use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
+use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, OpenFiles, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::disk::Disks;
 use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
+use crate::source::open_files::open_files;
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
@@ -56,6 +57,9 @@ pub struct Options {
     pub lacking: Vec<Gap>,
 }
 
+/// Between two readings of the files that a process has open, a little less than a second.
+const FILES_PAUSE: Duration = Duration::from_millis(900);
+
 /// What the screen can ask of the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
@@ -63,6 +67,8 @@ pub enum Request {
     Interval(Duration),
     /// Watch the job of this process.
     Attach(Pid),
+    /// List the open files of this process of the job with each sample; `None` = of nobody any more.
+    Files(Option<ProcessKey>),
     /// Read all of the job's processes, too, with the threads of these; `None` = not any more.
     Processes(Option<BTreeSet<ProcessKey>>),
 }
@@ -152,6 +158,9 @@ struct Round {
     /// Where a command was launched: what is known below it.
     launched: Option<Launched>,
     gaps: Vec<Gap>,
+    /// Whose open files somebody looks at, and what they were at the last reading.
+    files_of: Option<ProcessKey>,
+    files: Option<(Duration, OpenFiles)>,
 }
 
 impl Round {
@@ -187,6 +196,8 @@ impl Round {
                 _ => None,
             },
             gaps: vec![],
+            files_of: None,
+            files: None,
             options,
         };
         if let Some(job) = job {
@@ -214,6 +225,10 @@ impl Round {
                     Ok(Request::Interval(interval)) => {
                         due = due.saturating_sub(self.options.interval) + interval;
                         self.options.interval = interval;
+                    }
+                    Ok(Request::Files(process)) => {
+                        self.files_of = process;
+                        self.files = None;
                     }
                     Ok(Request::Attach(pid)) => {
                         self.options.target = Target::Pid(pid);
@@ -259,6 +274,7 @@ impl Round {
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
+        let files = self.files(now, job.as_ref());
         let command = |key| self.watched.as_ref()?.command(key);
         let processes = job
             .as_ref()
@@ -270,6 +286,7 @@ impl Round {
             gpus,
             job,
             candidates: self.candidates.clone(),
+            files,
             own: self.own.read(late),
             processes,
             gaps: std::mem::take(&mut self.gaps),
@@ -297,6 +314,22 @@ impl Round {
         let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();
         self.users.mark(now, &ranks, &mut gpus);
         gpus
+    }
+
+    /// The open files that somebody looks at, of a worker of the job alone and read no more than once a second.
+    fn files(&mut self, now: Duration, job: Option<&JobSample>) -> Option<OpenFiles> {
+        let process = self.files_of?;
+        let ranks = &job.filter(|job| !job.ended)?.ranks;
+        let loaders = ranks.iter().flat_map(|rank| &rank.loaders);
+        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        if !workers.any(|worker| worker.key == process) {
+            return None;
+        }
+        let old = |at: &Duration| now.saturating_sub(*at) >= FILES_PAUSE;
+        if self.files.as_ref().is_none_or(|(at, _)| old(at)) {
+            self.files = Some((now, open_files(&self.options.proc_root, process)));
+        }
+        self.files.as_ref().map(|(_, files)| files.clone())
     }
 
     /// Looks for the job below what was launched, until it is found for sure.

@@ -2,12 +2,40 @@
 //!
 //! Knows how a page stands on screen; what it says is its own file's business.
 
+mod disk;
+mod figures;
+mod gpu;
+mod rank;
+mod verdict;
+mod worker;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
-use super::layout;
+use super::layout::{self, Chrome};
 use super::state::Panel;
-use super::{View, disk, footer, gpu, header, history, log, panel, pipeline, verdict, workers};
+use super::{View, footer, header, history, log, panel};
+use crate::config::Paint::{Dim, Title};
+
+/// What a page says.
+struct Content {
+    /// What it is about.
+    name: String,
+    /// What its figures cover.
+    remark: String,
+    lines: Vec<Line<'static>>,
+}
+
+impl Content {
+    fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            remark: remark.to_owned(),
+            lines,
+        }
+    }
+}
 
 /// Draws what stands around a page, and gives what lies between.
 pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
@@ -22,7 +50,7 @@ pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect
         width: area.width - 2,
         ..line(area.y + 1)
     };
-    let first = verdict::first_line(view, sentence.width);
+    let first = super::verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
     footer::draw(view, frame, line(area.bottom() - 1));
     Rect {
@@ -36,12 +64,66 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let body = around(view, frame, area);
     let chrome = layout::chrome(area);
     match view.state.focus {
-        Panel::Verdict => verdict::draw(view, frame, body, chrome),
-        Panel::Pipeline => pipeline::draw(view, frame, body, chrome),
-        Panel::Gpu => gpu::draw(view, frame, body, chrome),
-        Panel::Workers => workers::draw(view, frame, body, chrome),
-        Panel::Disk => disk::draw(view, frame, body, chrome),
+        Panel::Verdict => page(view, frame, body, chrome, verdict::content),
+        Panel::Pipeline => page(view, frame, body, chrome, rank::content),
+        Panel::Gpu => page(view, frame, body, chrome, gpu::content),
+        Panel::Workers => page(view, frame, body, chrome, worker::content),
+        Panel::Disk => page(view, frame, body, chrome, disk::content),
         Panel::History => history::draw(view, frame, body, chrome),
         Panel::Log => log::draw(view, frame, body, chrome),
     }
+}
+
+/// Draws as many lines of a page as there is room for, and says which these are.
+fn page(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    body: Rect,
+    chrome: Chrome,
+    content: fn(&View<'_>, u16) -> Content,
+) {
+    // What a box takes on either side, or a cell of air.
+    let (sides, ends) = match chrome {
+        Chrome::Boxed => (4, 2),
+        Chrome::Ruled | Chrome::Bare => (2, 1),
+    };
+    let Content {
+        name,
+        remark,
+        mut lines,
+    } = content(view, body.width.saturating_sub(sides));
+    let room = usize::from(body.height.saturating_sub(ends));
+    let shown = panel::window(lines.len(), room, view.state.scroll);
+    let part = if lines.len() > room {
+        let gap = if remark.is_empty() { "" } else { "  " };
+        format!(
+            "{gap}lines {}-{} of {}",
+            shown.start + 1,
+            shown.end,
+            lines.len()
+        )
+    } else {
+        String::new()
+    };
+    let remark = format!("{remark}{part}");
+    let inner = if chrome == Chrome::Bare {
+        let mut row = view.row(body.width);
+        row.space(1).text(Title, &name);
+        row.at_end(&[(Dim, &remark)]);
+        panel::write(frame, Rect { height: 1, ..body }, vec![row.line()]);
+        Rect {
+            y: body.y + 1,
+            height: body.height - 1,
+            ..body
+        }
+    } else {
+        panel::set_off(view.config, frame, body, chrome, (true, &name), &remark)
+    };
+    let indent = u16::from(chrome != Chrome::Boxed);
+    let inner = Rect {
+        x: inner.x + indent,
+        width: inner.width.saturating_sub(indent),
+        ..inner
+    };
+    panel::write(frame, inner, lines.drain(shown).collect());
 }

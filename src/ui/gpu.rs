@@ -66,6 +66,23 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     panel::write(frame, inner, told);
 }
 
+/// All that is known of the GPU in this place, what the job tells of its device above it; without a GPU, why.
+/// For a page of its own.
+pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
+    let mut lines = told(view, width, Chrome::Boxed);
+    match view.gpus().get(place) {
+        None if lines.is_empty() => lines = absent(view, width, Chrome::Boxed),
+        None => {}
+        Some(gpu) => {
+            if !lines.is_empty() {
+                lines.push(Line::default());
+            }
+            lines.extend(detail(view, gpu, width, Chrome::Boxed));
+        }
+    }
+    lines
+}
+
 /// How far this panel was scrolled; `None` while it does not have the keys.
 fn scrolled(view: &View<'_>) -> Option<usize> {
     (view.state.focus == Panel::Gpu).then_some(view.state.scroll)

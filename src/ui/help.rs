@@ -125,18 +125,7 @@ fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     left.push(Line::default());
     left.extend(meanings(view, half));
     let right = words(view, half);
-    let mut all: Vec<Line<'static>> = (0..left.len().max(right.len()))
-        .map(|place| {
-            let mut row = view.row(width);
-            for (line, at) in [(left.get(place), 0), (right.get(place), half + 2)] {
-                row.to(usize::from(at));
-                for span in line.into_iter().flat_map(|line| &line.spans) {
-                    row.styled(span.style, &span.content);
-                }
-            }
-            row.line()
-        })
-        .collect();
+    let mut all = panel::beside(view, width, &left, &right, width - half - 2);
     all.extend(unknown(view, width));
     all
 }

@@ -124,6 +124,30 @@ pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>
     frame.render_widget(Paragraph::new(lines), area);
 }
 
+/// Lines on the left, and others in the last `cells` of the width.
+pub(crate) fn beside(
+    view: &View<'_>,
+    width: u16,
+    left: &[Line<'static>],
+    right: &[Line<'static>],
+    cells: u16,
+) -> Vec<Line<'static>> {
+    let from = usize::from(width.saturating_sub(cells));
+    let count = left.len().max(right.len());
+    (0..count)
+        .map(|place| {
+            let mut row = view.row(width);
+            for (line, at) in [(left.get(place), 0), (right.get(place), from)] {
+                row.to(at);
+                for span in line.into_iter().flat_map(|line| &line.spans) {
+                    row.styled(span.style, &span.content);
+                }
+            }
+            row.line()
+        })
+        .collect()
+}
+
 /// The part of `count` lines that is seen through `room`, from `scroll` on, never past the end.
 pub(crate) fn window(count: usize, room: usize, scroll: usize) -> std::ops::Range<usize> {
     let first = scroll.min(count.saturating_sub(room));

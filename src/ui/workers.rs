@@ -1,6 +1,6 @@
 //! The loader workers: one line each, or all of them in one.
 
-mod table;
+pub(super) mod table;
 
 use std::cmp::Ordering;
 
@@ -111,7 +111,7 @@ fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
 }
 
 /// What a worker does at the last look.
-fn now(view: &View<'_>, worker: &WorkerRates) -> WorkerNow {
+pub(super) fn now(view: &View<'_>, worker: &WorkerRates) -> WorkerNow {
     let newest = view
         .loader_now()
         .and_then(|loader| loader.workers.iter().find(|other| other.key == worker.key));
@@ -129,6 +129,14 @@ fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
         }
     }
     (busy, idle, other)
+}
+
+/// The worker that is marked, with its loader. `None` where no worker is shown.
+pub(super) fn chosen<'a>(view: &View<'a>) -> Option<(&'a LoaderRates, &'a WorkerRates)> {
+    let loader = view.loader()?;
+    let order = ordered(view, loader);
+    let worker = *order.get(marked(view, &order))?;
+    Some((loader, worker))
 }
 
 /// The numbers of the workers, in the order of the table.

@@ -46,8 +46,22 @@ pub(super) fn workers(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Opti
     })
 }
 
-/// Workers that the CPUs can feed, beside the trainer and the other ranks.
+/// Workers that the CPUs can feed, beside the trainer and the other ranks: whole ones, and at least one.
 fn cpu_allows(case: &Case<'_>) -> Option<u32> {
+    whole(cpu_feeds(case)?.floor().max(1.0))
+}
+
+/// The same to a fraction: CPU time that is left, in workers' worth. `None` where CPUs are not what limits them.
+pub(super) fn cpu_feeds(case: &Case<'_>) -> Option<f64> {
+    let per_worker = cpu_per_worker(case)?;
+    let ranks = case.job.ranks.len().max(1) as f64;
+    let trainer = case.rank.main_cpu.map_or(0.0, |cpu| cpu.0);
+    let left = (case.cpus()? / ranks - trainer).max(0.0);
+    Some(left / per_worker)
+}
+
+/// CPUs that a worker uses while it has work, one at most. `None` where that is not known, or next to nothing.
+pub(super) fn cpu_per_worker(case: &Case<'_>) -> Option<f64> {
     let busy: f64 = case
         .workers()
         .iter()
@@ -59,14 +73,8 @@ fn cpu_allows(case: &Case<'_>) -> Option<u32> {
         .iter()
         .filter_map(|worker| Some(worker.run_delay?.0));
     let per_worker = (case.workers_cpu()? + delayed.sum::<f64>()) / busy.max(0.01);
-    if per_worker < 0.1 {
-        // They use next to no CPU: it is not what limits them.
-        return None;
-    }
-    let ranks = case.job.ranks.len().max(1) as f64;
-    let trainer = case.rank.main_cpu.map_or(0.0, |cpu| cpu.0);
-    let left = (case.cpus()? / ranks - trainer).max(0.0);
-    whole((left / per_worker.min(1.0)).floor().max(1.0))
+    // With less, it is not the CPU what limits them.
+    (per_worker >= 0.1).then_some(per_worker.min(1.0))
 }
 
 /// A count that was computed as a float. `None` beyond what a machine can have.

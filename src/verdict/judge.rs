@@ -8,6 +8,7 @@ use super::confidence::confidence;
 use super::device::{limit, time_in_collectives};
 use super::evidence::{evidence, missing};
 use super::kinds::{SLIGHT, contradiction, kind, level, stall};
+use super::what_if::what_if;
 use super::{Evidence, Interval, Kind, Level, Missing, Verdict, WarmingUp};
 use crate::model::rates::{JobRates, RankRates, Rates};
 use crate::model::{Model, Progress};
@@ -125,6 +126,7 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
         confidence,
         headspace,
         workers,
+        what_if: what_if(&case, kind, cause, workers),
         period_batches: rank.period_batches,
         limit,
         advice: advice(&case, (kind, limit), cause, workers, headspace),
@@ -218,6 +220,7 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
         confidence: Share::ZERO,
         headspace: None,
         workers: None,
+        what_if: Err("there is no verdict to go by".to_owned()),
         period_batches: None,
         limit: None,
         evidence: vec![],

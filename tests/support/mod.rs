@@ -6,18 +6,18 @@ use pipetop::config::Config;
 use pipetop::last_lines::Lines;
 use pipetop::model::history::{GpuReading, Reading};
 use pipetop::model::rates::{
-    Activity, CgroupRates, DiskRates, GpuRates, HostRates, JobRates, LoaderRates, QueueRates,
-    RankRates, StepRates, WorkerRates,
+    Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoaderRates,
+    QueueRates, RankRates, StepRates, WorkerRates,
 };
-use pipetop::model::{Estimate, History, ProcessTree, Rates, WorkerPlace};
+use pipetop::model::{Estimate, History, ProcessTree, Rates, Steps, WorkerPlace};
 use pipetop::sample::{
-    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Tier,
-    WorkerNow,
+    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, ProcessPlace, QueueSource,
+    Tier, Wait, WorkerNow,
 };
 use pipetop::ui::{Attach, Command, Past, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 use pipetop::verdict::{
-    Cause, Evidence, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
+    Cause, Evidence, Expected, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
 };
 use ratatui::layout::Rect;
 
@@ -27,6 +27,8 @@ pub(crate) struct Scene {
     pub(crate) window: Option<Rates>,
     pub(crate) latest: Option<Rates>,
     pub(crate) history: History,
+    pub(crate) steps: Steps,
+    pub(crate) files: Option<OpenFiles>,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) processes: Option<ProcessTree>,
     pub(crate) gaps: Vec<Gap>,
@@ -52,6 +54,8 @@ impl Scene {
             window: self.window.as_ref(),
             latest: self.latest.as_ref(),
             history: &self.history,
+            steps: &self.steps,
+            files: self.files.as_ref(),
             verdict: self.verdict.as_ref(),
             processes: self.processes.as_ref(),
             gaps: &self.gaps,
@@ -153,6 +157,7 @@ pub(crate) fn starved() -> Scene {
             cpu_allows: Some(14),
             advised: Some(11),
         }),
+        what_if: Ok((1..=12).map(|count| what_if(pace, count)).collect()),
         evidence: vec![
             fact("queue-empty", true, "queue empty 91 % of the time"),
             fact(
@@ -170,6 +175,17 @@ pub(crate) fn starved() -> Scene {
         ..verdict(Kind::DataBound)
     };
     scene.verdict = Some(verdict);
+    // Each batch is waited for, and every tenth step is a long one.
+    let mut at = 0;
+    for batch in 0..400 {
+        let wait = Wait {
+            from: Duration::from_millis(at),
+            to: Duration::from_millis(at + 62 + batch % 7),
+            batch: Some(batch),
+        };
+        scene.steps.add_wait(rank_key(0), wait);
+        at += 100 + batch % 5 + if batch % 10 == 0 { 20 } else { 0 };
+    }
     scene
 }
 
@@ -212,6 +228,7 @@ pub(crate) fn verdict(kind: Kind) -> Verdict {
         confidence: Share(0.5),
         headspace: None,
         workers: None,
+        what_if: Err("there is no verdict to go by".to_owned()),
         period_batches: None,
         limit: None,
         evidence: Vec::new(),
@@ -247,6 +264,22 @@ fn interval(share: f64, half: f64) -> Interval {
     }
 }
 
+/// Of a pace that is known to 2.5 % of the wait.
+fn what_if(pace: Pace, workers: u32) -> Expected {
+    let every = pace.load_ms / f64::from(workers);
+    let expected = (1.0 - pace.step_ms / every).max(0.0);
+    let half = 0.025 * (1.0 - expected) / (1.0 - pace.wait_share());
+    Expected {
+        workers,
+        wait: Interval {
+            share: Share(expected),
+            low: Share((expected - half).max(0.0)),
+            high: Share((expected + half).min(1.0)),
+        },
+        batches_per_s: 1000.0 / every.max(pace.step_ms),
+    }
+}
+
 fn fact(id: &'static str, supports: bool, text: &str) -> Evidence {
     Evidence {
         id,
@@ -263,6 +296,8 @@ pub(crate) fn nothing() -> Scene {
         window: None,
         latest: None,
         history: History::new(),
+        steps: Steps::default(),
+        files: None,
         verdict: None,
         processes: None,
         gaps: Vec::new(),
@@ -442,6 +477,11 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         stopped: Some(Share::ZERO),
         main_cpu: Some(lost.rest()),
         main_run_delay: Some(Share(0.01)),
+        io: Some(IoRates {
+            read: BytesPerSecond(0.0),
+            write: BytesPerSecond(4e6),
+            rchar: BytesPerSecond(5e3),
+        }),
         startup: None,
         period_batches: None,
         step: StepRates {
@@ -477,6 +517,7 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         asleep: Some(Share::ZERO),
         read: Some(BytesPerSecond(212e6 / f64::from(pace.workers.max(1)))),
         rchar: Some(BytesPerSecond(2.112e9 / f64::from(pace.workers.max(1)))),
+        write: Some(BytesPerSecond(0.0)),
         major_faults_per_s: Some(0.0),
         batches_per_s: Some(1000.0 / pace.period_ms() / f64::from(pace.workers.max(1))),
         load_ms: Some(pace.load_ms),

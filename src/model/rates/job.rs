@@ -9,15 +9,15 @@ use crate::model::Interim;
 use crate::model::interim::RankInterim;
 use crate::model::rates::reported::Grown;
 use crate::model::rates::{
-    CgroupRates, DeviceRates, Estimate, GilRates, JobRates, LoaderRates, RankRates, StepRates,
-    estimate, loader, tally,
+    CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates, RankRates,
+    StepRates, estimate, loader, tally,
 };
 use crate::model::rhythm;
 use crate::model::span::{Growth, Span, count_grown};
 use crate::sample::{
-    CgroupSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample, Reported,
+    CgroupSample, IoSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample, Reported,
 };
-use crate::units::{BytesPerSecond, ProcessKey, Share};
+use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// `older` is the same job, by its key.
 pub(super) fn rates(
@@ -178,6 +178,7 @@ fn rank(
         stopped: looks(|main| main.stopped),
         main_cpu: time(|process| process.main_cpu),
         main_run_delay: time(|process| process.main_run_delay),
+        io: io(&grown),
         startup: wait.and_then(|_| rhythm::startup(interim, span)),
         period_batches: rhythm::period_batches(&interim.waits),
         step: match exact {
@@ -194,6 +195,18 @@ fn rank(
         gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
         loaders,
     }
+}
+
+fn io(grown: &Growth<'_>) -> Option<IoRates> {
+    let rate = |of: fn(IoSample) -> Bytes| {
+        let bytes = grown.count(|process| Some(of(process.io?).0))?;
+        Some(BytesPerSecond(bytes / grown.seconds))
+    };
+    Some(IoRates {
+        read: rate(|io| io.read_bytes)?,
+        write: rate(|io| io.write_bytes)?,
+        rchar: rate(|io| io.rchar)?,
+    })
 }
 
 fn gil(main: &MainTally) -> Option<GilRates> {

@@ -132,6 +132,9 @@ fn worker(
         rchar: grown
             .count(|process| Some(process.io?.rchar.0))
             .map(|bytes| BytesPerSecond(bytes / grown.seconds)),
+        write: grown
+            .count(|process| Some(process.io?.write_bytes.0))
+            .map(|bytes| BytesPerSecond(bytes / grown.seconds)),
         major_faults_per_s: grown
             .count(|process| process.major_faults)
             .map(|faults| faults / grown.seconds),

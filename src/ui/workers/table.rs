@@ -7,6 +7,7 @@ use crate::config::Column;
 use crate::config::Paint::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
+use crate::sample::WorkerNow;
 use crate::ui::layout::Chrome;
 use crate::ui::row::Row;
 use crate::ui::state::Sort;
@@ -203,7 +204,23 @@ fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut Row<'
     }
 }
 
-/// What the worker did over the time that is shown, the newest on the right.
+/// What the worker did, over the time that is shown, the newest last.
+pub(crate) fn states(
+    view: &View<'_>,
+    loader: &LoaderRates,
+    worker: &WorkerRates,
+    cells: usize,
+) -> Vec<Option<WorkerNow>> {
+    let place = view.rank().map(|rank| WorkerPlace {
+        rank: rank.key,
+        loader: loader.id,
+        id: worker.id,
+    });
+    let axis = axis::of(view, cells).zip(place);
+    axis.map_or_else(Vec::new, |(axis, place)| view.history.states(&axis, place))
+}
+
+/// The same in the cells at the right end of the room.
 fn past(
     view: &View<'_>,
     loader: &LoaderRates,
@@ -211,14 +228,7 @@ fn past(
     cells: usize,
     row: &mut Row<'_>,
 ) {
-    let Some(rank) = view.rank() else { return };
-    let at = WorkerPlace {
-        rank: rank.key,
-        loader: loader.id,
-        id: worker.id,
-    };
-    let axis = axis::of(view, cells);
-    let states = axis.map_or_else(Vec::new, |axis| view.history.states(&axis, at));
+    let states = states(view, loader, worker, cells);
     let cursor = axis::cursor(view, cells);
     row.space(cells.saturating_sub(states.len()));
     for (cell, state) in states.into_iter().enumerate() {

@@ -1,0 +1,98 @@
+//! What a frame of 200x60 costs, with 16 workers and 8 GPUs, in instructions: `cargo bench --bench drawing`.
+//!
+//! Needs valgrind and, in the version of Cargo.lock, `cargo install gungraun-runner`.
+
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+#![expect(clippy::exit, clippy::disallowed_methods, reason = "gungraun ends so")]
+
+mod noise;
+
+use std::io::{Sink, sink};
+use std::time::Duration;
+
+use gungraun::{
+    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
+};
+use pipetop::app::{App, Event};
+use pipetop::config::Config;
+use pipetop::sample::Sample;
+use pipetop::ui;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+
+use noise::Noise;
+
+/// 2 ms, at 3 GHz and an instruction a cycle.
+const FRAME: u64 = 6_000_000;
+/// Seconds of the past.
+const SECONDS: u64 = 400;
+
+struct Screen {
+    app: App,
+    terminal: Terminal<CrosstermBackend<Sink>>,
+    next: Sample,
+}
+
+impl Screen {
+    fn draw(&mut self) {
+        let view = self.app.view();
+        let draw = |frame: &mut ratatui::Frame<'_>| ui::draw(&view, frame);
+        self.terminal.draw(draw).unwrap();
+    }
+}
+
+/// A screen that has been looked at for a while, and the next reading.
+fn watched() -> Screen {
+    let mut noise = Noise::of(16, 8);
+    let job = "a job".to_owned();
+    let mut app = App::new(Config::default(), Duration::from_secs(10), job);
+    for second in 1..=SECONDS {
+        app.update(Event::Sample(Box::new(noise.sample(second))));
+    }
+    let viewport = Viewport::Fixed(Rect::new(0, 0, 200, 60));
+    let backend = CrosstermBackend::new(sink());
+    let terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
+    let next = noise.sample(SECONDS + 1);
+    let mut screen = Screen {
+        app,
+        terminal,
+        next,
+    };
+    screen.draw();
+    screen
+}
+
+/// The same with a reading that is not drawn yet.
+fn told() -> Screen {
+    let mut screen = watched();
+    screen
+        .app
+        .update(Event::Sample(Box::new(screen.next.clone())));
+    screen
+}
+
+// The frame that a reading brings: layout, text, what differs from the frame before, and its bytes.
+#[library_benchmark]
+#[bench::of_16_workers_and_8_gpus(setup = told)]
+fn frame(mut screen: Screen) -> Screen {
+    screen.draw();
+    screen
+}
+
+// What comes before: rates, verdict and history.
+#[library_benchmark]
+#[bench::of_16_workers_and_8_gpus(setup = watched)]
+fn reading(mut screen: Screen) -> Screen {
+    let next = Box::new(screen.next.clone());
+    screen.app.update(Event::Sample(next));
+    screen
+}
+
+library_benchmark_group!(name = screen; benchmarks = frame, reading);
+
+main!(
+    config = LibraryBenchmarkConfig::default()
+        .tool(Callgrind::default().hard_limits([(EventKind::Ir, FRAME)]));
+    library_benchmark_groups = screen
+);

@@ -1,0 +1,100 @@
+//! A million frames of a replay: what they hold in memory must not grow. `cargo bench --bench uptime [-- FRAMES]`.
+//!
+//! The recording is as long as the replay: eleven and a half days at a reading a second.
+
+#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
+
+mod noise;
+
+use std::alloc::System;
+use std::io::sink;
+use std::time::Duration;
+
+use pipetop::app::{App, Event};
+use pipetop::config::Config;
+use pipetop::record::{Options, Recording, Writer};
+use pipetop::source::clock::thread_cpu;
+use pipetop::source::replay::{Place, Played};
+use pipetop::ui;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+use noise::Noise;
+
+#[global_allocator]
+static ALLOCATED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+const FRAMES: u64 = 1_000_000;
+/// Of the frames, how many parts are told of.
+const PARTS: u64 = 10;
+/// What the second half may hold more than the first: names and numbers are not all of one length.
+const GROWTH: usize = 256 << 10;
+
+/// Bytes that are allocated now.
+fn held() -> usize {
+    let stats = ALLOCATED.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+fn main() {
+    let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
+    let frames: u64 = asked.unwrap_or(FRAMES);
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let options = Options {
+        path: folder.path().join("long.rec"),
+        size: u64::MAX,
+        command_lines: true,
+        interval: Duration::from_secs(1),
+    };
+    let mut noise = Noise::of(2, 1);
+    let mut writer = Writer::create(&options).unwrap();
+    for second in 1..=frames {
+        writer.write(&noise.sample(second)).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut recording = Recording::open(&options.path).unwrap();
+    let mut app = App::new(Config::default(), Duration::from_secs(10), "a job".into());
+    let viewport = Viewport::Fixed(Rect::new(0, 0, 120, 40));
+    let backend = CrosstermBackend::new(sink());
+    let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
+    let (mut most, mut half) = (0, 0);
+    let began = thread_cpu();
+    for number in 0..frames {
+        let (sample, _) = recording.read(number).unwrap();
+        let played = Played {
+            anew: false,
+            samples: vec![sample],
+            sparse: 0,
+            place: Place {
+                at: Duration::from_secs(number),
+                of: Duration::from_secs(frames),
+                speed: 1.0,
+                paused: false,
+                ended: false,
+                interval: None,
+            },
+            trouble: None,
+        };
+        app.update(Event::Played(Box::new(played)));
+        let view = app.view();
+        let draw = |frame: &mut ratatui::Frame<'_>| ui::draw(&view, frame);
+        terminal.draw(draw).unwrap();
+        most = most.max(held());
+        if (number + 1) % (frames / PARTS) == 0 {
+            println!("{:>9} frames: at most {most} B held", number + 1);
+            if (number + 1) / (frames / PARTS) == PARTS / 2 {
+                half = most;
+            }
+        }
+    }
+    let spent = thread_cpu().saturating_sub(began);
+    let each = spent / u32::try_from(frames).unwrap();
+    println!(
+        "{each:.0?} of CPU time a frame; {} B more in the second half",
+        most - half
+    );
+    assert!(most - half < GROWTH, "memory grows with the time");
+}

@@ -1,0 +1,181 @@
+//! `/proc/PID/fd`: the regular files that a process has open, and how far it has read in them (needs T1).
+//!
+//! Reads links and `fdinfo`; opens no file of the job, and asks only file systems of this machine for a size: a
+//! dead server would hold up whoever asks.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::sample::{OpenFile, OpenFiles};
+use crate::source::file::{printable, unreadable};
+use crate::source::mounts::{self, Mount};
+use crate::units::{Bytes, ProcessKey};
+
+/// Files that are listed at most.
+const LISTED: usize = 32;
+/// Descriptors that are looked at at most: a loader can hold thousands of shared batches.
+const LOOKED_AT: usize = 512;
+/// File systems that hold no data of the job's.
+const NO_DATA: [&str; 6] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2", "mqueue"];
+/// File systems of this machine, which answer at once.
+const LOCAL: [&str; 11] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "squashfs", "erofs",
+];
+
+/// What `process` has open now.
+pub fn open_files(proc_root: &Path, process: ProcessKey) -> OpenFiles {
+    let found = read(&proc_root.join(process.pid.to_string()));
+    let (files, more) = match found {
+        Ok((mut files, unseen)) => {
+            let more = files.len().saturating_sub(LISTED) + unseen;
+            files.truncate(LISTED);
+            (Ok(files), more)
+        }
+        Err(reason) => (Err(reason), 0),
+    };
+    OpenFiles {
+        process,
+        files,
+        more,
+    }
+}
+
+/// The files, and how many descriptors were not looked at.
+fn read(process: &Path) -> Result<(Vec<OpenFile>, usize), String> {
+    let reason = |path: &Path, error: &io::Error| unreadable("files", path, error).reason;
+    let mounts =
+        mounts::read(process).map_err(|error| reason(&process.join("mountinfo"), &error))?;
+    let folder = process.join("fd");
+    let entries = std::fs::read_dir(&folder).map_err(|error| reason(&folder, &error))?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut numbers: Vec<u32> = names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    let unseen = numbers.len().saturating_sub(LOOKED_AT);
+    numbers.truncate(LOOKED_AT);
+    // One that was closed meanwhile is nothing to speak of.
+    let files = numbers
+        .iter()
+        .filter_map(|number| file(process, *number, &mounts));
+    Ok((files.collect(), unseen))
+}
+
+/// The file behind a descriptor. `None` for pipes, sockets, folders, devices and shared memory.
+fn file(process: &Path, number: u32, mounts: &[Mount]) -> Option<OpenFile> {
+    let link = process.join(format!("fd/{number}"));
+    let target = std::fs::read_link(&link).ok()?;
+    if !target.is_absolute() || target.starts_with("/dev") {
+        return None;
+    }
+    let info = std::fs::read_to_string(process.join(format!("fdinfo/{number}"))).ok()?;
+    let field = |name| {
+        let value = info.lines().find_map(|line| line.strip_prefix(name));
+        value.map(str::trim)
+    };
+    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    let mount: u64 = field("mnt_id:")?.parse().ok()?;
+    // Shared memory without a name lies on no mount.
+    let mount = mounts.iter().find(|known| known.id == mount)?;
+    let folder = OFlags::from_bits_retain(flags).contains(OFlags::DIRECTORY);
+    if folder || NO_DATA.contains(&&*mount.fs) {
+        return None;
+    }
+    let size = if LOCAL.contains(&&*mount.fs) {
+        let about = std::fs::metadata(&link).ok()?;
+        if !about.is_file() {
+            return None;
+        }
+        Some(Bytes(about.len()))
+    } else {
+        None
+    };
+    let (path, deleted) = named(&target);
+    Some(OpenFile {
+        path: printable(&path),
+        position: field("pos:")?.parse().ok()?,
+        size,
+        deleted,
+    })
+}
+
+/// The kernel writes behind the name that there is none any more.
+fn named(target: &Path) -> (PathBuf, bool) {
+    let text = target
+        .to_str()
+        .and_then(|text| text.strip_suffix(" (deleted)"));
+    text.map_or_else(|| (target.to_owned(), false), |path| (path.into(), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use super::*;
+    use crate::units::Pid;
+
+    fn own() -> ProcessKey {
+        ProcessKey {
+            pid: Pid(i32::try_from(std::process::id()).unwrap()),
+            start_ticks: 0,
+        }
+    }
+
+    #[test]
+    fn files_are_found_with_their_place_and_nothing_else_is() {
+        // Beside this package: a temporary folder may lie anywhere.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("train\u{1b}[31m.tar");
+        std::fs::File::create(&path)
+            .unwrap()
+            .write_all(b"ten bytes.")
+            .unwrap();
+        let mut open = std::fs::File::open(&path).unwrap();
+        open.read_exact(&mut [0; 4]).unwrap();
+        let gone = folder.path().join("gone");
+        let _gone = std::fs::File::create(&gone).unwrap();
+        std::fs::remove_file(&gone).unwrap();
+        let _folder = std::fs::File::open(folder.path()).unwrap();
+        let _device = std::fs::File::open("/dev/null").unwrap();
+        let found = open_files(Path::new("/proc"), own());
+        let files = found.files.unwrap();
+        let ours = |file: &&OpenFile| file.path.contains(folder.path().to_str().unwrap());
+        let ours: Vec<&OpenFile> = files.iter().filter(ours).collect();
+        assert_eq!(ours.len(), 2, "{files:?}");
+        let train = ours
+            .iter()
+            .find(|file| file.path.contains("train"))
+            .unwrap();
+        assert!(!train.path.contains('\u{1b}'), "{train:?}");
+        assert_eq!((train.position, train.deleted), (4, false));
+        assert!(train.size.is_none_or(|size| size == Bytes(10)), "{train:?}");
+        let gone = ours
+            .iter()
+            .find(|file| file.path.ends_with("gone"))
+            .unwrap();
+        assert!(gone.deleted, "{gone:?}");
+        assert!(!files.iter().any(|file| file.path == "/dev/null"));
+    }
+
+    #[test]
+    fn some_dozens_are_listed_and_the_others_counted() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("part");
+        std::fs::write(&path, "x").unwrap();
+        let _open: Vec<_> = (0..LISTED + 8)
+            .map(|_| std::fs::File::open(&path).unwrap())
+            .collect();
+        let found = open_files(Path::new("/proc"), own());
+        assert_eq!(found.files.unwrap().len(), LISTED);
+        assert!(found.more >= 8, "{}", found.more);
+    }
+
+    #[test]
+    fn what_may_not_be_read_has_a_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let reason = open_files(root.path(), own()).files.unwrap_err();
+        assert!(reason.contains("mountinfo: no such file"), "{reason}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Who reads and writes how much, where it comes from, and how the devices take it.
+
+use ratatui::text::Line;
+
+use super::Content;
+use super::figures::{bar, heading, labelled};
+use crate::config::Paint::{Dim, Full, Read, Text, Title, Unknown};
+use crate::model::rates::{DiskRates, Rates};
+use crate::ui::{View, format};
+use crate::units::{BytesPerSecond, Share};
+
+/// Cells of the names on the left.
+const NAME: usize = 22;
+/// Cells of one rate.
+const RATE: usize = 11;
+
+pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+    let Some(rates) = view.figures() else {
+        let lines = labelled(view, width, 0, "", "nothing read yet");
+        return Content::new("disk", "", lines);
+    };
+    let mut lines = processes(view, width);
+    lines.push(Line::default());
+    lines.extend(sources(view, rates, width));
+    lines.push(Line::default());
+    lines.extend(devices(view, rates, width));
+    Content::new("disk", &view.span(), lines)
+}
+
+/// One process: what devices gave and took, what it asked for, and the share of time that it was blocked.
+struct Process {
+    name: String,
+    read: Option<BytesPerSecond>,
+    write: Option<BytesPerSecond>,
+    asked: Option<BytesPerSecond>,
+    blocked: Option<Share>,
+    faults: Option<f64>,
+}
+
+/// Every process of the job, who reads most first.
+fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut all: Vec<Process> = Vec::new();
+    for (place, rank) in view.ranks().iter().enumerate() {
+        let number = rank.rank.map_or(place as u64, u64::from);
+        all.push(Process {
+            name: format!("rank {number}  {}", rank.key.pid),
+            read: rank.io.map(|io| io.read),
+            write: rank.io.map(|io| io.write),
+            asked: rank.io.map(|io| io.rchar),
+            blocked: rank.disk,
+            faults: None,
+        });
+        let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+        all.extend(workers.map(|worker| Process {
+            name: format!("  worker {}  {}", worker.id, worker.pid()),
+            read: worker.read,
+            write: worker.write,
+            asked: worker.rchar,
+            blocked: worker.disk,
+            faults: worker.major_faults_per_s,
+        }));
+    }
+    let mut head = view.row(width);
+    head.padded(Title, "PROCESSES", NAME)
+        .right(Dim, "read", RATE)
+        .right(Dim, "write", RATE)
+        .right(Dim, "asked for", RATE)
+        .right(Dim, "blocked", 9)
+        .right(Dim, "faults/s", 10);
+    let line = |process: &Process| {
+        let mut row = view.row(width);
+        row.padded(Text, &process.name, NAME);
+        for (rate, paint) in [
+            (process.read, Read),
+            (process.write, Full),
+            (process.asked, Text),
+        ] {
+            let paint = if rate.is_some() { paint } else { Unknown };
+            row.right(paint, &format::rate(rate.map(|rate| rate.0)), RATE);
+        }
+        let known = |known| if known { Text } else { Unknown };
+        let blocked = format::percent(process.blocked);
+        row.right(known(process.blocked.is_some()), &blocked, 9);
+        let faults = format::per_second(process.faults);
+        row.right(known(process.faults.is_some()), &faults, 10);
+        row.line()
+    };
+    let mut lines = vec![head.line()];
+    lines.extend(all.iter().map(line));
+    lines
+}
+
+/// What the workers asked for, by where it came from.
+fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(view, width, "WHERE THE WORKERS' DATA COMES FROM")];
+    let workers = view.ranks().iter().flat_map(|rank| &rank.loaders);
+    let workers: Vec<_> = workers.flat_map(|loader| &loader.workers).collect();
+    let sum = |of: fn(&crate::model::rates::WorkerRates) -> Option<BytesPerSecond>| {
+        let known = workers.iter().filter_map(|worker| Some(of(worker)?.0));
+        known.reduce(|one, other| one + other)
+    };
+    let both = sum(|worker| worker.rchar).zip(sum(|worker| worker.read));
+    let Some((asked, read)) = both else {
+        let why = if workers.is_empty() {
+            "there is no worker process; the rank's own line tells what it reads"
+        } else {
+            "the workers' counters may not be read: run pipetop as the user of the job, or as root"
+        };
+        lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
+        return lines;
+    };
+    // Reading ahead can fetch more than was asked for.
+    let device = Share::of(read, asked.max(read));
+    let nothing = "nothing was read";
+    let cached = device.map(Share::rest);
+    let labels = [
+        ("from devices", Read, device),
+        ("page cache, pipes", Text, cached),
+    ];
+    lines.extend(
+        labels.map(|(label, paint, share)| {
+            bar(view, width, (label, NAME), paint, share.ok_or(nothing))
+        }),
+    );
+    if let Some(io) = rates.host.pressure_io {
+        let text = "some process of the machine or group waits for I/O";
+        let mut line = view.row(width);
+        line.padded(Text, "pressure io", NAME);
+        line.right(Text, &io.to_string(), 6)
+            .space(2)
+            .sentence(Dim, text);
+        lines.push(line.line());
+    }
+    lines
+}
+
+/// Every block device of the machine.
+fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
+    let mut head = view.row(width);
+    head.padded(Title, "DEVICES", NAME)
+        .right(Dim, "read", RATE)
+        .right(Dim, "write", RATE)
+        .right(Dim, "in use", RATE)
+        .right(Dim, "latency", 9)
+        .right(Dim, "in queue", 10);
+    let mut lines = vec![head.line()];
+    if rates.disks.is_empty() {
+        let why = view
+            .gap("disk")
+            .map_or("no block device", |gap| &gap.reason);
+        lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
+    }
+    let line = |disk: &DiskRates| {
+        let mut row = view.row(width);
+        row.padded(Text, &disk.device, NAME);
+        row.right(Read, &format::rate(Some(disk.read.0)), RATE);
+        row.right(Full, &format::rate(Some(disk.write.0)), RATE);
+        row.right(Text, &format::percent(Some(disk.util)), RATE);
+        let latency = disk
+            .await_ms
+            .map_or_else(|| "-".to_owned(), |ms| format::millis(Some(ms)));
+        row.right(Text, &latency, 9);
+        row.right(Text, &format::per_second(Some(disk.queue_depth)), 10);
+        if disk.holds_job_files {
+            row.item(2, &[(Dim, "holds the job's files")]);
+        }
+        row.line()
+    };
+    lines.extend(rates.disks.iter().map(line));
+    lines
+}

@@ -1,0 +1,98 @@
+//! What pages are made of: headings, sentences behind labels, shares as bars, the functions a thread was seen in.
+//!
+//! Knows how a line looks, and no figure.
+
+use ratatui::text::Line;
+
+use crate::config::Paint::{self, Dim, Key, Text, Title, Unknown};
+use crate::model::rates::Activity;
+use crate::ui::{View, format};
+use crate::units::Share;
+
+/// Cells that a share takes.
+const SHARE: usize = 6;
+
+/// The name of a part of a page.
+pub(super) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
+    let mut row = view.row(width);
+    row.text(Title, text);
+    row.line()
+}
+
+/// A sentence behind its label, in as many lines as it takes; `cells` are the label's.
+pub(super) fn labelled(
+    view: &View<'_>,
+    width: u16,
+    cells: usize,
+    label: &str,
+    text: &str,
+) -> Vec<Line<'static>> {
+    let parts = format::wrap(text, usize::from(width).saturating_sub(cells));
+    let line = |(place, part): (usize, &String)| {
+        let mut row = view.row(width);
+        row.padded(Key, if place == 0 { label } else { "" }, cells);
+        let paint = if part == format::UNKNOWN {
+            Unknown
+        } else {
+            Text
+        };
+        row.sentence(paint, part);
+        row.line()
+    };
+    parts.iter().enumerate().map(line).collect()
+}
+
+/// A label, a share, and the share as a bar in what is left; of a share that is not known, why.
+pub(super) fn bar(
+    view: &View<'_>,
+    width: u16,
+    (label, cells): (&str, usize),
+    paint: Paint,
+    share: Result<Share, &str>,
+) -> Line<'static> {
+    let mut row = view.row(width);
+    row.padded(Text, label, cells);
+    match share {
+        Ok(share) => {
+            row.right(paint, &share.to_string(), SHARE).space(2);
+            let room = row.left();
+            let sign = match paint {
+                Dim | Text => view.glyphs().bar_full,
+                paint => view.glyphs().sign(paint),
+            };
+            row.text(paint, &sign.repeat(length(share, room)));
+        }
+        Err(why) => {
+            row.right(Unknown, format::UNKNOWN, SHARE);
+            row.space(2).sentence(Dim, why);
+        }
+    }
+    row.line()
+}
+
+/// Cells that a share of the room takes; what there is at all is seen.
+fn length(share: Share, room: usize) -> usize {
+    let cells = share.clamped().0 * room as f64;
+    (1..=room)
+        .rev()
+        .find(|count| *count as f64 <= cells.round())
+        .unwrap_or(usize::from(share.0 > 0.001 && room > 0))
+}
+
+/// The functions that a thread was seen in most.
+pub(super) fn functions(view: &View<'_>, width: u16, activity: &[Activity]) -> Vec<Line<'static>> {
+    if activity.is_empty() {
+        let why =
+            "no stacks: that needs the right to attach (access T2), or a job that pipetop launched";
+        return labelled(view, width, 5, format::UNKNOWN, why);
+    }
+    let longest = activity
+        .iter()
+        .map(|activity| format::width(&activity.name));
+    let cells = longest.max().unwrap_or(0).min(usize::from(width) / 2) + 1;
+    let line = |activity: &Activity| {
+        let label = (&*activity.name, cells);
+        bar(view, width, label, Paint::Cpu, Ok(activity.share))
+    };
+    activity.iter().map(line).collect()
+}

@@ -1,0 +1,214 @@
+//! One trainer process: what its main thread does, how long its steps take and how that is spread.
+
+use ratatui::text::Line;
+
+use super::Content;
+use super::figures::{bar, functions, heading, labelled};
+use crate::config::Paint::{self, Compute, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
+use crate::model::rates::RankRates;
+use crate::model::steps::{Bin, RankSteps, Spread};
+use crate::sample::Tier;
+use crate::ui::panel::beside;
+use crate::ui::{View, format};
+use crate::units::Share;
+
+/// Cells of the labels.
+const LABEL: usize = 11;
+/// Lines of a histogram.
+const BINS: usize = 10;
+/// From this width on two parts stand beside each other.
+const WIDE: u16 = 100;
+
+pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+    let Some(rank) = view.rank() else {
+        let lines = labelled(view, width, 0, "", "no rank is known yet");
+        return Content::new("rank", "", lines);
+    };
+    let number = rank.rank.map_or(view.rank_place() as u64, u64::from);
+    let name = format!("rank {number}  pid {}", rank.key.pid);
+    let half = if width < WIDE { width } else { (width - 4) / 2 };
+    let mut time = figures(view, rank, half);
+    time.push(Line::default());
+    time.extend(main_thread(view, rank, half));
+    let mut inside = vec![heading(view, half, "ITS MAIN THREAD WAS SEEN IN")];
+    inside.extend(functions(view, half, &rank.activity));
+    let spread = spreads(view, rank, half);
+    let lines = match spread {
+        Err(why) => {
+            let mut lines = both(view, width, time, inside, half);
+            lines.push(Line::default());
+            lines.push(heading(view, width, "STEPS ONE BY ONE"));
+            lines.extend(labelled(view, width, 5, format::UNKNOWN, &why));
+            lines
+        }
+        Ok((basis, steps, waits)) => {
+            let mut lines = both(view, width, time, inside, half);
+            lines.push(Line::default());
+            lines.extend(both(view, width, steps, waits, half));
+            lines.extend(labelled(view, width, 0, "", &basis));
+            lines
+        }
+    };
+    Content::new(&name, &view.span(), lines)
+}
+
+/// Two parts beside each other where there is room, else one below the other.
+fn both(
+    view: &View<'_>,
+    width: u16,
+    mut one: Vec<Line<'static>>,
+    other: Vec<Line<'static>>,
+    half: u16,
+) -> Vec<Line<'static>> {
+    if half < width {
+        return beside(view, width, &one, &other, half);
+    }
+    one.push(Line::default());
+    one.extend(other);
+    one
+}
+
+fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
+    let step = rank.step;
+    let every = step.batches_per_s.filter(|rate| *rate > 0.0);
+    let pace = every.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |rate| {
+            let every = format::millis(Some(1000.0 / rate));
+            format!(
+                "{} a second, one every {every}",
+                format::per_second(Some(rate))
+            )
+        },
+    );
+    let parts = format!(
+        "step {}, wait {}, load {}",
+        format::millis(step.step_ms),
+        format::millis(step.wait_ms),
+        format::millis(step.load_ms)
+    );
+    let period = rank.period_batches.map_or_else(
+        || "no rhythm in the waits".to_owned(),
+        |period| format!("a wait every {period} batches"),
+    );
+    let startup = rank.startup.filter(|share| share.0 >= 0.005).map(|share| {
+        (
+            "starts",
+            format!("{share} of the time in waits for workers that start"),
+        )
+    });
+    let queue = view.loader().and_then(|loader| loader.queue).map(|queue| {
+        let of = queue
+            .capacity
+            .map_or_else(String::new, |most| format!(" of {most}"));
+        let ready = format::per_second(Some(queue.mean_ready));
+        (
+            "queue",
+            format!("{ready}{of} ready, empty {} of the time", queue.empty),
+        )
+    });
+    let device = rank.device.as_ref().map(|device| {
+        let name = device.name.as_deref().unwrap_or("a device");
+        (
+            "device",
+            format!("{name}, busy {}", format::percent(device.busy)),
+        )
+    });
+    let figures = [("batches", pace), ("each", parts), ("rhythm", period)];
+    let rest = [startup, queue, device].into_iter().flatten();
+    let all = figures.into_iter().chain(rest);
+    all.flat_map(|(label, text)| labelled(view, width, LABEL, label, &text))
+        .collect()
+}
+
+/// What the time of the main thread goes to.
+fn main_thread(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
+    const CELLS: usize = 24;
+    let unseen = "needs to run as the user of the job";
+    let parts: [(&str, Paint, Option<Share>); 7] = [
+        ("waiting for a batch", Wait, rank.waiting),
+        ("receiving a batch", Full, rank.receiving),
+        ("making a batch itself", Cpu, rank.loading),
+        ("on a disk", Read, rank.disk),
+        ("stopped", Trouble, rank.stopped),
+        ("on a CPU, in all", Compute, rank.main_cpu),
+        ("runnable, not running", Runnable, rank.main_run_delay),
+    ];
+    let mut lines = vec![heading(view, width, "ITS MAIN THREAD'S TIME")];
+    lines.extend(
+        parts.map(|(label, paint, share)| {
+            bar(view, width, (label, CELLS), paint, share.ok_or(unseen))
+        }),
+    );
+    lines
+}
+
+type Parts = (String, Vec<Line<'static>>, Vec<Line<'static>>);
+
+/// Both histograms and what they rest on, or why there are none.
+fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, String> {
+    /// With fewer steps nothing can be said of how they are spread.
+    const FEW: usize = 20;
+    let steps = view.steps.rank(rank.key).map(|steps| match view.past {
+        Some(past) => steps.until(past.at.since_start),
+        None => steps.clone(),
+    });
+    let (apart, all) = steps.as_ref().map_or((0, 0), RankSteps::told_apart);
+    // Those that cannot be told apart are not like the others: fewer would be a picture of the long waits.
+    let enough = apart >= FEW && 2 * apart as u64 >= all;
+    let steps = steps.filter(|_| enough).ok_or_else(|| match all {
+        0 => "no wait for a batch was seen to begin and end: batches are ready in time, or nothing tells of them"
+            .to_owned(),
+        all => format!(
+            "{apart} of {all} steps could be told apart, {FEW} and half of all are needed: a wait that is shorter than \
+             the time between two looks (10 ms, more on a busy machine) is not seen from outside; `pipetop run` lets \
+             the job tell each step"
+        ),
+    })?;
+    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let told = job.is_some_and(|job| job.access == Tier::T3);
+    let precision = if told {
+        "as the job reports them"
+    } else {
+        "to 10 ms, by looks"
+    };
+    let basis = format!("the newest {apart} of {all} steps that could be told apart, {precision}");
+    let histogram = |name: &str, paint, spread: &Spread| {
+        let mut lines = vec![heading(view, width, name), marks(view, spread, width)];
+        lines.extend(spread.bins(BINS).iter().map(|bin| {
+            let share = Share::of(bin.count as f64, spread.len() as f64);
+            bar(view, width, (&label(bin), 16), paint, share.ok_or(""))
+        }));
+        lines
+    };
+    Ok((
+        basis,
+        histogram("STEPS, WITHOUT THE WAIT", Compute, &steps.steps()),
+        histogram("WAITS FOR A BATCH", Wait, &steps.waits()),
+    ))
+}
+
+/// `p50 38 ms   p90 42 ms   p99 61 ms`
+fn marks(view: &View<'_>, spread: &Spread, width: u16) -> Line<'static> {
+    let mut row = view.row(width);
+    for (name, share) in [
+        ("p50 ", 0.5),
+        ("p90 ", 0.9),
+        ("p99 ", 0.99),
+        ("longest ", 1.0),
+    ] {
+        let time = format::millis(spread.quantile(share));
+        row.item(3, &[(Dim, name), (Text, &time)]);
+    }
+    row.line()
+}
+
+/// `  38-40 ms`, `from 60 ms`
+fn label(bin: &Bin) -> String {
+    let whole = bin.to_ms.is_none_or(|to| to - bin.from_ms >= 0.95);
+    let decimals = usize::from(!whole);
+    match bin.to_ms {
+        Some(to) => format!("{:.decimals$}-{to:.decimals$} ms", bin.from_ms),
+        None => format!("from {:.decimals$} ms", bin.from_ms),
+    }
+}

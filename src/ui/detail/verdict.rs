@@ -1,0 +1,232 @@
+//! All of the verdict: what it rests on, every fact with what it was held against, what is not known and how to
+//! get it, what to do, and what other numbers of workers would change.
+
+use ratatui::text::Line;
+
+use super::Content;
+use super::figures::{heading, labelled};
+use crate::config::Paint::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
+use crate::ui::panel::beside;
+use crate::ui::{View, format};
+use crate::units::Share;
+use crate::verdict::{Evidence, Expected, Interval, Verdict};
+
+/// Cells of the labels of the figures.
+const LABEL: usize = 11;
+/// Cells of value and threshold.
+const FIGURES: usize = 18;
+/// From this width on the table stands beside the rest.
+const WIDE: u16 = 110;
+/// Cells that the table takes there.
+const TABLE: u16 = 48;
+
+pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+    let Some(verdict) = view.verdict else {
+        return Content::new(
+            "verdict",
+            "",
+            labelled(view, width, 0, "", "no verdict yet"),
+        );
+    };
+    let remark = format!("last {}", format::span(verdict.seconds));
+    let lines = if width < WIDE {
+        let mut lines = reasons(view, verdict, width);
+        lines.extend(table(view, verdict, width));
+        lines.extend(missing(view, verdict, width));
+        lines
+    } else {
+        let left = reasons(view, verdict, width - TABLE - 2);
+        let mut lines = beside(view, width, &left, &table(view, verdict, TABLE), TABLE);
+        lines.extend(missing(view, verdict, width));
+        lines
+    };
+    Content::new("verdict", &remark, lines)
+}
+
+/// What was found, what to do about it, and what speaks for and against it.
+fn reasons(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
+    let mut lines = figures(view, verdict, width);
+    if !verdict.advice.is_empty() {
+        lines.push(Line::default());
+        lines.push(heading(view, width, "WHAT TO DO"));
+        for (place, text) in verdict.advice.iter().enumerate() {
+            let number = (place + 1).to_string();
+            lines.extend(labelled(view, width, 3, &number, text));
+        }
+    }
+    for (name, supports) in [
+        ("WHAT SPEAKS FOR IT", true),
+        ("WHAT SPEAKS AGAINST IT", false),
+    ] {
+        let facts = verdict.evidence.iter();
+        let facts: Vec<_> = facts.filter(|fact| fact.supports == supports).collect();
+        if facts.is_empty() {
+            continue;
+        }
+        lines.push(Line::default());
+        let mut row = view.row(width);
+        row.text(Title, name);
+        row.at_end(&[(Dim, "value"), (Dim, "  threshold")]);
+        lines.push(row.line());
+        lines.extend(
+            facts
+                .into_iter()
+                .flat_map(|fact| self::fact(view, fact, width)),
+        );
+    }
+    lines
+}
+
+fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
+    let between = |interval: Interval| {
+        let (low, high) = (interval.low.percent(), interval.high.percent());
+        format!("{} of the time ({low:.0}-{high:.0} %)", interval.share)
+    };
+    let batches = verdict.batches.map_or_else(
+        || "batches not counted".to_owned(),
+        |batches| format!("{batches} batches"),
+    );
+    let free = verdict.headspace.map(|space| {
+        let times = match (space.step_ms_now, space.step_ms_free) {
+            (Some(now), Some(free)) => format!(
+                ": {} a batch now, {} if loading were free",
+                format::millis(Some(now)),
+                format::millis(Some(free))
+            ),
+            _ => String::new(),
+        };
+        format!("{:.1}x faster{times}", space.speedup_max)
+    });
+    let limits = verdict.workers.map(|workers| {
+        let known = |count: Option<u32>| {
+            count.map_or_else(|| format::UNKNOWN.to_owned(), |count| count.to_string())
+        };
+        format!(
+            "{} now; {} match the step; the CPUs feed {}",
+            workers.now,
+            known(workers.match_step),
+            known(workers.cpu_allows)
+        )
+    });
+    let figures = [
+        ("lost", verdict.stall.map(between)),
+        ("waits", verdict.wait.map(between)),
+        (
+            "GPU idle",
+            verdict.gpu_idle.map(|idle| format!("{idle} of the time")),
+        ),
+        (
+            "rests on",
+            Some(format!("{batches} in {}", format::span(verdict.seconds))),
+        ),
+        ("sure", Some(verdict.confidence.to_string())),
+        ("at most", free),
+        ("workers", limits),
+        (
+            "rhythm",
+            verdict
+                .period_batches
+                .map(|period| format!("a wait every {period} batches")),
+        ),
+    ];
+    let known = figures
+        .into_iter()
+        .filter_map(|(label, text)| Some((label, text?)));
+    known
+        .flat_map(|(label, text)| labelled(view, width, LABEL, label, &text))
+        .collect()
+}
+
+/// A fact in words, with its value and what it was held against at the right edge.
+fn fact(view: &View<'_>, fact: &Evidence, width: u16) -> Vec<Line<'static>> {
+    let room = usize::from(width).saturating_sub(2 + FIGURES);
+    let parts = format::wrap(&fact.text, room);
+    let line = |(place, part): (usize, &String)| {
+        let mut row = view.row(width);
+        row.space(2).sentence(Text, part);
+        if let (0, Some(threshold)) = (place, fact.threshold) {
+            row.to(2 + room);
+            row.right(Text, &Share(fact.value).to_string(), FIGURES - 11);
+            row.right(Dim, &Share(threshold).to_string(), 11);
+        }
+        row.line()
+    };
+    parts.iter().enumerate().map(line).collect()
+}
+
+/// What could not be seen, and what would change that.
+fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
+    if verdict.missing.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![Line::default(), heading(view, width, "WHAT IS NOT KNOWN")];
+    for missing in &verdict.missing {
+        lines.extend(labelled(view, width, LABEL, &missing.id, &missing.why));
+        if !missing.hint.is_empty() {
+            let mut hints = labelled(view, width, LABEL, "", &missing.hint);
+            lines.append(&mut hints);
+        }
+    }
+    lines
+}
+
+/// Workers and the wait that is to be expected with them.
+fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
+    let apart = usize::from(width < WIDE && width > TABLE);
+    let mut lines = vec![Line::default(); apart];
+    lines.push(heading(view, width, "WHAT IF THERE WERE"));
+    let rows = match &verdict.what_if {
+        Ok(rows) => rows,
+        Err(reason) => {
+            lines.extend(labelled(view, width, 5, format::UNKNOWN, reason));
+            return lines;
+        }
+    };
+    let mut head = view.row(width);
+    head.right(Dim, "workers", 9)
+        .right(Dim, "wait", 7)
+        .right(Dim, "between", 10)
+        .right(Dim, "batch/s", 9);
+    lines.push(head.line());
+    lines.extend(rows.iter().map(|row| expected(view, verdict, row, width)));
+    let basis = "expected by load and step time and the CPUs as they are free now; batches that differ much wait more where it says little";
+    lines.extend(format::wrap(basis, usize::from(width)).iter().map(|part| {
+        let mut row = view.row(width);
+        row.text(Dim, part);
+        row.line()
+    }));
+    lines
+}
+
+fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> Line<'static> {
+    let workers = verdict.workers;
+    let now = workers.is_some_and(|workers| workers.now == row.workers);
+    let advised = workers.is_some_and(|workers| workers.advised == Some(row.workers));
+    let mut line = view.row(width);
+    let mark = if now { view.glyphs().mark } else { "" };
+    line.padded(Focus, mark, 2);
+    line.right(Key, &row.workers.to_string(), 7);
+    let paint = if row.wait.share.0 >= 0.05 {
+        Wait
+    } else {
+        Compute
+    };
+    line.right(paint, &row.wait.share.to_string(), 7);
+    let (low, high) = (row.wait.low.percent(), row.wait.high.percent());
+    line.right(Dim, &format!("{low:.0}-{high:.0} %"), 10);
+    line.right(Text, &format::per_second(Some(row.batches_per_s)), 9);
+    let seen = verdict.wait.map(|wait| wait.share);
+    match (now, advised, seen) {
+        (true, _, Some(seen)) => {
+            line.item(2, &[(Unknown, &format!("now: {seen}"))]);
+        }
+        (true, ..) => {
+            line.item(2, &[(Unknown, "now")]);
+        }
+        (_, true, _) => {
+            line.item(2, &[(Focus, "advised")]);
+        }
+        _ => {}
+    }
+    line.line()
+}

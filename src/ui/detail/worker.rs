@@ -1,0 +1,255 @@
+//! One loader worker: what it does and did, what its time goes to, what it reads and makes.
+
+use ratatui::text::Line;
+
+use super::Content;
+use super::figures::{bar, functions, heading, labelled};
+use crate::config::Paint::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
+use crate::model::rates::{LoaderRates, WorkerRates};
+use crate::sample::{LoaderKind, WorkerNow};
+use crate::ui::panel::beside;
+use crate::ui::workers::{self, table};
+use crate::ui::{View, axis, doing, format};
+use crate::units::Share;
+
+/// Cells of the labels.
+const LABEL: usize = 11;
+/// From this width on two parts stand beside each other.
+const WIDE: u16 = 100;
+/// States in the order of the way of a batch, each with what it is called here.
+const LANES: [(&str, &[WorkerNow]); 6] = [
+    ("waiting for index", &[WorkerNow::Idle]),
+    ("reading", &[WorkerNow::Read, WorkerNow::Network]),
+    ("on the CPU", &[WorkerNow::Cpu, WorkerNow::Starting]),
+    ("not running", &[WorkerNow::Runnable]),
+    ("blocked on queue", &[WorkerNow::Handover]),
+    (
+        "asleep, stopped",
+        &[WorkerNow::Sleep, WorkerNow::Stopped, WorkerNow::Gone],
+    ),
+];
+/// Cells of their names.
+const LANE: usize = 19;
+
+pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+    let Some((loader, worker)) = workers::chosen(view) else {
+        return Content::new("worker", "", labelled(view, width, 0, "", none(view)));
+    };
+    let all = match loader.workers.len() {
+        1 => "the only one".to_owned(),
+        count => format!("one of {count}"),
+    };
+    let name = format!("worker {}  pid {}  ({all})", worker.id, worker.pid());
+    let half = if width < WIDE { width } else { (width - 4) / 2 };
+    let left = time(view, worker, half);
+    let mut right = figures(view, worker, half);
+    right.push(Line::default());
+    right.push(heading(view, half, "WAS SEEN IN, WHILE BUSY"));
+    right.extend(functions(view, half, &worker.activity));
+    let mut lines = if half < width {
+        beside(view, width, &left, &right, half)
+    } else {
+        let mut lines = right;
+        lines.push(Line::default());
+        lines.extend(left);
+        lines
+    };
+    lines.push(Line::default());
+    lines.extend(timeline(view, loader, worker, width));
+    lines.push(Line::default());
+    lines.extend(load_times(view, worker, width));
+    lines.push(Line::default());
+    lines.extend(open_files(view, worker, width));
+    Content::new(&name, &view.span(), lines)
+}
+
+/// Why there is no worker to show.
+fn none(view: &View<'_>) -> &'static str {
+    let Some(loader) = view.loader() else {
+        return "no loader is known yet";
+    };
+    if !loader.workers.is_empty() {
+        return "no worker has the words of the filter";
+    }
+    if loader.kind == LoaderKind::Reported {
+        "no worker was found: what is known is what the job reports"
+    } else {
+        "there is no worker: the trainer's main thread makes the batches itself"
+    }
+}
+
+fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
+    let known = |rate: Option<crate::units::BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
+    let (_, now, _) = doing(workers::now(view, worker), view.glyphs());
+    let cpu = worker.cpu.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |cores| format::whole_percent(cores * 100.0),
+    );
+    let allowed = worker.cpus_allowed.map_or_else(String::new, |count| {
+        let cpus = if count == 1 { "CPU" } else { "CPUs" };
+        format!(" of a CPU; may run on {count} {cpus}")
+    });
+    let cached = worker.rchar.zip(worker.read);
+    let cached = cached.map_or_else(String::new, |(asked, read)| {
+        let rest = (asked.0 - read.0).max(0.0);
+        format!(", ~{} of it from memory", format::rate(Some(rest)))
+    });
+    let figures = [
+        ("now", now.to_owned()),
+        ("CPU", format!("{cpu}{allowed}")),
+        (
+            "batches",
+            format!(
+                "{} a second, {} each on average",
+                format::per_second(worker.batches_per_s),
+                format::millis(worker.load_ms)
+            ),
+        ),
+        ("from disk", known(worker.read)),
+        ("asked for", format!("{}{cached}", known(worker.rchar))),
+        ("written", format!("{} to disk", known(worker.write))),
+        (
+            "faults",
+            format!("{} a second", format::per_second(worker.major_faults_per_s)),
+        ),
+    ];
+    figures
+        .iter()
+        .flat_map(|(label, text)| labelled(view, width, LABEL, label, text))
+        .collect()
+}
+
+/// What its time went to, by looks at it and by the scheduler's count.
+fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
+    let blocked = [worker.disk, worker.network, worker.handover, worker.asleep];
+    let blocked: Option<f64> = blocked.iter().map(|share| Some((*share)?.0)).sum();
+    let wants_cpu = worker.busy.zip(blocked);
+    let wants_cpu = wants_cpu.map(|(busy, blocked)| Share(busy.0 - blocked).clamped());
+    // Looks cannot tell running from runnable; the scheduler can.
+    let waits = wants_cpu.zip(worker.run_delay);
+    let not_running = waits.map(|(all, delay)| Share(delay.0.min(all.0)));
+    let running = wants_cpu
+        .zip(not_running)
+        .map(|(all, not)| Share(all.0 - not.0));
+    let parts: [(&str, Paint, Option<Share>); 7] = [
+        ("waiting for index", Wait, worker.busy.map(Share::rest)),
+        ("reading, disk", Read, worker.disk),
+        ("reading, network", Read, worker.network),
+        ("on the CPU", Cpu, running),
+        ("not running", Runnable, not_running),
+        ("blocked on queue", Full, worker.handover),
+        ("asleep", Wait, worker.asleep),
+    ];
+    let mut lines = vec![heading(view, width, "ITS TIME")];
+    let why = "cannot be seen: run as the user of the job";
+    lines.extend(
+        parts.map(|(label, paint, share)| bar(view, width, (label, LANE), paint, share.ok_or(why))),
+    );
+    lines
+}
+
+/// What it did at each reading, a line for each state.
+fn timeline(
+    view: &View<'_>,
+    loader: &LoaderRates,
+    worker: &WorkerRates,
+    width: u16,
+) -> Vec<Line<'static>> {
+    let cells = usize::from(width).saturating_sub(LANE + 2);
+    let states = table::states(view, loader, worker, cells);
+    let title = format!("WHAT IT DID  {}", axis::words(view));
+    let mut lines = vec![heading(view, width, &title)];
+    if states.is_empty() {
+        lines.extend(labelled(
+            view,
+            width,
+            5,
+            format::UNKNOWN,
+            "nothing is kept of it yet",
+        ));
+        return lines;
+    }
+    for (name, lane) in LANES {
+        let mut row = view.row(width);
+        row.padded(Dim, name, LANE);
+        row.space(cells.saturating_sub(states.len()));
+        for state in &states {
+            match state {
+                Some(now) if lane.contains(now) => {
+                    let (paint, _, sign) = doing(*now, view.glyphs());
+                    row.text(paint, sign);
+                }
+                // What is not known is not in another lane either.
+                Some(WorkerNow::Unknown) => {
+                    row.text(Paint::Unknown, view.glyphs().sign(Paint::Unknown));
+                }
+                Some(_) => {
+                    row.space(1);
+                }
+                None => {
+                    row.text(Border, view.glyphs().gap);
+                }
+            }
+        }
+        lines.push(row.line());
+    }
+    lines
+}
+
+/// The regular files that it has open, and how far it is in each.
+fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
+    const PLACE: usize = 20;
+    let mut lines = vec![heading(view, width, "ITS OPEN FILES")];
+    let found = view.files.filter(|files| files.process == worker.key);
+    let why = match found.map(|found| &found.files) {
+        _ if view.state.replay.is_some() => "a recording holds no names of files",
+        _ if view.past.is_some() => "only what is open now can be read",
+        None => "not read yet",
+        Some(Err(reason)) => reason,
+        Some(Ok(files)) if files.is_empty() => {
+            "none now: data that is mapped, or read and closed, is not seen here"
+        }
+        Some(Ok(_)) => "",
+    };
+    if !why.is_empty() {
+        lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
+        return lines;
+    }
+    let files = found.and_then(|found| found.files.as_ref().ok());
+    for file in files.into_iter().flatten() {
+        let mut row = view.row(width);
+        let size = file.size.map(|size| format::bytes(Some(size.0 as f64)));
+        let of = size.map_or_else(String::new, |size| format!(" of {size}"));
+        let at = format::bytes(Some(file.position as f64));
+        row.padded(Read, &format!("{at}{of}"), PLACE);
+        let gone = if file.deleted { "  deleted" } else { "" };
+        let room = row.left().saturating_sub(gone.len());
+        let path = format::clean(&file.path, view.config.ascii);
+        // Of a long path its end tells most.
+        row.text(Text, &format::cut_left(&path, room, view.glyphs().more));
+        row.text(Dim, gone);
+        lines.push(row.line());
+    }
+    let more = found.map_or(0, |found| found.more);
+    if more > 0 {
+        let mut row = view.row(width);
+        row.text(Dim, &format!("and {more} more"));
+        lines.push(row.line());
+    }
+    lines
+}
+
+/// Why single batches have no times here.
+fn load_times(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
+    let mean = match worker.load_ms {
+        Some(load) => format!("{} each on average; ", format::millis(Some(load))),
+        None => String::new(),
+    };
+    let text = format!(
+        "{mean}single times are n/a: a worker is looked at every 50 ms at most, and one that always has work goes \
+         from batch to batch without a pause to tell them by"
+    );
+    let mut lines = vec![heading(view, width, "ITS LAST BATCHES")];
+    lines.extend(labelled(view, width, 0, "", &text));
+    lines
+}

@@ -1,0 +1,239 @@
+//! What the trainer would wait with other numbers of workers, by load and step time alone.
+//!
+//! The law is that of a pipeline: a batch comes every `max(step, load / workers)`, and workers beyond those that
+//! the CPUs feed add nothing: what workers have of the CPUs now, and what of them nobody uses. It holds where making batches is work for CPUs. Where it is not, where the times
+//! are not known, or where the law does not explain the wait that is seen, there is no table but a reason.
+
+use super::advice::{cpu_feeds, cpu_per_worker};
+use super::case::Case;
+use super::{Cause, Expected, Interval, Kind, WorkerAdvice};
+use crate::units::Share;
+
+/// Rows at most.
+const ROWS: usize = 12;
+/// The expected wait with the workers that there are may lie so far outside of what is seen.
+const APART: f64 = 0.1;
+/// Share of the workers' busy time from which on something that all of them share holds them up.
+const SHARED: f64 = 0.2;
+
+/// The table, or why there is none.
+pub(super) fn what_if(
+    case: &Case<'_>,
+    kind: Kind,
+    cause: Option<Cause>,
+    workers: Option<WorkerAdvice>,
+) -> Result<Vec<Expected>, String> {
+    if let Some(reason) = another_limit(case, kind, cause) {
+        return Err(reason);
+    }
+    let unknown = |what: &str| format!("{what} is not known");
+    let workers = workers.ok_or_else(|| unknown("the number of workers"))?;
+    let wait = case.wait().ok_or_else(|| unknown("the share of waits"))?;
+    let step = case.rank.step;
+    let delayed = case.of_busy(|worker| worker.run_delay).unwrap_or_default();
+    let pipeline = Pipeline {
+        // What a worker spends waiting for a CPU is no work.
+        load_ms: step.load_ms.ok_or_else(|| unknown("the load time"))? * delayed.rest().0,
+        step_ms: step.step_ms.ok_or_else(|| unknown("the step time"))?,
+        fed: fed(case),
+        wait: Interval {
+            share: wait.share,
+            low: wait.low,
+            high: wait.high,
+        },
+    };
+    if pipeline.load_ms <= 0.0 || pipeline.step_ms <= 0.0 {
+        return Err("the times are too short to go by".to_owned());
+    }
+    let now = pipeline.row(workers.now);
+    if now.wait.low.0 - APART > wait.share.0 || now.wait.high.0 + APART < wait.share.0 {
+        return Err(format!(
+            "load and step time explain a wait of {} with {} workers, yet {} is seen: something else is at work",
+            now.wait.share, workers.now, wait.share
+        ));
+    }
+    Ok(numbers(&workers, pipeline.fed)
+        .into_iter()
+        .map(|count| pipeline.row(count))
+        .collect())
+}
+
+/// Why the times of workers and step alone would not tell.
+fn another_limit(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<String> {
+    if matches!(kind, Kind::WarmingUp | Kind::Stalled | Kind::Unknown) {
+        return Some("there is no verdict to go by".to_owned());
+    }
+    if case.loads_in_main() {
+        return Some(
+            "the main thread loads: what a worker would take has not been seen".to_owned(),
+        );
+    }
+    let other = [
+        Cause::Disk,
+        Cause::Network,
+        Cause::CpuAffinity,
+        Cause::HeadOfLine,
+        Cause::Ipc,
+        Cause::InMain,
+        Cause::WorkerRestart,
+        Cause::MemoryPressure,
+        Cause::FewShards,
+        Cause::Gil,
+    ];
+    if let Some(cause) = cause.filter(|cause| other.contains(cause)) {
+        return Some(format!(
+            "load and step time do not tell what other workers would change (cause: {})",
+            cause.words()
+        ));
+    }
+    let shared = [
+        ("disk", case.of_busy(|worker| worker.disk)),
+        ("network", case.of_busy(|worker| worker.network)),
+    ];
+    shared.into_iter().find_map(|(what, share)| {
+        let share = share.filter(|share| share.0 >= SHARED)?;
+        Some(format!(
+            "workers wait for the {what} {share} of their busy time, and all of them share it"
+        ))
+    })
+}
+
+/// Workers that the CPUs feed as the machine is: by what the job may use, and by what others leave of it.
+fn fed(case: &Case<'_>) -> Option<f64> {
+    let allowed = cpu_feeds(case)?;
+    let host = &case.rates.host;
+    let ranks = case.job.ranks.len().max(1) as f64;
+    let unused = host
+        .cpu
+        .map(|busy| f64::from(host.cpus) * busy.rest().0 / ranks);
+    let within_reach = unused.zip(case.workers_cpu()).zip(cpu_per_worker(case));
+    let within_reach = within_reach.map(|((unused, own), each)| (unused.max(0.0) + own) / each);
+    Some(within_reach.map_or(allowed, |reach| reach.min(allowed)))
+}
+
+struct Pipeline {
+    /// Of one worker with a CPU of its own.
+    load_ms: f64,
+    step_ms: f64,
+    /// Workers that the CPUs feed; `None` = they are not the limit, or it is not known.
+    fed: Option<f64>,
+    /// As it is seen now.
+    wait: Interval,
+}
+
+impl Pipeline {
+    fn row(&self, workers: u32) -> Expected {
+        let count = f64::from(workers);
+        let at_work = self.fed.map_or(count, |fed| count.min(fed)).max(0.01);
+        let made_every = self.load_ms / at_work;
+        let expected = |step: f64| Share(1.0 - step / made_every).clamped();
+        // What is not known of the wait is not known of the step: the two make up the same time.
+        let rest = self.wait.share.rest().0.max(0.001);
+        let slowest = self.step_ms * self.wait.low.rest().0 / rest;
+        let quickest = self.step_ms * self.wait.high.rest().0 / rest;
+        Expected {
+            workers,
+            wait: Interval {
+                share: expected(self.step_ms),
+                low: expected(slowest),
+                high: expected(quickest),
+            },
+            batches_per_s: 1000.0 / made_every.max(self.step_ms),
+        }
+    }
+}
+
+/// The numbers of workers that are worth a row: from one to one more than helps, with those that are and those that
+/// the verdict names among them.
+fn numbers(workers: &WorkerAdvice, fed: Option<f64>) -> Vec<u32> {
+    let wanted = workers.match_step.unwrap_or(workers.now);
+    let helps = match fed {
+        // Of a part of a CPU one worker more makes use.
+        Some(fed) => (1..wanted)
+            .find(|count| f64::from(*count) >= fed)
+            .unwrap_or(wanted),
+        None => wanted,
+    };
+    let most = workers.now.max(helps) + 1;
+    let named = [Some(workers.now), workers.advised, workers.match_step];
+    let mut numbers: Vec<u32> = named.into_iter().flatten().filter(|n| *n <= most).collect();
+    numbers.extend([1, most]);
+    let mut every = 1;
+    while (most / every) as usize > ROWS - 4 {
+        every *= 2;
+    }
+    numbers.extend((1..=most / every).map(|place| place * every));
+    numbers.retain(|count| *count > 0);
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipeline(load_ms: f64, step_ms: f64, wait: f64, fed: Option<f64>) -> Pipeline {
+        Pipeline {
+            load_ms,
+            step_ms,
+            fed,
+            wait: Interval {
+                share: Share(wait),
+                low: Share(wait - 0.03),
+                high: Share(wait + 0.03),
+            },
+        }
+    }
+
+    fn about(share: Share, percent: f64) -> bool {
+        (share.percent() - percent).abs() < 0.5
+    }
+
+    #[test]
+    fn a_batch_comes_as_often_as_the_slower_of_workers_and_step_allow() {
+        // 412 ms to load, 38 ms to use: four workers hand one over every 103 ms.
+        let pipeline = pipeline(412.0, 38.0, 0.631, None);
+        let now = pipeline.row(4);
+        assert!(about(now.wait.share, 63.1), "{now:?}");
+        assert!(
+            about(now.wait.low, 60.1) && about(now.wait.high, 66.1),
+            "{now:?}"
+        );
+        assert!((now.batches_per_s - 9.71).abs() < 0.01, "{now:?}");
+        assert!(about(pipeline.row(1).wait.share, 90.8));
+        assert!(about(pipeline.row(8).wait.share, 26.2));
+        let enough = pipeline.row(11);
+        assert!(about(enough.wait.share, 0.0), "{enough:?}");
+        assert!((enough.batches_per_s - 26.3).abs() < 0.1, "{enough:?}");
+    }
+
+    #[test]
+    fn workers_without_a_cpu_bring_nothing() {
+        let pipeline = pipeline(100.0, 10.0, 0.8, Some(2.5));
+        assert!(about(pipeline.row(2).wait.share, 80.0));
+        let third = pipeline.row(3);
+        assert!(about(third.wait.share, 75.0), "{third:?}");
+        assert_eq!(pipeline.row(9).wait, third.wait);
+    }
+
+    #[test]
+    fn the_rows_go_from_one_worker_to_one_more_than_helps() {
+        let advice = |now, match_step, cpu_allows, advised| WorkerAdvice {
+            now,
+            match_step,
+            cpu_allows,
+            advised,
+        };
+        let small = advice(1, Some(3), None, Some(3));
+        assert_eq!(numbers(&small, None), [1, 2, 3, 4]);
+        // CPUs for two: the third shows that it brings nothing, or next to nothing.
+        let held = advice(1, Some(9), Some(2), Some(2));
+        assert_eq!(numbers(&held, Some(2.4)), [1, 2, 3, 4]);
+        let many = numbers(&advice(48, Some(5), None, None), None);
+        assert!(many.len() <= ROWS, "{many:?}");
+        for named in [1, 5, 48, 49] {
+            assert!(many.contains(&named), "{named} in {many:?}");
+        }
+    }
+}
