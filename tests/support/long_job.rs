@@ -135,6 +135,7 @@ impl LongJob {
                 late: 0,
             },
             processes: None,
+            files: None,
             gaps: vec![],
         }
     }
