@@ -208,7 +208,10 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
     // What the new one opens is both.
     let mut both = Recording::open(&options.path).unwrap();
     assert_eq!(all(&mut both), expected(count as usize));
-    assert_eq!(both.read(old.len()).unwrap().0.at.since_start, both.span().1);
+    assert_eq!(
+        both.read(old.len()).unwrap().0.at.since_start,
+        both.span().1
+    );
     assert_eq!(both.at(Duration::from_secs(1)).unwrap(), 1);
 }
 
