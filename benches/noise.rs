@@ -147,6 +147,8 @@ impl Noise {
             waits: (0..10).map(|step| wait(step, self.below(5000))).collect(),
             activity: self.activity(second),
             gil_holders: BTreeMap::new(),
+            passes: vec![],
+            saving: None,
             loaders: vec![LoaderSample {
                 id: 1,
                 kind: LoaderKind::PytorchProcesses,

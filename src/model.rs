@@ -6,6 +6,7 @@
 mod gpu;
 pub mod history;
 mod interim;
+mod marks;
 mod overlap;
 pub mod processes;
 mod progress;
@@ -30,6 +31,8 @@ pub(crate) use crate::sample::literals;
 
 pub use history::{Axis, HISTORY, History, WorkerPlace};
 pub use interim::Interim;
+use marks::Watch;
+pub use marks::{Mark, MarkKind, Marks};
 pub use overlap::Overlap;
 pub use processes::ProcessTree;
 use processes::Processes;
@@ -57,6 +60,7 @@ pub struct Model {
     latest: Option<Arc<Rates>>,
     window: Option<Arc<Rates>>,
     history: History,
+    watch: Watch,
     follow: Follow,
     steps: Steps,
     processes: Processes,
@@ -74,6 +78,7 @@ impl Model {
             latest: None,
             window: None,
             history: History::new(),
+            watch: Watch::default(),
             follow: Follow::default(),
             steps: Steps::default(),
             processes: Processes::default(),
@@ -90,6 +95,7 @@ impl Model {
             self.samples.push_back(sample);
             return;
         };
+        self.watch.apply(previous, &sample, &mut self.history.marks);
         let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
         let other_job = job(previous) != job(&sample);
         if !other_job && sample.job.as_ref().is_some_and(|job| job.ended) {
@@ -206,6 +212,16 @@ impl Model {
 
     pub fn history(&self) -> &History {
         &self.history
+    }
+
+    /// Adds what was found to have happened elsewhere.
+    pub fn mark(&mut self, mark: Mark) {
+        self.history.mark(mark);
+    }
+
+    /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
+    pub fn forget_marks(&mut self) {
+        self.history.marks = Marks::default();
     }
 
     /// What the job's processes use.

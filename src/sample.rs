@@ -24,8 +24,8 @@ pub use gpu::{
 };
 pub use job::{
     BatchClock, BatchCount, DeviceTime, GilTally, IoSample, JobSample, LoaderKind, LoaderSample,
-    LoaderSettings, MainTally, ProcessSample, QueueSource, QueueTally, RankSample, Reported, Wait,
-    WorkerNow, WorkerSample, WorkerTally,
+    LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally, RankSample,
+    Reported, Wait, WorkerNow, WorkerSample, WorkerTally,
 };
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 

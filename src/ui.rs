@@ -31,6 +31,7 @@ mod help;
 mod history;
 pub mod layout;
 mod log;
+mod marks;
 mod one_line;
 mod panel;
 mod picker;

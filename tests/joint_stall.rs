@@ -118,6 +118,8 @@ impl Trace {
                 running: count(looks) - count(waiting),
                 ..MainTally::default()
             }),
+            passes: vec![],
+            saving: None,
             reported: None,
             waits: self.waits(at - 1.0, at),
             activity: BTreeMap::new(),

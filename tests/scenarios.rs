@@ -500,6 +500,8 @@ fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sampl
                 nccl: false,
                 process: ProcessSample::default(),
                 main,
+                passes: vec![],
+                saving: None,
                 reported,
                 waits: vec![],
                 activity: BTreeMap::new(),

@@ -4,15 +4,16 @@ mod support;
 
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
+use pipetop::model::history::{GpuReading, Reading};
 use pipetop::model::processes::{Figures, ProcessTree, Threads};
 use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepRates};
-use pipetop::model::{Steps, Swing};
+use pipetop::model::{History, Mark, MarkKind, Steps, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
     LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen,
     QueueSource, Tier, Wait, WorkerNow, Xid,
 };
-use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Replay, draw};
+use pipetop::ui::{Attach, Filter, Node, Notice, Page, Panel, Past, Replay, Zoom, draw};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 use pipetop::verdict::{Cause, Kind, WarmingUp};
 use ratatui::Terminal;
@@ -1378,6 +1379,50 @@ fn opened(mut scene: Scene, panel: Panel) -> Scene {
     scene
 }
 
+/// Three hours of a job: epochs of 40 minutes with a validation and a checkpoint after each, and another verdict.
+fn long_watched() -> Scene {
+    let mut scene = starved();
+    scene.history = History::new();
+    for at in 0..10_800_u32 {
+        let waits = at > 5_400;
+        scene.history.add(Reading {
+            from: f64::from(at),
+            to: f64::from(at + 1),
+            wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0),
+            queue: Some(if waits { 0.05 } else { 0.9 }),
+            ready: Some(if waits { 0.4 } else { 7.2 }),
+            disk_read: Some(200e6 + f64::from(at % 600) * 1e5),
+            gpus: vec![GpuReading {
+                util_percent: Some(if waits { 37.0 } else { 96.0 }),
+            }],
+            workers: vec![],
+        });
+    }
+    let mut mark = |at: u64, kind, words: &str| {
+        scene.history.mark(Mark {
+            at: Duration::from_secs(at),
+            kind,
+            words: words.to_owned(),
+        });
+    };
+    mark(12, MarkKind::JobBegin, "process 48213 began");
+    for epoch in 0..5 {
+        mark(40 + epoch * 2_400, MarkKind::Epoch, "epoch");
+        mark(2_100 + epoch * 2_400, MarkKind::Validation, "validation");
+        mark(
+            2_350 + epoch * 2_400,
+            MarkKind::Checkpoint,
+            "checkpoint: the main thread's stack is in a function that saves",
+        );
+    }
+    mark(
+        5_420,
+        MarkKind::Verdict,
+        "verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND",
+    );
+    scene
+}
+
 #[test]
 fn all_of_a_verdict() {
     let mut scene = opened(starved(), Panel::Verdict);
@@ -1544,5 +1589,48 @@ fn details_before_anything_was_read() {
             let text = text(&opened(nothing(), panel), width, height);
             assert!(text.contains("WARMING UP"), "{panel:?}: {text}");
         }
+    }
+}
+
+#[test]
+fn a_long_past_zoomed_out() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Whole;
+    in_sizes("zoomed_out", &scene, &SIZES[..3]);
+    scene.state.zoom = Zoom::Span(600.0);
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("last 10 min"), "{text}");
+}
+
+#[test]
+fn the_past_with_its_marks() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Span(10_800.0);
+    scene.state.frozen = true;
+    scene.past = Some(Past {
+        at: moment(5_420),
+        until: Duration::from_hours(3),
+        ago: Duration::from_mins(90),
+    });
+    in_sizes("looking_back", &scene, &SIZES);
+    scene.config.ascii = true;
+    let ascii = text(&scene, 120, 40);
+    let said = "history: verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND";
+    assert!(ascii.contains(said) && ascii.is_ascii(), "{ascii}");
+    // Far back the axis goes with the moment, and says where it ends.
+    scene.state.zoom = Zoom::Span(60.0);
+    scene.past = scene.past.map(|past| Past {
+        at: moment(5_000),
+        ago: Duration::from_secs(5_800),
+        ..past
+    });
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("60 s until 1:3"), "{text}");
+}
+
+fn moment(at: u64) -> Moment {
+    Moment {
+        since_start: Duration::from_secs(at),
+        wall: SystemTime::UNIX_EPOCH + Duration::from_secs(50_000 + at),
     }
 }

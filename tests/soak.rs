@@ -120,6 +120,8 @@ fn job(at: u32) -> JobSample {
                 running: looks / 2,
                 ..MainTally::default()
             }),
+            passes: vec![],
+            saving: None,
             reported: None,
             waits: waits.collect(),
             activity: BTreeMap::from([(format!("step_{at}"), 1)]),

@@ -425,6 +425,35 @@ fn a_call_that_hangs_leaves_the_screen_live() {
     fake.script("sys count=2");
 }
 
+#[test]
+fn sixteen_gpus_fit_a_small_screen_and_a_lost_one_comes_back() {
+    let job = StandIn::start(1);
+    let directory = TempDir::new().expect("a temporary directory");
+    let all = "sys count=16\ndev * util=61";
+    let fake = FakeNvml::install(directory.path(), all);
+    let mut session = screen(&job, &fake.library().display().to_string());
+    // The ninth is none of the few that have a line.
+    let line = |screen: &str| {
+        let mut lines = screen.lines();
+        lines.find(|line| line.contains(" more")).map(str::to_owned)
+    };
+    session.shows("all of them", |screen| {
+        screen.contains("16 GPUs")
+            && screen.contains(" 61 %")
+            && line(screen).is_some_and(|line| !line.contains("n/a"))
+    });
+    fake.script(&format!("{all}\ndev 9 fail=lost"));
+    session.shows("that one is lost", |screen| {
+        line(screen).is_some_and(|line| line.contains("1 n/a"))
+    });
+    fake.script(all);
+    session.shows("that it is back", |screen| {
+        line(screen).is_some_and(|line| !line.contains("n/a"))
+    });
+    session.press("q");
+    assert!(session.ended().success());
+}
+
 /// The reason and hint of what a source lacks.
 fn gap<'a>(report: &'a Value, source: &str) -> Option<(&'a str, &'a str)> {
     let gaps = report["gaps"].as_array().expect("a list");

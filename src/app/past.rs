@@ -3,6 +3,7 @@
 //! What is read goes on being taken in meanwhile; a replay has its own past and none of this.
 
 mod moments;
+mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::model::ProcessTree;
 use crate::ui;
 pub(super) use moments::Moment;
 use moments::Moments;
+use turns::Turns;
 
 /// Seconds that a seek and a leap go.
 pub(super) const SEEK: u64 = 10;
@@ -21,6 +23,7 @@ pub(super) const LEAP: u64 = 600;
 #[derive(Debug)]
 pub(super) struct Past {
     moments: Moments,
+    turns: Turns,
     /// What is shown while the screen is frozen.
     pub(super) shown: Option<Shown>,
 }
@@ -39,12 +42,14 @@ impl Past {
     pub(super) fn new(budget: usize) -> Self {
         Self {
             moments: Moments::new(budget),
+            turns: Turns::default(),
             shown: None,
         }
     }
 
     pub(super) fn forget(&mut self) {
         self.moments.clear();
+        self.turns = Turns::default();
         self.shown = None;
     }
 
@@ -71,8 +76,14 @@ impl Shown {
 }
 
 impl App {
-    /// Keeps what is known now, to be looked back at.
+    /// Keeps what is known now, to be looked back at, and marks where the verdict turned.
     pub(super) fn remember(&mut self) {
+        let at = self.model.sample().map(|sample| sample.at.since_start);
+        if let (Some(at), Some(verdict)) = (at, &self.verdict)
+            && let Some(mark) = self.past.turns.judged(at, verdict)
+        {
+            self.model.mark(mark);
+        }
         if self.state.replay.is_none()
             && let Some(moment) = self.moment()
         {

@@ -120,7 +120,11 @@ impl App {
                 wanted: "a job in the recording".to_owned(),
             };
         }
-        for sample in played.samples {
+        for (number, sample) in played.samples.into_iter().enumerate() {
+            // Up to here they lie far apart.
+            if number == played.sparse && number > 0 {
+                self.model.forget_marks();
+            }
             self.sample(sample);
         }
         let place = played.place;

@@ -13,6 +13,7 @@ mod tests;
 
 use std::time::Duration;
 
+use crate::model::marks::{Mark, Marks};
 use crate::model::rates::{RankRates, Rates};
 use crate::sample::WorkerNow;
 use crate::units::ProcessKey;
@@ -20,7 +21,7 @@ use crate::units::ProcessKey;
 pub use axis::Axis;
 use levels::Levels;
 use places::Places;
-pub use point::{GpuReading, Known, Point, Reading};
+pub use point::{GpuPoint, GpuReading, Known, Point, Reading};
 
 /// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
 /// finely.
@@ -32,6 +33,7 @@ pub struct History {
     points: Levels<Point>,
     /// By worker place, so that a re-made worker keeps it.
     places: Places,
+    pub(super) marks: Marks,
 }
 
 /// Where a worker stands on screen.
@@ -53,6 +55,7 @@ impl History {
         Self {
             points: Levels::new(),
             places: Places::default(),
+            marks: Marks::default(),
         }
     }
 
@@ -77,6 +80,16 @@ impl History {
         // Two readings follow each other, whatever is lost where a number is written down.
         let from = reading.from.max(last);
         self.points.push(Point::new(reading, from, &taken.slots));
+    }
+
+    /// What happened when.
+    pub fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Adds a mark.
+    pub fn mark(&mut self, mark: Mark) {
+        self.marks.add(mark);
     }
 
     /// Readings that are kept; the older ones hold several.
@@ -158,6 +171,14 @@ impl Reading {
             .and_then(|loader| loader.queue);
         let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
             util_percent: gpu.util_percent,
+            sm_active: gpu.counters.sm_active.map(|share| share.0),
+            dram: gpu.counters.dram.map(|share| share.0),
+            power_watts: gpu.now.power_watts,
+            // What the driver samples only now and then would be drawn as if it were of this time.
+            pcie_rx: gpu
+                .pcie_rx
+                .filter(|_| gpu.pcie_age.is_none())
+                .map(|rate| rate.0),
         };
         Self {
             from: to - rates.seconds,

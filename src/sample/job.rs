@@ -55,6 +55,24 @@ pub struct RankSample {
     pub gil_holders: BTreeMap<String, u64>,
     /// Every loader that has workers or was seen in use, in order of creation.
     pub loaders: Vec<LoaderSample>,
+    /// How often each dataset was gone through, as the loaders' iterators tell, in the order in which they were
+    /// first seen. Empty without the right to read memory.
+    #[serde(default)]
+    pub passes: Vec<Passes>,
+    /// Time that the main thread was seen to write a checkpoint, in looks of 10 ms. `None` without stacks.
+    #[serde(default)]
+    pub saving: Option<u64>,
+}
+
+/// Passes through one dataset: the epochs of training, or validations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Passes {
+    /// Tells it from the others of the rank.
+    pub dataset: u64,
+    /// Begun since attaching, the one under way then counted in.
+    pub begun: u64,
+    /// Batches of all of them, those before attaching of the one under way then counted in.
+    pub batches: u64,
 }
 
 /// Counters that every process has.

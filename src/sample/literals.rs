@@ -146,6 +146,8 @@ fn rank(at: f64) -> RankSample {
             running: whole(40.0 * at),
             ..MainTally::default()
         }),
+        passes: vec![],
+        saving: None,
         reported: None,
         waits: waits.map(|from| wait(from, from + 0.06, None)).collect(),
         activity: BTreeMap::from([

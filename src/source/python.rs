@@ -25,7 +25,7 @@ pub use self::iterator::{IteratorState, LoaderIterator, WorkerCounts};
 use self::layout::Layout;
 use self::memory::Memory;
 pub use self::naming::{InLoader, WorkerPhase};
-use self::naming::{Place, activity, in_loader, loader_frame, worker_frame, worker_phase};
+use self::naming::{Place, activity, in_loader, loader_frame, saves, worker_frame, worker_phase};
 use self::search::Kinds;
 use crate::units::Pid;
 
@@ -73,6 +73,8 @@ pub struct MainStack {
     pub function: Option<String>,
     /// Address of the loader's iterator where a frame shows it: for [`Stacks::iterator`].
     pub iterator: Option<usize>,
+    /// It writes a checkpoint.
+    pub saves: bool,
 }
 
 /// What the main thread of a loader worker does. A `None` was not in sight at this look.
@@ -183,6 +185,7 @@ impl Stacks {
             loader,
             function,
             iterator: object.filter(|_| is_iterator),
+            saves: saves(&places),
         })
     }
 

@@ -5,6 +5,7 @@
 use ratatui::symbols::border;
 
 use crate::config::{Config, Paint};
+use crate::model::MarkKind;
 
 /// One set of signs. Every sign is one cell wide.
 #[derive(Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub(super) struct Glyphs {
     pub(super) branches: [&'static str; 3],
     pub(super) down: &'static str,
     pub(super) up: &'static str,
+    /// Another verdict.
+    turn: &'static str,
     cpu: &'static str,
     read: &'static str,
     wait: &'static str,
@@ -41,6 +44,19 @@ pub(super) struct Glyphs {
 }
 
 impl Glyphs {
+    /// The sign of what happened.
+    pub(super) fn happened(&self, kind: MarkKind) -> &'static str {
+        match kind {
+            MarkKind::JobBegin => "b",
+            MarkKind::Epoch => "e",
+            MarkKind::Validation => "v",
+            MarkKind::Checkpoint => "c",
+            MarkKind::Worker => "w",
+            MarkKind::Verdict => self.turn,
+            MarkKind::JobEnd => "x",
+        }
+    }
+
     /// The sign of a meaning.
     pub(super) fn sign(&self, paint: Paint) -> &'static str {
         match paint {
@@ -77,6 +93,7 @@ pub(super) static UNICODE: Glyphs = Glyphs {
     branches: ["├ ", "└ ", "│ "],
     down: "▼",
     up: "▲",
+    turn: "◆",
     cpu: "▓",
     read: "▒",
     wait: "·",
@@ -113,6 +130,7 @@ pub(super) static ASCII: Glyphs = Glyphs {
     branches: ["|-", "`-", "| "],
     down: "*",
     up: "^",
+    turn: "*",
     cpu: "#",
     read: "r",
     wait: ".",

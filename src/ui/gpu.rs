@@ -6,6 +6,7 @@
 
 mod absent;
 mod detail;
+mod graphs;
 mod line;
 mod told;
 mod trouble;
@@ -144,6 +145,7 @@ fn list(
         let more = hidden + usize::from(before == lines.len());
         let mut row = view.row(width);
         row.text(Dim, &format!("   and {more} more"));
+        line::troubles(&mut row, &gpus[gpus.len() - more..]);
         lines.push(row.line());
     }
     lines

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::layout::Chrome;
 use super::state::Panel;
-use super::{View, footer, format, panel};
+use super::{View, footer, format, marks, panel};
 use crate::action::Action;
 use crate::config::Paint::{
     self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
@@ -115,6 +115,8 @@ fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         let mut all = keys(view, width);
         all.push(Line::default());
         all.extend(meanings(view, width));
+        all.push(Line::default());
+        all.extend(self::marks(view, width));
         all.extend(unknown(view, width));
         all.push(Line::default());
         all.extend(words(view, width));
@@ -124,7 +126,9 @@ fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut left = keys(view, half);
     left.push(Line::default());
     left.extend(meanings(view, half));
-    let right = words(view, half);
+    let mut right = words(view, half);
+    right.push(Line::default());
+    right.extend(self::marks(view, half));
     let mut all = panel::beside(view, width, &left, &right, width - half - 2);
     all.extend(unknown(view, width));
     all
@@ -199,6 +203,16 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     ];
     for (sign, text) in others {
         lines.extend(entry(view, width, (Text, sign), 6, text));
+    }
+    lines
+}
+
+/// What each mark below the past stands for.
+fn marks(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    let mut lines = vec![heading(view, width, "MARKS BELOW THE HISTORY")];
+    for (kind, text) in marks::MEANINGS {
+        let sign = view.glyphs().happened(kind);
+        lines.extend(entry(view, width, (marks::paint(kind), sign), 6, text));
     }
     lines
 }

@@ -8,7 +8,7 @@ use super::glyphs::Glyphs;
 use super::layout::Chrome;
 use super::row::Row;
 use super::state::Panel;
-use super::{View, axis, format, panel};
+use super::{View, axis, format, marks, panel};
 use crate::config::Paint::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
 use crate::model::history::Point;
 
@@ -41,16 +41,14 @@ pub(super) fn cells(width: u16, boxed: bool) -> usize {
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
     let indent = usize::from(chrome != Chrome::Boxed);
     let cells = cells(area.width, chrome == Chrome::Boxed);
-    let first = view.ranks().first().and_then(|rank| rank.rank).unwrap_or(0);
-    let name = if view.ranks().len() > 1 {
-        format!("history of rank {first}")
-    } else {
-        "history".to_owned()
-    };
     let span = axis::words(view);
+    let name = title(view, usize::from(area.width), &span, cells);
     let inner = panel::open(view, frame, area, chrome, Panel::History, &name, &span);
     let mut series = series(view, cells);
     let height = usize::from(inner.height);
+    // The last line, where there is room for more than a figure or two.
+    let marks = height >= 3 && marks::any(view, cells);
+    let height = height - usize::from(marks);
     series.truncate(if height >= 4 { 4 } else { height });
     if series.is_empty() {
         return;
@@ -60,15 +58,47 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
     let rows = ((height - air * (count - 1)) / count).clamp(1, 7);
-    let lines = series
+    // What the marks leave over goes to the first figures.
+    let left = if marks && air == 0 {
+        height.saturating_sub(rows * count)
+    } else {
+        0
+    };
+    let mut lines: Vec<_> = series
         .iter()
-        .flat_map(|one| {
+        .enumerate()
+        .flat_map(|(place, one)| {
+            let rows = rows + usize::from(place < left);
             let mut lines = one.lines(view, inner.width, indent, (cells, cursor), rows);
             lines.extend((0..air).map(|_| Line::default()));
             lines
         })
         .collect();
+    if marks {
+        lines.truncate(height);
+        lines.push(marks::line(view, inner.width, (indent, LABEL), cells));
+    }
     panel::write(frame, inner, lines);
+}
+
+/// The panel's name, and what the marks say that the cursor is on, as far as the span leaves room.
+fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
+    let first = view.ranks().first().and_then(|rank| rank.rank).unwrap_or(0);
+    let name = if view.ranks().len() > 1 {
+        format!("history of rank {first}")
+    } else {
+        "history".to_owned()
+    };
+    let said = marks::words(view, cells);
+    if said.is_empty() {
+        return name;
+    }
+    let room = width.saturating_sub(name.len() + span.len() + 12);
+    let said = format::clean(&said, view.config.ascii);
+    format!(
+        "{name}: {}",
+        format::cut_words(&said, room, view.glyphs().more)
+    )
 }
 
 fn series(view: &View<'_>, cells: usize) -> Vec<Series> {

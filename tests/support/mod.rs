@@ -369,6 +369,10 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
         };
         let gpu = |place| GpuReading {
             util_percent: Some(util(place)),
+            sm_active: Some(0.6 * util(place) / 100.0),
+            dram: Some(0.3 * util(place) / 100.0),
+            power_watts: Some(90.0 + 5.0 * util(place)),
+            pcie_rx: Some(2e7 * util(place)),
         };
         let places = (0..ranks).flat_map(|rank| (0..pace.workers).map(move |id| (rank, id)));
         let worker = |(rank, id)| {

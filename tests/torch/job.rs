@@ -104,6 +104,11 @@ impl Job {
         Truth::read(&self.directory.path().join(file))
     }
 
+    /// A file that the script writes, as far as it has; empty where it has not begun.
+    pub(crate) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
+    }
+
     /// Waits until the script has had so many batches.
     pub(crate) fn reach(&mut self, batches: usize, rank: Option<u64>) -> Result<(), String> {
         let deadline = now() + STEADY_DEADLINE;

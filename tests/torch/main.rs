@@ -10,6 +10,7 @@ mod clock;
 mod gil;
 mod job;
 mod machine;
+mod marks;
 mod ranks;
 mod report;
 mod side_by_side;

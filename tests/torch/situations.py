@@ -10,6 +10,7 @@ A job ends by itself after SECONDS, so that nothing is left behind when a test i
 import hashlib
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -298,10 +299,52 @@ def batches(loader, truth):
             truth.mark("wait")
 
 
+def marks(directory):
+    """All that pipetop marks on its axis of time; when each began goes to DIRECTORY/events, by the wall clock."""
+    events = open(os.path.join(directory, "events"), "w", buffering=1)
+    truth = Truth(directory)
+    training, held_out = Sleeping(0.05), Sleeping(0.05)
+    by_epochs, validation = loads(training, 2), loads(held_out, 2)
+    kept = loads(training, 2, persistent_workers=True)
+
+    def go(kind, loader, seconds):
+        events.write(f"{kind} {time.time()}\n")
+        until = time.monotonic() + seconds
+        for _ in batches(loader, truth):
+            time.sleep(0.02)
+            if time.monotonic() > until:
+                return
+
+    def save(seconds):
+        events.write(f"checkpoint {time.time()}\n")
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            torch.save({"weights": torch.zeros(1 << 20)}, os.path.join(directory, "checkpoint.pt"))
+
+    go("under-way", by_epochs, 4.0)
+    go("validation", validation, 1.2)
+    save(0.7)
+    go("epoch", by_epochs, 1.5)
+    go("validation", validation, 1.2)
+    go("epoch", kept, 1.5)
+    go("epoch", kept, 1.5)
+    worker = kept._iterator._workers[0].pid
+    events.write(f"worker {time.time()}\n")
+    os.kill(worker, signal.SIGKILL)
+    try:
+        time.sleep(2.2)
+    except RuntimeError:
+        time.sleep(2.2)
+    events.write(f"job-end {time.time()}\n")
+    os._exit(1)
+
+
 def main():
     name, directory = sys.argv[1:3]
     until = time.monotonic() + float(sys.argv[3] if len(sys.argv) > 3 else 120)
     torch.manual_seed(0)
+    if name == "marks":
+        return marks(directory)
     loader, step = SITUATIONS[name](directory)
     for batch in batches(loader, Truth(directory)):
         step(batch)

@@ -40,7 +40,7 @@ impl Places {
 
     /// Gives everyone in the reading a slot, as far as there are any.
     pub(super) fn take(&mut self, reading: &Reading) -> Taken {
-        let mut freed = Vec::new();
+        let now = reading.to;
         let mut slots = Vec::with_capacity(reading.workers.len());
         for (number, (place, _)) in reading.workers.iter().enumerate() {
             let same = self
@@ -51,11 +51,21 @@ impl Places {
                 Some((_, slot)) => *slot,
                 None => self.slot(*place),
             };
-            let slot = slot.or_else(|| self.next(*place, reading.to, &mut freed));
             if let Some(slot) = slot {
-                self.seen[slot] = reading.to;
+                self.seen[slot] = now;
             }
             slots.push(slot);
+        }
+        let mut freed = Vec::new();
+        let new = reading.workers.iter().zip(&mut slots);
+        for ((place, _), slot) in new.filter(|(_, slot)| slot.is_none()) {
+            // It may stand twice in the reading.
+            *slot = self
+                .slot(*place)
+                .or_else(|| self.next(*place, now, &mut freed));
+            if slot.is_none() {
+                break;
+            }
         }
         let places = reading.workers.iter().map(|(place, _)| *place);
         self.newest.clear();
@@ -63,6 +73,7 @@ impl Places {
         Taken { slots, freed }
     }
 
+    /// A slot that nobody has had, else that of whoever was away for the longest time; `None` where all are here.
     fn next(&mut self, place: WorkerPlace, now: f64, freed: &mut Vec<usize>) -> Option<usize> {
         let slot = if self.seen.len() < MOST {
             self.seen.push(now);
@@ -75,6 +86,7 @@ impl Places {
             let longest = away.min_by(|a, b| self.seen[*a.1].total_cmp(&self.seen[*b.1]));
             let (&longest, &slot) = longest?;
             self.known.remove(&longest);
+            self.seen[slot] = now;
             freed.push(slot);
             slot
         };

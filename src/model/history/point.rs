@@ -28,6 +28,12 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GpuReading {
     pub util_percent: Option<f64>,
+    /// Shares of the time: multiprocessors with work, bandwidth of the device memory.
+    pub sm_active: Option<f64>,
+    pub dram: Option<f64>,
+    pub power_watts: Option<f64>,
+    /// Bytes a second that came over the bus.
+    pub pcie_rx: Option<f64>,
 }
 
 /// A figure in four bytes; seven digits are more than any screen shows.
@@ -73,6 +79,10 @@ pub struct Point {
 #[derive(Debug, Clone, Copy)]
 pub struct GpuPoint {
     pub util_percent: Known,
+    pub sm_active: Known,
+    pub dram: Known,
+    pub power_watts: Known,
+    pub pcie_rx: Known,
 }
 
 impl Point {
@@ -80,6 +90,10 @@ impl Point {
     pub(super) fn new(reading: Reading, from: f64, slots: &[Option<usize>]) -> Self {
         let gpu = |gpu: GpuReading| GpuPoint {
             util_percent: Known::new(gpu.util_percent),
+            sm_active: Known::new(gpu.sm_active),
+            dram: Known::new(gpu.dram),
+            power_watts: Known::new(gpu.power_watts),
+            pcie_rx: Known::new(gpu.pcie_rx),
         };
         let last = slots.iter().flatten().max();
         let mut workers = vec![None; last.map_or(0, |last| last + 1)];
@@ -130,6 +144,10 @@ impl Entry for Point {
         let gpu = |place: usize| match (self.gpus.get(place), newer.gpus.get(place)) {
             (Some(one), Some(other)) => Some(GpuPoint {
                 util_percent: mean(one.util_percent, other.util_percent),
+                sm_active: mean(one.sm_active, other.sm_active),
+                dram: mean(one.dram, other.dram),
+                power_watts: mean(one.power_watts, other.power_watts),
+                pcie_rx: mean(one.pcie_rx, other.pcie_rx),
             }),
             (one, other) => one.or(other).copied(),
         };

@@ -201,6 +201,26 @@ fn workers_that_come_and_go_take_turns_in_fixed_memory() {
     assert!(!history.knows(place(5)));
 }
 
+#[test]
+fn who_is_here_keeps_the_slot_however_many_there_are() {
+    let mut history = History::new();
+    for at in 0..20_u32 {
+        // From the other end each time, so that the last come first.
+        let mut workers: Vec<_> = (0..1100).map(|id| (place(id), WorkerNow::Cpu)).collect();
+        if at % 2 == 1 {
+            workers.reverse();
+        }
+        history.add(Reading {
+            workers,
+            ..reading(f64::from(at), f64::from(at + 1), None)
+        });
+    }
+    assert_eq!(history.places(), 1024);
+    let axis = history.axis(None, 20.0, 20).unwrap();
+    assert_eq!(history.states(&axis, place(0)), [Some(WorkerNow::Cpu); 20]);
+    assert_eq!(history.states(&axis, place(1099)), [None; 20]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 

@@ -3,6 +3,10 @@
 //!
 //! Reads `/proc` alone. In a container a number of the driver's may be the host's: it counts as a process of
 //! ours only where that process has a device file of the driver open.
+//!
+//! Mappings are not asked: whoever maps a device file of the driver keeps it open, and who may not list the
+//! descriptors may not read the mappings either. They would cost the job's lock on its address space (before Linux
+//! 6.17 for as long as a piece is written) and, with 10 000 mappings, 2.6 ms where descriptors take 0.1 ms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -132,6 +132,8 @@ impl RankView {
             nccl: self.nccl,
             process,
             main: main.map(|main| main.tally),
+            passes: main.map(|main| main.passes.clone()).unwrap_or_default(),
+            saving: main.and_then(|main| main.saving),
             reported: told.map(|told| told.reported.clone()),
             waits: told
                 .filter(|told| told.fresh)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::WatchedLoader;
-use crate::sample::{LoaderSettings, QueueSource, QueueTally};
+use crate::sample::{LoaderSettings, Passes, QueueSource, QueueTally};
 use crate::source::python::{LoaderIterator, Stacks};
 
 /// The number that the loader without workers goes by.
@@ -31,10 +31,27 @@ struct Tracked {
     fd: Option<i32>,
     loader: Option<u64>,
     yielded: u64,
+    /// What it had yielded when it was last counted as a pass; `None` = not yet.
+    told: Option<u64>,
 }
+
+/// Passes through one dataset, by its address.
+#[derive(Debug)]
+struct Through {
+    dataset: usize,
+    passes: Passes,
+    /// Batches of the newest pass.
+    batches: u64,
+}
+
+/// Datasets whose passes are counted: those that were met last.
+const DATASETS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
+    through: Vec<Through>,
+    /// Datasets that were met.
+    datasets: u64,
     tracked: Vec<Tracked>,
     loaders: Vec<WatchedLoader>,
     searched_at: Option<Duration>,
@@ -87,6 +104,7 @@ impl Iterators {
             fd,
             loader: None,
             yielded: 0,
+            told: None,
         };
         tracked.loader = self.loader_of(&tracked);
         self.tracked.push(tracked);
@@ -96,11 +114,17 @@ impl Iterators {
     /// Reads every iterator's counters.
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
+        let (through, datasets) = (&mut self.through, &mut self.datasets);
         self.tracked.retain_mut(|tracked| {
             let Ok(state) = tracked.iterator.read() else {
                 // Torn or gone: a frame or a search shows it again.
                 return false;
             };
+            // An iterator that stands still while another goes through the same data is none of its pass.
+            let moved = tracked.told.replace(state.yielded) != Some(state.yielded);
+            if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
+                pass(through, datasets, dataset, state.yielded);
+            }
             let Some(loader) = tracked.loader else {
                 return true;
             };
@@ -126,6 +150,11 @@ impl Iterators {
             }
             true
         });
+    }
+
+    /// Passes through each dataset, in the order in which they were met.
+    pub(super) fn passes(&self) -> Vec<Passes> {
+        self.through.iter().map(|through| through.passes).collect()
     }
 
     /// Batches of the loader whose result pipe is `fd`; of the only one where `fd` is not known.
@@ -164,5 +193,65 @@ impl Iterators {
             ([only], ..) | (_, Some(only), None) => Some(only.id),
             _ => None,
         }
+    }
+}
+
+/// Counts what an iterator over this dataset has yielded: less than the one before is the next pass.
+fn pass(through: &mut Vec<Through>, datasets: &mut u64, dataset: usize, yielded: u64) {
+    let Some(known) = through.iter_mut().find(|known| known.dataset == dataset) else {
+        if through.len() == DATASETS {
+            through.remove(0);
+        }
+        through.push(Through {
+            dataset,
+            passes: Passes {
+                dataset: *datasets,
+                begun: 1,
+                batches: yielded,
+            },
+            batches: yielded,
+        });
+        *datasets += 1;
+        return;
+    };
+    let next = yielded < known.batches;
+    let since = if next { 0 } else { known.batches };
+    known.passes.begun += u64::from(next);
+    known.passes.batches += yielded - since;
+    known.batches = yielded;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_time_that_counting_begins_anew_is_a_pass() {
+        let (mut through, mut datasets) = (Vec::new(), 0);
+        // Attached in the middle of one; then two more, and a validation between them.
+        for (dataset, yielded) in [
+            (7, 40),
+            (7, 41),
+            (7, 2),
+            (9, 1),
+            (9, 6),
+            (7, 0),
+            (7, 5),
+            (9, 2),
+        ] {
+            pass(&mut through, &mut datasets, dataset, yielded);
+        }
+        let passes: Vec<_> = through.iter().map(|known| known.passes).collect();
+        let wanted = |dataset, begun, batches| Passes {
+            dataset,
+            begun,
+            batches,
+        };
+        assert_eq!(passes, [wanted(0, 3, 48), wanted(1, 2, 8)]);
+        for other in 100..200 {
+            pass(&mut through, &mut datasets, other, 1);
+        }
+        assert_eq!(through.len(), DATASETS);
+        assert_eq!(through[DATASETS - 1].passes, wanted(101, 1, 1));
     }
 }

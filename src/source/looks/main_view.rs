@@ -54,6 +54,9 @@ pub(super) struct MainView {
     /// The beat that was counted last, and what was seen then.
     counted: Option<(u128, Seen)>,
     tally: MainTally,
+    /// At the last stack it wrote a checkpoint, and for how long it was seen to in all; `None` without stacks.
+    saves: bool,
+    saving: Option<u64>,
     waits: Vec<Wait>,
     activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
@@ -104,6 +107,8 @@ impl MainView {
             waiting: None,
             counted: None,
             tally: MainTally::default(),
+            saves: false,
+            saving: None,
             waits: Vec::new(),
             activity: BTreeMap::new(),
             gil_holders: BTreeMap::new(),
@@ -255,6 +260,7 @@ impl MainView {
     fn look_at_stack(&mut self, now: Duration, look: Look) {
         let Some(stacks) = self.python.stacks(now, None) else {
             self.in_loader = None;
+            self.saves = false;
             return;
         };
         // Torn: what was seen last holds.
@@ -262,6 +268,8 @@ impl MainView {
             return;
         };
         self.in_loader = Some(stack.loader);
+        self.saves = stack.saves;
+        self.saving = self.saving.or(Some(0));
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, look.polled)
             && !self.polled.contains(&fd)
         {
@@ -289,6 +297,13 @@ impl MainView {
             .unwrap_or(u64::MAX)
             .min(MOST_BEATS);
         self.counted = Some((beat, seen));
+        let inside = matches!(
+            seen.doing,
+            Doing::Waiting | Doing::Receiving | Doing::Loading
+        );
+        if let Some(saving) = self.saving.as_mut().filter(|_| self.saves && !inside) {
+            *saving += beats;
+        }
         self.add(last, beats / 2);
         self.add(seen, beats - beats / 2);
     }
@@ -371,6 +386,8 @@ impl MainView {
     pub(super) fn publish_rest(&self, seen: &mut MainSeen) {
         seen.segments.clone_from(&self.segments);
         seen.iterators.clone_from(&self.iterators.seen);
+        seen.passes = self.iterators.passes();
+        seen.saving = self.saving;
         seen.activity.clone_from(&self.activity);
         seen.gil_holders.clone_from(&self.gil_holders);
         seen.polled.clone_from(&self.polled);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::iterators::IteratorSeen;
 use crate::job::ResultPipe;
-use crate::sample::{MainTally, QueueTally, Wait, WorkerTally};
+use crate::sample::{MainTally, Passes, QueueTally, Wait, WorkerTally};
 use crate::source::python::PythonError;
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
@@ -55,6 +55,10 @@ pub struct MainSeen {
     pub segments: BTreeMap<u64, SegmentClock>,
     /// What the loaders' iterators tell, by loader; [`super::MAIN_LOADER`] for one without workers.
     pub iterators: BTreeMap<u64, IteratorSeen>,
+    /// Passes through each dataset.
+    pub passes: Vec<Passes>,
+    /// Looks of 10 ms at which it wrote a checkpoint; `None` without stacks.
+    pub saving: Option<u64>,
     pub activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
     pub gil_holders: BTreeMap<String, u64>,

@@ -21,6 +21,8 @@ pub struct LoaderIterator {
     /// The plain queue that the pin-memory thread fills: its deque.
     pinned: Option<usize>,
     settings: LoaderSettings,
+    /// Address of the dataset.
+    dataset: Option<usize>,
 }
 
 /// What the iterator counts. All start at 0 with each epoch.
@@ -65,6 +67,9 @@ impl LoaderIterator {
         };
         let pinned = pinned_deque(&memory, &attributes).unwrap_or_default();
         let settings = read_settings(&memory, &attributes)?;
+        let dataset = memory
+            .attribute(&attributes, "_dataset")
+            .unwrap_or_default();
         let iterator = Self {
             memory,
             object,
@@ -73,6 +78,7 @@ impl LoaderIterator {
             has_workers: type_name.starts_with("_Multi"),
             pinned,
             settings,
+            dataset,
         };
         iterator.read()?;
         Ok(iterator)
@@ -86,6 +92,11 @@ impl LoaderIterator {
     /// As the iterator was made; `start_method` only where the class of its workers tells it.
     pub fn settings(&self) -> &LoaderSettings {
         &self.settings
+    }
+
+    /// What tells the data that it goes through from that of another iterator: the address of the dataset.
+    pub fn dataset(&self) -> Option<usize> {
+        self.dataset
     }
 
     /// The counters now. [`PythonError::IteratorGone`] once the iterator was dropped or its attributes

@@ -138,6 +138,19 @@ pub(super) fn worker_phase(places: &[&Place], has_index: bool) -> WorkerPhase {
     }
 }
 
+/// A checkpoint is being written, by the functions that PyTorch and safetensors have for it.
+pub(super) fn saves(places: &[&Place]) -> bool {
+    let distributed = |place: &Place| place.file.contains("torch/distributed/checkpoint/");
+    places.iter().any(|place| match place.function() {
+        "save" | "_save" | "_legacy_save" => {
+            place.is_in(&["torch/serialization.py"]) || distributed(place)
+        }
+        "async_save" => distributed(place),
+        "save_file" | "save_model" => place.is_in(&["safetensors/torch.py"]),
+        _ => false,
+    })
+}
+
 /// Files that only carry a call on: naming them would say nothing about where the time goes.
 const CARRIERS: &[&str] = &[
     "torch/utils/data/dataloader.py",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ratatui::text::Line;
 
-use super::line::{idle, past, percent};
-use super::{scrolled, trouble};
+use super::line::percent;
+use super::{graphs, scrolled, trouble};
 use crate::config::Paint::{Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
 use crate::sample::{GpuInstance, GpuProcess, ProcessPlace};
@@ -45,13 +45,13 @@ pub(super) fn detail(
         row.sentence(Trouble, &errors.join(", "));
         row.line()
     });
-    let mut lines = vec![util(view, gpu, start("util"))];
+    let mut lines = vec![graphs::util(view, gpu, start("util"))];
     lines.extend(errors);
-    lines.extend(activity(gpu, start));
+    lines.extend(activity(view, gpu, start));
     lines.push(memory(gpu, start("mem")));
-    lines.push(power(gpu, start("power")));
+    lines.push(power(view, gpu, start("power")));
     lines.push(clock(gpu, start("clock")));
-    lines.extend(bus(gpu, start("bus")));
+    lines.extend(bus(view, gpu, start("bus")));
     lines.extend(parts(view, gpu, width));
     let seen = gpu.now.processes.iter().flatten();
     let seen = seen.filter(|process| process.place != ProcessPlace::Outside);
@@ -73,61 +73,25 @@ pub(super) fn detail(
     lines
 }
 
-fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
-    row.right(Compute, &percent(gpu.util_percent), 5).space(2);
-    if let (None, Some(gap)) = (gpu.util_percent, &gpu.now.gap) {
-        row.sentence(Trouble, gap);
-        return row.line();
-    }
-    let place = view
-        .gpus()
-        .iter()
-        .position(|other| other.now.index == gpu.now.index);
-    let place = place.unwrap_or(0);
-    let idle = idle(view, gpu, place).map(|idle| format!("{idle:>5}"));
-    let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
-    let tail = [("idle ", idle), ("swings every ", swing)];
-    let tail: Vec<_> = tail
-        .into_iter()
-        .filter_map(|(label, figure)| Some((label, figure?)))
-        .collect();
-    let taken: usize = tail
-        .iter()
-        .map(|(label, figure)| 2 + label.len() + figure.len())
-        .sum();
-    let cells = row.left().saturating_sub(taken);
-    if place < view.history.gpus() {
-        past(view, place, Compute, cells, &mut row);
-    }
-    for (label, figure) in &tail {
-        row.item(2, &[(Dim, label), (Text, figure)]);
-    }
-    row.line()
-}
-
 /// What the counters say, or the guess that stands in for them; nothing where there is neither.
-fn activity<'a>(gpu: &GpuRates, start: impl Fn(&str) -> Row<'a>) -> Option<Line<'static>> {
-    let counters = gpu.counters;
-    let Some(active) = counters.sm_active else {
-        let guess = gpu.load_estimate?;
+fn activity<'a>(
+    view: &View<'_>,
+    gpu: &GpuRates,
+    start: impl Fn(&str) -> Row<'a>,
+) -> Vec<Line<'static>> {
+    if gpu.counters.sm_active.is_some() {
+        return vec![
+            graphs::multiprocessors(view, gpu, start("SMs")),
+            graphs::memory_bandwidth(view, gpu, start("DRAM")),
+        ];
+    }
+    let guess = gpu.load_estimate.map(|guess| {
         let mut row = start("load");
         row.right(Compute, &format!("~{guess}"), 5);
         row.item(2, &[(Dim, "an estimate: utilisation x power")]);
-        return Some(row.line());
-    };
-    let mut row = start("SMs");
-    row.right(Compute, &active.to_string(), 5);
-    let figures = [
-        ("memory bandwidth ", counters.dram),
-        ("tensor ", counters.tensor),
-        ("occupancy ", counters.sm_occupancy),
-    ];
-    for (label, share) in figures {
-        if let Some(share) = share {
-            row.item(2, &[(Dim, label), (Text, &share.to_string())]);
-        }
-    }
-    Some(row.line())
+        row.line()
+    });
+    guess.into_iter().collect()
 }
 
 fn memory(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
@@ -144,7 +108,7 @@ fn memory(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
     row.line()
 }
 
-fn power(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+fn power(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
     let now = &gpu.now;
     let watts = |value: Option<f64>| {
         value.map_or_else(|| format::UNKNOWN.to_owned(), |watts| format!("{watts:.0}"))
@@ -178,6 +142,7 @@ fn power(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
             ],
         );
     }
+    graphs::power(view, gpu, &mut row);
     row.line()
 }
 
@@ -200,7 +165,7 @@ fn clock(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
 }
 
 /// The link, and what goes over it and to other GPUs; nothing where none of it is known.
-fn bus(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+fn bus(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
     let link = gpu.now.health.and_then(|health| health.link);
     if link.is_none() && gpu.pcie_rx.is_none() {
         return None;
@@ -228,6 +193,7 @@ fn bus(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
     if let Some(age) = gpu.pcie_age.filter(|age| *age >= 2.0) {
         row.item(2, &[(Dim, &format!("{} ago", format::span(age)))]);
     }
+    graphs::received(view, gpu, &mut row);
     Some(row.line())
 }
 

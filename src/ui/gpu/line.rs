@@ -45,6 +45,12 @@ pub(super) fn all_of(view: &View<'_>, gpus: &[GpuRates], width: u16) -> Line<'st
             row.item(2, &[(Dim, "idle "), (Text, &idle.to_string())]);
         }
     }
+    troubles(&mut row, gpus);
+    row.line()
+}
+
+/// How many of them are in trouble, and the worst of it.
+pub(super) fn troubles(row: &mut Row<'_>, gpus: &[GpuRates]) {
     let silent = gpus.iter();
     let silent = silent.filter(|gpu| gpu.now.gap.is_some() && gpu.now.instances.is_empty());
     let silent = silent.count();
@@ -59,7 +65,6 @@ pub(super) fn all_of(view: &View<'_>, gpus: &[GpuRates], width: u16) -> Line<'st
     if held > 0 {
         row.item(2, &[(Trouble, &format!("{held} held back"))]);
     }
-    row.line()
 }
 
 /// ` 0 H200   37 %  sparkline  power cap  idle 60 %  SMs 31 %  21.4 / 140 GiB  231 W  54 C`

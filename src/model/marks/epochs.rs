@@ -1,0 +1,195 @@
+//! Epochs and validations: by the iterators' own counters where they are read, else by workers that are all made
+//! anew and by which loader delivers.
+//!
+//! What most batches came from is taken to be the training data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Mark, MarkKind, Marks};
+use crate::sample::{LoaderSample, Passes, RankSample};
+use crate::units::ProcessKey;
+
+/// Batches of a pass, and time since its begin, after which it is said what it is.
+const ENOUGH: u64 = 5;
+const LONG: Duration = Duration::from_secs(3);
+/// Batches that a pass can have had at the first look at it, to count as seen from its begin.
+const FIRST_FEW: u64 = 3;
+/// Time since passes were first seen from which on other data is new, and not only met late.
+const SETTLED: Duration = Duration::from_secs(2);
+/// Batches that another loader delivers without one of the training loader, before that is a validation.
+const WITHOUT_TRAINING: u64 = 2;
+
+#[derive(Debug, Default)]
+pub(super) struct Epochs {
+    /// A pass of which it is not yet said what it is: dataset, begin, and batches of the dataset before it.
+    pending: Option<(u64, Duration, u64)>,
+    /// When passes were first seen.
+    since: Option<Duration>,
+    /// By loader: the workers that it had last.
+    workers: BTreeMap<u64, BTreeSet<ProcessKey>>,
+    /// By loader: batches since the training loader delivered one, and since when.
+    others: BTreeMap<u64, (u64, Duration)>,
+    validating: bool,
+}
+
+impl Epochs {
+    pub(super) fn apply(
+        &mut self,
+        at: Duration,
+        older: Option<&RankSample>,
+        newer: &RankSample,
+        marks: &mut Marks,
+    ) {
+        if newer.passes.is_empty() {
+            self.by_workers(at, older, newer, marks);
+            if let Some(older) = older {
+                self.by_batches(at, older, newer, marks);
+            }
+        } else {
+            self.by_passes(at, older, newer, marks);
+        }
+    }
+
+    fn by_passes(
+        &mut self,
+        at: Duration,
+        older: Option<&RankSample>,
+        newer: &RankSample,
+        marks: &mut Marks,
+    ) {
+        let before = |dataset: u64| {
+            let known = older.and_then(|older| older.passes.iter().find(|p| p.dataset == dataset));
+            known.copied()
+        };
+        let settled = at.saturating_sub(*self.since.get_or_insert(at)) >= SETTLED;
+        for passes in &newer.passes {
+            let begun_at = if let Some(before) = before(passes.dataset) {
+                (passes.begun > before.begun).then_some(before.batches)
+            } else {
+                let begins = older.is_some() && passes.batches <= FIRST_FEW;
+                (begins || settled).then_some(0)
+            };
+            if let Some(batches) = begun_at {
+                self.settle(newer, marks);
+                self.pending = Some((passes.dataset, at, batches));
+            }
+        }
+        let decided = self.pending.is_some_and(|(dataset, since, before)| {
+            let passes = newer.passes.iter().find(|p| p.dataset == dataset);
+            passes.is_none_or(|passes| passes.batches - before.min(passes.batches) >= ENOUGH)
+                || at.saturating_sub(since) >= LONG
+        });
+        if decided {
+            self.settle(newer, marks);
+        }
+    }
+
+    /// Says of the pass that began last what it is.
+    fn settle(&mut self, rank: &RankSample, marks: &mut Marks) {
+        let Some((dataset, at, _)) = self.pending.take() else {
+            return;
+        };
+        let most = rank.passes.iter().map(|passes| passes.batches).max();
+        let of_training =
+            |passes: &Passes| passes.dataset == dataset && Some(passes.batches) == most;
+        let (kind, words) = if rank.passes.iter().any(of_training) {
+            let words = "epoch: the iterator over the data of most batches counts from 0";
+            (MarkKind::Epoch, words)
+        } else {
+            let words = "validation: other data than that of most batches is gone through";
+            (MarkKind::Validation, words)
+        };
+        marks.add(Mark {
+            at,
+            kind,
+            words: words.to_owned(),
+        });
+    }
+
+    /// Workers that are all made anew.
+    fn by_workers(
+        &mut self,
+        at: Duration,
+        older: Option<&RankSample>,
+        newer: &RankSample,
+        marks: &mut Marks,
+    ) {
+        let keys = |loader: &LoaderSample| -> BTreeSet<ProcessKey> {
+            loader.workers.iter().map(|worker| worker.key).collect()
+        };
+        if self.workers.is_empty() {
+            let there = older.into_iter().flat_map(|older| &older.loaders);
+            let there = there.map(|loader| (loader.id, keys(loader)));
+            self.workers
+                .extend(there.filter(|(_, workers)| !workers.is_empty()));
+        }
+        for loader in &newer.loaders {
+            let now = keys(loader);
+            if now.is_empty() {
+                continue;
+            }
+            let count = now.len();
+            let first = self.workers.is_empty() && older.is_some();
+            let before = self.workers.insert(loader.id, now);
+            let now = &self.workers[&loader.id];
+            let words = match before {
+                Some(before) if before.is_disjoint(now) => {
+                    format!("epoch: all {count} workers of the loader were made anew")
+                }
+                None if first => format!("epoch: {count} workers were started"),
+                _ => continue,
+            };
+            marks.add(Mark {
+                at,
+                kind: MarkKind::Epoch,
+                words,
+            });
+        }
+    }
+
+    /// Another loader delivers while the one that delivered most rests.
+    fn by_batches(
+        &mut self,
+        at: Duration,
+        older: &RankSample,
+        newer: &RankSample,
+        marks: &mut Marks,
+    ) {
+        let count = |loader: &LoaderSample| loader.batches.map(|batches| batches.count);
+        let known = newer
+            .loaders
+            .iter()
+            .filter(|loader| loader.batches.is_some());
+        let Some(training) = known.clone().max_by_key(|loader| count(loader)) else {
+            return;
+        };
+        let grown = |loader: &LoaderSample| {
+            let before = older.loaders.iter().find(|old| old.id == loader.id);
+            let before = before.map_or(Some(0), count);
+            Some(count(loader)?.saturating_sub(before?))
+        };
+        if grown(training) != Some(0) {
+            self.others.clear();
+            self.validating = false;
+            return;
+        }
+        for loader in known.filter(|loader| loader.id != training.id) {
+            let Some(more) = grown(loader).filter(|more| *more > 0) else {
+                continue;
+            };
+            let (batches, since) = self.others.entry(loader.id).or_insert((0, at));
+            *batches += more;
+            if *batches >= WITHOUT_TRAINING && !self.validating {
+                self.validating = true;
+                let words =
+                    "validation: another loader delivers while the one that delivered most rests";
+                marks.add(Mark {
+                    at: *since,
+                    kind: MarkKind::Validation,
+                    words: words.to_owned(),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What the samples of a job say that happened between them.
+
+use super::checkpoints::Checkpoints;
+use super::epochs::Epochs;
+use super::workers::Workers;
+use super::{Mark, MarkKind, Marks};
+use crate::model::span::Span;
+use crate::sample::{JobSample, Sample};
+use crate::units::ProcessKey;
+
+/// Follows one job after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    job: Option<ProcessKey>,
+    ended: bool,
+    epochs: Epochs,
+    workers: Workers,
+    checkpoints: Checkpoints,
+}
+
+impl Watch {
+    /// Takes in the newest two samples.
+    pub(crate) fn apply(&mut self, older: &Sample, newer: &Sample, marks: &mut Marks) {
+        let Some(job) = &newer.job else { return };
+        let at = newer.at.since_start;
+        if self.job != Some(job.key) {
+            *self = Self {
+                job: Some(job.key),
+                ..Self::default()
+            };
+            marks_begin(job, &Span::new(older, newer), marks);
+        }
+        if job.ended {
+            if !std::mem::replace(&mut self.ended, true) {
+                let gone = self.workers.gone_before_the_end();
+                marks.add(Mark {
+                    at,
+                    kind: MarkKind::JobEnd,
+                    words: format!("the job has ended{gone}"),
+                });
+            }
+            return;
+        }
+        let before = older.job.as_ref().filter(|older| older.key == job.key);
+        // All ranks have the same epochs: the first tells them. Its workers are its own.
+        if let Some(rank) = job.ranks.first() {
+            let before = before.and_then(|job| job.ranks.iter().find(|old| old.key == rank.key));
+            self.epochs.apply(at, before, rank, marks);
+        }
+        for rank in &job.ranks {
+            let before = before.and_then(|job| job.ranks.iter().find(|old| old.key == rank.key));
+            self.workers.apply(at, rank, marks);
+            if let Some(before) = before {
+                let seconds = newer.at.seconds_since(&older.at);
+                self.checkpoints.apply(at, seconds, before, rank, marks);
+            }
+        }
+    }
+}
+
+/// A job that began before us has its begin nowhere on the axis.
+fn marks_begin(job: &JobSample, span: &Span, marks: &mut Marks) {
+    let began = span.start_of(job.key).filter(|start| *start >= 0.0);
+    let began = began.and_then(|start| std::time::Duration::try_from_secs_f64(start).ok());
+    if let Some(at) = began {
+        marks.add(Mark {
+            at,
+            kind: MarkKind::JobBegin,
+            words: format!("process {} began", job.key.pid),
+        });
+    }
+}

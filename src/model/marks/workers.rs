@@ -1,0 +1,105 @@
+//! Single workers that end or are made anew, while the others of their loader go on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{Mark, MarkKind, Marks};
+use crate::sample::{LoaderSample, RankSample};
+use crate::units::ProcessKey;
+
+/// At the end of an epoch all workers end, one shortly after the other: only who is outlived for this long has
+/// ended alone.
+const OUTLIVED: Duration = Duration::from_millis(1500);
+
+#[derive(Debug, Default)]
+pub(super) struct Workers {
+    /// By rank and loader: the living, with their numbers.
+    living: BTreeMap<(ProcessKey, u64), BTreeMap<ProcessKey, u32>>,
+    gone: Vec<Gone>,
+}
+
+/// A worker that was there.
+#[derive(Debug)]
+struct Gone {
+    loader: (ProcessKey, u64),
+    worker: ProcessKey,
+    id: u32,
+    since: Duration,
+    /// Who was there then and since.
+    others: Vec<ProcessKey>,
+}
+
+fn living(loader: &LoaderSample) -> BTreeMap<ProcessKey, u32> {
+    let alive = |state: Option<char>| state.is_some_and(|state| !matches!(state, 'Z' | 'X'));
+    let workers = loader.workers.iter();
+    let workers = workers.filter(|worker| alive(worker.process.state));
+    workers.map(|worker| (worker.key, worker.id)).collect()
+}
+
+impl Workers {
+    pub(super) fn apply(&mut self, at: Duration, rank: &RankSample, marks: &mut Marks) {
+        for loader in &rank.loaders {
+            let place = (rank.key, loader.id);
+            let now = living(loader);
+            let before = self.living.insert(place, now.clone()).unwrap_or_default();
+            let others: Vec<_> = before
+                .keys()
+                .filter(|key| now.contains_key(key))
+                .copied()
+                .collect();
+            let gone = before.iter().filter(|(key, _)| !now.contains_key(key));
+            self.gone
+                .extend(gone.filter(|_| !others.is_empty()).map(|(key, id)| Gone {
+                    loader: place,
+                    worker: *key,
+                    id: *id,
+                    since: at,
+                    others: others.clone(),
+                }));
+        }
+        let there = |loader: &LoaderSample| (rank.key, loader.id);
+        self.living.retain(|place, _| {
+            place.0 != rank.key || rank.loaders.iter().any(|loader| there(loader) == *place)
+        });
+        let living = &self.living;
+        self.gone.retain_mut(|gone| {
+            let Some(now) = living.get(&gone.loader) else {
+                return false;
+            };
+            gone.others.retain(|other| now.contains_key(other));
+            let outlived = at.saturating_sub(gone.since) >= OUTLIVED;
+            if outlived && !gone.others.is_empty() {
+                marks.add(Mark {
+                    at: gone.since,
+                    kind: MarkKind::Worker,
+                    words: words(gone, now),
+                });
+            }
+            !outlived && !gone.others.is_empty()
+        });
+    }
+
+    /// What to say of workers that went shortly before the job did.
+    pub(super) fn gone_before_the_end(&self) -> String {
+        self.gone.first().map_or_else(String::new, |gone| {
+            format!(
+                "; worker {} (pid {}) was gone before it",
+                gone.id, gone.worker.pid
+            )
+        })
+    }
+}
+
+fn words(gone: &Gone, now: &BTreeMap<ProcessKey, u32>) -> String {
+    let (id, pid) = (gone.id, gone.worker.pid);
+    let heir = now
+        .iter()
+        .find(|(key, other)| **other == id && !gone.others.contains(key));
+    match heir {
+        Some((key, _)) => format!("worker {id} was made anew: pid {pid}, now {}", key.pid),
+        None => format!(
+            "worker {id} (pid {pid}) has ended, {} others go on",
+            gone.others.len()
+        ),
+    }
+}

@@ -1,0 +1,149 @@
+//! The figures of one GPU over time: in lines of their own, or in what another line leaves free.
+
+use ratatui::text::Line;
+
+use super::line::{idle, percent};
+use crate::config::Paint::{Compute, Dim, Read, Text, Trouble};
+use crate::model::history::{GpuPoint, Known};
+use crate::model::rates::GpuRates;
+use crate::ui::history::{self, spark};
+use crate::ui::row::Row;
+use crate::ui::{View, axis, format};
+use crate::units::Share;
+
+/// Cells below which a past in what is left of a line says nothing.
+const FEWEST: usize = 10;
+
+/// ` 37 %  past  idle 60 %  swings every 2.0 s`
+pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+    row.right(Compute, &percent(gpu.util_percent), 5);
+    if let (None, Some(gap)) = (gpu.util_percent, &gpu.now.gap) {
+        row.space(2).sentence(Trouble, gap);
+        return row.line();
+    }
+    let idle = idle(view, gpu, place(view, gpu)).map(|idle| format!("{idle:>5}"));
+    let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
+    let percents = past(view, gpu, |gpu| gpu.util_percent);
+    with_past(
+        view,
+        row,
+        |cells| percents(cells, 100.0),
+        [("idle ", idle), ("swings every ", swing)],
+    )
+}
+
+/// Multiprocessors with work.
+pub(super) fn multiprocessors(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
+    let counters = gpu.counters;
+    share(
+        view,
+        row,
+        counters.sm_active,
+        past(view, gpu, |gpu| gpu.sm_active),
+        ("occupancy ", counters.sm_occupancy),
+    )
+}
+
+/// Bandwidth of the device memory.
+pub(super) fn memory_bandwidth(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
+    let counters = gpu.counters;
+    share(
+        view,
+        row,
+        counters.dram,
+        past(view, gpu, |gpu| gpu.dram),
+        ("tensor ", counters.tensor),
+    )
+}
+
+/// Power as a part of its limit, in what the line leaves.
+pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
+    if let Some(limit) = gpu.now.power_limit_watts {
+        let watts = past(view, gpu, |gpu| gpu.power_watts);
+        behind(view, row, |cells| watts(cells, limit));
+    }
+}
+
+/// What came over the bus, as a part of the most that did.
+pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
+    let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
+    behind(view, row, |cells| {
+        let values = bytes(cells, 1.0);
+        let most = values.iter().flatten().copied().fold(1.0, f64::max);
+        let parts = values
+            .into_iter()
+            .map(|value| value.map(|value| value / most));
+        parts.collect()
+    });
+}
+
+fn place(view: &View<'_>, gpu: &GpuRates) -> usize {
+    let mut gpus = view.gpus().iter();
+    let place = gpus.position(|other| other.now.index == gpu.now.index);
+    place.unwrap_or(0)
+}
+
+/// A figure of this GPU over the time that is shown, in so many cells, each over `full`.
+fn past<'a>(
+    view: &'a View<'_>,
+    gpu: &GpuRates,
+    pick: impl Fn(&GpuPoint) -> Known + 'a,
+) -> impl Fn(usize, f64) -> Vec<Option<f64>> + 'a {
+    let place = place(view, gpu);
+    move |cells, full| {
+        history::past(view, cells, |point| {
+            Some(pick(point.gpus.get(place)?).get()? / full)
+        })
+    }
+}
+
+fn share(
+    view: &View<'_>,
+    mut row: Row<'_>,
+    now: Option<Share>,
+    past: impl Fn(usize, f64) -> Vec<Option<f64>>,
+    (label, beside): (&'static str, Option<Share>),
+) -> Line<'static> {
+    row.right(Compute, &format::percent(now), 5);
+    let beside = beside.map(|share| format!("{share:>5}"));
+    with_past(view, row, |cells| past(cells, 1.0), [(label, beside)])
+}
+
+/// The past takes what the figures behind it leave.
+fn with_past<const N: usize>(
+    view: &View<'_>,
+    mut row: Row<'_>,
+    past: impl Fn(usize) -> Vec<Option<f64>>,
+    behind: [(&str, Option<String>); N],
+) -> Line<'static> {
+    row.space(2);
+    let figures = behind.into_iter();
+    let figures: Vec<_> = figures
+        .filter_map(|(label, figure)| Some((label, figure?)))
+        .collect();
+    let taken = figures
+        .iter()
+        .map(|(label, figure)| 2 + label.len() + figure.len());
+    let cells = row.left().saturating_sub(taken.sum());
+    let values = past(cells);
+    // Without a past the figures stand where it would begin.
+    if !values.is_empty() {
+        spark(&mut row, Compute, &values, cells, axis::cursor(view, cells));
+    }
+    for (label, figure) in &figures {
+        row.item(2, &[(Dim, label), (Text, figure)]);
+    }
+    row.line()
+}
+
+fn behind(view: &View<'_>, row: &mut Row<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
+    let cells = row.left().saturating_sub(3);
+    if cells < FEWEST {
+        return;
+    }
+    let values = past(cells);
+    if values.iter().any(Option::is_some) {
+        row.space(3);
+        spark(row, Read, &values, cells, axis::cursor(view, cells));
+    }
+}

@@ -1,0 +1,104 @@
+//! What is marked on the axis of time, against when the script says that it happened.
+
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use pipetop::model::{MarkKind, Model};
+use pipetop::record::Recording;
+
+use crate::machine::note;
+use crate::trial::{PIPETOP, Situation, each_python, ensure, light};
+
+/// Seconds by which a mark may lie behind: two readings, a look at the stack, and a machine that is busy.
+const LATE: f64 = 1.5;
+/// And before: the first look at a pass may come before its first batch.
+const EARLY: f64 = 0.3;
+
+const MARKS: Situation = light("marks").steady_after(10);
+
+#[test]
+fn marks_lie_where_things_happened() {
+    each_python(MARKS, |python| {
+        let job = MARKS.job(python)?;
+        let file = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let path = file.path().join("run.rec");
+        // It ends with the job.
+        let watched = Command::new(PIPETOP)
+            .arg(job.pid().to_string())
+            .args(["--interval", "250ms", "--for", "16s", "--record"])
+            .arg(&path)
+            .output()
+            .map_err(|error| error.to_string())?;
+        ensure(watched.status.success(), || {
+            String::from_utf8_lossy(&watched.stderr).into_owned()
+        })?;
+        let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
+        let mut model = Model::new(Duration::from_secs(10));
+        let mut began = SystemTime::UNIX_EPOCH;
+        for number in 0..recording.len() {
+            let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
+            began = sample.at.wall - sample.at.since_start;
+            model.apply(sample);
+        }
+        let began = began
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let marks = model.history().marks().between(-1.0, f64::MAX);
+        let mut seen: Vec<(&str, f64)> = marks
+            .iter()
+            .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))
+            .collect();
+        // What it finds to watch afterwards is not this script.
+        let end = seen.iter().position(|(kind, _)| *kind == "job-end");
+        seen.truncate(end.map_or(seen.len(), |end| end + 1));
+        let events = job.file("events");
+        let wanted: Vec<(&str, f64)> = events
+            .lines()
+            .filter_map(|line| {
+                let (kind, at) = line.split_once(' ')?;
+                Some((kind, at.parse().ok()?))
+            })
+            .filter(|(kind, _)| *kind != "under-way")
+            .collect();
+        note(&format!(
+            "torch {}: {:?}",
+            python.torch,
+            offsets(&seen, &wanted)
+        ));
+        let kinds = |list: &[(&str, f64)]| {
+            list.iter()
+                .map(|(kind, _)| (*kind).to_owned())
+                .collect::<Vec<_>>()
+        };
+        ensure(kinds(&seen) == kinds(&wanted), || {
+            format!("marks {seen:?}, not {wanted:?}")
+        })?;
+        let near = |(kind, late): &(&str, f64)| {
+            ensure((-EARLY..=LATE).contains(late), || {
+                format!("{kind} is marked {late:.2} s late")
+            })
+        };
+        offsets(&seen, &wanted).iter().try_for_each(near)
+    });
+}
+
+/// How late each mark is.
+fn offsets<'a>(seen: &[(&str, f64)], wanted: &[(&'a str, f64)]) -> Vec<(&'a str, f64)> {
+    let pairs = wanted.iter().zip(seen);
+    pairs
+        .map(|((kind, at), (_, seen))| (*kind, seen - at))
+        .collect()
+}
+
+/// As the script calls it; what the verdict was is another test's business.
+fn name(kind: MarkKind) -> Option<&'static str> {
+    match kind {
+        MarkKind::JobEnd => Some("job-end"),
+        MarkKind::Checkpoint => Some("checkpoint"),
+        MarkKind::Epoch => Some("epoch"),
+        MarkKind::Validation => Some("validation"),
+        MarkKind::Worker => Some("worker"),
+        // It began before us, or is none of this script's.
+        MarkKind::JobBegin | MarkKind::Verdict => None,
+    }
+}
