@@ -206,6 +206,7 @@ pub fn opened_worker(view: &View<'_>) -> Option<ProcessKey> {
 pub fn choices(view: &View<'_>) -> Choices {
     Choices {
         ranks: view.ranks().len(),
+        rank: view.rank_place(),
         candidates: match view.attach {
             Attach::Picker(jobs) => jobs_found(jobs, &view.state.filter).len(),
             _ => 0,

@@ -12,9 +12,6 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pipetop::action::Action;
-use pipetop::config::Config;
-
 use patience::{now, pause, wait};
 use rustix::process::Signal;
 use session::Session;
@@ -383,88 +380,6 @@ fn the_mouse_is_taken_where_it_is_wanted_and_given_back() {
         let text = session.text();
         assert_eq!(text.contains(ON), wanted);
         assert_eq!(text.rfind(OFF) > text.rfind(ON), wanted);
-    }
-}
-
-/// What a terminal sends for a key by its name in the key map.
-fn typed(key: &str) -> String {
-    let named = match key {
-        "space" => " ",
-        "tab" => "\t",
-        "shift-tab" => "\u{1b}[Z",
-        "enter" => "\r",
-        "esc" => "\u{1b}",
-        "up" => "\u{1b}[A",
-        "down" => "\u{1b}[B",
-        "right" => "\u{1b}[C",
-        "left" => "\u{1b}[D",
-        "home" => "\u{1b}[H",
-        "end" => "\u{1b}[F",
-        "page-up" => "\u{1b}[5~",
-        "page-down" => "\u{1b}[6~",
-        "f1" => "\u{1b}OP",
-        _ => "",
-    };
-    match key.strip_prefix("ctrl-").map(str::as_bytes) {
-        Some([letter]) => char::from(letter & 0x1f).to_string(),
-        _ if named.is_empty() => {
-            assert_eq!(
-                key.chars().count(),
-                1,
-                "what does a terminal send for `{key}`?"
-            );
-            key.to_owned()
-        }
-        _ => named.to_owned(),
-    }
-}
-
-#[test]
-fn every_key_of_the_key_map_reaches_the_real_program() {
-    let ends = [Action::Quit, Action::Suspend];
-    let keys = Config::default().keys;
-    let mut session = Session::start(&COMPUTE);
-    session.shows("the first frame", has_verdict);
-    for action in Action::ALL
-        .into_iter()
-        .filter(|action| !ends.contains(action))
-    {
-        for key in keys.keys(action) {
-            session.press(&typed(&key.to_string()));
-            // What it opens or stops, it closes or lets go on; esc alone needs its time to be told from a sequence.
-            match action {
-                Action::Help => {
-                    session.shows("the help", |screen| screen.contains("KEYS"));
-                    session.press(&typed(&key.to_string()));
-                    session.shows("the panels", |screen| !screen.contains("KEYS"));
-                }
-                Action::Freeze => {
-                    session.shows("that it is frozen", |screen| screen.contains("FROZEN"));
-                    session.press(&typed(&key.to_string()));
-                    session.shows("that it goes on", |screen| !screen.contains("FROZEN"));
-                }
-                Action::Select | Action::Tree => {
-                    session.shows("details", |screen| screen.contains("esc close"));
-                    session.press(&typed("esc"));
-                    session.shows("the panels", |screen| !screen.contains("esc close"));
-                }
-                Action::Filter => {
-                    session.press("1\r");
-                    session.shows("one worker", |screen| screen.contains("with `1`"));
-                }
-                Action::Cancel => {
-                    session.shows("all workers", |screen| !screen.contains("with `1`"));
-                }
-                _ => {}
-            }
-        }
-    }
-    session.shows("the panels", has_verdict);
-    for key in keys.keys(Action::Quit) {
-        let mut session = Session::start::<&str>(&[]);
-        session.shows("the screen", |screen| screen.contains("LOOKING"));
-        session.press(&typed(&key.to_string()));
-        assert!(session.ended().success(), "{key}");
     }
 }
 

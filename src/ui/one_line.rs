@@ -94,6 +94,10 @@ fn verdict(view: &View<'_>, width: u16) -> Line<'static> {
     if view.state.frozen {
         row.item(2, &[(Focus, "frozen")]);
     }
+    if let Some(past) = view.past.filter(|past| past.ago.as_secs() > 0) {
+        let ago = format::clock(past.ago.as_secs());
+        row.item(2, &[(Focus, &ago), (Focus, " ago")]);
+    }
     if let Some(progress) = &verdict.warming_up {
         let seconds = format!(
             "{:.0} of {:.0} s",

@@ -55,6 +55,8 @@ pub enum Page {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choices {
     pub ranks: usize,
+    /// The place of the rank that is shown.
+    pub rank: usize,
     /// Lines of the picker; 0 = it is not shown.
     pub candidates: usize,
     /// Numbers of the workers, in the order of the table.
@@ -199,7 +201,7 @@ impl UiState {
             }
             Action::SortReverse => self.reversed = !self.reversed,
             Action::NextRank if choices.ranks > 0 => {
-                self.rank = Some(self.rank.map_or(0, |rank| (rank + 1) % choices.ranks));
+                self.rank = Some((choices.rank + 1) % choices.ranks);
             }
             _ => {}
         }
@@ -291,6 +293,7 @@ mod tests {
     fn choices() -> Choices {
         Choices {
             ranks: 1,
+            rank: 0,
             candidates: 0,
             // The order of the table, which is not that of the numbers.
             workers: vec![3, 0, 2, 1],

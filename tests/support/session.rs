@@ -1,5 +1,6 @@
 //! The real program in a pseudo-terminal, of 24 lines and 80 columns where nothing else is said.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -29,9 +30,8 @@ pub(crate) struct Session {
     pub(crate) let_go: Arc<AtomicBool>,
     /// Nobody reads the other end.
     pub(crate) paused: Arc<AtomicBool>,
-    size: (u16, u16),
-    /// What was written before this is of another size.
-    resized: usize,
+    /// What the terminal shows, and how many bytes of what was written it has taken.
+    terminal: RefCell<(vt100::Parser, usize)>,
     /// How the terminal was set at the start.
     settings: String,
     folder: tempfile::TempDir,
@@ -114,8 +114,7 @@ impl Session {
             written,
             let_go,
             paused,
-            size: (columns, rows),
-            resized: 0,
+            terminal: RefCell::new((terminal(columns, rows), 0)),
             settings,
             folder: nothing,
         }
@@ -148,9 +147,15 @@ impl Session {
 
     /// The screen as it stands, a line each.
     pub(crate) fn screen(&self) -> String {
-        let size = |length| NonZero::new(length).expect("a terminal with cells");
-        let mut terminal = vt100::Parser::new(size(self.size.1), size(self.size.0), 0);
-        terminal.process(&self.bytes()[self.resized..]);
+        let (terminal, taken) = &mut *self.terminal.borrow_mut();
+        let written = self.written.lock().expect("not poisoned");
+        let mut at = 0;
+        for (_, bytes) in written.iter() {
+            let known = taken.saturating_sub(at).min(bytes.len());
+            terminal.process(&bytes[known..]);
+            at += bytes.len();
+        }
+        *taken = at;
         terminal.screen().contents()
     }
 
@@ -179,8 +184,9 @@ impl Session {
 
     pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let master = self.master.as_ref().expect("still open");
-        self.resized = self.bytes().len();
-        self.size = (columns, rows);
+        // What was written before this is of another size.
+        let written = self.bytes().len();
+        self.terminal = RefCell::new((terminal(columns, rows), written));
         master.resize(pty_size(columns, rows)).expect("it is open");
     }
 
@@ -207,6 +213,11 @@ impl Session {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid().as_raw_pid()));
         stat.is_ok_and(|stat| stat.contains(") T "))
     }
+}
+
+fn terminal(columns: u16, rows: u16) -> vt100::Parser {
+    let size = |length| NonZero::new(length).expect("a terminal with cells");
+    vt100::Parser::new(size(rows), size(columns), 0)
 }
 
 fn pty_size(cols: u16, rows: u16) -> PtySize {
