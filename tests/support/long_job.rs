@@ -203,6 +203,8 @@ impl LongJob {
             waits: vec![],
             activity: BTreeMap::from([("Tensor.item".to_owned(), running)]),
             gil_holders: BTreeMap::new(),
+            passes: vec![],
+            saving: None,
             nccl: true,
             loaders: vec![LoaderSample {
                 id: 0,
