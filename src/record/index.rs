@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use super::format::{FRAME, skippable, skippable_length};
+use super::format::{FRAME, GROUP_SAMPLES, skippable, skippable_length};
 
 /// Groups that one index names at most.
 const BLOCK: usize = 64;
@@ -177,7 +177,11 @@ fn read(file: &File, place: u64, length: u64) -> Option<Found> {
             first_at: Duration::from_nanos(take_u64(&mut rest)?),
             last_at: Duration::from_nanos(take_u64(&mut rest)?),
         };
-        let sound = group.from < group.to && group.to <= place && group.count > 0;
+        // A sample takes more than a byte, so its number is less than its place.
+        let sound = group.from < group.to
+            && group.to <= place
+            && (1..=GROUP_SAMPLES).contains(&group.count)
+            && group.first <= group.from;
         groups.push(Some(group).filter(|_| sound)?);
     }
     let end = place + (FRAME + size) as u64;

@@ -152,6 +152,9 @@ struct Round {
     processes: Processes,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
+    /// When the job was last seen to run, in ticks since boot: what began before is no job that comes after it, as are
+    /// the workers that it leaves behind.
+    ran_at: Option<u64>,
     candidates: Vec<JobCandidate>,
     searched_at: Option<Duration>,
     discovery: Discovery,
@@ -188,6 +191,7 @@ impl Round {
             reader,
             processes: Processes::new(proc_root),
             watched: None,
+            ran_at: None,
             candidates: vec![],
             searched_at: None,
             discovery: Discovery::new(proc_root),
@@ -232,7 +236,7 @@ impl Round {
                     }
                     Ok(Request::Attach(pid)) => {
                         self.options.target = Target::Pid(pid);
-                        self.search(&Target::Pid(pid));
+                        self.search(&Target::Pid(pid), None);
                         break;
                     }
                     Ok(Request::Processes(wanted)) => self.processes.watch(wanted),
@@ -250,12 +254,12 @@ impl Round {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
                 self.searched_at = Some(now);
-                // A process that was named is not waited for again; any job that comes is taken.
+                // A process that was named is not waited for again; any job that begins now is taken.
                 let target = match &self.options.target {
                     Target::Word(word) => Target::Word(word.clone()),
                     _ => Target::Any,
                 };
-                self.search(&target);
+                self.search(&target, self.ran_at);
             }
         }
         let at = self.clock.now();
@@ -301,7 +305,11 @@ impl Round {
         if read.is_none() {
             // There is nothing to show of it.
             self.watched = None;
-        } else if watched.ended() && !had_ended {
+        } else if !watched.ended() {
+            let ticks = now.as_secs_f64() * self.reader.ticks_per_second() as f64;
+            let ticks = Duration::try_from_secs_f64(ticks).map_or(0, |ticks| ticks.as_secs());
+            self.ran_at = self.boot_ticks.map(|boot| boot + ticks);
+        } else if !had_ended {
             self.searched_at = Some(now);
         }
         read
@@ -346,8 +354,10 @@ impl Round {
         }
     }
 
-    fn search(&mut self, target: &Target) {
-        let processes = self.discovery.everything();
+    /// Looks for the job among what began at `since`, in ticks since boot, or later.
+    fn search(&mut self, target: &Target, since: Option<u64>) {
+        let mut processes = self.discovery.everything();
+        processes.retain(|process| since.is_none_or(|since| process.key.start_ticks >= since));
         self.candidates.clear();
         match resolve(&processes, target) {
             Ok(Some(job)) => self.attach(&job),
