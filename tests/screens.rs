@@ -1629,6 +1629,32 @@ fn the_past_with_its_marks() {
     assert!(text.contains("60 s until 1:3"), "{text}");
 }
 
+#[test]
+fn marks_of_one_moment_stand_side_by_side() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Span(60.0);
+    let mut mark = |at: f64, kind, words: &str| {
+        scene.history.mark(Mark {
+            at: Duration::from_secs_f64(at),
+            kind,
+            words: words.to_owned(),
+        });
+    };
+    mark(10_760.2, MarkKind::Epoch, "an epoch");
+    mark(10_760.1, MarkKind::Checkpoint, "a checkpoint");
+    // Here the next cell is another's.
+    mark(10_780.2, MarkKind::Epoch, "hidden");
+    mark(10_780.1, MarkKind::Checkpoint, "a checkpoint");
+    mark(10_780.9, MarkKind::Validation, "a validation");
+    let shown = text(&scene, 120, 40);
+    let line = shown.lines().find(|line| line.contains("marks")).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>()[2..4],
+        ["ce", "cv"],
+        "{line}"
+    );
+}
+
 fn moment(at: u64) -> Moment {
     Moment {
         since_start: Duration::from_secs(at),

@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use super::{View, axis};
 use crate::config::Paint::{self, Dim, Focus, Text, Trouble};
-use crate::model::MarkKind;
+use crate::model::{Axis, Mark, MarkKind};
 
 /// Each kind with what the help says of it.
 pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
@@ -36,14 +36,34 @@ pub(super) fn words(view: &View<'_>, cells: usize) -> String {
     let (Some(axis), Some(cursor)) = (axis::of(view, cells), axis::cursor(view, cells)) else {
         return String::new();
     };
-    let marks = view.history.marks();
-    let marks = marks.between(axis.from(), axis.to()).iter();
-    let here = marks.filter(|mark| view.history.cell(&axis, mark.at) == Some(cursor));
+    let placed = placed(view, &axis, cells);
+    let here = placed.get(cursor).into_iter().flatten();
     let words: Vec<_> = here.map(|mark| mark.words.as_str()).collect();
     words.join("; ")
 }
 
-/// The line: the most important of each cell, beginning `indent + label` cells from the left.
+/// By cell: its marks, the most important first. Of two kinds in a cell, as an epoch that begins after a checkpoint,
+/// the lesser stands in the next, where that is free.
+fn placed<'a>(view: &View<'a>, axis: &Axis, cells: usize) -> Vec<Vec<&'a Mark>> {
+    let mut placed: Vec<Vec<&Mark>> = vec![Vec::new(); cells];
+    for mark in view.history.marks().between(axis.from(), axis.to()) {
+        let cell = view.history.cell(axis, mark.at);
+        if let Some(cell) = cell.and_then(|cell| placed.get_mut(cell)) {
+            cell.push(mark);
+        }
+    }
+    for cell in 0..cells {
+        placed[cell].sort_by_key(|mark| mark.kind);
+        let first = placed[cell].first().map(|mark| mark.kind);
+        let lesser = placed[cell].partition_point(|mark| Some(mark.kind) <= first);
+        if lesser < placed[cell].len() && placed.get(cell + 1).is_some_and(Vec::is_empty) {
+            placed[cell + 1] = placed[cell].split_off(lesser);
+        }
+    }
+    placed
+}
+
+/// The line, beginning `indent + label` cells from the left: of each cell the most important.
 pub(super) fn line(
     view: &View<'_>,
     width: u16,
@@ -56,15 +76,8 @@ pub(super) fn line(
         return row.line();
     };
     let cursor = axis::cursor(view, cells);
-    let mut kinds: Vec<Option<MarkKind>> = vec![None; cells];
-    for mark in view.history.marks().between(axis.from(), axis.to()) {
-        let cell = view.history.cell(&axis, mark.at);
-        if let Some(kind) = cell.and_then(|cell| kinds.get_mut(cell)) {
-            *kind = Some(kind.map_or(mark.kind, |other| other.min(mark.kind)));
-        }
-    }
-    for (cell, kind) in kinds.into_iter().enumerate() {
-        match (kind, cursor == Some(cell)) {
+    for (cell, marks) in placed(view, &axis, cells).iter().enumerate() {
+        match (marks.first().map(|mark| mark.kind), cursor == Some(cell)) {
             (Some(kind), here) => {
                 let paint = if here { Focus } else { paint(kind) };
                 row.text(paint, view.glyphs().happened(kind))

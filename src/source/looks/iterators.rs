@@ -157,7 +157,7 @@ impl Iterators {
         self.through.iter().map(|through| through.passes).collect()
     }
 
-    /// Batches of the loader whose result pipe is `fd`; of the only one where `fd` is not known.
+    /// Batches of the loader whose result pipe is `fd`; of the only one where that or its own is not known.
     pub(super) fn batches(&self, fd: Option<i32>) -> Option<u64> {
         let of_fd = self
             .tracked
@@ -165,10 +165,19 @@ impl Iterators {
             .find(|tracked| fd.is_some() && tracked.fd == fd);
         let tracked = match (of_fd, self.tracked.as_slice()) {
             (Some(tracked), _) => tracked,
-            (None, [only]) => only,
+            // Another pipe than its own is that of an iterator that nobody has met: a validation's, say.
+            (None, [only]) if fd.is_none() || self.may_read(only, fd) => only,
             _ => return None,
         };
         Some(self.seen.get(&tracked.loader?)?.batches)
+    }
+
+    /// Nobody has seen it to read another pipe than `fd`, and its loader has no other.
+    fn may_read(&self, tracked: &Tracked, fd: Option<i32>) -> bool {
+        let of_loader = |loader: &&WatchedLoader| Some(loader.id) == tracked.loader;
+        let loader = self.loaders.iter().find(of_loader);
+        let pipe = loader.and_then(|loader| loader.pipe);
+        tracked.fd.is_none() && pipe.is_none_or(|pipe| Some(pipe.fd) == fd)
     }
 
     /// By the pipe that was polled for it; else the only loader; else the only one with as many workers.
