@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::{Block, Paragraph};
+use ratatui::widgets::Block;
 
 use super::layout::Chrome;
 use super::row::Row;
@@ -121,7 +121,11 @@ fn airy(area: Rect) -> Rect {
 
 /// Draws lines from the top; what does not fit is left out.
 pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
-    frame.render_widget(Paragraph::new(lines), area);
+    let area = area.intersection(frame.area());
+    for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+        // Not a paragraph: that looks through each line twice, to wrap what is cut to its width already.
+        frame.buffer_mut().set_line(area.x, y, line, area.width);
+    }
 }
 
 /// Lines on the left, and others in the last `cells` of the width.
