@@ -122,9 +122,9 @@ fn airy(area: Rect) -> Rect {
 /// Draws lines from the top; what does not fit is left out.
 pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let area = area.intersection(frame.area());
-    for (line, y) in lines.iter().zip(area.y..area.bottom()) {
+    for (line, y) in lines.into_iter().zip(area.y..area.bottom()) {
         // Not a paragraph: that looks through each line twice, to wrap what is cut to its width already.
-        frame.buffer_mut().set_line(area.x, y, line, area.width);
+        frame.buffer_mut().set_line(area.x, y, &line, area.width);
     }
 }
 
