@@ -1633,19 +1633,19 @@ fn the_past_with_its_marks() {
 fn marks_of_one_moment_stand_side_by_side() {
     let mut scene = long_watched();
     scene.state.zoom = Zoom::Span(60.0);
-    let mut mark = |at: f64, kind, words: &str| {
+    let mut mark = |at: u64, kind, words: &str| {
         scene.history.mark(Mark {
-            at: Duration::from_secs_f64(at),
+            at: Duration::from_millis(at),
             kind,
             words: words.to_owned(),
         });
     };
-    mark(10_760.2, MarkKind::Epoch, "an epoch");
-    mark(10_760.1, MarkKind::Checkpoint, "a checkpoint");
+    mark(10_760_200, MarkKind::Epoch, "an epoch");
+    mark(10_760_100, MarkKind::Checkpoint, "a checkpoint");
     // Here the next cell is another's.
-    mark(10_780.2, MarkKind::Epoch, "hidden");
-    mark(10_780.1, MarkKind::Checkpoint, "a checkpoint");
-    mark(10_780.9, MarkKind::Validation, "a validation");
+    mark(10_780_200, MarkKind::Epoch, "hidden");
+    mark(10_780_100, MarkKind::Checkpoint, "a checkpoint");
+    mark(10_780_900, MarkKind::Validation, "a validation");
     let shown = text(&scene, 120, 40);
     let line = shown.lines().find(|line| line.contains("marks")).unwrap();
     assert_eq!(
