@@ -656,7 +656,8 @@ fn what_a_script_leaves_in_the_background_is_watched_to_its_end() {
     };
     let _place = machine::Place::take(Share::Quarter);
     let place = Place::new();
-    let script = format!("{} {TRAIN} 60 1 0.02 0.03 &", python.path);
+    // Long enough for two readings of the training itself, wherever they fall.
+    let script = format!("{} {TRAIN} 130 1 0.02 0.03 &", python.path);
     let run = place.run(&["--", "sh", "-c", &script]);
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let out = text(&run.stdout);

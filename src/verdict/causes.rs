@@ -184,20 +184,20 @@ fn network(case: &Case<'_>) -> Option<Evidence> {
 /// CPU time or the wait for it, of the workers' busy time: below this, CPUs are not what is short.
 const MOSTLY_CPU: f64 = 0.5;
 
-fn mostly_cpu(case: &Case<'_>) -> bool {
+/// That share, where it is large enough.
+fn mostly_cpu(case: &Case<'_>) -> Option<Share> {
     let on_cpu = |worker: &WorkerRates| {
         let running = Share(worker.cpu?.min(1.0));
         Some(Share(running.0 + worker.run_delay.map_or(0.0, |delay| delay.0)).clamped())
     };
-    case.of_busy(on_cpu)
-        .is_some_and(|share| share.0 >= MOSTLY_CPU)
+    case.of_busy(on_cpu).filter(|share| share.0 >= MOSTLY_CPU)
 }
 
 fn cpu_quota(case: &Case<'_>) -> Option<Evidence> {
     const THROTTLED: f64 = 0.25;
     let group = case.cgroup()?;
     let throttled = group.throttled_periods?;
-    (mostly_cpu(case) && throttled.0 >= THROTTLED).then(|| {
+    (mostly_cpu(case).is_some() && throttled.0 >= THROTTLED).then(|| {
         let quota = group
             .cpu_quota
             .map_or(String::new(), |quota| format!(" of {quota:.1} CPUs"));
@@ -253,24 +253,25 @@ fn cpu_wanted(case: &Case<'_>) -> f64 {
 fn cpu_oversubscribed(case: &Case<'_>) -> Option<Evidence> {
     let delay = case.of_busy(|worker| worker.run_delay)?;
     let too_many = case.cpus().is_none_or(|cpus| cpu_wanted(case) > cpus);
-    (mostly_cpu(case) && too_many && delay.0 >= DELAYED).then(|| {
+    (mostly_cpu(case).is_some() && too_many && delay.0 >= DELAYED).then(|| {
         let text = format!("workers are runnable without running {delay} of their busy time");
         fact("run-delay", delay.0, DELAYED, text)
     })
 }
 
 fn cpu_preprocess(case: &Case<'_>) -> Option<Evidence> {
-    mostly_cpu(case).then(|| {
-        let cpu = case.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
-        let cpu = cpu.unwrap_or_default();
-        let text = match case.hottest() {
-            Some((name, share)) => {
-                format!("workers are on the CPU {cpu} of their busy time, {share} in {name}")
-            }
-            None => format!("workers are on the CPU {cpu} of their busy time"),
-        };
-        fact("worker-cpu", cpu.0, MOSTLY_CPU, text)
-    })
+    let wanted = mostly_cpu(case)?;
+    let cpu = case.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
+    // The figure that is shown is the one that counts.
+    let (share, how) = match cpu.filter(|cpu| cpu.0 >= MOSTLY_CPU) {
+        Some(cpu) => (cpu, "are on the CPU"),
+        None => (wanted, "are on a CPU or wait for one"),
+    };
+    let mut text = format!("workers {how} {share} of their busy time");
+    if let Some((name, share)) = case.hottest() {
+        text = format!("{text}, {share} in {name}");
+    }
+    Some(fact("worker-cpu", share.0, MOSTLY_CPU, text))
 }
 
 /// This rank waits much longer than the others of the same job.
