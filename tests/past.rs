@@ -10,6 +10,7 @@ use pipetop::model::WorkerPlace;
 use pipetop::model::history::{GpuReading, History, Reading};
 use pipetop::sample::WorkerNow;
 use pipetop::units::{Pid, ProcessKey};
+use pipetop::verdict::Verdict;
 
 #[expect(dead_code, reason = "the screens use all of it")]
 mod support;
@@ -75,15 +76,42 @@ fn the_past_takes_what_it_says() {
     assert!(half < 4 << 20, "{half} bytes for a day");
     assert!(grown < 1 << 19, "{grown} bytes more for another day");
 
-    // What is said of rates is what they take, less what an allocator adds to each piece.
-    let scene = support::starved();
-    let rates: &Rates = scene.window.as_ref().expect("it has a window");
+    note(&format!(
+        "16 workers, 8 GPUs: {half} bytes for a day, {grown} more for another"
+    ));
+
+    // What is said of rates and of a verdict is what they take, less what an allocator adds to each piece.
+    let mut scene = support::starved();
+    scene.each_job(|job| {
+        let rank = &mut job.ranks[0];
+        rank.gil_holders
+            .clone_from(&rank.loaders[0].workers[0].activity);
+        rank.gil_holders.extend_from_within(..);
+    });
+    let rates = scene.window.as_ref().expect("it has a window");
+    held("rates", rates, Rates::footprint);
+    let verdict = scene.verdict.as_ref().expect("it has a verdict");
+    held("a verdict", verdict, Verdict::footprint);
+    let unknown = Verdict {
+        what_if: Err("the load time is not known, nor is anything else ".repeat(40)),
+        ..verdict.clone()
+    };
+    held("a verdict without a table", &unknown, Verdict::footprint);
+}
+
+fn held<T: Clone>(what: &str, one: &T, footprint: impl Fn(&T) -> usize) {
     let before = USED.load(Ordering::Relaxed);
-    let kept: Vec<Box<Rates>> = (0..100).map(|_| Box::new(rates.clone())).collect();
+    let kept: Vec<Box<T>> = (0..100).map(|_| Box::new(one.clone())).collect();
     let taken = (USED.load(Ordering::Relaxed) - before) / kept.len();
-    let said = kept[0].footprint();
+    let said = footprint(&kept[0]);
+    note(&format!("{what}: {said} said, {taken} taken"));
     assert!(
         (taken..=taken * 3 / 2).contains(&said),
-        "{said} said, {taken} taken"
+        "{what}: {said} said, {taken} taken"
     );
+}
+
+#[expect(clippy::print_stdout, reason = "the test runner captures it")]
+fn note(line: &str) {
+    println!("{line}");
 }

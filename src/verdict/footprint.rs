@@ -12,5 +12,9 @@ impl Verdict {
                 text(&one.id) + text(&one.why) + text(&one.hint)
             })
             + list(&self.advice, text)
+            + match &self.what_if {
+                Ok(rows) => list(rows, |_| 0),
+                Err(why) => text(why),
+            }
     }
 }

@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use pipetop::model::{MarkKind, Model};
 use pipetop::record::Recording;
+use pipetop::sample::Sample;
+use pipetop::units::ProcessKey;
 
 use crate::machine::note;
-use crate::trial::{PIPETOP, Situation, each_python, ensure, light};
+use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light};
 
 /// Seconds by which a mark may lie behind: two readings, a look at the stack, and a machine that is busy.
 const LATE: f64 = 1.5;
@@ -25,7 +27,7 @@ fn marks_lie_where_things_happened() {
         // It ends with the job.
         let watched = Command::new(PIPETOP)
             .arg(job.pid().to_string())
-            .args(["--interval", "250ms", "--for", "16s", "--record"])
+            .args(["--interval", "250ms", "--for", "19s", "--record"])
             .arg(&path)
             .output()
             .map_err(|error| error.to_string())?;
@@ -35,9 +37,11 @@ fn marks_lie_where_things_happened() {
         let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
         let mut model = Model::new(Duration::from_secs(10));
         let mut began = SystemTime::UNIX_EPOCH;
+        let mut last = None;
         for number in 0..recording.len() {
             let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
             began = sample.at.wall - sample.at.since_start;
+            follows(&sample, &mut last)?;
             model.apply(sample);
         }
         let began = began
@@ -80,6 +84,36 @@ fn marks_lie_where_things_happened() {
         };
         offsets(&seen, &wanted).iter().try_for_each(near)
     });
+}
+
+/// Of the job that was seen to run last: when it began, and until when it ran, in ticks since boot.
+type Ran = Option<(ProcessKey, u64)>;
+
+/// What is watched after the script has begun after it: the workers that it leaves behind are no job.
+fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
+    let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
+        return Ok(());
+    };
+    let (boot, per_second) = (
+        sample.host.boot_ticks_at_start,
+        sample.host.ticks_per_second,
+    );
+    let (boot, per_second) = boot.zip(per_second).ok_or("no clock of the kernel")?;
+    let ticks = sample.at.since_start.as_secs_f64() * per_second as f64;
+    let now = boot
+        + Duration::try_from_secs_f64(ticks)
+            .unwrap_or_default()
+            .as_secs();
+    if let Some((key, ran)) = *last
+        && key != job.key
+    {
+        // A reading takes its time.
+        ensure(job.key.start_ticks + per_second / 4 >= ran, || {
+            format!("{:?} was there before {key:?} had ended", job.key)
+        })?;
+    }
+    *last = Some((job.key, now));
+    Ok(())
 }
 
 /// How late each mark is.

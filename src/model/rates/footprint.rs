@@ -66,7 +66,9 @@ fn rank(rank: &RankRates) -> usize {
     });
     device
         + list(&rank.overlaps, |_| 0)
+        + list(&rank.beside_swings, |_| 0)
         + list(&rank.activity, activity)
+        + list(&rank.gil_holders, activity)
         + list(&rank.loaders, loader)
 }
 
