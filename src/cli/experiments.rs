@@ -92,7 +92,8 @@ pub struct Sweep {
     #[arg(long, value_name = "N", requires = "command", value_parser = RangedU64ValueParser::<u64>::new().range(2..=10_000_000))]
     pub steps: Option<u64>,
 
-    /// How long each of them runs after its first batch; a command, after its queue has filled
+    /// How long each of them runs after its first batch (up to four times as long where steps are few); a command, after its
+    /// queue has filled
     #[arg(long = "for", value_name = "DURATION", default_value = "4s", value_parser = value::span)]
     pub span: Duration,
 

@@ -6,7 +6,6 @@
 
 pub mod command;
 
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -98,7 +97,7 @@ fn blocks_of_run(settings: &Settings, plan: Plan, cached: bool) -> Result<Vec<f6
         ..settings.clone()
     };
     let job = Job::start(&settings)?;
-    let steps = job.steps(|steps: &VecDeque<Step>| steps.len() as u64 >= all)?;
+    let steps = job.steps(|steps: &[Step]| steps.len() as u64 >= all)?;
     let measured = usize::try_from(before)
         .ok()
         .and_then(|before| steps.get(before..));

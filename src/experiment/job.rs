@@ -1,6 +1,5 @@
 //! One run of the built-in job for an experiment: started, listened to for a while, ended.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +20,7 @@ const LONGEST_START: u64 = 120_000_000_000;
 pub(super) struct Job {
     pub(super) running: Running,
     pub(super) listener: Arc<Listener>,
-    steps: VecDeque<Step>,
+    steps: Vec<Step>,
 }
 
 impl Job {
@@ -38,15 +37,12 @@ impl Job {
         Ok(Self {
             running,
             listener: Arc::new(listener),
-            steps: VecDeque::new(),
+            steps: Vec::new(),
         })
     }
 
     /// Listens until `enough` says so of the steps so far, oldest first, or the job ends by itself.
-    pub(super) fn steps(
-        mut self,
-        enough: impl Fn(&VecDeque<Step>) -> bool,
-    ) -> Result<Vec<Step>, Hinted> {
+    pub(super) fn steps(mut self, enough: impl Fn(&[Step]) -> bool) -> Result<Vec<Step>, Hinted> {
         let began = now();
         loop {
             let ended = self.running.ended();
@@ -65,7 +61,7 @@ impl Job {
         if self.steps.is_empty() || self.running.ended() == Some(false) {
             return Err(self.ended_early());
         }
-        Ok(self.steps.into())
+        Ok(self.steps)
     }
 
     /// Why it did not do what it was started for.

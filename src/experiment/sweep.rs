@@ -11,6 +11,7 @@ use super::job::{Job, steady};
 use super::taken;
 use crate::error::Hinted;
 use crate::model::Model;
+use crate::probe::Step;
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler, launched};
 use crate::units::Share;
@@ -22,6 +23,10 @@ pub use text::{foot, head, memory, prefetch, text};
 
 /// A row that is as good as the best but for so much needs no further workers.
 const AS_GOOD: f64 = 0.95;
+/// Where loading is slow, a run goes on until so many steps of its steady state were seen,
+const FEWEST_STEPS: usize = 10;
+/// but no longer than so many times what was asked for.
+const LONGER: u32 = 4;
 
 /// What came of one number of workers.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +101,7 @@ impl Sweep {
     }
 }
 
-/// Runs the job as `settings` say, for `span` after its first batch.
+/// Runs the job as `settings` say, for `span` after its first batch; where that gives too few steps, for longer.
 ///
 /// # Errors
 /// Where it cannot be started or ends by itself.
@@ -109,11 +114,13 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
     let sampler = Sampler::start(options.clone(), watched, move |sample| {
         send.send(sample).is_ok()
     });
-    let long_enough = |steps: &std::collections::VecDeque<crate::probe::Step>| {
-        let (Some(first), Some(last)) = (steps.front(), steps.back()) else {
+    let long_enough = |steps: &[Step]| {
+        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
             return false;
         };
-        last.step_to.saturating_sub(first.wait_to) >= nanoseconds(span)
+        let since = last.step_to.saturating_sub(first.wait_to);
+        let measured = steady(steps, settings.capacity()).len() >= FEWEST_STEPS;
+        since >= nanoseconds(if measured { span } else { LONGER * span })
     };
     let steps = job.steps(long_enough)?;
     drop(sampler);
@@ -138,7 +145,7 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
     })
 }
 
-fn figures(steps: &[crate::probe::Step]) -> Option<Steady> {
+fn figures(steps: &[Step]) -> Option<Steady> {
     let count = u32::try_from(steps.len()).ok().filter(|count| *count > 1)?;
     let whole = taken(steps);
     let waited: u64 = steps.iter().map(|step| step.wait_to - step.wait_from).sum();
