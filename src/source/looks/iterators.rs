@@ -159,25 +159,19 @@ impl Iterators {
 
     /// Batches of the loader whose result pipe is `fd`; of the only one where that or its own is not known.
     pub(super) fn batches(&self, fd: Option<i32>) -> Option<u64> {
-        let of_fd = self
-            .tracked
-            .iter()
-            .find(|tracked| fd.is_some() && tracked.fd == fd);
-        let tracked = match (of_fd, self.tracked.as_slice()) {
+        let own = |tracked: &&Tracked| fd.is_some() && tracked.fd == fd;
+        let tracked = match (self.tracked.iter().find(own), self.tracked.as_slice()) {
             (Some(tracked), _) => tracked,
-            // Another pipe than its own is that of an iterator that nobody has met: a validation's, say.
-            (None, [only]) if fd.is_none() || self.may_read(only, fd) => only,
+            (None, [only]) if may_read(only.fd, self.pipe_of(only), fd) => only,
             _ => return None,
         };
         Some(self.seen.get(&tracked.loader?)?.batches)
     }
 
-    /// Nobody has seen it to read another pipe than `fd`, and its loader has no other.
-    fn may_read(&self, tracked: &Tracked, fd: Option<i32>) -> bool {
+    /// The result pipe of its loader.
+    fn pipe_of(&self, tracked: &Tracked) -> Option<i32> {
         let of_loader = |loader: &&WatchedLoader| Some(loader.id) == tracked.loader;
-        let loader = self.loaders.iter().find(of_loader);
-        let pipe = loader.and_then(|loader| loader.pipe);
-        tracked.fd.is_none() && pipe.is_none_or(|pipe| Some(pipe.fd) == fd)
+        Some(self.loaders.iter().find(of_loader)?.pipe?.fd)
     }
 
     /// By the pipe that was polled for it; else the only loader; else the only one with as many workers.
@@ -203,6 +197,14 @@ impl Iterators {
             _ => None,
         }
     }
+}
+
+/// Whether the only iterator that was met is the one whose result pipe is `fd`: it was seen to read `own`, and its
+/// loader has `of_loader`; `None` = not known. Another pipe is that of an iterator that nobody has met: a validation's,
+/// say.
+fn may_read(own: Option<i32>, of_loader: Option<i32>, fd: Option<i32>) -> bool {
+    let is_fd = |known: Option<i32>| known.is_none() || known == fd;
+    fd.is_none() || is_fd(own) && is_fd(of_loader)
 }
 
 /// Counts what an iterator over this dataset has yielded: less than the one before is the next pass.
@@ -233,6 +235,19 @@ fn pass(through: &mut Vec<Through>, datasets: &mut u64, dataset: usize, yielded:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_was_seen_to_read_is_that_of_another_iterator() {
+        let [training, validation] = [Some(9), Some(11)];
+        for own in [None, training] {
+            for of_loader in [None, training] {
+                assert!(may_read(own, of_loader, None));
+                assert!(may_read(own, of_loader, training));
+                let nothing_known = own.is_none() && of_loader.is_none();
+                assert_eq!(may_read(own, of_loader, validation), nothing_known);
+            }
+        }
+    }
 
     #[test]
     fn each_time_that_counting_begins_anew_is_a_pass() {
