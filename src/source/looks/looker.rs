@@ -170,7 +170,7 @@ impl Looker {
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             worker.look(
-                now,
+                self.clock,
                 trainer.and_then(MainView::stacks),
                 &mut self.worker_stack_at,
             );
@@ -199,11 +199,8 @@ impl Looker {
             }
         }
         if whole {
-            for (view, _) in &self.workers {
-                seen.workers
-                    .entry(view.key())
-                    .or_default()
-                    .clone_from(view.seen());
+            for (view, _) in &mut self.workers {
+                view.publish(seen.workers.entry(view.key()).or_default());
             }
             for (rank, id, queue) in &self.queues {
                 seen.queues.insert((*rank, *id), queue.tally);
