@@ -1546,7 +1546,7 @@ fn one_slow_batch_stands_out_among_the_last() {
             .unwrap_or_else(|| panic!("no {batch}: {shown}"))
             .split("batch")
             .next();
-        half.unwrap_or_default().matches('█').count()
+        half.unwrap_or_default().matches('▄').count()
     };
     assert!(bar("batch 2058") > 4 * bar("batch 2062"), "{shown}");
     assert!(

@@ -73,7 +73,8 @@ pub(super) fn bar(
 /// A part of the longest of its kind as a bar in what is left of the row.
 pub(super) fn bar_of(row: &mut Row<'_>, part: f64) {
     let cells = length(Share(part), row.left());
-    let sign = row.glyphs().bar_full;
+    // Half as high as a share's: so many below each other would be a wall.
+    let sign = row.glyphs().bar_low;
     row.text(Text, &sign.repeat(cells));
 }
 

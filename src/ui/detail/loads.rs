@@ -110,11 +110,19 @@ fn line(
 ) -> Line<'static> {
     let mut row = view.row(width);
     row.padded(Dim, &format!("batch {batch}"), BATCH);
-    row.right(Text, &format::millis(Some(time_ms)), TIME)
-        .space(2);
+    row.right(Text, &time(time_ms), TIME).space(2);
     row.padded(Dim, bounds, BOUNDS);
     bar_of(&mut row, share);
     row.line()
+}
+
+/// Whole milliseconds: looks tell no less.
+fn time(ms: f64) -> String {
+    if ms < 19.95 {
+        format!("{ms:.0} ms")
+    } else {
+        format::millis(Some(ms))
+    }
 }
 
 /// `(363-463)`, in the unit of the time itself.
