@@ -34,6 +34,8 @@ pub(super) struct WorkerView {
     in_loop: Option<WorkerLoop>,
     /// `None` where that was never seen.
     loads: Option<LoadTally>,
+    /// When the batch in work was last looked at.
+    batch_at: Duration,
     /// All but its loads.
     seen: WorkerSeen,
 }
@@ -54,6 +56,7 @@ impl WorkerView {
             index_fd: None,
             in_loop: None,
             loads: None,
+            batch_at: Duration::ZERO,
             seen: WorkerSeen::default(),
         })
     }
@@ -98,12 +101,25 @@ impl WorkerView {
         }
     }
 
+    /// Looks at nothing but the batch in work, where the last look at it lies so far back: a load is known as well as
+    /// the looks at its ends lie close together, and this is the cheapest of them.
+    pub(super) fn look_at_batch_after(&mut self, pause: Duration, clock: Clock) {
+        if self.in_loop.is_none() {
+            return;
+        }
+        let now = clock.since_start();
+        if now.saturating_sub(self.batch_at) >= pause {
+            self.look_at_batch(now, clock, None);
+        }
+    }
+
     /// Sees which batch is in work; `from` is when this look began. Costs nothing while the worker is idle, and two
     /// small reads while it is not.
     fn look_at_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
         let (Some(in_loop), Some(loads)) = (self.in_loop, self.loads.as_mut()) else {
             return;
         };
+        self.batch_at = from;
         let work = if idle == Some(true) {
             Ok(None)
         } else {
