@@ -72,6 +72,14 @@ impl Noise {
             .into()
     }
 
+    fn now(&mut self) -> WorkerNow {
+        match self.below(10) {
+            0..6 => WorkerNow::Cpu,
+            6..8 => WorkerNow::Read,
+            _ => WorkerNow::Idle,
+        }
+    }
+
     fn worker(&mut self, at: u64, id: u32) -> WorkerSample {
         let (cpu, idle) = (at * 22 + self.below(3), at * 3 + self.below(3));
         WorkerSample {
@@ -83,7 +91,7 @@ impl Noise {
                 idle,
                 cpu,
                 disk: at * 5,
-                now: WorkerNow::Cpu,
+                now: self.now(),
                 ..WorkerTally::default()
             }),
             batches: Some(at / 2 + self.below(2)),
