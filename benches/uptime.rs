@@ -1,4 +1,5 @@
-//! A million frames of a replay: what they hold in memory must not grow. `cargo bench --bench uptime [-- FRAMES]`.
+//! A million frames of a replay: what they hold in memory must not grow.
+//! `cargo bench --bench uptime [-- FRAMES [WORKERS GPUS]]`.
 //!
 //! The recording is as long as the replay: eleven and a half days at a reading a second.
 
@@ -39,9 +40,19 @@ fn held() -> usize {
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
+/// Of the process in memory, in bytes (`VmRSS`).
+fn resident() -> u64 {
+    let status = procfs::process::Process::myself().and_then(|process| process.status());
+    status.unwrap().vmrss.unwrap() * 1024
+}
+
 fn main() {
-    let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
-    let frames: u64 = asked.unwrap_or(FRAMES);
+    // Cargo adds a flag of its own.
+    let mut asked = std::env::args()
+        .skip(1)
+        .filter_map(|word| word.parse::<u32>().ok());
+    let frames = asked.next().map_or(FRAMES, u64::from);
+    let (workers, gpus) = (asked.next().unwrap_or(2), asked.next().unwrap_or(1));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let options = Options {
         path: folder.path().join("long.rec"),
@@ -49,7 +60,7 @@ fn main() {
         command_lines: true,
         interval: Duration::from_secs(1),
     };
-    let mut noise = Noise::of(2, 1);
+    let mut noise = Noise::of(workers, gpus);
     let mut writer = Writer::create(&options).unwrap();
     for second in 1..=frames {
         writer.write(&noise.sample(second)).unwrap();
@@ -84,7 +95,11 @@ fn main() {
         terminal.draw(draw).unwrap();
         most = most.max(held());
         if (number + 1) % (frames / PARTS) == 0 {
-            println!("{:>9} frames: at most {most} B held", number + 1);
+            let resident = resident();
+            println!(
+                "{:>9} frames: at most {most} B held, {resident} B resident",
+                number + 1
+            );
             if (number + 1) / (frames / PARTS) == PARTS / 2 {
                 half = most;
             }

@@ -179,11 +179,14 @@ pub fn verdict_lines(view: &View<'_>, area: Rect) -> u16 {
 /// Where the panels of a job stand.
 fn place(view: &View<'_>, area: Rect) -> Regions {
     let inner_width = inner_width(area);
+    // In boxes, the disk stands beside the GPUs.
+    let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
     let wants = Wants {
         verdict: verdict_lines(view, area).max(view.room),
         pipeline: pipeline::wanted(view),
-        // In boxes, the disk stands beside it.
-        gpus: gpu::wanted(view, inner_width / if area.width >= 100 { 2 } else { 1 }),
+        gpus: gpu::wanted(view, gpu_width),
+        gpus_open: gpu::wanted_open(view, gpu_width),
+        gpus_in_full: gpu::wanted_in_full(view, gpu_width),
         workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
         disk: disk::wanted(view),
         history: history::wanted(view),
@@ -294,6 +297,12 @@ impl<'a> View<'a> {
         self.ranks().get(self.rank_place())
     }
 
+    /// What it is called; 0 while none is known.
+    fn rank_number(&self) -> u32 {
+        let place = self.rank_place();
+        self.rank().map_or(0, |rank| rank.number(place))
+    }
+
     /// The same rank in the last interval.
     fn rank_now(&self) -> Option<&'a RankRates> {
         let key = self.rank()?.key;
@@ -317,6 +326,29 @@ impl<'a> View<'a> {
 
     fn gpus(&self) -> &'a [GpuRates] {
         self.figures().map_or(&[], |rates| &rates.gpus)
+    }
+
+    /// The place of the GPU that the rank uses: the only one that is known to be its own, else the one in its place
+    /// where there are as many as ranks; else the first.
+    fn gpu_place(&self) -> usize {
+        let pid = self.rank().map(|rank| rank.key.pid);
+        let uses = |gpu: &GpuRates| {
+            gpu.now
+                .users
+                .iter()
+                .flatten()
+                .any(|user| Some(user.pid) == pid)
+        };
+        let gpus = self.gpus().iter().enumerate();
+        let own: Vec<usize> = gpus
+            .filter(|(_, gpu)| uses(gpu))
+            .map(|(place, _)| place)
+            .collect();
+        match own[..] {
+            [only] => only,
+            [] if self.gpus().len() == self.ranks().len() => self.rank_place(),
+            _ => 0,
+        }
     }
 
     fn gap(&self, source: &str) -> Option<&'a Gap> {

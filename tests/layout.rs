@@ -25,7 +25,7 @@ proptest! {
         disk in 0..=24_u16, history in 0..=5_u16, log in 0..=1000_u16, focus in panel(),
     ) {
         let area = Rect { x, y, width, height };
-        let wants = Wants { verdict, pipeline: 2 + ranks, gpus, workers, disk, history, log, focus };
+        let wants = Wants { verdict, pipeline: 2 + ranks, gpus, gpus_open: gpus + 9, gpus_in_full: gpus * 8, workers, disk, history, log, focus };
         let regions = regions(area, &wants);
         let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
         for (place, region) in drawn.iter().enumerate() {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pipetop::model::Rates;
 use pipetop::model::WorkerPlace;
-use pipetop::model::history::{GpuReading, History, Reading};
+use pipetop::model::history::{GpuReading, History, RankReading, Reading};
 use pipetop::sample::WorkerNow;
 use pipetop::units::{Pid, ProcessKey};
 use pipetop::verdict::Verdict;
@@ -50,10 +50,15 @@ fn place(id: u32) -> WorkerPlace {
 }
 
 fn reading(at: u32, workers: u32, gpus: usize) -> Reading {
+    let rank = |number| RankReading {
+        number,
+        wait: Some(0.5),
+        queue: Some(0.5),
+    };
     Reading {
         from: f64::from(at),
         to: f64::from(at + 1),
-        wait: Some(0.5),
+        ranks: (0..8).map(rank).collect(),
         gpus: vec![GpuReading::default(); gpus],
         workers: (0..workers).map(|id| (place(id), WorkerNow::Cpu)).collect(),
         ..Reading::default()

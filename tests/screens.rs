@@ -4,7 +4,7 @@ mod support;
 
 use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
-use pipetop::model::history::{GpuReading, Reading};
+use pipetop::model::history::{GpuReading, RankReading, Reading};
 use pipetop::model::processes::{Figures, ProcessTree, Threads};
 use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepRates};
 use pipetop::model::{History, Mark, MarkKind, Steps, Swing};
@@ -1388,9 +1388,11 @@ fn long_watched() -> Scene {
         scene.history.add(Reading {
             from: f64::from(at),
             to: f64::from(at + 1),
-            wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0),
-            queue: Some(if waits { 0.05 } else { 0.9 }),
-            ready: Some(if waits { 0.4 } else { 7.2 }),
+            ranks: vec![RankReading {
+                number: 0,
+                wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0),
+                queue: Some(if waits { 0.05 } else { 0.9 }),
+            }],
             disk_read: Some(200e6 + f64::from(at % 600) * 1e5),
             gpus: vec![GpuReading {
                 util_percent: Some(if waits { 37.0 } else { 96.0 }),

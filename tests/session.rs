@@ -13,6 +13,7 @@ mod patience;
 mod session;
 
 use std::ffi::OsStr;
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -156,7 +157,7 @@ struct Replay {
 
 impl Replay {
     /// With this configuration, standing still in the middle.
-    fn start(config: &str) -> Self {
+    fn start(config: &str, size: (u16, u16)) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let file = folder.path().join("pipetop.toml");
         fs::write(&file, config).expect("ours");
@@ -167,7 +168,7 @@ impl Replay {
             file.as_os_str(),
         ];
         let program = assert_cmd::cargo::cargo_bin!("pipetop").as_os_str();
-        let session = Session::start_program(program, &arguments, &[], SIZE);
+        let session = Session::start_program(program, &arguments, &[], size);
         let mut replay = Self {
             session,
             keys: keymap(config),
@@ -246,7 +247,7 @@ fn keymap(config: &str) -> Keymap {
 
 /// Every action that is seen in a replay, by every key that it has there.
 fn walk_all(config: &str) -> Replay {
-    let mut replay = Replay::start(config);
+    let mut replay = Replay::start(config, SIZE);
     for action in Action::ALL {
         if let Some(step) = step_of(action) {
             replay.walk(action, &step);
@@ -344,6 +345,68 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     replay.act(Action::Quit);
     assert!(replay.session.ended().success());
     assert!(replay.session.is_set_back());
+}
+
+/// What is typed after another, and a word that is on the screen then.
+const WALK: [(&str, &[Action], &str); 16] = {
+    use Action as A;
+    [
+        ("begin", &[A::ToBegin], " 0:00:00 of"),
+        ("middle", &[A::LeapForward], " 0:10:00 of"),
+        ("zoomed out", &[A::ZoomOut, A::ZoomOut], "min"),
+        (
+            "one earlier",
+            &[A::ZoomIn, A::ZoomIn, A::StepBack],
+            " 0:09:59 of",
+        ),
+        ("second worker", &[A::Down, A::Select], "ITS TIME"),
+        ("page of the disk", &[A::NextPanel], "▸disk"),
+        ("page of the history", &[A::NextPanel], "▸history"),
+        ("page of the verdict", &[A::NextPanel], "▸verdict"),
+        ("page of the rank", &[A::NextPanel], "▸rank 1"),
+        ("page of the GPU", &[A::NextPanel], "▸GPU 0"),
+        ("sorted", &[A::Cancel, A::SortNext, A::SortReverse], "▲"),
+        ("tree", &[A::Cancel, A::Tree], "▼pid"),
+        ("help", &[A::Cancel, A::Help], "q"),
+        ("filter", &[A::Cancel, A::Filter], "show workers"),
+        ("near the end", &[A::Cancel, A::LeapForward], " 0:19:59 of"),
+        ("begin again", &[A::ToBegin], " 0:00:00 of"),
+    ]
+};
+
+/// All screens of the walk, each with its name above it.
+fn walked(size: (u16, u16)) -> String {
+    let mut replay = Replay::start("", size);
+    let (mut screens, mut last) = (String::new(), String::new());
+    for (name, actions, word) in WALK {
+        for action in actions {
+            replay.act(*action);
+            // `esc` alone has to be told from a sequence.
+            pause(Duration::from_millis(60));
+        }
+        let there = |screen: &str| screen.contains(word) && screen != last;
+        replay.session.shows(name, there);
+        // What is drawn may come in pieces.
+        last = wait(name, || {
+            let screen = replay.session.screen();
+            pause(Duration::from_millis(120));
+            Some(screen).filter(|screen| there(screen) && *screen == replay.session.screen())
+        });
+        writeln!(screens, "== {name}\n{last}").expect("text");
+    }
+    screens
+}
+
+#[test]
+fn a_walk_through_all_views_looks_as_it_did() {
+    let sizes = [(80, 24), (120, 40), (200, 60)];
+    std::thread::scope(|scope| {
+        let walks = sizes.map(|size| scope.spawn(move || walked(size)));
+        for ((columns, rows), walk) in sizes.into_iter().zip(walks) {
+            let screens = walk.join().expect("it does not panic");
+            insta::assert_snapshot!(format!("walk_{columns}x{rows}"), screens);
+        }
+    });
 }
 
 /// Actions that only concern a job that runs or a command that was launched: each on a job of its own.

@@ -8,6 +8,8 @@ use crate::units::ProcessKey;
 pub struct Loader {
     /// The result pipe; `None` where descriptors cannot be read.
     pub pipe: Option<ResultPipe>,
+    /// The trainer was seen to wait at it; else it is the most likely of several.
+    pub pipe_is_seen: bool,
     /// Ordered by start.
     pub workers: Vec<ProcessKey>,
 }
@@ -35,6 +37,7 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
         let workers = workers.iter().map(|worker| worker.key).collect();
         return vec![Loader {
             pipe: None,
+            pipe_is_seen: false,
             workers,
         }];
     }
@@ -66,6 +69,7 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
         .into_iter()
         .map(|(pipe, workers)| Loader {
             pipe: Some(pipe),
+            pipe_is_seen: polled.contains(&pipe.fd),
             workers: workers.iter().map(|worker| worker.key).collect(),
         })
         .collect()

@@ -70,6 +70,7 @@ fn workers_that_share_a_result_pipe_are_one_loader() {
         found,
         vec![Loader {
             pipe: Some(loaders::ResultPipe { inode: 100, fd: 3 }),
+            pipe_is_seen: false,
             workers: vec![key(11), key(12)]
         }]
     );
@@ -138,6 +139,7 @@ fn without_descriptors_the_workers_are_one_loader_without_a_pipe() {
         found,
         vec![Loader {
             pipe: None,
+            pipe_is_seen: false,
             workers: vec![key(11), key(12)]
         }]
     );

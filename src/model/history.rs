@@ -21,7 +21,7 @@ use crate::units::ProcessKey;
 pub use axis::Axis;
 use levels::Levels;
 use places::Places;
-pub use point::{GpuPoint, GpuReading, Known, Point, Reading};
+pub use point::{GpuPoint, GpuReading, Known, Point, RankPoint, RankReading, Reading};
 
 /// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
 /// finely.
@@ -165,10 +165,14 @@ impl Reading {
     fn of(to: Duration, rates: &Rates) -> Self {
         let to = to.as_secs_f64();
         let job = rates.job.as_ref();
-        let rank = job.and_then(|job| job.ranks.first());
-        let queue = rank
-            .and_then(RankRates::busiest_loader)
-            .and_then(|loader| loader.queue);
+        let ranks = job.map_or(&[][..], |job| &job.ranks);
+        let rank = |(place, rank): (usize, &RankRates)| RankReading {
+            number: rank.number(place),
+            wait: rank.wait.map(|wait| wait.share.0),
+            queue: rank
+                .busiest_loader()
+                .and_then(|loader| Some(loader.queue?.occupancy?.0)),
+        };
         let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
             util_percent: gpu.util_percent,
             sm_active: gpu.counters.sm_active.map(|share| share.0),
@@ -183,16 +187,10 @@ impl Reading {
         Self {
             from: to - rates.seconds,
             to,
-            wait: rank.and_then(|rank| rank.wait).map(|wait| wait.share.0),
-            queue: queue.and_then(|queue| queue.occupancy).map(|share| share.0),
-            ready: queue.map(|queue| queue.mean_ready),
+            ranks: ranks.iter().enumerate().map(rank).collect(),
             disk_read: job.and_then(|job| job.read).map(|read| read.0),
             gpus: rates.gpus.iter().map(gpu).collect(),
-            workers: job
-                .map_or(&[][..], |job| &job.ranks)
-                .iter()
-                .flat_map(workers)
-                .collect(),
+            workers: ranks.iter().flat_map(workers).collect(),
         }
     }
 }

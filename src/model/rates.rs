@@ -303,6 +303,12 @@ pub struct GilRates {
 }
 
 impl RankRates {
+    /// What it is called: its rank; where it tells none, its place among those of the job.
+    pub fn number(&self, place: usize) -> u32 {
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        self.rank.unwrap_or(place)
+    }
+
     /// The loader that stands for the rank: the one that yields most; first those with a queue.
     pub fn busiest_loader(&self) -> Option<&LoaderRates> {
         let first = self.loaders.first()?;

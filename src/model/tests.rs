@@ -121,7 +121,7 @@ fn waits(model: &Model) -> Vec<Option<f64>> {
     let axis = model.history().axis(None, seconds, cells.count());
     let shares = model
         .history()
-        .means(&axis.unwrap(), |point| point.wait.get());
+        .means(&axis.unwrap(), |point| point.rank(0)?.wait.get());
     let rounded = |share: f64| (share * 1e6).round() / 1e6;
     shares.into_iter().map(|share| share.map(rounded)).collect()
 }
@@ -133,11 +133,7 @@ fn history_has_the_figures_of_each_interval() {
     let history = model.history();
     let axis = history.axis(None, 3.0, 3).unwrap();
     assert_eq!(
-        history.means(&axis, |point| point.ready.get()),
-        [Some(0.5); 3]
-    );
-    assert_eq!(
-        history.means(&axis, |point| point.queue.get()),
+        history.means(&axis, |point| point.rank(0)?.queue.get()),
         [Some(0.125); 3]
     );
     let util = |point: &history::Point| point.gpus[0].util_percent.get();

@@ -15,8 +15,8 @@ use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
 pub(super) fn wanted(view: &View<'_>) -> u16 {
     let workers = view.loader().map_or(0, |loader| loader.workers.len());
     let disks = view.figures().map_or(0, |rates| shown(rates).len().max(1));
-    // Devices, the job, the workers in short, the machine, then each worker.
-    super::count(disks + 3 + workers.min(16))
+    // Devices, the job, the machine, then each worker, who else are told of in one line.
+    super::count(disks + 2 + workers.clamp(1, 16))
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
@@ -179,7 +179,7 @@ fn together(workers: &[WorkerRates], mut row: Row<'_>) -> Option<Line<'static>> 
 }
 
 fn worker_line(worker: &WorkerRates, mut row: Row<'_>) -> Line<'static> {
-    let name = format!("  {} {}", worker.id, worker.pid());
+    let name = format!("{:>3} {}", worker.id, worker.pid());
     row.padded(Dim, &name, 13);
     row.right(Read, &format::rate(worker.read.map(|rate| rate.0)), 9)
         .text(Dim, " from disk");

@@ -25,7 +25,10 @@ use detail::detail;
 use told::told;
 
 /// Lines from which on one of several GPUs is shown in full: with fewer, the others matter more.
-const ROOM_FOR_ONE: usize = 10;
+pub(super) const ROOM_FOR_ONE: u16 = 10;
+
+/// GPUs that are shown in full at most.
+const MOST_IN_FULL: usize = 4;
 
 pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
     let told = told::wanted(view, width);
@@ -34,10 +37,39 @@ pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
         [gpu] => super::count(detail(view, gpu, width, Chrome::Boxed).len()),
         many => {
             let blocks = many.iter().enumerate();
-            let lines = |(place, gpu)| block(view, (place, gpu), width, Chrome::Boxed, true).len();
+            let lines = |gpu| block(view, gpu, width, Chrome::Boxed, false).len();
             super::count(blocks.map(lines).sum())
         }
     }
+}
+
+/// The same with all of the one that is marked.
+pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
+    let marked = picked(view).filter(|_| view.gpus().len() > 1);
+    let more = marked.and_then(|place| {
+        let gpu = (place, view.gpus().get(place)?);
+        let lines = |whole| block(view, gpu, width, Chrome::Boxed, whole).len();
+        Some(lines(true) - lines(false))
+    });
+    wanted(view, width).saturating_add(super::count(more.unwrap_or(0)))
+}
+
+/// Lines with which each of several GPUs is shown in full; for one that is what it wants anyway.
+pub(super) fn wanted_in_full(view: &View<'_>, width: u16) -> u16 {
+    match in_full(view, width, Chrome::Boxed) {
+        Some(lines) => told::wanted(view, width).saturating_add(super::count(lines.len())),
+        None => wanted_open(view, width),
+    }
+}
+
+/// Each of several GPUs with all of it. `None` where they are too many for any screen, or one.
+fn in_full(view: &View<'_>, width: u16, chrome: Chrome) -> Option<Vec<Line<'static>>> {
+    let gpus = view.gpus();
+    let blocks = gpus.iter().enumerate();
+    let blocks = blocks.flat_map(|gpu| block(view, gpu, width, chrome, true));
+    (2..=MOST_IN_FULL)
+        .contains(&gpus.len())
+        .then(|| blocks.collect())
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
@@ -104,10 +136,14 @@ fn list(
     chrome: Chrome,
     room: usize,
 ) -> Vec<Line<'static>> {
+    if let Some(lines) = in_full(view, width, chrome).filter(|lines| lines.len() <= room) {
+        return lines;
+    }
+    let picked_fits = picked(view).filter(|_| room >= usize::from(ROOM_FOR_ONE));
     let blocks: Vec<_> = gpus
         .iter()
         .enumerate()
-        .map(|gpu| block(view, gpu, width, chrome, room >= ROOM_FOR_ONE))
+        .map(|gpu| block(view, gpu, width, chrome, picked_fits == Some(gpu.0)))
         .collect();
     let all: usize = blocks.iter().map(Vec::len).sum();
     if all <= room {
@@ -151,16 +187,16 @@ fn list(
     lines
 }
 
-/// A GPU in a line, its parts where it is divided, and all of it where it was scrolled to and there is room.
+/// A GPU in a line with its parts where it is divided; `whole` = with all of it.
 fn block(
     view: &View<'_>,
     (place, gpu): (usize, &GpuRates),
     width: u16,
     chrome: Chrome,
-    room: bool,
+    whole: bool,
 ) -> Vec<Line<'static>> {
     let mut lines = vec![line::one_line(view, place, gpu, width, chrome)];
-    if room && picked(view) == Some(place) {
+    if whole {
         lines.extend(detail(view, gpu, width, Chrome::Ruled));
     } else {
         lines.extend(detail::parts(view, gpu, width));

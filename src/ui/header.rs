@@ -83,7 +83,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
     let mut row = view.row(super::count(room));
     if let Some(rank) = view.rank() {
-        let place = rank.rank.map_or(view.rank_place() as u64, u64::from);
+        let place = view.rank_number();
         let all = rank.world_size.map_or(job.ranks.len() as u64, u64::from);
         // The built-in job never has another.
         if !job.command.starts_with(BUILTIN) {

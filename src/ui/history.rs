@@ -10,7 +10,7 @@ use super::row::Row;
 use super::state::Panel;
 use super::{View, axis, format, marks, panel};
 use crate::config::Paint::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
-use crate::model::history::Point;
+use crate::model::history::{Known, Point, RankPoint};
 
 /// Cells for the names on the left and the figures on the right.
 const LABEL: usize = 7;
@@ -18,7 +18,7 @@ const FIGURE: usize = 11;
 
 /// One figure over time, 0 to 1 as drawn.
 struct Series {
-    name: &'static str,
+    name: String,
     paint: Paint,
     values: Vec<Option<f64>>,
     /// The figure of the window, in words.
@@ -58,12 +58,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
     let rows = ((height - air * (count - 1)) / count).clamp(1, 7);
-    // What the marks leave over goes to the first figures.
-    let left = if marks && air == 0 {
-        height.saturating_sub(rows * count)
-    } else {
-        0
-    };
+    // What is left over goes to the first figures.
+    let left = height.saturating_sub(rows * count + air * (count - 1));
     let mut lines: Vec<_> = series
         .iter()
         .enumerate()
@@ -83,9 +79,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
 
 /// The panel's name, and what the marks say that the cursor is on, as far as the span leaves room.
 fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
-    let first = view.ranks().first().and_then(|rank| rank.rank).unwrap_or(0);
     let name = if view.ranks().len() > 1 {
-        format!("history of rank {first}")
+        format!("history of rank {}", view.rank_number())
     } else {
         "history".to_owned()
     };
@@ -102,21 +97,23 @@ fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
 }
 
 fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
-    let rank = view.ranks().first();
+    let rank = view.rank();
     let queue = rank.and_then(|rank| rank.busiest_loader()?.queue);
+    let number = view.rank_number();
+    let of_rank = |point: &Point, pick: fn(&RankPoint) -> Known| pick(point.rank(number)?).get();
     let mut series = vec![
         Series {
-            name: "wait",
+            name: "wait".to_owned(),
             paint: Wait,
-            values: past(view, cells, |point| point.wait.get()),
+            values: past(view, cells, |point| of_rank(point, |rank| rank.wait)),
             now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
             top: "100 %".to_owned(),
         },
         Series {
-            name: "queue",
+            name: "queue".to_owned(),
             top: "full".to_owned(),
             paint: Full,
-            values: past(view, cells, |point| point.queue.get()),
+            values: past(view, cells, |point| of_rank(point, |rank| rank.queue)),
             now: queue.map_or_else(
                 || format::UNKNOWN.to_owned(),
                 |queue| {
@@ -130,18 +127,24 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
         },
     ];
     if view.history.gpus() > 0 {
-        let util = view.gpus().first().and_then(|gpu| gpu.util_percent);
+        let place = view.gpu_place();
+        let gpu = view.gpus().get(place);
+        let name = match gpu {
+            Some(gpu) if view.gpus().len() > 1 => format!("GPU {}", gpu.now.index),
+            _ => "GPU".to_owned(),
+        };
+        let util = gpu.and_then(|gpu| gpu.util_percent);
         series.push(Series {
-            name: "GPU",
+            name,
             top: "100 %".to_owned(),
             paint: Compute,
-            values: past(view, cells, |point| gpu_util(point, 0)),
+            values: past(view, cells, |point| gpu_util(point, place)),
             now: util.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent),
         });
     }
     let (values, most) = disk_read(view, cells);
     series.push(Series {
-        name: "read",
+        name: "read".to_owned(),
         top: format::rate(Some(most)),
         paint: Read,
         values,
@@ -189,7 +192,7 @@ impl Series {
             .map(|level| {
                 let mut row = view.row(width);
                 row.space(indent);
-                row.padded(Dim, if level == 0 { self.name } else { "" }, LABEL);
+                row.padded(Dim, if level == 0 { &self.name } else { "" }, LABEL);
                 let texts = spark_texts(row.glyphs(), &self.values, cells, level, rows);
                 let line = view.glyphs().cursor;
                 in_cells(

@@ -4,6 +4,7 @@
 
 use ratatui::layout::Rect;
 
+use super::gpu::ROOM_FOR_ONE;
 use super::state::Panel;
 
 /// Narrower or lower than this there is room for the verdict alone, in one line.
@@ -29,6 +30,9 @@ pub struct Wants {
     pub verdict: u16,
     pub pipeline: u16,
     pub gpus: u16,
+    /// With one of several GPUs in full, and with each; next to nothing is gained by fewer lines than that.
+    pub gpus_open: u16,
+    pub gpus_in_full: u16,
     /// Without the line of column names.
     pub workers: u16,
     pub disk: u16,
@@ -97,7 +101,7 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
         let place = panel as usize;
         while lines[place] > 0 {
             let before = lines[place];
-            lines[place] = next(panel, before, wants.history);
+            lines[place] = next(panel, before, wants);
             if panel == Panel::Workers && before == 1 {
                 // Column names and a single worker.
                 lines[place] = lines[place].min(target.max(2));
@@ -108,23 +112,31 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
             }
         }
     }
+    // What nobody could use up is the past's: no empty band above the footer.
+    if chrome != Chrome::Bare {
+        lines[Panel::History as usize] += room.saturating_sub(height(chrome, &lines));
+    }
     place(area, chrome, &lines, true, true)
 }
 
 /// The next number of lines at which a panel shows more.
-fn next(panel: Panel, lines: u16, figures: u16) -> u16 {
+fn next(panel: Panel, lines: u16, wants: &Wants) -> u16 {
     match (panel, lines) {
         // From one line for all to column names and workers.
         (Panel::Workers, 1) => 3,
-        (Panel::History, 2..) => next_history(lines, figures),
+        (Panel::Gpu, lines) if (wants.gpus..wants.gpus_open).contains(&lines) => {
+            wants.gpus_open.min(ROOM_FOR_ONE).max(lines + 1)
+        }
+        (Panel::Gpu, lines) if lines >= wants.gpus => wants.gpus_in_full.max(lines + 1),
+        (Panel::History, 2..) => next_history(lines, wants.history),
         _ => lines.saturating_add(1),
     }
 }
 
-/// One line for each figure, two, then three and more with air between them.
+/// One line for each figure, two, three, then more with air between them.
 fn next_history(lines: u16, figures: u16) -> u16 {
     let figures = figures.clamp(2, 4);
-    let steps = [figures, 2 * figures, 4 * figures - 1];
+    let steps = [figures, 2 * figures, 3 * figures, 4 * figures - 1];
     steps
         .into_iter()
         .find(|step| *step > lines)
@@ -162,7 +174,7 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
     steps.push(match wants.focus {
         Panel::Verdict => (Panel::Verdict, wants.verdict),
         Panel::Pipeline => (Panel::Pipeline, wants.pipeline),
-        Panel::Gpu => (Panel::Gpu, gpus),
+        Panel::Gpu => (Panel::Gpu, wants.gpus_open.max(gpus)),
         Panel::Workers => (Panel::Workers, all_workers.min(17)),
         Panel::Disk => (Panel::Disk, wants.disk),
         Panel::History => (Panel::History, 2 * figures),
@@ -181,6 +193,7 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Log, wants.log.min(8)),
         (Panel::Workers, all_workers.min(33)),
         (Panel::Disk, wants.disk),
+        (Panel::Gpu, wants.gpus_in_full),
         (Panel::History, 5 * figures - 1),
         (Panel::Workers, all_workers),
         (Panel::History, 8 * figures - 1),

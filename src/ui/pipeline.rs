@@ -116,7 +116,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     };
     let shown = place == view.rank_place();
     let mark = if shown { view.glyphs().mark } else { " " };
-    let name = rank.rank.map_or(place as u64, u64::from);
+    let name = rank.number(place);
     row.text(Paint::Focus, mark)
         .text(Dim, " rank ")
         .right(Text, &name.to_string(), 2);

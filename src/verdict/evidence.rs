@@ -86,10 +86,15 @@ fn workers(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence
         (Kind::DataBound, _) => all,
         _ => return None,
     };
-    let mut text = format!("workers busy {busy}");
-    if let Some((name, share)) = case.hottest() {
-        text = format!("{text}: {share} in {name}");
-    }
+    let text = if kind == Kind::DataBound && !all && !supports {
+        // Also where what is left is rounded away, it is what speaks against them.
+        format!("workers idle {} of the time", busy.rest())
+    } else {
+        let hottest = case.hottest();
+        let inside =
+            hottest.map_or_else(String::new, |(name, share)| format!(": {share} in {name}"));
+        format!("workers busy {busy}{inside}")
+    };
     Some(fact("workers-busy", supports, busy.0, BUSY, text))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pipetop::config::Config;
 use pipetop::last_lines::Lines;
-use pipetop::model::history::{GpuReading, Reading};
+use pipetop::model::history::{GpuReading, RankReading, Reading};
 use pipetop::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoaderRates,
     QueueRates, RankRates, StepRates, WorkerRates,
@@ -375,6 +375,11 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
             power_watts: Some(90.0 + 5.0 * util(place)),
             pcie_rx: Some(2e7 * util(place)),
         };
+        let rank = |number| RankReading {
+            number,
+            wait: known.then_some(wait.min(1.0)),
+            queue: known.then_some(queue),
+        };
         let places = (0..ranks).flat_map(|rank| (0..pace.workers).map(move |id| (rank, id)));
         let worker = |(rank, id)| {
             let at = WorkerPlace {
@@ -387,9 +392,7 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
         history.add(Reading {
             from: f64::from(second),
             to: f64::from(second + 1),
-            wait: known.then_some(wait.min(1.0)),
-            queue: known.then_some(queue),
-            ready: Some(queue * 8.0),
+            ranks: (0..ranks).map(rank).collect(),
             disk_read: Some(212e6 * (0.98 + sway)),
             gpus: (0..gpus).map(gpu).collect(),
             workers: places.map(worker).collect(),

@@ -1,6 +1,7 @@
 //! What is marked on the axis of time, against when the script says that it happened.
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use pipetop::model::{MarkKind, Model};
@@ -9,7 +10,7 @@ use pipetop::sample::Sample;
 use pipetop::units::ProcessKey;
 
 use crate::machine::note;
-use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light};
+use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light, no_ptrace};
 
 /// Seconds by which a mark may lie behind: two readings, a look at the stack, and a machine that is busy.
 const LATE: f64 = 1.5;
@@ -22,39 +23,29 @@ const MARKS: Situation = light("marks").steady_after(10);
 fn marks_lie_where_things_happened() {
     each_python(MARKS, |python| {
         let job = MARKS.job(python)?;
-        let file = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let path = file.path().join("run.rec");
-        // It ends with the job.
-        let watched = Command::new(PIPETOP)
-            .arg(job.pid().to_string())
-            .args(["--interval", "250ms", "--for", "19s", "--record"])
-            .arg(&path)
-            .output()
-            .map_err(|error| error.to_string())?;
-        ensure(watched.status.success(), || {
-            String::from_utf8_lossy(&watched.stderr).into_owned()
-        })?;
-        let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
-        let mut model = Model::new(Duration::from_secs(10));
-        let mut began = SystemTime::UNIX_EPOCH;
-        let mut last = None;
-        for number in 0..recording.len() {
-            let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
-            began = sample.at.wall - sample.at.since_start;
-            follows(&sample, &mut last)?;
-            model.apply(sample);
-        }
-        let began = began
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        let marks = model.history().marks().between(-1.0, f64::MAX);
-        let mut seen: Vec<(&str, f64)> = marks
-            .iter()
-            .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))
-            .collect();
-        // What it finds to watch afterwards is not this script.
-        let end = seen.iter().position(|(kind, _)| *kind == "job-end");
-        seen.truncate(end.map_or(seen.len(), |end| end + 1));
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let watch = |name: &str, library: Option<&Path>| {
+            let path = folder.path().join(name);
+            let mut command = Command::new(PIPETOP);
+            if let Some(library) = library {
+                command.env("LD_PRELOAD", library);
+            }
+            command
+                .arg(job.pid().to_string())
+                .args(["--interval", "250ms", "--for", "20s", "--record"])
+                .arg(&path)
+                .stdout(Stdio::null())
+                .stderr(Stdio::piped());
+            command.spawn().map(|child| (path, child))
+        };
+        let library = no_ptrace();
+        let whole = watch("run.rec", None).map_err(|error| error.to_string())?;
+        let from_outside = library.map(|library| watch("outside.rec", Some(&library)));
+        let seen = marks_of(whole)?;
+        let from_outside = from_outside.map(|watched| {
+            let watched = watched.map_err(|error| error.to_string())?;
+            marks_of(watched)
+        });
         let events = job.file("events");
         let wanted: Vec<(&str, f64)> = events
             .lines()
@@ -82,8 +73,71 @@ fn marks_lie_where_things_happened() {
                 format!("{kind} is marked {late:.2} s late")
             })
         };
-        offsets(&seen, &wanted).iter().try_for_each(near)
+        offsets(&seen, &wanted).iter().try_for_each(near)?;
+        match from_outside {
+            Some(seen) => tells_most(&seen?, &wanted),
+            None => Err("libno_ptrace.so was not built".to_owned()),
+        }
     });
+}
+
+/// Without stacks: nothing that was not, a validation may be taken for an epoch, and what can be told is told.
+fn tells_most(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
+    note(&format!("without stacks: {seen:?}"));
+    for (kind, at) in seen {
+        let is = |(what, when): &&(&str, f64)| {
+            let alike = what == kind || (*kind, *what) == ("epoch", "validation");
+            alike && (-EARLY..=LATE).contains(&(at - when))
+        };
+        ensure(wanted.iter().any(|event| is(&event)), || {
+            format!("without stacks, {kind} at {at} is none of {wanted:?}")
+        })?;
+    }
+    let count = |kind| seen.iter().filter(|(seen, _)| *seen == kind).count();
+    // Those whose workers are all made anew.
+    for (kind, least) in [
+        ("epoch", 3),
+        ("checkpoint", 1),
+        ("worker", 1),
+        ("job-end", 1),
+    ] {
+        ensure(count(kind) >= least, || {
+            format!("without stacks, {kind} is not marked {least} times: {seen:?}")
+        })?;
+    }
+    Ok(())
+}
+
+/// What was marked until the job had ended, by the wall clock in seconds.
+fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)>, String> {
+    let watched = watched
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    ensure(watched.status.success(), || {
+        String::from_utf8_lossy(&watched.stderr).into_owned()
+    })?;
+    let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
+    let mut model = Model::new(Duration::from_secs(10));
+    let mut began = SystemTime::UNIX_EPOCH;
+    let mut last = None;
+    for number in 0..recording.len() {
+        let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
+        began = sample.at.wall - sample.at.since_start;
+        follows(&sample, &mut last)?;
+        model.apply(sample);
+    }
+    let began = began
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let marks = model.history().marks().between(-1.0, f64::MAX);
+    let mut seen: Vec<(&str, f64)> = marks
+        .iter()
+        .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))
+        .collect();
+    // What it finds to watch afterwards is not this script.
+    let end = seen.iter().position(|(kind, _)| *kind == "job-end");
+    seen.truncate(end.map_or(seen.len(), |end| end + 1));
+    Ok(seen)
 }
 
 /// Of the job that was seen to run last: when it began, and until when it ran, in ticks since boot.

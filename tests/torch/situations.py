@@ -331,6 +331,7 @@ def marks(directory):
     # Beside a loader that lives on.
     go("validation", validation, 1.2)
     go("epoch", kept, 1.5)
+    save(0.7)
     worker = kept._iterator._workers[0].pid
     events.write(f"worker {time.time()}\n")
     os.kill(worker, signal.SIGKILL)

@@ -237,7 +237,7 @@ pub(crate) fn check_without_ptrace(situation: Situation) {
 }
 
 /// The library that stands for Yama; cargo puts it beside the tests.
-fn no_ptrace() -> Option<PathBuf> {
+pub(crate) fn no_ptrace() -> Option<PathBuf> {
     let library = std::env::current_exe()
         .ok()?
         .with_file_name("libno_ptrace.so");

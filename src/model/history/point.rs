@@ -10,18 +10,24 @@ pub struct Reading {
     /// The time that it covers, in seconds since pipetop started.
     pub from: f64,
     pub to: f64,
-    /// Of the rank shown first: share of the time spent waiting for data.
-    pub wait: Option<f64>,
-    /// Mean ready batches of its busiest loader, as a share of the capacity.
-    pub queue: Option<f64>,
-    /// Mean ready batches of its busiest loader.
-    pub ready: Option<f64>,
+    pub ranks: Vec<RankReading>,
     /// Bytes read per second by the job from block devices.
     pub disk_read: Option<f64>,
     /// By position in `Sample::gpus`.
     pub gpus: Vec<GpuReading>,
     /// Of two at one place, the later counts.
     pub workers: Vec<(WorkerPlace, WorkerNow)>,
+}
+
+/// What is to be kept of one rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankReading {
+    /// What it is called: the past of a job that is started again is that of the one before.
+    pub number: u32,
+    /// Share of the time spent waiting for data.
+    pub wait: Option<f64>,
+    /// Mean ready batches of its busiest loader, as a share of the capacity.
+    pub queue: Option<f64>,
 }
 
 /// What is to be kept of one GPU.
@@ -35,6 +41,9 @@ pub struct GpuReading {
     /// Bytes a second that came over the bus.
     pub pcie_rx: Option<f64>,
 }
+
+/// Ranks that one point knows at most, of all jobs in its time.
+const RANKS: usize = 64;
 
 /// A figure in four bytes; seven digits are more than any screen shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,13 +75,19 @@ pub struct Point {
     /// In seconds since pipetop started.
     pub from: f64,
     pub to: f64,
-    pub wait: Known,
-    pub queue: Known,
-    pub ready: Known,
     pub disk_read: Known,
+    ranks: Box<[RankPoint]>,
     pub gpus: Box<[GpuPoint]>,
     /// By slot of the worker's place.
     workers: Box<[Option<WorkerNow>]>,
+}
+
+/// A rank in one reading, or in several.
+#[derive(Debug, Clone, Copy)]
+pub struct RankPoint {
+    number: u32,
+    pub wait: Known,
+    pub queue: Known,
 }
 
 /// A GPU in one reading, or in several.
@@ -95,6 +110,11 @@ impl Point {
             power_watts: Known::new(gpu.power_watts),
             pcie_rx: Known::new(gpu.pcie_rx),
         };
+        let rank = |rank: RankReading| RankPoint {
+            number: rank.number,
+            wait: Known::new(rank.wait),
+            queue: Known::new(rank.queue),
+        };
         let last = slots.iter().flatten().max();
         let mut workers = vec![None; last.map_or(0, |last| last + 1)];
         for ((_, now), slot) in reading.workers.iter().zip(slots) {
@@ -105,13 +125,15 @@ impl Point {
         Self {
             from,
             to: reading.to,
-            wait: Known::new(reading.wait),
-            queue: Known::new(reading.queue),
-            ready: Known::new(reading.ready),
             disk_read: Known::new(reading.disk_read),
+            ranks: reading.ranks.into_iter().map(rank).collect(),
             gpus: reading.gpus.into_iter().map(gpu).collect(),
             workers: workers.into(),
         }
+    }
+
+    pub fn rank(&self, number: u32) -> Option<&RankPoint> {
+        self.ranks.iter().find(|rank| rank.number == number)
     }
 
     pub(super) fn worker(&self, slot: usize) -> Option<WorkerNow> {
@@ -151,14 +173,28 @@ impl Entry for Point {
             }),
             (one, other) => one.or(other).copied(),
         };
+        let rank = |other: &RankPoint| match self.rank(other.number) {
+            Some(one) => RankPoint {
+                number: one.number,
+                wait: mean(one.wait, other.wait),
+                queue: mean(one.queue, other.queue),
+            },
+            None => *other,
+        };
+        let gone = self.ranks.iter().copied();
+        let gone = gone.filter(|one| newer.rank(one.number).is_none());
         let worker = |slot: usize| newer.worker(slot).or(self.worker(slot));
         Self {
             from: self.from,
             to: newer.to,
-            wait: mean(self.wait, newer.wait),
-            queue: mean(self.queue, newer.queue),
-            ready: mean(self.ready, newer.ready),
             disk_read: mean(self.disk_read, newer.disk_read),
+            ranks: newer
+                .ranks
+                .iter()
+                .map(rank)
+                .chain(gone)
+                .take(RANKS)
+                .collect(),
             gpus: (0..self.gpus.len().max(newer.gpus.len()))
                 .filter_map(gpu)
                 .collect(),

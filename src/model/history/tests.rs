@@ -18,13 +18,17 @@ fn reading(from: f64, to: f64, wait: Option<f64>) -> Reading {
     Reading {
         from,
         to,
-        wait,
+        ranks: vec![RankReading {
+            number: 0,
+            wait,
+            queue: None,
+        }],
         ..Reading::default()
     }
 }
 
 fn wait(point: &Point) -> Option<f64> {
-    point.wait.get()
+    point.rank(0)?.wait.get()
 }
 
 /// The waits of the newest time in so many cells.

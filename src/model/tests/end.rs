@@ -32,7 +32,7 @@ fn what_was_found_of_a_job_stays_after_its_end() {
         assert_eq!(cpu, Some(Share(0.5)), "the machine goes on");
         let history = model.history();
         let axis = history.axis(None, 60.0, 60).unwrap();
-        let waits = history.means(&axis, |point| point.wait.get());
+        let waits = history.means(&axis, |point| point.rank(0)?.wait.get());
         assert_eq!(waits, [None; 60]);
 
         let mut next = training(90.0);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::job::Loader;
+use crate::job::{Loader, ResultPipe};
 use crate::units::ProcessKey;
 
 #[derive(Debug, Default)]
@@ -14,30 +14,35 @@ pub(super) struct Slots {
 #[derive(Debug)]
 struct Slot {
     id: u64,
-    pipe: Option<u64>,
+    pipe: Option<ResultPipe>,
     workers: BTreeSet<ProcessKey>,
     alive: bool,
     /// Workers beyond the first set.
     started: u64,
 }
 
+impl Slot {
+    /// A worker belongs to one loader all its life.
+    fn is(&self, loader: &Loader) -> bool {
+        let mut workers = loader.workers.iter();
+        workers.any(|worker| self.workers.contains(worker))
+    }
+}
+
 impl Slots {
-    /// Gives each loader its number: the one of its pipe; else that of the last loader that had as many
+    /// Gives each loader its number: the one that its workers had; else that of the last loader that had as many
     /// workers and is gone; else that of any that is gone; else a new one.
     pub(super) fn place(&mut self, loaders: &[Loader]) -> Vec<(u64, Loader)> {
         for slot in &mut self.slots {
-            let pipe = |loader: &Loader| loader.pipe.map(|pipe| pipe.inode);
-            slot.alive = loaders.iter().any(|loader| {
-                pipe(loader) == slot.pipe
-                    && loader
-                        .workers
-                        .iter()
-                        .any(|worker| slot.workers.contains(worker))
-            });
+            slot.alive = loaders.iter().any(|loader| slot.is(loader));
         }
         loaders
             .iter()
-            .map(|loader| (self.slot_for(loader), loader.clone()))
+            .map(|loader| {
+                let mut loader = loader.clone();
+                let id = self.slot_for(&mut loader);
+                (id, loader)
+            })
             .collect()
     }
 
@@ -49,9 +54,8 @@ impl Slots {
             .map_or(0, |slot| slot.started)
     }
 
-    fn slot_for(&mut self, loader: &Loader) -> u64 {
-        let pipe = loader.pipe.map(|pipe| pipe.inode);
-        let same = |slot: &Slot| slot.alive && slot.pipe == pipe;
+    fn slot_for(&mut self, loader: &mut Loader) -> u64 {
+        let same = |slot: &Slot| slot.alive && slot.is(loader);
         let as_many = |slot: &Slot| !slot.alive && slot.workers.len() == loader.workers.len();
         let at = self
             .slots
@@ -62,8 +66,12 @@ impl Slots {
         let workers: BTreeSet<ProcessKey> = loader.workers.iter().copied().collect();
         if let Some(at) = at {
             let slot = &mut self.slots[at];
+            // The guess of a loader whose first worker is gone is another.
+            if !loader.pipe_is_seen && slot.is(loader) {
+                loader.pipe = slot.pipe.or(loader.pipe);
+            }
             slot.started += workers.difference(&slot.workers).count() as u64;
-            slot.pipe = pipe;
+            slot.pipe = loader.pipe;
             slot.alive = true;
             slot.workers = workers;
             return slot.id;
@@ -71,7 +79,7 @@ impl Slots {
         let id = self.slots.len() as u64;
         self.slots.push(Slot {
             id,
-            pipe,
+            pipe: loader.pipe,
             workers,
             alive: true,
             started: 0,
@@ -83,12 +91,12 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::ResultPipe;
     use crate::units::Pid;
 
     fn loader(inode: u64, workers: std::ops::Range<i32>) -> Loader {
         Loader {
             pipe: Some(ResultPipe { inode, fd: 3 }),
+            pipe_is_seen: false,
             workers: workers
                 .map(|pid| ProcessKey {
                     pid: Pid(pid),
@@ -117,5 +125,22 @@ mod tests {
         assert_eq!((slots.started(0), slots.started(1)), (4, 0));
         assert_eq!(ids(&slots.place(&[])), [0_u64; 0]);
         assert_eq!(ids(&slots.place(&[loader(400, 40..42)])), [1]);
+    }
+
+    #[test]
+    fn without_its_first_worker_a_loader_is_still_the_same() {
+        let mut slots = Slots::default();
+        let pipe = |placed: Vec<(u64, Loader)>| placed[1].1.pipe.map(|pipe| pipe.inode);
+        let validation = loader(100, 10..12);
+        let before = slots.place(&[validation.clone(), loader(200, 20..24)]);
+        assert_eq!((ids(&before), pipe(before)), (vec![0, 1], Some(200)));
+        slots.place(&[loader(200, 20..24)]);
+        // As its guess is now the pipe of the first worker that is left.
+        let mut guess = loader(201, 21..24);
+        let again = slots.place(&[validation.clone(), guess.clone()]);
+        assert_eq!((ids(&again), pipe(again)), (vec![0, 1], Some(200)));
+        guess.pipe_is_seen = true;
+        let seen = slots.place(&[validation, guess]);
+        assert_eq!((ids(&seen), pipe(seen)), (vec![0, 1], Some(201)));
     }
 }

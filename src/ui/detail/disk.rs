@@ -37,13 +37,13 @@ struct Process {
     faults: Option<f64>,
 }
 
-/// Every process of the job, who reads most first.
+/// Every process of the job, in an order that stays.
 fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut all: Vec<Process> = Vec::new();
     for (place, rank) in view.ranks().iter().enumerate() {
-        let number = rank.rank.map_or(place as u64, u64::from);
+        let number = rank.number(place);
         all.push(Process {
-            name: format!("rank {number}  {}", rank.key.pid),
+            name: format!("rank {number:<7} {}", rank.key.pid),
             read: rank.io.map(|io| io.read),
             write: rank.io.map(|io| io.write),
             asked: rank.io.map(|io| io.rchar),
@@ -52,7 +52,7 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         });
         let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
         all.extend(workers.map(|worker| Process {
-            name: format!("  worker {}  {}", worker.id, worker.pid()),
+            name: format!("  worker {:<3} {}", worker.id, worker.pid()),
             read: worker.read,
             write: worker.write,
             asked: worker.rchar,

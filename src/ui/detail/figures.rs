@@ -54,7 +54,9 @@ pub(super) fn bar(
     row.padded(Text, label, cells);
     match share {
         Ok(share) => {
-            row.right(paint, &share.to_string(), SHARE).space(2);
+            // What does not happen has no colour.
+            let figure = if share.0 < 0.005 { Dim } else { paint };
+            row.right(figure, &share.to_string(), SHARE).space(2);
             let room = row.left();
             let sign = match paint {
                 Dim | Text => view.glyphs().bar_full,

@@ -24,7 +24,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         let lines = labelled(view, width, 0, "", "no rank is known yet");
         return Content::new("rank", "", lines);
     };
-    let number = rank.rank.map_or(view.rank_place() as u64, u64::from);
+    let number = view.rank_number();
     let name = format!("rank {number}  pid {}", rank.key.pid);
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let mut time = figures(view, rank, half);

@@ -17,6 +17,8 @@ const LABEL: usize = 11;
 const FIGURES: usize = 18;
 /// From this width on the table stands beside the rest.
 const WIDE: u16 = 110;
+/// Figures that stand further from what they are of are read in the wrong line.
+const WIDEST: u16 = 150;
 /// Cells that the table takes there.
 const TABLE: u16 = 48;
 
@@ -35,6 +37,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         lines.extend(missing(view, verdict, width));
         lines
     } else {
+        let width = width.min(WIDEST);
         let left = reasons(view, verdict, width - TABLE - 2);
         let mut lines = beside(view, width, &left, &table(view, verdict, TABLE), TABLE);
         lines.extend(missing(view, verdict, width));

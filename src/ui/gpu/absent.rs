@@ -8,7 +8,11 @@ use crate::ui::{View, format};
 
 pub(super) fn absent(view: &View<'_>, width: u16, chrome: Chrome) -> Vec<Line<'static>> {
     let gap = view.gap("nvml").or_else(|| view.gap("gpu"));
-    let why = gap.map_or("no GPU seen", |gap| gap.reason.as_str());
+    let nothing = match view.figures() {
+        None => "the first readings are being taken",
+        Some(_) => "no GPU seen",
+    };
+    let why = gap.map_or(nothing, |gap| gap.reason.as_str());
     let mut first = view.row(width);
     if chrome != Chrome::Boxed {
         first.space(1);

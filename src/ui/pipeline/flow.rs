@@ -21,7 +21,11 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
         row.space(1);
     }
     let Some(loader) = view.loader() else {
-        row.text(Unknown, "n/a  no loader seen in this process yet");
+        let why = match view.figures() {
+            None => "n/a  the first readings are being taken",
+            Some(_) => "n/a  no loader seen in this process yet",
+        };
+        row.text(Unknown, why);
         return row.line();
     };
     let (arrow, gap) = if wide {

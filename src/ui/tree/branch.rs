@@ -181,7 +181,7 @@ impl Grower<'_> {
             .ranks
             .iter()
             .position(|other| other.key == rank.key);
-        let number = rank.rank.map_or(place.unwrap_or(0) as u64, u64::from);
+        let number = rank.number(place.unwrap_or(0));
         let mut branch = self.process(rank.key, 1, format!("rank {number}"));
         branch.now = Some(state(rank.state));
         let loaders = rank.loaders.iter().map(|loader| self.loader(rank, loader));
