@@ -32,7 +32,9 @@ impl Room {
 
     /// So many are needed at this moment.
     fn need(&mut self, screen: Rect, kind: Option<Kind>, lines: u16, now: Duration) {
-        let another = (self.screen, self.kind) != (screen, kind);
+        // What is said before there is a verdict goes for good.
+        let early = kind == Some(Kind::WarmingUp);
+        let another = early || (self.screen, self.kind) != (screen, kind);
         self.since = self.since.max(lines);
         if another || lines >= self.lines {
             *self = Self {
@@ -102,5 +104,14 @@ mod tests {
         assert_eq!(room.lines(), 3);
         room.need(Rect::new(0, 0, 80, 24), Some(Kind::ComputeBound), 2, now);
         assert_eq!(room.lines(), 2);
+    }
+
+    #[test]
+    fn what_is_said_before_there_is_a_verdict_keeps_nothing() {
+        let mut room = Room::default();
+        for lines in [4, 2] {
+            room.need(SCREEN, Some(Kind::WarmingUp), lines, Duration::ZERO);
+            assert_eq!(room.lines(), lines);
+        }
     }
 }
