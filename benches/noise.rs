@@ -20,6 +20,8 @@ pub(crate) struct Noise {
     chance: fastrand::Rng,
     workers: u32,
     gpus: u32,
+    /// Workers do something else at every look.
+    pub(crate) restless: bool,
 }
 
 impl Noise {
@@ -28,6 +30,7 @@ impl Noise {
             chance: fastrand::Rng::with_seed(1),
             workers,
             gpus,
+            restless: false,
         }
     }
 
@@ -73,6 +76,9 @@ impl Noise {
     }
 
     fn now(&mut self) -> WorkerNow {
+        if !self.restless {
+            return WorkerNow::Cpu;
+        }
         match self.below(10) {
             0..6 => WorkerNow::Cpu,
             6..8 => WorkerNow::Read,

@@ -5,6 +5,7 @@
 mod link;
 mod pen;
 mod shift;
+mod spot;
 mod thrift;
 
 use std::io::{self, Write};

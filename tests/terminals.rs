@@ -436,6 +436,7 @@ impl Write for Counter<'_> {
 fn noisy(workers: u32, gpus: u32, shifts: bool) -> usize {
     const FRAMES: u64 = 60;
     let mut noise = Noise::of(workers, gpus);
+    noise.restless = true;
     let mut app = App::new(Config::default(), Duration::from_secs(10), String::new());
     app.update(Event::Input(Input::Resize(120, 40)));
     let written = AtomicUsize::new(0);

@@ -3,44 +3,10 @@
 //!
 //! Knows sequences that every terminal since the VT100 understands; knows no frame.
 
-use ratatui::buffer::Cell;
 use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
 
-/// What a letter looks like beside its form. Underlines have its colour: none of ours has one of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Look {
-    pub(super) fg: Color,
-    pub(super) bg: Color,
-    pub(super) modifier: Modifier,
-}
-
-/// What is seen of a blank beside its ground.
-const SEEN_ON_BLANK: Modifier = Modifier::REVERSED
-    .union(Modifier::UNDERLINED)
-    .union(Modifier::SLOW_BLINK)
-    .union(Modifier::RAPID_BLINK)
-    .union(Modifier::CROSSED_OUT);
-
-impl Look {
-    pub(super) fn of(cell: &Cell) -> Self {
-        Self {
-            fg: cell.fg,
-            bg: cell.bg,
-            modifier: cell.modifier,
-        }
-    }
-
-    /// Of a blank nothing is seen but its ground.
-    pub(super) fn is_ground(self) -> bool {
-        !self.modifier.intersects(SEEN_ON_BLANK)
-    }
-
-    /// A blank is the same in both.
-    pub(super) fn blanks_alike(self, other: Self) -> bool {
-        self == other || self.is_ground() && other.is_ground() && self.bg == other.bg
-    }
-}
+use super::spot::Look;
 
 /// Collects bytes, and knows where they leave the cursor, and how they make letters look.
 #[derive(Debug, Default)]
@@ -176,14 +142,26 @@ impl Pen {
         self.bytes.push(b';');
     }
 
-    /// Writes what one cell holds. `last` where it is the last of its line: whether the cursor then still stands on
+    /// Writes a letter of one place. `last` where it is the last of its line: whether the cursor then still stands on
     /// it, terminals do not agree.
-    pub(super) fn write(&mut self, symbol: &str, last: bool) {
+    pub(super) fn write(&mut self, char: char, last: bool) {
+        if char.is_ascii() {
+            self.bytes.push(char as u8);
+        } else {
+            let mut bytes = [0; 4];
+            let bytes = char.encode_utf8(&mut bytes).as_bytes();
+            self.bytes.extend_from_slice(bytes);
+        }
+        match &mut self.at {
+            Some(at) if !last => at.x += 1,
+            at => *at = None,
+        }
+    }
+
+    /// Writes what may have any number of places.
+    pub(super) fn write_any(&mut self, symbol: &str) {
         self.bytes.extend_from_slice(symbol.as_bytes());
-        self.at = self
-            .at
-            .filter(|_| !last && is_one_cell(symbol))
-            .map(|at| Position::new(at.x + 1, at.y));
+        self.at = None;
     }
 
     /// What stands from `from` to `to` in line `y` moves one cell to the left, over its first cell; the last becomes
@@ -250,18 +228,6 @@ fn digits(number: u16) -> usize {
     number.checked_ilog10().map_or(1, |tens| tens as usize + 1)
 }
 
-/// Every terminal gives it one cell.
-pub(super) fn is_one_cell(symbol: &str) -> bool {
-    use unicode_width::UnicodeWidthChar;
-    let mut chars = symbol.chars();
-    match (chars.next(), chars.next()) {
-        // What our own pictures are made of.
-        (Some(' '..='~' | '─'..='◿'), None) => true,
-        (Some(char), None) => char.width() == Some(1),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,16 +261,16 @@ mod tests {
 
     #[test]
     fn where_terminals_do_not_agree_it_jumps() {
-        let after = |symbol, last| {
+        let after = |draw: fn(&mut Pen)| {
             written(|pen| {
-                pen.write(symbol, last);
+                draw(pen);
                 pen.go(Position::new(22, 10));
             })
         };
-        assert_eq!(after("a", false), "a\x1b[C");
-        assert_eq!(after("a", true), "a\x1b[11;23H");
-        assert_eq!(after("训", false), "训\x1b[11;23H");
-        assert_eq!(after("e\u{301}", false), "e\u{301}\x1b[11;23H");
+        assert_eq!(after(|pen| pen.write('a', false)), "a\x1b[C");
+        assert_eq!(after(|pen| pen.write('█', false)), "█\x1b[C");
+        assert_eq!(after(|pen| pen.write('a', true)), "a\x1b[11;23H");
+        assert_eq!(after(|pen| pen.write_any("训")), "训\x1b[11;23H");
     }
 
     #[test]

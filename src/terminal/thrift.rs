@@ -7,11 +7,12 @@
 use std::io::{self, Write};
 
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
-use ratatui::buffer::{Buffer, Cell};
-use ratatui::layout::{Position, Rect, Size};
+use ratatui::buffer::Cell;
+use ratatui::layout::{Position, Size};
 
-use super::pen::{Look, Pen, is_one_cell, step};
+use super::pen::{Pen, step};
 use super::shift::{self, Costs};
+use super::spot::{Look, Spot};
 
 /// A terminal that is drawn on with few bytes.
 #[derive(Debug)]
@@ -23,12 +24,16 @@ pub struct Thrifty<W: Write> {
     shifts: bool,
     /// The cursor is not shown.
     hidden: bool,
-    /// What the terminal shows.
-    shown: Buffer,
-    /// Lines with letters that terminals may give another width than we do: they are written as they come.
+    /// What the terminal shows, line by line, and how large it is.
+    shown: Vec<Spot>,
+    area: Size,
+    /// Lines with letters that terminals may give another width than we do: they are written as they come, and what
+    /// they show is not known.
     unsure: Vec<bool>,
     pen: Pen,
     strokes: Vec<Stroke>,
+    /// What a line has to show.
+    after: Vec<Spot>,
 }
 
 /// Cells beside each other that are written at once.
@@ -50,10 +55,12 @@ impl<W: Write> Thrifty<W> {
             size: None,
             shifts,
             hidden: false,
-            shown: Buffer::empty(Rect::ZERO),
+            shown: Vec::new(),
+            area: Size::ZERO,
             unsure: Vec::new(),
             pen: Pen::default(),
             strokes: Vec::new(),
+            after: Vec::new(),
         }
     }
 
@@ -68,108 +75,106 @@ impl<W: Write> Thrifty<W> {
     /// Everything on the terminal is blank.
     fn blank(&mut self) -> io::Result<()> {
         let size = self.size()?;
-        self.shown = Buffer::empty(Rect::from((Position::ORIGIN, size)));
-        self.unsure = vec![false; size.height.into()];
+        let (width, height) = (usize::from(size.width), usize::from(size.height));
+        self.area = size;
+        self.shown = vec![Spot::BLANK; width * height];
+        self.unsure = vec![false; height];
         Ok(())
+    }
+
+    /// Where a line begins.
+    fn begin(&self, y: u16) -> usize {
+        usize::from(y) * usize::from(self.area.width)
     }
 
     /// The changes of one line, from the left.
     fn line(&mut self, changes: &[(u16, u16, &Cell)]) {
-        let Some((_, y, _)) = changes.first().copied() else {
+        let (Some((first, y, _)), Some((last, ..))) = (changes.first(), changes.last()) else {
             return;
         };
-        let Some(unsure) = self.unsure.get_mut(usize::from(y)) else {
+        let begin = self.begin(*y);
+        let (from, to) = (usize::from(*first), usize::from(*last) + 1);
+        let Some(shown) = self.shown.get(begin + from..begin + to) else {
             return;
         };
-        *unsure |= changes.iter().any(|(.., cell)| !is_one_cell(cell.symbol()));
+        self.after.clear();
+        self.after.extend_from_slice(shown);
+        let unsure = &mut self.unsure[usize::from(*y)];
+        for (x, _, cell) in changes {
+            match Spot::of(cell) {
+                Some(spot) => self.after[usize::from(x - first)] = spot,
+                None => *unsure = true,
+            }
+        }
         if *unsure {
             return self.as_it_comes(changes);
         }
-        if self.shifts
-            && let Some(line) = self.shift(y, changes)
-        {
-            return (0..)
-                .zip(&line)
-                .for_each(|(x, cell)| self.change(x, y, cell));
+        if self.shifts {
+            self.shift(*y, *first);
         }
-        for (x, y, cell) in changes {
-            self.change(*x, *y, cell);
+        for at in 0..self.after.len() {
+            let spot = self.after[at];
+            if std::mem::replace(&mut self.shown[begin + from + at], spot) != spot {
+                let x = u16::try_from(from + at).unwrap_or(u16::MAX);
+                self.change(x, *y, spot);
+            }
         }
     }
 
-    /// What one cell has to show.
-    fn change(&mut self, x: u16, y: u16, cell: &Cell) {
-        let Some(shown) = self.shown.cell_mut((x, y)) else {
-            return;
-        };
-        if is_same(shown, cell) {
-            return;
-        }
-        shown.clone_from(cell);
-        let (look, blank) = (Look::of(cell), is_blank(cell));
+    /// One place has to be written.
+    fn change(&mut self, x: u16, y: u16, spot: Spot) {
         let last = self.strokes.last_mut();
         match last.filter(|last| (last.y, last.to) == (y, x)) {
-            Some(last) if last.look == look || blank && look.blanks_alike(last.look) => {
+            Some(last) if spot.fits(last.look) => {
                 last.to += 1;
-                last.blank &= blank;
+                last.blank &= spot.is_ground();
             }
-            Some(last) if last.blank && look.blanks_alike(last.look) => {
+            Some(last) if last.blank && Spot::ground(last.look).fits(spot.look) => {
                 last.to += 1;
-                last.look = look;
-                last.blank = blank;
+                last.look = spot.look;
+                last.blank = false;
             }
             _ => self.strokes.push(Stroke {
                 y,
                 from: x,
                 to: x + 1,
-                look,
-                blank: blank && look.is_ground(),
+                look: spot.look,
+                blank: spot.is_ground(),
             }),
         }
     }
 
-    /// Moves the parts of a line that are as before but further to the left, and says what all of the line has to
-    /// show. `None` where there is no such part.
-    fn shift(&mut self, y: u16, changes: &[(u16, u16, &Cell)]) -> Option<Vec<Cell>> {
-        let bytes: usize = changes.iter().map(|(.., cell)| cell.symbol().len()).sum();
-        if bytes < shift::LEAST {
-            return None;
+    /// Moves those parts of a line that are as they have to be from column `first` on, but further to the left.
+    fn shift(&mut self, y: u16, first: u16) {
+        let begin = self.begin(y);
+        let end = begin + usize::from(self.area.width);
+        let from = begin + usize::from(first);
+        let shown = &mut self.shown[from..end];
+        // At the end of the line nothing moves in.
+        let next = |at: usize| shown.get(at + 1).copied();
+        let saved = self.after.iter().enumerate().filter_map(|(at, after)| {
+            let saves = shown[at] != *after && next(at) == Some(*after);
+            saves.then_some(after.len())
+        });
+        if saved.sum::<usize>() + char::MAX.len_utf8() < shift::LEAST {
+            return;
         }
-        let width = usize::from(self.shown.area.width);
-        let line = usize::from(y) * width;
-        let shown = self.shown.content.get_mut(line..line + width)?;
-        let mut after: Vec<&Cell> = shown.iter().collect();
-        for (x, _, cell) in changes {
-            *after.get_mut(usize::from(*x))? = *cell;
-        }
-        let costs = after.iter().enumerate().map(|(x, after)| {
-            let cost = |is: &Cell| {
-                if is_same(is, after) {
-                    0
-                } else {
-                    after.symbol().len()
-                }
-            };
+        let costs = self.after.iter().enumerate().map(|(at, after)| {
+            let cost = |is: Spot| if is == *after { 0 } else { after.len() };
             Costs {
-                stays: cost(&shown[x]),
-                shifted: shown.get(x + 1).map_or(usize::MAX, cost),
-                blank: cost(&Cell::EMPTY),
+                stays: cost(shown[at]),
+                shifted: next(at).map_or(usize::MAX, cost),
+                blank: cost(Spot::BLANK),
             }
         });
-        let parts = shift::best(costs);
-        if parts.is_empty() {
-            return None;
-        }
-        let after = after.into_iter().cloned().collect();
-        for (from, to) in parts {
-            self.pen.shift(y, from, to);
+        for (from, to) in shift::best(costs) {
+            self.pen.shift(y, first + from, first + to);
             let part = &mut shown[from.into()..to.into()];
             part.rotate_left(1);
             if let Some(last) = part.last_mut() {
-                last.reset();
+                *last = Spot::BLANK;
             }
         }
-        Some(after)
     }
 
     /// The changes of a line, each where it is.
@@ -177,10 +182,9 @@ impl<W: Write> Thrifty<W> {
         for (x, y, cell) in changes {
             self.pen.go(Position::new(*x, *y));
             self.pen.look(Look::of(cell));
-            let last = x + 1 >= self.shown.area.width;
-            self.pen.write(cell.symbol(), last);
-            if let Some(shown) = self.shown.cell_mut((*x, *y)) {
-                shown.clone_from(cell);
+            match Spot::of(cell) {
+                Some(spot) => self.pen.write(spot.char, x + 1 >= self.area.width),
+                None => self.pen.write_any(cell.symbol()),
             }
         }
     }
@@ -193,7 +197,8 @@ impl<W: Write> Thrifty<W> {
             self.pen.look(look);
             let mut before = (0, 0);
             for stroke in &mut strokes[first..] {
-                let alike = stroke.look == look || stroke.blank && stroke.look.blanks_alike(look);
+                let alike =
+                    stroke.look == look || stroke.blank && Spot::ground(stroke.look).fits(look);
                 if alike && stroke.from < stroke.to {
                     self.stroke(stroke, before, look);
                     before = (stroke.y, stroke.to);
@@ -214,38 +219,24 @@ impl<W: Write> Thrifty<W> {
         let close = y == stroke.y && self.is_cheap(end, stroke.from, y, look);
         let from = if close { end } else { stroke.from };
         self.pen.go(Position::new(from, stroke.y));
-        let width = self.shown.area.width;
+        let begin = self.begin(stroke.y);
         for x in from..stroke.to {
-            let symbol = self.shown.cell((x, stroke.y)).map_or(" ", Cell::symbol);
-            self.pen.write(symbol, x + 1 >= width);
+            let spot = self.shown[begin + usize::from(x)];
+            self.pen.write(spot.char, x + 1 >= self.area.width);
         }
     }
 
-    /// Writing the cells between these in this look changes nothing, and costs no more than moving over them.
+    /// Writing what stands between these in this look changes nothing, and costs no more than moving over it.
     fn is_cheap(&self, from: u16, to: u16, y: u16, look: Look) -> bool {
         let most = step(to.saturating_sub(from));
         if usize::from(to.saturating_sub(from)) > most {
             return false;
         }
-        let mut costs = 0;
-        (from..to).all(|x| {
-            self.shown.cell((x, y)).is_some_and(|cell| {
-                costs += cell.symbol().len();
-                let same = Look::of(cell);
-                costs <= most && (same == look || is_blank(cell) && same.blanks_alike(look))
-            })
-        })
+        let begin = self.begin(y);
+        let between = &self.shown[begin + usize::from(from)..begin + usize::from(to)];
+        let costs: usize = between.iter().map(|spot| spot.len()).sum();
+        costs <= most && between.iter().all(|spot| spot.fits(look))
     }
-}
-
-fn is_blank(cell: &Cell) -> bool {
-    cell.symbol() == " "
-}
-
-/// They cannot be told from each other.
-fn is_same(one: &Cell, other: &Cell) -> bool {
-    let (look, same) = (Look::of(one), Look::of(other));
-    one.symbol() == other.symbol() && (look == same || is_blank(one) && look.blanks_alike(same))
 }
 
 impl<W: Write> Backend for Thrifty<W> {
@@ -255,7 +246,7 @@ impl<W: Write> Backend for Thrifty<W> {
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        if self.shown.area.as_size() != self.size()? {
+        if self.area != self.size()? {
             self.blank()?;
         }
         let changes: Vec<(u16, u16, &Cell)> = content.collect();
@@ -277,7 +268,7 @@ impl<W: Write> Backend for Thrifty<W> {
         if region == ClearType::All {
             return self.clear();
         }
-        // What is left on the terminal is not known here: no cell of it is written again.
+        // What is left on the terminal is not known here.
         self.unsure.fill(true);
         self.inner.clear_region(region)
     }
@@ -321,6 +312,8 @@ mod tests {
     use std::rc::Rc;
 
     use proptest::prelude::*;
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
     use ratatui::style::{Color, Modifier, Style};
     use ratatui::{Terminal, TerminalOptions, Viewport};
     use vt100::Parser;
