@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 use pipetop::sample::{
-    BatchClock, BatchCount, DiskSample, GpuProcess, GpuSample, HostSample, IoSample, JobSample,
-    LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PressureSample, ProcessPlace,
-    ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tier, Wait, WorkerNow,
-    WorkerSample, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
+    JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PressureSample,
+    ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tier, UnderWay, Wait,
+    WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
 };
 use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
 
@@ -102,6 +102,26 @@ impl Noise {
             }),
             batches: Some(at / 2 + self.below(2)),
             activity: self.activity(at),
+            loads: Some(self.loads(at, id)),
+        }
+    }
+
+    /// Two that ended, and one in work.
+    fn loads(&mut self, at: u64, id: u32) -> WorkerLoads {
+        let batch = 32 * at + u64::from(id);
+        let mut ms = |most| u32::try_from(self.below(most)).unwrap();
+        let ended = [0, 16].map(|by| BatchLoad {
+            batch: batch + by,
+            low_ms: 350 + ms(50),
+            high_ms: 450 + ms(50),
+        });
+        WorkerLoads {
+            ended: ended.into(),
+            short: 0,
+            under_way: Some(UnderWay {
+                batch: batch + 32,
+                for_ms: ms(400),
+            }),
         }
     }
 

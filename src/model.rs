@@ -134,6 +134,7 @@ impl Model {
             (Some(first), Some(last)) => {
                 Rates::over(first, &self.interim, last).map(|mut window| {
                     self.past.add_slow_swings(&mut window);
+                    self.past.add_earlier_loads(&mut window);
                     Arc::new(window)
                 })
             }

@@ -23,9 +23,9 @@ pub use gpu::{
     PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BatchClock, BatchCount, DeviceTime, GilTally, IoSample, JobSample, LoaderKind, LoaderSample,
-    LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally, RankSample,
-    Reported, Wait, WorkerNow, WorkerSample, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, DeviceTime, GilTally, IoSample, JobSample, LoaderKind,
+    LoaderSample, LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally,
+    RankSample, Reported, UnderWay, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
 };
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 

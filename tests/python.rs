@@ -236,13 +236,32 @@ fn a_worker_shows_its_number_its_batch_and_what_it_does() {
         assert_eq!(worker.persistent_workers, Some(true));
         assert_eq!((worker.batch, worker.batch_size), (Some(41), Some(32)));
         assert_eq!(worker.function.as_deref(), Some("pause (pause.py)"));
+        let in_loop = worker.in_loop.expect("shown");
+        let first = in_loop.batch(None).expect("reads").expect("in work");
+        assert_eq!(first.number, 41, "{python}");
         job.go_on();
         job.reaches("busy");
+        assert_eq!(in_loop.batch(Some(first)), Ok(None), "{python}");
         let worker = stacks.worker().expect("reads");
         assert_eq!(
             (worker.batch, worker.phase),
             (None, WorkerPhase::Preparing),
             "{python}"
+        );
+        assert_eq!(worker.in_loop, Some(in_loop), "{python}: it stays there");
+        job.go_on();
+        job.reaches("busy");
+        let again = in_loop.batch(None).expect("reads").expect("in work");
+        assert_eq!(again.number, first.number, "{python}");
+        assert_ne!(again, first, "{python}: the same number in another epoch");
+        job.go_on();
+        job.reaches("busy");
+        let large = in_loop.batch(Some(again)).expect("reads").expect("in work");
+        assert_eq!(large.number, 1 << 40, "{python}");
+        drop(job);
+        assert!(
+            in_loop.batch(Some(large)).is_err(),
+            "{python}: it has ended"
         );
     }
 }

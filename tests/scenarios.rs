@@ -260,6 +260,7 @@ fn workers(rank: &Rank) -> Vec<WorkerRates> {
             load_ms: None,
             cpus_allowed: worker.cpus_allowed,
             activity: vec![],
+            loads: None,
         })
         .collect()
 }

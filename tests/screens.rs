@@ -6,7 +6,7 @@ use pipetop::action::Action;
 use pipetop::config::{Config, Environment, Overrides};
 use pipetop::model::history::{GpuReading, RankReading, Reading};
 use pipetop::model::processes::{Figures, ProcessTree, Threads};
-use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, StepRates};
+use pipetop::model::rates::{Activity, CounterRates, DeviceRates, GpuRates, LoadRates, StepRates};
 use pipetop::model::{History, Mark, MarkKind, Steps, Swing};
 use pipetop::sample::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
@@ -1522,6 +1522,96 @@ fn all_of_a_worker() {
     find(&screen(&scene, 120, 40), "there is no worker");
     scene.each_job(|job| job.ranks[0].loaders.clear());
     find(&screen(&scene, 40, 10), "no loader is known yet");
+}
+
+/// Does this to what is known of each worker's single batches.
+fn each_loads(scene: &mut Scene, change: impl Fn(&mut Option<LoadRates>)) {
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        for worker in loaders.flat_map(|loader| &mut loader.workers) {
+            change(&mut worker.loads);
+        }
+    });
+}
+
+#[test]
+fn one_slow_batch_stands_out_among_the_last() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.state.worker = Some(2);
+    let screen = |scene: &Scene| text(scene, 120, 40);
+    let shown = screen(&scene);
+    let bar = |batch: &str| {
+        let line = shown
+            .lines()
+            .find_map(|line| Some(line.split_once(batch)?.1));
+        let half = line
+            .unwrap_or_else(|| panic!("no {batch}: {shown}"))
+            .split("batch")
+            .next();
+        half.unwrap_or_default().matches('▄').count()
+    };
+    assert!(bar("batch 2058") > 4 * bar("batch 2062"), "{shown}");
+    assert!(
+        shown.contains("newest first; median 414 ms, longest 2142 ms"),
+        "{shown}"
+    );
+    each_loads(&mut scene, |loads| {
+        let loads = loads.as_mut().expect("the scene has them");
+        loads.short = 3;
+    });
+    let shown = screen(&scene);
+    assert!(
+        shown.contains("and in the last 10 s at least 3 more that ended too soon"),
+        "{shown}"
+    );
+    // A batch of half a minute holds up the rest before it ends.
+    each_loads(&mut scene, |loads| {
+        let loads = loads.as_mut().expect("the scene has them");
+        loads.last.clear();
+        let under_way = loads.under_way.as_mut().expect("the scene has one");
+        under_way.for_ms = 31_400;
+    });
+    let shown = screen(&scene);
+    assert!(
+        shown.contains("batch 2082     31.4 s  in work so far"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn why_single_batches_have_no_times() {
+    let mut scene = opened(starved(), Panel::Workers);
+    let nothing_but = |short| {
+        move |loads: &mut Option<LoadRates>| {
+            *loads = Some(LoadRates {
+                short,
+                ..LoadRates::default()
+            });
+        }
+    };
+    let words = |scene: &Scene| {
+        let text = text(scene, 200, 60);
+        let (_, words) = text
+            .split_once("single times are n/a: ")
+            .expect("it says so");
+        words.split("  ").next().unwrap_or_default().to_owned()
+    };
+    each_loads(&mut scene, nothing_but(190));
+    assert_eq!(
+        words(&scene),
+        "in the last 10 s at least 190 ended too soon for looks to tell how long they took"
+    );
+    each_loads(&mut scene, nothing_but(0));
+    assert_eq!(words(&scene), "none that was seen to begin has ended yet");
+    each_loads(&mut scene, |loads| *loads = None);
+    assert_eq!(
+        words(&scene),
+        "its stack has not shown yet which batch is in work"
+    );
+    scene.each_job(|job| job.access = Tier::T1);
+    assert!(words(&scene).contains("needs the right to attach (access T2)"));
+    scene.each_job(|job| job.ranks[0].loaders[0].kind = LoaderKind::Builtin);
+    assert!(words(&scene).contains("this job runs none"));
 }
 
 #[test]

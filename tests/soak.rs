@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use pipetop::config::Config;
 use pipetop::model::{HISTORY, Model};
 use pipetop::sample::{
-    BatchClock, BatchCount, Gap, GpuSample, HostSample, IoSample, JobSample, LoaderKind,
+    BatchClock, BatchCount, BatchLoad, Gap, GpuSample, HostSample, IoSample, JobSample, LoaderKind,
     LoaderSample, LoaderSettings, MainTally, OwnSample, ProcessSample, QueueSource, QueueTally,
-    RankSample, Sample, Tier, Wait, WorkerNow, WorkerSample, WorkerTally,
+    RankSample, Sample, Tier, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
 };
 use pipetop::ui::{Attach, UiState, View, draw};
 use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
@@ -65,6 +65,18 @@ fn worker(id: u32, at: u32) -> WorkerSample {
         batches: Some(u64::from(at - born)),
         // Functions with a name of its own each time.
         activity: BTreeMap::from([(format!("decode_{at} (train.py)"), looks)]),
+        loads: Some(WorkerLoads {
+            ended: vec![
+                BatchLoad {
+                    batch: u64::from(at),
+                    low_ms: 300,
+                    high_ms: 400,
+                };
+                5
+            ],
+            short: u64::from(at - born),
+            under_way: None,
+        }),
     }
 }
 

@@ -10,11 +10,15 @@ use crate::model::overlap::{Overlap, overlap};
 use crate::model::rates::Rates;
 use crate::model::span::Span;
 use crate::model::swing::swing;
-use crate::sample::{BatchClock, BatchCount, GpuSample, LoaderSample, RankSample, Sample, Wait};
+use crate::sample::{
+    BatchClock, BatchCount, BatchLoad, GpuSample, LoaderSample, RankSample, Sample, Wait,
+};
 use crate::units::ProcessKey;
 
 /// Waits, and starts of workers, that are kept of each rank: the newest.
 const KEPT: usize = 4096;
+/// Loads that are kept of each worker: the newest.
+const LOADS: usize = 16;
 
 /// The sum of what passed between an older and a newer sample, step by step.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +44,8 @@ pub(crate) struct RankInterim {
     pub(crate) batches: Counted,
     loaders: BTreeMap<u64, Counted>,
     workers: BTreeMap<ProcessKey, Counted>,
+    /// Single loads of each worker, oldest first.
+    loads: BTreeMap<ProcessKey, VecDeque<BatchLoad>>,
 }
 
 /// Batches, and the seconds in which something counted them.
@@ -132,6 +138,24 @@ impl Interim {
         }
     }
 
+    /// Gives the workers of a shorter time their newest loads, also those that ended before it.
+    pub(crate) fn add_earlier_loads(&self, window: &mut Rates) {
+        for rank in window.job.iter_mut().flat_map(|job| &mut job.ranks) {
+            let Some(seen) = self.ranks.get(&rank.key) else {
+                continue;
+            };
+            for worker in rank
+                .loaders
+                .iter_mut()
+                .flat_map(|loader| &mut loader.workers)
+            {
+                if let Some(loads) = &mut worker.loads {
+                    loads.last = seen.loads(worker.key);
+                }
+            }
+        }
+    }
+
     pub(crate) fn gpu(&self, gpu: &GpuSample) -> Option<&GpuInterim> {
         self.gpus.get(&gpu_key(gpu))
     }
@@ -141,14 +165,16 @@ impl RankInterim {
     /// `from` is where the first step began.
     fn add(&mut self, older: Option<&RankSample>, newer: &RankSample, span: &Span, from: f64) {
         self.waits_ended = self.waits_ended.saturating_add(newer.waits.len() as u64);
-        keep(&mut self.waits, newer.waits.iter().copied());
+        keep(KEPT, &mut self.waits, newer.waits.iter().copied());
         let loaders = &newer.loaders;
         self.loaders
             .retain(|id, _| loaders.iter().any(|loader| loader.id == *id));
-        self.workers.retain(|key, _| {
+        let lives = |key: &ProcessKey| {
             let mut workers = loaders.iter().flat_map(|loader| &loader.workers);
             workers.any(|worker| worker.key == *key)
-        });
+        };
+        self.workers.retain(|key, _| lives(key));
+        self.loads.retain(|key, _| lives(key));
         let mut counted = None;
         for loader in loaders {
             let before = older.and_then(|rank| loader_of(&rank.loaders, loader));
@@ -182,7 +208,11 @@ impl RankInterim {
             let start = span
                 .start_of(worker.key)
                 .filter(|start| before.is_none() && *start >= from);
-            keep(&mut self.starts, start);
+            keep(KEPT, &mut self.starts, start);
+            if let Some(loads) = &worker.loads {
+                let kept = self.loads.entry(worker.key).or_default();
+                keep(LOADS, kept, loads.ended.iter().copied());
+            }
             let grown = match (before, start) {
                 (Some(before), _) => worker
                     .batches
@@ -207,6 +237,12 @@ impl RankInterim {
 
     pub(crate) fn worker(&self, key: ProcessKey) -> Counted {
         self.workers.get(&key).copied().unwrap_or_default()
+    }
+
+    /// The newest loads of a worker, newest first.
+    pub(crate) fn loads(&self, key: ProcessKey) -> Vec<BatchLoad> {
+        let loads = self.loads.get(&key).into_iter().flatten();
+        loads.rev().copied().collect()
     }
 }
 
@@ -237,9 +273,10 @@ fn gpu_key(gpu: &GpuSample) -> GpuKey {
     (gpu.index, gpu.uuid.clone())
 }
 
-fn keep<T>(kept: &mut VecDeque<T>, new: impl IntoIterator<Item = T>) {
+/// Takes new ones in; of more than `most` the oldest go.
+fn keep<T>(most: usize, kept: &mut VecDeque<T>, new: impl IntoIterator<Item = T>) {
     for item in new {
-        if kept.len() == KEPT {
+        if kept.len() == most {
             kept.pop_front();
         }
         kept.push_back(item);

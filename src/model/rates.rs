@@ -22,7 +22,9 @@ pub use gpu::{CounterRates, GpuRates};
 
 use crate::model::span::{Span, seconds_grown};
 use crate::model::{Interim, Overlap};
-use crate::sample::{LoaderKind, LoaderSettings, QueueSource, Sample, Tier, WorkerNow};
+use crate::sample::{
+    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Sample, Tier, UnderWay, WorkerNow,
+};
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
 /// Seconds; what lies closer together says nothing about a rate.
@@ -291,6 +293,20 @@ pub struct WorkerRates {
     pub load_ms: Option<f64>,
     pub cpus_allowed: Option<u32>,
     pub activity: Vec<Activity>,
+    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
+    pub loads: Option<LoadRates>,
+}
+
+/// Single batches of a worker, as far as looks tell.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadRates {
+    /// The newest of which the time is told, newest first. In the rates of the verdict's window also those from before
+    /// it.
+    pub last: Vec<BatchLoad>,
+    /// Batches of this time, at least, that ended too soon for looks to tell theirs.
+    pub short: u64,
+    /// What it has in work now. `None` while it waits for its next.
+    pub under_way: Option<UnderWay>,
 }
 
 /// Of the time: the main thread waits for Python's lock.
@@ -323,6 +339,18 @@ impl RankRates {
                 best
             }
         }))
+    }
+}
+
+impl LoadRates {
+    /// The middle one and the longest of the newest, in milliseconds: each in the middle between its bounds. `None`
+    /// where there is none.
+    pub fn median_and_longest(&self) -> Option<(f64, f64)> {
+        let mut times: Vec<f64> = self.last.iter().map(BatchLoad::middle_ms).collect();
+        times.sort_by(f64::total_cmp);
+        let middle = times.get(times.len() / 2)?;
+        let other = times.get(times.len().saturating_sub(1) / 2)?;
+        Some((f64::midpoint(*middle, *other), *times.last()?))
     }
 }
 

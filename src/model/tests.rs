@@ -8,7 +8,11 @@ use super::*;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, wait,
 };
-use crate::sample::{DeviceTime, GilTally, MainTally, Reported, WorkerNow, WorkerTally};
+use crate::model::rates::LoadRates;
+use crate::sample::{
+    BatchLoad, DeviceTime, GilTally, MainTally, Reported, UnderWay, WorkerLoads, WorkerNow,
+    WorkerTally,
+};
 use crate::units::Share;
 
 const TEN: Duration = Duration::from_secs(10);
@@ -185,6 +189,82 @@ fn workers_that_were_there_before_cost_no_startup_time() {
     let window = model.window().unwrap();
     let startup = window.job.as_ref().unwrap().ranks[0].startup;
     assert_eq!(startup, Some(Share::ZERO));
+}
+
+/// The job at `at`, whose first worker ended this batch since the second before, and a short one.
+fn with_load(at: u32, batch: u64) -> Sample {
+    let mut sample = training(f64::from(at));
+    first_loader(&mut sample).workers[0].loads = Some(WorkerLoads {
+        ended: vec![BatchLoad {
+            batch,
+            low_ms: 400,
+            high_ms: 500,
+        }],
+        short: at.into(),
+        under_way: Some(UnderWay {
+            batch: batch + 1,
+            for_ms: 20,
+        }),
+    });
+    sample
+}
+
+fn loads(rates: Option<&Rates>, worker: usize) -> Option<LoadRates> {
+    let worker = &rates?.job.as_ref()?.ranks[0].loaders[0].workers[worker];
+    worker.loads.clone()
+}
+
+#[test]
+fn the_newest_loads_are_kept_longer_than_the_window_and_short_ones_are_counted_in_it() {
+    for (window, short) in [(TEN, 10), (Duration::MAX, 39)] {
+        let mut model = Model::new(window);
+        for at in 0..40_u32 {
+            model.apply(with_load(at, at.into()));
+        }
+        let seen = loads(model.window(), 0).expect("it shows them");
+        let batches: Vec<u64> = seen.last.iter().map(|load| load.batch).collect();
+        assert_eq!(batches, (24..40).rev().collect::<Vec<_>>());
+        assert_eq!((seen.short, seen.under_way.unwrap().batch), (short, 40));
+        let second = loads(model.latest(), 0).expect("it shows them");
+        assert_eq!((second.last.len(), second.short), (1, 1));
+        assert_eq!(loads(model.window(), 1), None, "not known is not none");
+    }
+}
+
+#[test]
+fn a_worker_made_anew_has_none_of_the_loads_of_the_one_before() {
+    let mut model = Model::new(TEN);
+    for at in 0..9_u32 {
+        let mut sample = with_load(at, at.into());
+        if at >= 6 {
+            first_loader(&mut sample).workers[0].key.start_ticks = 7;
+        }
+        model.apply(sample);
+    }
+    let seen = loads(model.window(), 0).expect("it shows them");
+    let batches: Vec<u64> = seen.last.iter().map(|load| load.batch).collect();
+    assert_eq!(batches, [8, 7, 6]);
+}
+
+#[test]
+fn the_median_of_loads_is_the_middle_one_or_lies_between_two() {
+    let load = |middle_ms: u32| BatchLoad {
+        batch: 0,
+        low_ms: middle_ms - 50,
+        high_ms: middle_ms + 50,
+    };
+    let of = |times: &[u32]| {
+        let last = times.iter().map(|time| load(*time)).collect();
+        let rates = LoadRates {
+            last,
+            ..LoadRates::default()
+        };
+        rates.median_and_longest()
+    };
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[400]), Some((400.0, 400.0)));
+    assert_eq!(of(&[400, 2000, 410]), Some((410.0, 2000.0)));
+    assert_eq!(of(&[400, 2000, 410, 300]), Some((405.0, 2000.0)));
 }
 
 /// Waits of the newest batches, of a loader with `workers` of `load` seconds a batch, in order, for a

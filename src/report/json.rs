@@ -8,11 +8,11 @@ mod gpu;
 use serde_json::{Value, json};
 
 use crate::model::rates::{
-    Activity, DeviceRates, DiskRates, JobRates, LoaderRates, QueueRates, RankRates, Rates,
-    StepRates, WorkerRates,
+    Activity, DeviceRates, DiskRates, JobRates, LoadRates, LoaderRates, QueueRates, RankRates,
+    Rates, StepRates, WorkerRates,
 };
 use crate::model::{self, Model};
-use crate::sample::Gap;
+use crate::sample::{BatchLoad, Gap};
 use crate::units::{BytesPerSecond, Share};
 use crate::verdict::{Expected, Headspace, Interval, Verdict, WorkerAdvice};
 
@@ -109,8 +109,16 @@ fn worker(worker: &WorkerRates) -> Value {
         "rchar_bytes_per_s": bytes_per_s(worker.rchar),
         "batches_per_s": number(worker.batches_per_s, 3),
         "load_ms": number(worker.load_ms, 3),
+        "last_loads_ms": worker.loads.as_ref().map(loads),
         "activity": worker.activity.iter().map(activity).collect::<Vec<_>>(),
     })
+}
+
+/// Newest first.
+fn loads(loads: &LoadRates) -> Value {
+    let row =
+        |load: &BatchLoad| json!({ "batch": load.batch, "low": load.low_ms, "high": load.high_ms });
+    loads.last.iter().map(row).collect()
 }
 
 fn activity(activity: &Activity) -> Value {

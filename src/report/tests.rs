@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::Model;
 use crate::model::literals::{first_loader, first_rank, machine, moment, training};
-use crate::sample::{DeviceTime, Gap, JobCandidate, LoaderKind, QueueSource, Reported, Tier};
+use crate::sample::{
+    BatchLoad, DeviceTime, Gap, JobCandidate, LoaderKind, QueueSource, Reported, Tier, WorkerLoads,
+};
 use crate::units::{Bytes, Pid, Share};
 use crate::verdict::{
     Cause, Evidence, Expected, Headspace, Interval, Kind, Level, Missing, WarmingUp, WorkerAdvice,
@@ -102,12 +104,20 @@ fn full_verdict() -> Verdict {
 
 fn watched() -> Model {
     let mut model = Model::new(Duration::from_secs(10));
-    for at in 1..8 {
+    for at in 1..8_u32 {
         let mut sample = training(f64::from(at));
         sample.gaps.push(Gap {
             source: "psi".to_owned(),
             reason: "the kernel has none".to_owned(),
             hint: "boot with psi=1".to_owned(),
+        });
+        first_loader(&mut sample).workers[0].loads = Some(WorkerLoads {
+            ended: vec![BatchLoad {
+                batch: at.into(),
+                low_ms: 363,
+                high_ms: 464,
+            }],
+            ..WorkerLoads::default()
         });
         model.apply(sample);
     }
@@ -271,6 +281,10 @@ fn figures_are_rounded_to_what_they_mean() {
     assert_eq!(rank["step"]["step_ms"].to_string(), "40.0");
     assert_eq!(rank["loader"]["kind"], "pytorch-processes");
     assert_eq!(rank["workers"][1]["cpu_percent"].to_string(), "80.0");
+    let loads = &rank["workers"][0]["last_loads_ms"];
+    assert_eq!(loads[0], json!({ "batch": 7, "low": 363, "high": 464 }));
+    assert_eq!(loads[5]["batch"], 2, "newest first");
+    assert_eq!(rank["workers"][1]["last_loads_ms"], Value::Null);
     assert_eq!(rank["queue"]["ready"].to_string(), "0.5");
     let text = report.to_string();
     assert!(text.starts_with("{\"schema\":\"pipetop.report/1\",\"version\":"));

@@ -295,6 +295,50 @@ pub struct WorkerSample {
     pub batches: Option<u64>,
     /// Python functions that it was seen in while busy, with how often; empty without stacks.
     pub activity: BTreeMap<String, u64>,
+    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
+    #[serde(default)]
+    pub loads: Option<WorkerLoads>,
+}
+
+/// Single batches of a worker, as far as looks tell when each was begun and handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerLoads {
+    /// Those that ended since the previous sample, oldest first; of many the newest.
+    pub ended: Vec<BatchLoad>,
+    /// Those since attaching that ended too soon for looks to tell how long they took. What came and went between
+    /// two looks is not among them.
+    pub short: u64,
+    /// What is in work. `None` while it waits for its next.
+    pub under_way: Option<UnderWay>,
+}
+
+/// How long a worker had one batch in work: between two bounds, as it was looked at only now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchLoad {
+    /// The loader's number for it, from 0 in each epoch.
+    pub batch: u64,
+    pub low_ms: u32,
+    pub high_ms: u32,
+}
+
+impl BatchLoad {
+    /// Milliseconds: halfway between the bounds.
+    pub fn middle_ms(&self) -> f64 {
+        f64::midpoint(f64::from(self.low_ms), f64::from(self.high_ms))
+    }
+
+    /// Milliseconds that the load may have been shorter or longer than that.
+    pub fn uncertainty_ms(&self) -> f64 {
+        f64::from(self.high_ms.saturating_sub(self.low_ms)) / 2.0
+    }
+}
+
+/// A batch in work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnderWay {
+    pub batch: u64,
+    /// For at least so long.
+    pub for_ms: u32,
 }
 
 /// How often a worker's main thread was seen doing what, since attaching.

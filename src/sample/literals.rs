@@ -214,6 +214,7 @@ pub(crate) fn worker(at: f64, id: u32) -> WorkerSample {
         }),
         batches: Some(whole(5.0 * at)),
         activity: BTreeMap::from([("Image.resize".to_owned(), whole(80.0 * at))]),
+        loads: None,
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod blocked;
 mod iterators;
+mod loads;
 mod looker;
 mod main_view;
 mod python_view;
@@ -66,12 +67,19 @@ impl Looks {
         lock(&self.seen).late
     }
 
-    /// The counts so far; waits are handed over once.
+    /// The counts so far; waits and loads that ended are handed over once.
     pub fn take(&self) -> Seen {
         let mut seen = lock(&self.seen);
         let copy = seen.clone();
         for main in seen.mains.values_mut() {
             main.waits.clear();
+        }
+        for loads in seen
+            .workers
+            .values_mut()
+            .filter_map(|worker| worker.loads.as_mut())
+        {
+            loads.ended.clear();
         }
         copy
     }

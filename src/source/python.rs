@@ -12,6 +12,7 @@ mod layout;
 mod memory;
 mod naming;
 mod search;
+mod worker_loop;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,7 @@ use self::memory::Memory;
 pub use self::naming::{InLoader, WorkerPhase};
 use self::naming::{Place, activity, in_loader, loader_frame, saves, worker_frame, worker_phase};
 use self::search::Kinds;
+pub use self::worker_loop::{BatchInWork, WorkerLoop};
 use crate::units::Pid;
 
 /// Why a Python process gave nothing.
@@ -90,6 +92,8 @@ pub struct WorkerStack {
     pub batch_size: Option<u32>,
     /// The function that tells most; only while it prepares or makes a batch, or starts.
     pub function: Option<String>,
+    /// Where it shows the batch in work from now on. `None` also where its frame is not as it is known.
+    pub in_loop: Option<WorkerLoop>,
 }
 
 /// The right and the knowledge to read one process's stacks.
@@ -98,6 +102,8 @@ pub struct Stacks {
     memory: Memory,
     walker: Walker,
     kinds: Kinds,
+    /// A worker's, once a stack has shown it.
+    worker_loop: Option<WorkerLoop>,
     /// `None` where it was not found: a stripped interpreter before 3.12.
     gil: Option<Gil>,
 }
@@ -152,6 +158,7 @@ impl Stacks {
             memory: Memory { pid, layout },
             walker: Walker::new(interpreter),
             kinds: Kinds::new(),
+            worker_loop: None,
             gil,
         };
         // A process that runs on may be torn a few times, but not always.
@@ -198,6 +205,10 @@ impl Stacks {
             for (name, object) in frame.locals(&self.memory)? {
                 self.worker_local(&mut stack, name, object)?;
             }
+            if !self.worker_loop.is_some_and(|known| known.is(frame)) {
+                self.worker_loop = WorkerLoop::of(self.memory, frame)?;
+            }
+            stack.in_loop = self.worker_loop;
         }
         stack.phase = worker_phase(&places, stack.batch.is_some());
         stack.function = match stack.phase {

@@ -5,6 +5,7 @@
 mod disk;
 mod figures;
 mod gpu;
+mod loads;
 mod rank;
 mod verdict;
 mod worker;

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use pipetop::record::{Options, Writer};
 use pipetop::sample::{
-    BatchClock, BatchCount, DiskSample, GpuSample, HostSample, IoSample, JobSample, LoaderKind,
-    LoaderSample, LoaderSettings, MainTally, OwnSample, ProcessSample, QueueSource, QueueTally,
-    RankSample, Sample, Tier, WorkerNow, WorkerSample, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, DiskSample, GpuSample, HostSample, IoSample, JobSample,
+    LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, ProcessSample, QueueSource,
+    QueueTally, RankSample, Sample, Tier, UnderWay, WorkerLoads, WorkerNow, WorkerSample,
+    WorkerTally,
 };
 use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
 
@@ -232,6 +233,25 @@ impl LongJob {
         }
     }
 
+    /// Two loads and a half a second.
+    fn loads(&self, batches: u64, id: u32) -> WorkerLoads {
+        let batch = batches * 4 + u64::from(id);
+        let some = (37 * self.at + 11 * id) % 50;
+        let ended = [4, 0].map(|before| BatchLoad {
+            batch: batch.saturating_sub(before),
+            low_ms: 350 + some,
+            high_ms: 450 + some,
+        });
+        WorkerLoads {
+            ended: ended.into(),
+            short: 0,
+            under_way: Some(UnderWay {
+                batch: batch + 4,
+                for_ms: 5 * some,
+            }),
+        }
+    }
+
     fn worker(&mut self, rank: u32, id: u32) -> WorkerSample {
         let who = id + 1;
         let cpu = self.whole(rank, who, "looks", 90.0);
@@ -242,10 +262,12 @@ impl LongJob {
             chance if chance < 0.8 => WorkerNow::Read,
             _ => WorkerNow::Idle,
         };
+        let process = self.process(rank, who, 0.9);
+        let batches = self.whole(rank, who, "batches", 2.5);
         WorkerSample {
             key: Self::key(2000 + 100 * rank + id),
             id,
-            process: self.process(rank, who, 0.9),
+            process,
             tally: Some(WorkerTally {
                 looks: cpu + idle,
                 idle,
@@ -253,8 +275,9 @@ impl LongJob {
                 now,
                 ..WorkerTally::default()
             }),
-            batches: Some(self.whole(rank, who, "batches", 2.5)),
+            batches: Some(batches),
             activity: BTreeMap::from([("Image.resize".to_owned(), cpu)]),
+            loads: Some(self.loads(batches, id)),
         }
     }
 }

@@ -6,13 +6,13 @@ use pipetop::config::Config;
 use pipetop::last_lines::Lines;
 use pipetop::model::history::{GpuReading, RankReading, Reading};
 use pipetop::model::rates::{
-    Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoaderRates,
-    QueueRates, RankRates, StepRates, WorkerRates,
+    Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoadRates,
+    LoaderRates, QueueRates, RankRates, StepRates, WorkerRates,
 };
 use pipetop::model::{Estimate, History, ProcessTree, Rates, Steps, WorkerPlace};
 use pipetop::sample::{
-    Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, ProcessPlace, QueueSource,
-    Tier, Wait, WorkerNow,
+    BatchLoad, Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, ProcessPlace,
+    QueueSource, Tier, UnderWay, Wait, WorkerNow,
 };
 use pipetop::ui::{Attach, Command, Past, UiState, View};
 use pipetop::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
@@ -509,6 +509,34 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
     }
 }
 
+/// One of the sixteen took five times as long as the others.
+fn loads(pace: Pace, id: u32) -> LoadRates {
+    let number = |place: u32| u64::from((520 - place) * pace.workers + id);
+    let last = (1..=16_u32).map(|place| {
+        let slow = if place == 6 { 5.0 } else { 1.0 };
+        let load = pace.load_ms * slow * (1.0 + 0.01 * f64::from(place * 7 % 11) - 0.05);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "some hundred milliseconds"
+        )]
+        let ms = |time: f64| time.max(0.0) as u32;
+        BatchLoad {
+            batch: number(place),
+            low_ms: ms(load - 50.0),
+            high_ms: ms(load + 50.0),
+        }
+    });
+    LoadRates {
+        last: last.collect(),
+        short: 0,
+        under_way: Some(UnderWay {
+            batch: number(0),
+            for_ms: 120,
+        }),
+    }
+}
+
 fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
     let busy = (pace.load_ms / f64::from(pace.workers.max(1)) / pace.period_ms()).min(1.0) * 0.99;
     let number = i32::try_from(id + 1).unwrap_or(0) + 16;
@@ -534,6 +562,7 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
             name: "PIL.Image.resize".to_owned(),
             share: Share(0.78),
         }],
+        loads: Some(loads(pace, id)),
     }
 }
 

@@ -9,6 +9,7 @@ mod cgroup;
 mod clock;
 mod gil;
 mod job;
+mod loads;
 mod machine;
 mod marks;
 mod ranks;

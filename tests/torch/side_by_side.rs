@@ -8,11 +8,12 @@ use std::time::Duration;
 use crate::cgroup::Limit;
 use crate::clock::{now, sleep};
 use crate::job::for_everyone;
+use crate::loads::loads_are_as_the_workers_say;
 use crate::machine::{is_root, note, skip};
 use crate::report::Report;
 use crate::trial::{
-    OBSERVED, Outcome, PIPETOP, Situation, about, check, check_without_ptrace, each_python, ensure,
-    has_access, light, no_more_workers, throughput_ratio,
+    OBSERVED, Outcome, PIPETOP, Situation, about, check, check_against, check_without_ptrace,
+    each_python, ensure, has_access, light, no_more_workers, throughput_ratio,
 };
 
 const STARVED: Situation = light("starved");
@@ -46,7 +47,7 @@ fn over_provisioned() {
 
 #[test]
 fn jitter() {
-    check(light("jitter"), |_| Ok(()));
+    check_against(light("jitter"), loads_are_as_the_workers_say);
 }
 
 #[test]

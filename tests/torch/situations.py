@@ -30,19 +30,28 @@ MEGABYTE = 1 << 20
 
 
 class Sleeping(Dataset):
-    """Takes its time and no CPU, like a far-away store. `load` is the seconds for one batch."""
+    """Takes its time and no CPU, like a far-away store. `load` is the seconds for one batch.
 
-    def __init__(self, load, jitter=0.0, load_of_worker_0=None, batches=ENDLESS):
+    With a directory as `log`, it appends `WORKER BATCH SECONDS` to the file `loads` in it for each batch.
+    """
+
+    def __init__(self, load, jitter=0.0, load_of_worker_0=None, batches=ENDLESS, log=None):
         self.load, self.jitter, self.load_of_worker_0, self.batches = load, jitter, load_of_worker_0, batches
+        self.log = log and os.open(os.path.join(log, "loads"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def __len__(self):
         return self.batches * BATCH_SIZE
 
     def __getitem__(self, index):
+        if index % BATCH_SIZE == 0:
+            self.begun = time.monotonic()
         load = self.load
         if self.load_of_worker_0 is not None and get_worker_info().id == 0:
             load = self.load_of_worker_0
         time.sleep(load * random.uniform(1 - self.jitter, 1 + self.jitter) / BATCH_SIZE)
+        if self.log is not None and index % BATCH_SIZE == BATCH_SIZE - 1:
+            took = time.monotonic() - self.begun
+            os.write(self.log, f"{get_worker_info().id} {index // BATCH_SIZE} {took:.6f}\n".encode())
         return torch.zeros(3, 32, 32), index
 
 
@@ -254,7 +263,7 @@ SITUATIONS = {
     "starved": lambda d: (loads(Sleeping(2.0), 7), sleeps(0.1)),
     "matched": lambda d: (loads(Sleeping(0.7), 7), sleeps(0.1)),
     "over-provisioned": lambda d: (loads(Sleeping(0.35), 7), sleeps(0.1)),
-    "jitter": lambda d: (loads(Sleeping(2.0, jitter=0.5), 7), sleeps(0.1)),
+    "jitter": lambda d: (loads(Sleeping(2.0, jitter=0.5, log=d), 7), sleeps(0.1)),
     "jpeg": lambda d: (loads(Jpegs(d), 1), sleeps(0.02)),
     "oversubscribed": lambda d: (loads(CpuHungry(), 8), sleeps(0.02)),
     "cold-reads": lambda d: (DataLoader(Reads(d, cold=True), batch_size=None, num_workers=4), sleeps(0.05)),

@@ -184,6 +184,11 @@ fn trials(situation: Situation, pythons: &[Python], body: impl Fn(&Python) -> Ou
 }
 
 pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sync) {
+    check_against(situation, |report, _| also(report));
+}
+
+/// The same, with the job at hand for what it says of itself.
+pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -> Outcome + Sync) {
     each_python(situation, |python| {
         let job = situation.job(python)?;
         let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
@@ -191,7 +196,7 @@ pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sy
             &report,
             situation
                 .holds(&report, &job, python)
-                .and_then(|()| also(&report)),
+                .and_then(|()| also(&report, &job)),
         )
     });
 }

@@ -74,7 +74,10 @@ fn rank(rank: &RankRates) -> usize {
 
 fn loader(loader: &LoaderRates) -> usize {
     maybe(loader.settings.start_method.as_ref())
-        + list(&loader.workers, |worker| list(&worker.activity, activity))
+        + list(&loader.workers, |worker| {
+            let loads = worker.loads.as_ref();
+            list(&worker.activity, activity) + loads.map_or(0, |loads| list(&loads.last, |_| 0))
+        })
 }
 
 fn activity(activity: &Activity) -> usize {

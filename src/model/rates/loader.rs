@@ -1,7 +1,7 @@
 //! Rates of a loader: its queue and its workers. Knows nothing of the trainer.
 
 use crate::model::interim::RankInterim;
-use crate::model::rates::{LoaderRates, QueueRates, WorkerRates, tally};
+use crate::model::rates::{LoadRates, LoaderRates, QueueRates, WorkerRates, tally};
 use crate::model::span::{Growth, Span};
 use crate::sample::{BatchClock, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally};
 use crate::units::{BytesPerSecond, Share};
@@ -142,6 +142,16 @@ fn worker(
         load_ms: batches_per_s.and_then(|rate| load_time(rate, busy)),
         cpus_allowed: newer.process.cpus_allowed,
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
+        loads: newer.loads.as_ref().map(|loads| {
+            let before = older.and_then(|older| older.loads.as_ref());
+            LoadRates {
+                last: interim.loads(newer.key),
+                short: loads
+                    .short
+                    .saturating_sub(before.map_or(0, |before| before.short)),
+                under_way: loads.under_way,
+            }
+        }),
     }
 }
 

@@ -230,6 +230,7 @@ impl RankView {
             activity: looked
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),
+            loads: looked.and_then(|worker| worker.loads.clone()),
         }
     }
 }

@@ -23,6 +23,9 @@ const LONGEST_PERIOD: Duration = Duration::from_millis(60);
 const BUDGET: f64 = 0.005;
 /// A worker or a queue is looked at in every so many rounds.
 const ROUNDS_PER_WORKER_LOOK: usize = 5;
+/// Between two looks at the batch that a worker has in work, and between two such looks at any of them: at least.
+const BATCH_LOOKS_APART: Duration = Duration::from_millis(45);
+const BATCH_LOOKS_OF_ALL: Duration = Duration::from_millis(5);
 /// What is large is reported in every so many rounds.
 const ROUNDS_PER_FULL_REPORT: usize = 10;
 
@@ -170,10 +173,17 @@ impl Looker {
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             worker.look(
-                now,
+                self.clock,
                 trainer.and_then(MainView::stacks),
                 &mut self.worker_stack_at,
             );
+        }
+        let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        let pause = BATCH_LOOKS_OF_ALL
+            .saturating_mul(workers)
+            .max(BATCH_LOOKS_APART);
+        for (worker, _) in &mut self.workers {
+            worker.look_at_batch_after(pause, self.clock);
         }
         for (.., queue) in self
             .queues
@@ -199,11 +209,8 @@ impl Looker {
             }
         }
         if whole {
-            for (view, _) in &self.workers {
-                seen.workers
-                    .entry(view.key())
-                    .or_default()
-                    .clone_from(view.seen());
+            for (view, _) in &mut self.workers {
+                view.publish(seen.workers.entry(view.key()).or_default());
             }
             for (rank, id, queue) in &self.queues {
                 seen.queues.insert((*rank, *id), queue.tally);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::iterators::IteratorSeen;
 use crate::job::ResultPipe;
-use crate::sample::{MainTally, Passes, QueueTally, Wait, WorkerTally};
+use crate::sample::{MainTally, Passes, QueueTally, Wait, WorkerLoads, WorkerTally};
 use crate::source::python::PythonError;
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
@@ -77,6 +77,9 @@ pub struct WorkerSeen {
     pub num_workers: Option<u32>,
     pub persistent_workers: Option<bool>,
     pub batch_size: Option<u32>,
+    /// Its batches one by one; `None` until a stack has shown where the number of the one in work lies. Those that
+    /// ended are what was not yet taken.
+    pub loads: Option<WorkerLoads>,
 }
 
 /// Names that are counted for one process at most: more than a profile ever shows.

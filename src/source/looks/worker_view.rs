@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::blocked::Blocked;
+use super::loads::LoadTally;
 use super::python_view::PythonView;
 use super::thread_view::{Look, ThreadView};
 use super::{WorkerSeen, count_activity};
 use crate::sample::{WorkerNow, WorkerTally};
-use crate::source::python::{Stacks, WorkerPhase};
+use crate::source::clock::Clock;
+use crate::source::python::{Stacks, WorkerLoop, WorkerPhase};
 use crate::units::ProcessKey;
 
 /// Between two stacks of any workers, at least: the share of the budget that they may take.
@@ -28,6 +30,13 @@ pub(super) struct WorkerView {
     phase: WorkerPhase,
     /// The descriptor that it polls for its next index, once a stack has shown that.
     index_fd: Option<i32>,
+    /// Where the batch in work can be seen; `None` until the next stack shows it.
+    in_loop: Option<WorkerLoop>,
+    /// `None` where that was never seen.
+    loads: Option<LoadTally>,
+    /// When the batch in work was last looked at.
+    batch_at: Duration,
+    /// All but its loads.
     seen: WorkerSeen,
 }
 
@@ -45,6 +54,9 @@ impl WorkerView {
             stack_at: None,
             phase: WorkerPhase::default(),
             index_fd: None,
+            in_loop: None,
+            loads: None,
+            batch_at: Duration::ZERO,
             seen: WorkerSeen::default(),
         })
     }
@@ -53,23 +65,24 @@ impl WorkerView {
         self.key
     }
 
-    pub(super) fn seen(&self) -> &WorkerSeen {
-        &self.seen
+    /// Hands out what was counted so far. Loads that were handed out and not taken yet stay there.
+    pub(super) fn publish(&mut self, seen: &mut WorkerSeen) {
+        let earlier = seen.loads.take().map(|loads| loads.ended);
+        seen.clone_from(&self.seen);
+        let loads = self.loads.as_mut();
+        seen.loads = loads.map(|loads| loads.hand_over(earlier.unwrap_or_default()));
     }
 
     /// `trainer` are the stacks of the process that it was forked from; `stack_at` is when a stack of
     /// any worker was last looked at.
-    pub(super) fn look(
-        &mut self,
-        now: Duration,
-        trainer: Option<&Stacks>,
-        stack_at: &mut Duration,
-    ) {
+    pub(super) fn look(&mut self, clock: Clock, trainer: Option<&Stacks>, stack_at: &mut Duration) {
+        let now = clock.since_start();
         let Ok(look) = self.thread.look() else {
             self.seen.tally.now = WorkerNow::Gone;
             return;
         };
         let idle = self.is_idle(look);
+        self.look_at_batch(now, clock, idle);
         let turn = now.saturating_sub(*stack_at) >= STACKS_APART && self.is_due(now);
         // What it polls must be learnt once: that does not wait for its turn.
         if self.thread.attachable() && (idle.is_none() || (idle == Some(false) && turn)) {
@@ -85,6 +98,36 @@ impl WorkerView {
         count(&mut self.seen.tally, look.blocked, idle);
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
             self.seen.tally.now = WorkerNow::Starting;
+        }
+    }
+
+    /// Looks at nothing but the batch in work, where the last look at it lies so far back: a load is known as well as
+    /// the looks at its ends lie close together, and this is the cheapest of them.
+    pub(super) fn look_at_batch_after(&mut self, pause: Duration, clock: Clock) {
+        if self.in_loop.is_none() {
+            return;
+        }
+        let now = clock.since_start();
+        if now.saturating_sub(self.batch_at) >= pause {
+            self.look_at_batch(now, clock, None);
+        }
+    }
+
+    /// Sees which batch is in work; `from` is when this look began. Costs nothing while the worker is idle, and two
+    /// small reads while it is not.
+    fn look_at_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
+        let (Some(in_loop), Some(loads)) = (self.in_loop, self.loads.as_mut()) else {
+            return;
+        };
+        self.batch_at = from;
+        let work = if idle == Some(true) {
+            Ok(None)
+        } else {
+            in_loop.batch(loads.work())
+        };
+        match work {
+            Ok(work) => loads.look(from, clock.since_start(), work),
+            Err(_) => self.in_loop = None,
         }
     }
 
@@ -121,6 +164,10 @@ impl WorkerView {
         };
         self.stack_at = Some(now);
         self.phase = stack.phase;
+        self.in_loop = stack.in_loop;
+        if self.in_loop.is_some() {
+            self.loads.get_or_insert_with(LoadTally::new);
+        }
         if stack.phase == WorkerPhase::Idle && look.polled.is_some() {
             self.index_fd = look.polled;
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::PythonError;
 use super::layout::{C_OWNED, FrameOfThread, Layout};
-use super::memory::Memory;
+use super::memory::{Memory, WORD};
 use super::naming::Place;
 
 const DEEPEST: usize = 2048;
@@ -59,6 +59,18 @@ impl Frame {
         Ok(untagged(memory.word(self.locals)?))
     }
 
+    /// Where the frame itself lies.
+    pub(super) fn at(&self, memory: &Memory) -> usize {
+        self.locals.wrapping_sub(memory.layout.frame.locals)
+    }
+
+    /// Where the object of a local lies; `None` where no local has this name.
+    pub(super) fn slot(&self, memory: &Memory, name: &str) -> Result<Option<usize>, PythonError> {
+        let mut names = self.code.names(memory)?.iter();
+        let place = names.position(|local| local == name);
+        Ok(place.map(|place| self.locals.wrapping_add(place * WORD)))
+    }
+
     /// The objects of all locals by name; unset ones are left out.
     pub(super) fn locals(&self, memory: &Memory) -> Result<Vec<(&str, usize)>, PythonError> {
         let names = self.code.names(memory)?;
@@ -80,7 +92,7 @@ impl Frame {
 }
 
 /// Since 3.14 the low bits of a local tell how its reference is counted.
-fn untagged(word: usize) -> Option<usize> {
+pub(super) fn untagged(word: usize) -> Option<usize> {
     Some(word & !3).filter(|object| *object != 0)
 }
 

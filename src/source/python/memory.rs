@@ -22,7 +22,7 @@ const MOST_CHARACTERS: usize = 1024;
 pub(super) const MOST_ENTRIES: usize = 4096;
 
 /// The memory of one Python process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Memory {
     pub(super) pid: Pid,
     pub(super) layout: &'static Layout,
@@ -40,6 +40,12 @@ impl Memory {
 
     pub(super) fn word(&self, at: usize) -> Result<usize, PythonError> {
         self.words::<1>(at).map(|[word]| word)
+    }
+
+    /// Fills `buffer` with the bytes from `at` on.
+    pub(super) fn fill(&self, at: usize, buffer: &mut [u8]) -> Result<(), PythonError> {
+        let process = Process { pid: self.pid.0 };
+        process.read(at, buffer).map_err(|error| self.error(error))
     }
 
     fn bytes(&self, at: usize, length: usize) -> Result<Vec<u8>, PythonError> {

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use crate::config::Paint::{self, Dim, Key, Text, Title, Unknown};
 use crate::model::rates::Activity;
-use crate::ui::{View, format};
+use crate::ui::{Row, View, format};
 use crate::units::Share;
 
 /// Cells that a share takes.
@@ -70,6 +70,14 @@ pub(super) fn bar(
         }
     }
     row.line()
+}
+
+/// A part of the longest of its kind as a bar in what is left of the row.
+pub(super) fn bar_of(row: &mut Row<'_>, part: f64) {
+    let cells = length(Share(part), row.left());
+    // Half as high as a share's: so many below each other would be a wall.
+    let sign = row.glyphs().bar_low;
+    row.text(Text, &sign.repeat(cells));
 }
 
 /// Cells that a share of the room takes; what there is at all is seen.

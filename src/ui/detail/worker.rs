@@ -4,6 +4,7 @@ use ratatui::text::Line;
 
 use super::Content;
 use super::figures::{bar, functions, heading, labelled};
+use super::loads;
 use crate::config::Paint::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
@@ -57,7 +58,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     lines.push(Line::default());
     lines.extend(timeline(view, loader, worker, width));
     lines.push(Line::default());
-    lines.extend(load_times(view, worker, width));
+    lines.extend(loads::lines(view, loader, worker, width, WIDE));
     lines.push(Line::default());
     lines.extend(open_files(view, worker, width));
     Content::new(&name, &view.span(), lines)
@@ -236,20 +237,5 @@ fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'st
         row.text(Dim, &format!("and {more} more"));
         lines.push(row.line());
     }
-    lines
-}
-
-/// Why single batches have no times here.
-fn load_times(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
-    let mean = match worker.load_ms {
-        Some(load) => format!("{} each on average; ", format::millis(Some(load))),
-        None => String::new(),
-    };
-    let text = format!(
-        "{mean}single times are n/a: a worker is looked at every 50 ms at most, and one that always has work goes \
-         from batch to batch without a pause to tell them by"
-    );
-    let mut lines = vec![heading(view, width, "ITS LAST BATCHES")];
-    lines.extend(labelled(view, width, 0, "", &text));
     lines
 }

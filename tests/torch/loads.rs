@@ -1,0 +1,70 @@
+//! How long single batches took their workers, against what the script says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::job::Job;
+use crate::machine::note;
+use crate::report::Report;
+use crate::trial::{Outcome, ensure};
+
+/// Milliseconds that a worker has a batch in work before and after the dataset: putting it together, handing it over.
+const AROUND: f64 = 250.0;
+
+/// Worker and batch.
+type Which = (u64, u64);
+
+/// Each load that is reported lies within its bounds, each batch is there once, and every worker has some.
+pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcome {
+    let truth = truth(&job.file("loads"));
+    let mut seen = BTreeSet::new();
+    let mut widths = Vec::new();
+    let workers = report.list("/job/ranks/0/workers");
+    for worker in workers {
+        let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64);
+        let id = number(worker, "id").ok_or("a worker without a number")?;
+        let loads = worker.get("last_loads_ms").and_then(Value::as_array);
+        let loads = loads.filter(|loads| !loads.is_empty());
+        for load in loads.ok_or_else(|| format!("no loads of worker {id}"))? {
+            let figures = [
+                number(load, "batch"),
+                number(load, "low"),
+                number(load, "high"),
+            ];
+            let [Some(batch), Some(low), Some(high)] = figures else {
+                return Err(format!("no load: {load}"));
+            };
+            ensure(seen.insert((id, batch)), || {
+                format!("batch {batch} of worker {id} is there twice")
+            })?;
+            let took = truth.get(&(id, batch));
+            let took = took.ok_or_else(|| format!("worker {id} did not load batch {batch}"))?;
+            let (low, high) = (low as f64, high as f64);
+            ensure((low - AROUND..=high).contains(took), || {
+                format!("batch {batch} took worker {id} {took} ms, not {low} to {high}")
+            })?;
+            widths.push(high - low);
+        }
+    }
+    note(&format!(
+        "{} loads of {} workers, {:.0} ms from bound to bound on average",
+        widths.len(),
+        workers.len(),
+        widths.iter().sum::<f64>() / widths.len() as f64
+    ));
+    ensure(!workers.is_empty(), || "no workers".into())
+}
+
+/// Milliseconds of each batch. What is being written has no line end yet.
+fn truth(text: &str) -> BTreeMap<Which, f64> {
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'));
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let which = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some((which, 1000.0 * words.next()?.parse::<f64>().ok()?))
+    };
+    lines.filter_map(line).collect()
+}
