@@ -74,12 +74,33 @@ impl<W: Write> Thrifty<W> {
 
     /// Everything on the terminal is blank.
     fn blank(&mut self) -> io::Result<()> {
+        self.area = Size::ZERO;
         let size = self.size()?;
-        let (width, height) = (usize::from(size.width), usize::from(size.height));
-        self.area = size;
-        self.shown = vec![Spot::BLANK; width * height];
-        self.unsure = vec![false; height];
+        self.grow(size.width, size.height);
         Ok(())
+    }
+
+    /// Knows at least so much of the terminal. Where nothing was drawn yet, it is blank.
+    ///
+    /// It is not asked how large it is: between two answers it may have become another, and back again.
+    fn grow(&mut self, width: u16, height: u16) {
+        let before = self.area;
+        let size = Size::new(width.max(before.width), height.max(before.height));
+        if size == before {
+            return;
+        }
+        let (wide, high) = (usize::from(size.width), usize::from(size.height));
+        let mut shown = vec![Spot::BLANK; wide * high];
+        if before.width > 0 {
+            let lines = self.shown.chunks(before.width.into());
+            for (new, old) in shown.chunks_mut(wide).zip(lines) {
+                new[..old.len()].copy_from_slice(old);
+            }
+            self.unsure.resize(high, false);
+        } else {
+            self.unsure = vec![false; high];
+        }
+        (self.shown, self.area) = (shown, size);
     }
 
     /// Where a line begins.
@@ -94,9 +115,7 @@ impl<W: Write> Thrifty<W> {
         };
         let begin = self.begin(*y);
         let (from, to) = (usize::from(*first), usize::from(*last) + 1);
-        let Some(shown) = self.shown.get(begin + from..begin + to) else {
-            return;
-        };
+        let shown = &self.shown[begin + from..begin + to];
         self.after.clear();
         self.after.extend_from_slice(shown);
         let unsure = &mut self.unsure[usize::from(*y)];
@@ -246,10 +265,10 @@ impl<W: Write> Backend for Thrifty<W> {
     where
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
-        if self.area != self.size()? {
-            self.blank()?;
-        }
         let changes: Vec<(u16, u16, &Cell)> = content.collect();
+        let widest = changes.iter().map(|(x, ..)| x + 1).max();
+        let lowest = changes.last().map(|(_, y, _)| y + 1);
+        self.grow(widest.unwrap_or(0), lowest.unwrap_or(0));
         for line in changes.chunk_by(|one, other| one.1 == other.1) {
             self.line(line);
         }
@@ -496,6 +515,24 @@ mod tests {
 
     fn nexts(symbols: usize) -> impl Strategy<Value = Vec<Next>> {
         prop::collection::vec(next(symbols), 1..8)
+    }
+
+    #[test]
+    fn what_is_drawn_beyond_the_size_that_it_said_is_known_too() {
+        let mut thrifty = Thrifty::of_size(Vec::new(), true, Size::new(10, 2));
+        thrifty.clear().unwrap();
+        let cell = Cell::new("a");
+        let written = |thrifty: &mut Thrifty<Vec<u8>>, places: &[(u16, u16)]| {
+            let cells = places.iter().map(|(x, y)| (*x, *y, &cell));
+            thrifty.draw(cells).unwrap();
+            thrifty.shown.iter().filter(|spot| spot.char == 'a').count()
+        };
+        assert_eq!(written(&mut thrifty, &[(3, 1), (12, 1)]), 2);
+        assert_eq!(written(&mut thrifty, &[(0, 5), (3, 7), (30, 7)]), 5);
+        assert_eq!(thrifty.area, Size::new(31, 8));
+        thrifty.clear().unwrap();
+        assert_eq!(thrifty.area, Size::new(10, 2));
+        assert_eq!(written(&mut thrifty, &[]), 0);
     }
 
     proptest! {
