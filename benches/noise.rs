@@ -20,6 +20,8 @@ pub(crate) struct Noise {
     chance: fastrand::Rng,
     workers: u32,
     gpus: u32,
+    /// Workers do something else at every look.
+    pub(crate) restless: bool,
 }
 
 impl Noise {
@@ -28,6 +30,7 @@ impl Noise {
             chance: fastrand::Rng::with_seed(1),
             workers,
             gpus,
+            restless: false,
         }
     }
 
@@ -72,6 +75,17 @@ impl Noise {
             .into()
     }
 
+    fn now(&mut self) -> WorkerNow {
+        if !self.restless {
+            return WorkerNow::Cpu;
+        }
+        match self.below(10) {
+            0..6 => WorkerNow::Cpu,
+            6..8 => WorkerNow::Read,
+            _ => WorkerNow::Idle,
+        }
+    }
+
     fn worker(&mut self, at: u64, id: u32) -> WorkerSample {
         let (cpu, idle) = (at * 22 + self.below(3), at * 3 + self.below(3));
         WorkerSample {
@@ -83,7 +97,7 @@ impl Noise {
                 idle,
                 cpu,
                 disk: at * 5,
-                now: WorkerNow::Cpu,
+                now: self.now(),
                 ..WorkerTally::default()
             }),
             batches: Some(at / 2 + self.below(2)),

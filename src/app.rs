@@ -10,6 +10,7 @@ mod past;
 mod picking;
 mod pointing;
 mod replay;
+mod room;
 mod run;
 mod save;
 mod typing;
@@ -41,6 +42,7 @@ pub use animation::animate;
 pub use launched::{Launched, Left};
 use past::Past;
 pub use replay::{Film, Remote, replay};
+use room::Room;
 pub use run::Outside;
 pub use wiring::{Launch, Outcome, Setup, watch};
 
@@ -116,6 +118,7 @@ pub struct App {
     looked_at: Option<BTreeSet<ProcessKey>>,
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
+    room: Room,
 }
 
 impl App {
@@ -135,6 +138,7 @@ impl App {
             asked: None,
             looked_at: None,
             drawn: Rect::ZERO,
+            room: Room::default(),
         }
     }
 
@@ -166,13 +170,20 @@ impl App {
             },
             Event::Signal(Signal::Suspend) => Flow::Suspend,
             Event::Signal(Signal::Resume) => Flow::Resume,
-            Event::Sample(sample) => self.sample(*sample),
+            Event::Sample(sample) => {
+                let flow = self.sample(*sample);
+                self.keep_room();
+                flow
+            }
             Event::Played(played) => self.played(*played),
             Event::Notice(notice) => {
                 self.state.notice = Some(notice);
                 Flow::Draw
             }
-            Event::Input(Input::Resize(..)) => Flow::Draw,
+            Event::Input(Input::Resize(width, height)) => {
+                self.drawn = Rect::new(0, 0, width, height);
+                Flow::Draw
+            }
             Event::Input(Input::Key(key)) => {
                 let told = self.state.notice.take().is_some();
                 let flow = self.typed(&key).or_else(|| {
@@ -352,6 +363,7 @@ impl App {
             uptime: self.uptime(),
             command: self.launched.as_ref().map(Launched::view),
             past: None,
+            room: self.room.lines(),
             screen: self.drawn,
         };
         let (Some(shown), Some(sample)) = (&self.past.shown, self.model.sample()) else {

@@ -3,6 +3,9 @@
 //! Knows nothing of what is drawn on it.
 
 mod link;
+mod pen;
+mod shift;
+mod spot;
 mod thrift;
 
 use std::io::{self, Write};
@@ -16,12 +19,11 @@ use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 
 use link::LINK;
-use thrift::Thrifty;
+pub use thrift::Thrifty;
 
-pub type Backend = Thrifty<CrosstermBackend<Output>>;
+pub type Backend = Thrifty<Output>;
 
 /// Clicks and the wheel are wanted.
 static MOUSE: AtomicBool = AtomicBool::new(false);
@@ -82,7 +84,7 @@ impl Screen {
         give_back_on_panic();
         LINK.start()?;
         take()?;
-        let backend = Thrifty::new(CrosstermBackend::new(Output::default()));
+        let backend = Thrifty::new(Output::default(), can_shift());
         let terminal = Terminal::new(backend).inspect_err(|_| give_back())?;
         Ok(Self { terminal })
     }
@@ -105,6 +107,26 @@ pub fn suspend() -> io::Result<()> {
 pub fn resume() -> io::Result<()> {
     give_back();
     take()
+}
+
+/// The terminal can delete and insert characters in a line, as the VT100 itself cannot. Those that are named can, and
+/// ncurses asks it of them; of another it is not known.
+fn can_shift() -> bool {
+    const THEY_CAN: [&str; 10] = [
+        "xterm",
+        "screen",
+        "tmux",
+        "linux",
+        "alacritty",
+        "foot",
+        "kitty",
+        "konsole",
+        "gnome",
+        "wezterm",
+    ];
+    let term = std::env::var("TERM").unwrap_or_default();
+    let name = term.split(['-', '.']).next().unwrap_or_default();
+    THEY_CAN.contains(&name)
 }
 
 fn take() -> io::Result<()> {

@@ -91,6 +91,8 @@ pub struct View<'a> {
     pub command: Option<Command<'a>>,
     /// A moment of the past is shown; `None` = what is now.
     pub past: Option<Past>,
+    /// Lines that the verdict keeps, where it needs less.
+    pub room: u16,
     /// The whole of the screen; [`draw`] sets it.
     pub screen: Rect,
 }
@@ -163,16 +165,24 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     }
 }
 
+/// What is left inside of a box, or between a cell of air on either side.
+fn inner_width(area: Rect) -> u16 {
+    let around = if area.width >= 100 { 4 } else { 2 };
+    area.width.saturating_sub(around)
+}
+
+/// Lines that the verdict needs on a screen of this size.
+pub fn verdict_lines(view: &View<'_>, area: Rect) -> u16 {
+    count(verdict::lines(view, inner_width(area)).len())
+}
+
 /// Where the panels of a job stand.
 fn place(view: &View<'_>, area: Rect) -> Regions {
-    // What is left inside of a box, or between a cell of air on either side.
-    let inner_width = area
-        .width
-        .saturating_sub(if area.width >= 100 { 4 } else { 2 });
+    let inner_width = inner_width(area);
     // In boxes, the disk stands beside the GPUs.
     let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
     let wants = Wants {
-        verdict: count(verdict::lines(view, inner_width).len()),
+        verdict: verdict_lines(view, area).max(view.room),
         pipeline: pipeline::wanted(view),
         gpus: gpu::wanted(view, gpu_width),
         gpus_open: gpu::wanted_open(view, gpu_width),

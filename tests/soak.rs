@@ -225,6 +225,7 @@ fn soak(window: Duration, rounds: u32) -> Option<i64> {
                 uptime: None,
                 command: None,
                 past: None,
+                room: 0,
                 screen: ratatui::layout::Rect::ZERO,
             };
             terminal

@@ -1,6 +1,9 @@
 //! The real program on every kind of terminal: what it is called, how large it is, which characters and colours it has,
 //! and how fast it takes what is written to it.
 
+#[expect(clippy::unwrap_used, reason = "benchmarks fail by panicking")]
+#[path = "../benches/noise.rs"]
+mod noise;
 #[path = "support/patience.rs"]
 mod patience;
 #[expect(dead_code, reason = "other tests use all of it")]
@@ -8,11 +11,20 @@ mod patience;
 mod session;
 
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crossterm::event::Event as Input;
+use noise::Noise;
 use patience::{now, pause, wait};
+use pipetop::app::{App, Event};
+use pipetop::config::Config;
+use pipetop::terminal::Thrifty;
+use pipetop::ui;
+use ratatui::layout::{Rect, Size};
+use ratatui::{Terminal, TerminalOptions, Viewport};
 use rustix::process::Signal;
 use session::Session;
 
@@ -403,4 +415,66 @@ fn a_steady_job_costs_a_slow_link_little() {
     let rate = written as f64 / from.elapsed().as_secs_f64();
     eprintln!("{rate:.0} bytes a second");
     assert!(rate < BUDGET, "{rate:.0} bytes a second");
+}
+
+/// Counts what is written to it.
+struct Counter<'a>(&'a AtomicUsize);
+
+impl Write for Counter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.fetch_add(bytes.len(), Ordering::SeqCst);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes that a frame a second takes, on average, where each worker does something else every second and no figure
+/// stays as it is.
+fn noisy(workers: u32, gpus: u32, shifts: bool) -> usize {
+    const FRAMES: u64 = 60;
+    let mut noise = Noise::of(workers, gpus);
+    noise.restless = true;
+    let mut app = App::new(Config::default(), Duration::from_secs(10), String::new());
+    app.update(Event::Input(Input::Resize(120, 40)));
+    let written = AtomicUsize::new(0);
+    let backend = Thrifty::of_size(Counter(&written), shifts, Size::new(120, 40));
+    let viewport = Viewport::Fixed(Rect::new(0, 0, 120, 40));
+    let mut terminal =
+        Terminal::with_options(backend, TerminalOptions { viewport }).expect("nothing is asked");
+    let mut first = 0;
+    for second in 0..200 + FRAMES {
+        app.update(Event::Sample(Box::new(noise.sample(second + 1))));
+        if second < 199 {
+            continue;
+        }
+        let view = app.view();
+        let drawn = terminal.draw(|frame| ui::draw(&view, frame));
+        drawn.expect("a counter takes all");
+        if second == 199 {
+            first = written.load(Ordering::SeqCst);
+        }
+    }
+    (written.load(Ordering::SeqCst) - first) / usize::try_from(FRAMES).expect("few")
+}
+
+#[test]
+fn a_noisy_job_costs_a_slow_link_little_too() {
+    // Workers, GPUs, whether parts of a line can be moved. Measured: 932, 1855, 1277 and 1482.
+    let limits = [
+        (4, 1, true, 1080),
+        (4, 1, false, 2048),
+        (12, 8, true, 1470),
+        (12, 8, false, 1720),
+    ];
+    for (workers, gpus, shifts, most) in limits {
+        let rate = noisy(workers, gpus, shifts);
+        eprintln!("{workers} workers, {gpus} GPUs, {shifts}: {rate} bytes a second");
+        assert!(
+            rate < most,
+            "{workers} workers, {gpus} GPUs, {shifts}: {rate}"
+        );
+    }
 }

@@ -36,9 +36,8 @@ pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
         [] => u16::from(told == 0),
         [gpu] => super::count(detail(view, gpu, width, Chrome::Boxed).len()),
         many => {
-            let blocks = many.iter().enumerate();
-            let lines = |gpu| block(view, gpu, width, Chrome::Boxed, false).len();
-            super::count(blocks.map(lines).sum())
+            let lines = |gpu| height(view, gpu, width, false);
+            super::count(many.iter().map(lines).sum())
         }
     }
 }
@@ -47,8 +46,8 @@ pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
 pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
     let marked = picked(view).filter(|_| view.gpus().len() > 1);
     let more = marked.and_then(|place| {
-        let gpu = (place, view.gpus().get(place)?);
-        let lines = |whole| block(view, gpu, width, Chrome::Boxed, whole).len();
+        let gpu = view.gpus().get(place)?;
+        let lines = |whole| height(view, gpu, width, whole);
         Some(lines(true) - lines(false))
     });
     wanted(view, width).saturating_add(super::count(more.unwrap_or(0)))
@@ -196,10 +195,20 @@ fn block(
     whole: bool,
 ) -> Vec<Line<'static>> {
     let mut lines = vec![line::one_line(view, place, gpu, width, chrome)];
-    if whole {
-        lines.extend(detail(view, gpu, width, Chrome::Ruled));
-    } else {
-        lines.extend(detail::parts(view, gpu, width));
-    }
+    lines.extend(below(view, gpu, width, whole));
     lines
+}
+
+/// What stands below that line.
+fn below(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> Vec<Line<'static>> {
+    if whole {
+        detail(view, gpu, width, Chrome::Ruled)
+    } else {
+        detail::parts(view, gpu, width)
+    }
+}
+
+/// Lines of such a block.
+fn height(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> usize {
+    1 + below(view, gpu, width, whole).len()
 }

@@ -88,7 +88,7 @@ impl LongJob {
     }
 
     /// A second further on.
-    fn next(&mut self) -> Sample {
+    pub(crate) fn next(&mut self) -> Sample {
         let at = self.at;
         self.at += 1;
         let cpu = self.counted(RANKS, 0, "cpu", 6.0);

@@ -71,6 +71,7 @@ impl Scene {
                 asked: launched.asked,
             }),
             past: self.past,
+            room: 0,
             screen: Rect::ZERO,
         }
     }
