@@ -145,7 +145,7 @@ impl Session {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// The screen as it stands, a line each.
+    /// The screen as it stands, a line each, without blanks at their ends: written or not, nobody sees them.
     pub(crate) fn screen(&self) -> String {
         let (terminal, taken) = &mut *self.terminal.borrow_mut();
         let written = self.written.lock().expect("not poisoned");
@@ -156,7 +156,9 @@ impl Session {
             at += bytes.len();
         }
         *taken = at;
-        terminal.screen().contents()
+        let lines = terminal.screen().contents();
+        let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
+        lines.join("\n")
     }
 
     /// From the start of the program until a text was written.
