@@ -57,7 +57,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     // Tall pictures get a line of air between them.
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
-    let rows = ((height - air * (count - 1)) / count).clamp(1, 7);
+    let rows = ((height - air * (count - 1)) / count).clamp(1, 12);
     // What is left over goes to the first figures.
     let left = height.saturating_sub(rows * count + air * (count - 1));
     let mut lines: Vec<_> = series
