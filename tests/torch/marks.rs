@@ -1,5 +1,6 @@
 //! What is marked on the axis of time, against when the script says that it happened.
 
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
@@ -32,9 +33,9 @@ fn marks_lie_where_things_happened() {
             }
             command
                 .arg(job.pid().to_string())
-                .args(["--interval", "250ms", "--for", "20s", "--record"])
+                .args(["--interval", "250ms", "--for", "20s", "--json", "--record"])
                 .arg(&path)
-                .stdout(Stdio::null())
+                .stdout(File::create(path.with_extension("json"))?)
                 .stderr(Stdio::piped());
             command.spawn().map(|child| (path, child))
         };
@@ -116,6 +117,7 @@ fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)
     ensure(watched.status.success(), || {
         String::from_utf8_lossy(&watched.stderr).into_owned()
     })?;
+    replays(&path)?;
     let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
     let mut model = Model::new(Duration::from_secs(10));
     let mut began = SystemTime::UNIX_EPOCH;
@@ -138,6 +140,23 @@ fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)
     let end = seen.iter().position(|(kind, _)| *kind == "job-end");
     seen.truncate(end.map_or(seen.len(), |end| end + 1));
     Ok(seen)
+}
+
+/// The recording gives the lines that were printed live, verdicts and all, to the last digit.
+fn replays(path: &Path) -> Outcome {
+    let live =
+        fs::read_to_string(path.with_extension("json")).map_err(|error| error.to_string())?;
+    let replayed = Command::new(PIPETOP)
+        .arg("replay")
+        .arg(path)
+        .arg("--json")
+        .output()
+        .map_err(|error| error.to_string())?;
+    let lines = live.lines().count();
+    note(&format!("{lines} lines, {} bytes of JSON", live.len()));
+    ensure(lines > 40 && replayed.stdout == live.as_bytes(), || {
+        format!("{} is replayed to other lines", path.display())
+    })
 }
 
 /// Of the job that was seen to run last: when it began, and until when it ran, in ticks since boot.
