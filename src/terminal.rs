@@ -40,6 +40,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
 
+/// Between these a terminal shows nothing new: no half of a frame is seen, however slow the link is. Those that do not
+/// know this private mode pass over it.
+const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
+const FRAME_END: &[u8] = b"\x1b[?2026l";
+
 /// Collects a frame, and sends it on its way in one piece. It never waits for the terminal.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -48,11 +53,18 @@ pub struct Output {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.frame.is_empty() {
+            self.frame.extend_from_slice(FRAME_BEGIN);
+        }
         self.frame.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        if self.frame.is_empty() {
+            return Ok(());
+        }
+        self.frame.extend_from_slice(FRAME_END);
         let sent = LINK.send(&self.frame);
         self.frame.clear();
         sent
@@ -157,6 +169,7 @@ fn give_back() {
             }
         }
         bytes.push(CANCEL);
+        bytes.extend_from_slice(FRAME_END);
     }
     if MOUSE.load(Ordering::SeqCst) {
         bytes.extend_from_slice(MOUSE_OFF);

@@ -328,27 +328,14 @@ impl<'a> View<'a> {
         self.figures().map_or(&[], |rates| &rates.gpus)
     }
 
-    /// The place of the GPU that the rank uses: the only one that is known to be its own, else the one in its place
-    /// where there are as many as ranks; else the first.
+    /// The place of the GPU that the rank uses, as the verdict takes it; the first where it could be any.
     fn gpu_place(&self) -> usize {
-        let pid = self.rank().map(|rank| rank.key.pid);
-        let uses = |gpu: &GpuRates| {
-            gpu.now
-                .users
-                .iter()
-                .flatten()
-                .any(|user| Some(user.pid) == pid)
-        };
-        let gpus = self.gpus().iter().enumerate();
-        let own: Vec<usize> = gpus
-            .filter(|(_, gpu)| uses(gpu))
-            .map(|(place, _)| place)
-            .collect();
-        match own[..] {
-            [only] => only,
-            [] if self.gpus().len() == self.ranks().len() => self.rank_place(),
-            _ => 0,
-        }
+        let used = self.figures().zip(self.rank()).and_then(|(rates, rank)| {
+            let held = rates.gpus_held(rank).first().copied();
+            held.or_else(|| rates.gpu_in_place(rank))
+        });
+        let is_used = |gpu: &GpuRates| used.is_some_and(|used| used.gpu.now.index == gpu.now.index);
+        self.gpus().iter().position(is_used).unwrap_or(0)
     }
 
     fn gap(&self, source: &str) -> Option<&'a Gap> {

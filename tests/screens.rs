@@ -1379,6 +1379,15 @@ fn opened(mut scene: Scene, panel: Panel) -> Scene {
     scene
 }
 
+/// Marks something at this time, in milliseconds.
+fn mark(scene: &mut Scene, at: u64, kind: MarkKind, words: &str) {
+    scene.history.mark(Mark {
+        at: Duration::from_millis(at),
+        kind,
+        words: words.to_owned(),
+    });
+}
+
 /// Three hours of a job: epochs of 40 minutes with a validation and a checkpoint after each, and another verdict.
 fn long_watched() -> Scene {
     let mut scene = starved();
@@ -1401,13 +1410,7 @@ fn long_watched() -> Scene {
             workers: vec![],
         });
     }
-    let mut mark = |at: u64, kind, words: &str| {
-        scene.history.mark(Mark {
-            at: Duration::from_secs(at),
-            kind,
-            words: words.to_owned(),
-        });
-    };
+    let mut mark = |at: u64, kind, words| mark(&mut scene, at * 1000, kind, words);
     mark(12, MarkKind::JobBegin, "process 48213 began");
     for epoch in 0..5 {
         mark(40 + epoch * 2_400, MarkKind::Epoch, "epoch");
@@ -1725,13 +1728,7 @@ fn the_past_with_its_marks() {
 fn marks_of_one_moment_stand_side_by_side() {
     let mut scene = long_watched();
     scene.state.zoom = Zoom::Span(60.0);
-    let mut mark = |at: u64, kind, words: &str| {
-        scene.history.mark(Mark {
-            at: Duration::from_millis(at),
-            kind,
-            words: words.to_owned(),
-        });
-    };
+    let mut mark = |at, kind, words| mark(&mut scene, at, kind, words);
     mark(10_760_200, MarkKind::Epoch, "an epoch");
     mark(10_760_100, MarkKind::Checkpoint, "a checkpoint");
     // Here the next cell is another's.

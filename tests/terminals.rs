@@ -231,6 +231,34 @@ fn every_size_shows_the_verdict_and_from_40_by_10_on_the_panels() {
 }
 
 #[test]
+fn a_frame_is_shown_whole_or_not_at_all() {
+    let mut session = Session::start::<&str>(&[]);
+    let looking = |screen: &str| screen.contains("LOOKING");
+    let first = session.shows("the screen", looking);
+    session.press("?");
+    session.shows("the help", |screen| screen != first);
+    session.press("?");
+    session.shows("the screen again", looking);
+    session.press("q");
+    assert!(session.ended().success());
+    let text = session.text();
+    let (ours, _) = text.split_once(LEAVE).expect("it is given back");
+    let mut frames = ours.split("\u{1b}[?2026h");
+    let taken = frames.next().expect("a first piece");
+    assert!(taken.ends_with("\u{1b}[?25l"), "{taken:?}");
+    let frames: Vec<_> = frames
+        .map(|frame| frame.split_once("\u{1b}[?2026l").expect("it ends"))
+        .collect();
+    assert!(frames.len() >= 3);
+    for (number, (frame, behind)) in frames.iter().enumerate() {
+        assert!(!frame.is_empty());
+        // The cursor is shown before the terminal is given back.
+        let last = number + 1 == frames.len();
+        assert_eq!(*behind, if last { "\u{1b}[?25h" } else { "" });
+    }
+}
+
+#[test]
 fn a_storm_of_sizes_leaves_a_whole_screen() {
     let mut session = Session::start::<&str>(&[]);
     session.shows("the screen", |screen| screen.contains("LOOKING"));

@@ -114,15 +114,7 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
     let sampler = Sampler::start(options.clone(), watched, move |sample| {
         send.send(sample).is_ok()
     });
-    let long_enough = |steps: &[Step]| {
-        let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-            return false;
-        };
-        let since = last.step_to.saturating_sub(first.wait_to);
-        let measured = steady(steps, settings.capacity()).len() >= FEWEST_STEPS;
-        since >= nanoseconds(if measured { span } else { LONGER * span })
-    };
-    let steps = job.steps(long_enough)?;
+    let steps = job.steps(|steps| is_enough(steps, settings.capacity(), span))?;
     drop(sampler);
     let mut model = Model::new(Duration::MAX);
     // What began later than the first sample has no rate since then.
@@ -143,6 +135,16 @@ pub fn run(settings: &Settings, options: &Options, span: Duration) -> Result<Row
         worker_cpu: worker_cpu(&model),
         not_set: None,
     })
+}
+
+/// `span` has passed since the first batch, and there is a steady state to speak of or none to be waited for.
+fn is_enough(steps: &[Step], capacity: u32, span: Duration) -> bool {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return false;
+    };
+    let since = last.step_to.saturating_sub(first.wait_to);
+    let measured = steady(steps, capacity).len() >= FEWEST_STEPS;
+    since >= nanoseconds(if measured { span } else { LONGER * span })
 }
 
 fn figures(steps: &[Step]) -> Option<Steady> {
@@ -205,6 +207,30 @@ mod tests {
             memory: vec![],
             cpus_allowed: 4,
         }
+    }
+
+    #[test]
+    fn slow_loading_gets_more_time() {
+        const CAPACITY: u32 = 8;
+        let enough_after = |every: u64| {
+            let milliseconds = |count| nanoseconds(Duration::from_millis(count));
+            let step = |number: u64| Step {
+                number,
+                wait_from: milliseconds(every * number),
+                wait_to: milliseconds(every * (number + 1) - 1),
+                step_to: milliseconds(every * (number + 1)),
+                ..Step::default()
+            };
+            let steps: Vec<Step> = (0..1000).map(step).collect();
+            let enough =
+                |made: &usize| is_enough(&steps[..*made], CAPACITY, Duration::from_secs(2));
+            (1..1000).find(enough)
+        };
+        // At 100 batches a second the time decides; at 5, ten behind those that fill the queue; at 2, four times
+        // the time.
+        assert_eq!(enough_after(10), Some(201));
+        assert_eq!(enough_after(200), Some(19));
+        assert_eq!(enough_after(500), Some(17));
     }
 
     #[test]

@@ -14,11 +14,13 @@ mod loader;
 mod machine;
 mod reported;
 mod tally;
+mod used;
 
 #[cfg(test)]
 mod tests;
 
 pub use gpu::{CounterRates, GpuRates};
+pub use used::Used;
 
 use crate::model::span::{Span, seconds_grown};
 use crate::model::{Interim, Overlap};

@@ -3,6 +3,8 @@
 //!
 //! Knows sequences that every terminal since the VT100 understands; knows no frame.
 
+use std::io::Write;
+
 use ratatui::layout::Position;
 use ratatui::style::{Color, Modifier};
 
@@ -198,12 +200,8 @@ impl Pen {
     }
 
     fn number(&mut self, number: u16) {
-        let mut power = 10_u16.pow(u32::try_from(digits(number) - 1).unwrap_or(0));
-        while power > 0 {
-            let digit = u8::try_from(number / power % 10).unwrap_or(0);
-            self.bytes.push(b'0' + digit);
-            power /= 10;
-        }
+        // Memory takes all.
+        let _ = write!(self.bytes, "{number}");
     }
 }
 

@@ -86,6 +86,9 @@ impl Spot {
     }
 }
 
+/// What our own pictures are made of: told without a search in tables.
+const PICTURES: std::ops::RangeInclusive<char> = '─'..='◼';
+
 /// The letter, where it is one to which every terminal gives one place.
 fn one(symbol: &str) -> Option<char> {
     use unicode_width::UnicodeWidthChar;
@@ -94,8 +97,7 @@ fn one(symbol: &str) -> Option<char> {
     }
     let mut chars = symbol.chars();
     match (chars.next(), chars.next()) {
-        // What our own pictures are made of.
-        (Some(char @ '─'..='◿'), None) => Some(char),
+        (Some(char), None) if PICTURES.contains(&char) => Some(char),
         (Some(char), None) if char.width() == Some(1) => Some(char),
         _ => None,
     }
@@ -113,6 +115,13 @@ mod tests {
         for symbol in ["a", " ", "~", "é", "─", "█", "◆", "·", "…"] {
             assert_eq!(one(symbol), symbol.chars().next());
         }
+    }
+
+    #[test]
+    fn all_of_our_pictures_have_one_place() {
+        use unicode_width::UnicodeWidthChar;
+        assert!(PICTURES.into_iter().all(|char| char.width() == Some(1)));
+        assert_eq!(one("◽"), None, "a picture of others has two");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::Chrome;
+use super::layout::{Chrome, ROOM_FOR_ONE};
 use super::state::Panel;
 use super::{View, panel};
 use crate::config::Paint::Dim;
@@ -23,9 +23,6 @@ use crate::model::rates::GpuRates;
 use absent::absent;
 use detail::detail;
 use told::told;
-
-/// Lines from which on one of several GPUs is shown in full: with fewer, the others matter more.
-pub(super) const ROOM_FOR_ONE: u16 = 10;
 
 /// GPUs that are shown in full at most.
 const MOST_IN_FULL: usize = 4;

@@ -4,7 +4,6 @@
 
 use ratatui::layout::Rect;
 
-use super::gpu::ROOM_FOR_ONE;
 use super::state::Panel;
 
 /// Narrower or lower than this there is room for the verdict alone, in one line.
@@ -13,6 +12,9 @@ const SMALLEST: (u16, u16) = (40, 10);
 const BOXED: (u16, u16) = (100, 26);
 /// From this height on, each panel has a rule with its name.
 const RULED: u16 = 18;
+
+/// Lines from which on one of several GPUs is shown in full: with fewer, the others matter more.
+pub(super) const ROOM_FOR_ONE: u16 = 10;
 
 /// How a panel is set off from its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use crate::model::Overlap;
 use crate::model::rates::{
-    CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, WorkerRates,
+    CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, Used, WorkerRates,
 };
-use crate::sample::{GpuUser, LoaderKind, QueueSource, UsedBy};
+use crate::sample::{LoaderKind, QueueSource};
 use crate::units::Share;
 
 /// Workers that are busy less than this share of the time have no busy time to speak of.
@@ -80,35 +80,12 @@ impl<'a> Case<'a> {
         Some(loader.queue?.empty)
     }
 
-    /// GPUs that the rank surely uses: by the driver's list, or by the device files that it has open.
     fn gpus_held(&self) -> Vec<Used<'a>> {
-        self.gpus_used(|by| by >= UsedBy::DeviceFile)
+        self.rates.gpus_held(self.rank)
     }
 
-    fn gpus_used(&self, sure: impl Fn(UsedBy) -> bool) -> Vec<Used<'a>> {
-        let used = |gpu: &'a GpuRates| {
-            let mut users = gpu.now.users.iter().flatten();
-            let user = users.find(|user| user.pid == self.rank.key.pid && sure(user.by))?;
-            Some(Used {
-                gpu,
-                user: Some(user),
-            })
-        };
-        self.rates.gpus.iter().filter_map(used).collect()
-    }
-
-    /// The one GPU that the rank must be using: by its environment; else the one that the job may use, or the
-    /// one in the rank's place where there are as many ranks. `None` where it could be any.
     fn gpu_in_place(&self) -> Option<Used<'a>> {
-        if let [used] = self.gpus_used(|by| by < UsedBy::DeviceFile)[..] {
-            return Some(used);
-        }
-        let visible = |gpu: &&GpuRates| gpu.now.visible_to_job == Some(true);
-        let visible: Vec<&GpuRates> = self.rates.gpus.iter().filter(visible).collect();
-        let ranks = &self.job.ranks;
-        let place = ranks.iter().position(|rank| rank.key == self.rank.key)?;
-        let gpu = (visible.len() == ranks.len()).then(|| visible[place])?;
-        Some(Used { gpu, user: None })
+        self.rates.gpu_in_place(self.rank)
     }
 
     /// Share of time that the rank's device ran no kernel: of the GPUs that it surely uses, as the driver
@@ -259,36 +236,6 @@ pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share 
     let seen = seen.filter(|activity| is_one(&activity.name));
     let outside = rank.wait.map_or(1.0, |wait| wait.share.rest().0);
     Share(outside * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
-}
-
-/// A GPU that the rank uses, with what tells so; `None` = there is no other.
-#[derive(Clone, Copy)]
-struct Used<'a> {
-    gpu: &'a GpuRates,
-    user: Option<&'a GpuUser>,
-}
-
-impl Used<'_> {
-    /// The part of a divided GPU that it was given.
-    fn instance(&self) -> Option<u32> {
-        self.user?.instance
-    }
-
-    /// Share of time with a kernel; of a divided GPU, on the rank's part.
-    fn busy(&self) -> Option<f64> {
-        let Some(instance) = self.instance() else {
-            let util = self.gpu.util_percent.map(|percent| percent / 100.0);
-            return self.gpu.busy.map(|share| share.0).or(util);
-        };
-        let mut parts = self.gpu.now.instances.iter();
-        let place = parts.position(|part| part.gpu_instance == Some(instance))?;
-        self.gpu
-            .parts
-            .get(place)
-            .copied()
-            .flatten()
-            .map(|share| share.0)
-    }
 }
 
 /// Share of time that these ran no kernel, on average. `None` without a live reading.

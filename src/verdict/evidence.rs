@@ -86,8 +86,8 @@ fn workers(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence
         (Kind::DataBound, _) => all,
         _ => return None,
     };
-    let text = if kind == Kind::DataBound && !all && !supports {
-        // Also where what is left is rounded away, it is what speaks against them.
+    let text = if !all && !supports {
+        // "busy 90 %" would read as if it spoke for them.
         format!("workers idle {} of the time", busy.rest())
     } else {
         let hottest = case.hottest();

@@ -17,6 +17,9 @@ use crate::patience::{now, pause, wait, wait_telling};
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
 
+const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
+const FRAME_END: &[u8] = b"\x1b[?2026l";
+
 /// Pieces, each with the time since the start of the program.
 type Written = Vec<(Duration, Vec<u8>)>;
 
@@ -133,11 +136,8 @@ impl Session {
     /// Everything it has written.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let written = self.written.lock().expect("not poisoned");
-        written
-            .iter()
-            .flat_map(|(_, bytes)| bytes)
-            .copied()
-            .collect()
+        let pieces: Vec<&[u8]> = written.iter().map(|(_, bytes)| &bytes[..]).collect();
+        pieces.concat()
     }
 
     pub(crate) fn text(&self) -> String {
@@ -145,17 +145,19 @@ impl Session {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// The screen as it stands, a line each, without blanks at their ends: written or not, nobody sees them.
+    /// The screen after the last whole frame, a line each, without blanks at their ends: written or not, nobody sees
+    /// them.
     pub(crate) fn screen(&self) -> String {
         let (terminal, taken) = &mut *self.terminal.borrow_mut();
-        let written = self.written.lock().expect("not poisoned");
-        let mut at = 0;
-        for (_, bytes) in written.iter() {
-            let known = taken.saturating_sub(at).min(bytes.len());
-            terminal.process(&bytes[known..]);
-            at += bytes.len();
-        }
-        *taken = at;
+        let bytes = self.bytes();
+        // A part of a mark may have been taken before.
+        let from = taken.saturating_sub(FRAME_BEGIN.len());
+        let new = &bytes[from..];
+        let last = |mark: &[u8]| new.windows(mark.len()).rposition(|bytes| bytes == mark);
+        let begun = last(FRAME_BEGIN).filter(|begun| last(FRAME_END) < Some(*begun));
+        let whole = begun.map_or(bytes.len(), |begun| from + begun).max(*taken);
+        terminal.process(&bytes[*taken..whole]);
+        *taken = whole;
         let lines = terminal.screen().contents();
         let lines: Vec<&str> = lines.lines().map(str::trim_end).collect();
         lines.join("\n")

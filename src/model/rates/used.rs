@@ -1,0 +1,66 @@
+//! Which GPUs a rank uses, and what tells so.
+//!
+//! Knows who is where; draws no conclusion from how busy it is.
+
+use super::{GpuRates, RankRates, Rates};
+use crate::sample::{GpuUser, UsedBy};
+
+/// A GPU that a rank uses, with what tells so; `None` = there is no other.
+#[derive(Debug, Clone, Copy)]
+pub struct Used<'a> {
+    pub gpu: &'a GpuRates,
+    pub user: Option<&'a GpuUser>,
+}
+
+impl Used<'_> {
+    /// The part of a divided GPU that it was given.
+    pub fn instance(&self) -> Option<u32> {
+        self.user?.instance
+    }
+
+    /// Share of time with a kernel, 0 to 1; of a divided GPU, on the rank's part. `None` where the driver does not say.
+    pub fn busy(&self) -> Option<f64> {
+        let Some(instance) = self.instance() else {
+            let util = self.gpu.util_percent.map(|percent| percent / 100.0);
+            return self.gpu.busy.map(|share| share.0).or(util);
+        };
+        let mut parts = self.gpu.now.instances.iter();
+        let place = parts.position(|part| part.gpu_instance == Some(instance))?;
+        let part = self.gpu.parts.get(place).copied().flatten();
+        part.map(|share| share.0)
+    }
+}
+
+impl Rates {
+    /// GPUs that the rank surely uses: by the driver's list, or by the device files that it has open.
+    pub fn gpus_held(&self, rank: &RankRates) -> Vec<Used<'_>> {
+        self.gpus_used(rank, |by| by >= UsedBy::DeviceFile)
+    }
+
+    /// The one GPU that the rank must be using: by its environment; else the one that the job may use, or the
+    /// one in the rank's place where there are as many ranks. `None` where it could be any.
+    pub fn gpu_in_place(&self, rank: &RankRates) -> Option<Used<'_>> {
+        if let [used] = self.gpus_used(rank, |by| by < UsedBy::DeviceFile)[..] {
+            return Some(used);
+        }
+        let visible = |gpu: &&GpuRates| gpu.now.visible_to_job == Some(true);
+        let visible: Vec<&GpuRates> = self.gpus.iter().filter(visible).collect();
+        let ranks = &self.job.as_ref()?.ranks;
+        let place = ranks.iter().position(|other| other.key == rank.key)?;
+        let gpu = (visible.len() == ranks.len()).then(|| visible[place])?;
+        Some(Used { gpu, user: None })
+    }
+
+    fn gpus_used(&self, rank: &RankRates, sure: impl Fn(UsedBy) -> bool) -> Vec<Used<'_>> {
+        let gpus = self.gpus.iter();
+        let used = gpus.filter_map(|gpu| {
+            let mut users = gpu.now.users.iter().flatten();
+            let user = users.find(|user| user.pid == rank.key.pid && sure(user.by))?;
+            Some(Used {
+                gpu,
+                user: Some(user),
+            })
+        });
+        used.collect()
+    }
+}
