@@ -525,7 +525,8 @@ fn a_known_headspace_is_measured() {
     };
     // Anew where others take the CPUs, so that even a step of 40 ms without loading takes longer.
     let kept = |found: &Value| number(&found["step_ms_free"]) < 41.2;
-    let found = Some(measure()).filter(kept).unwrap_or_else(measure);
+    let mut tries = (0..3).map(|_| measure());
+    let found = tries.find(kept).unwrap_or_else(measure);
     let share = number(&found["gain_share"]);
     assert!((share - 0.13).abs() <= 0.02, "{share}");
     let (low, high) = (number(&found["interval"][0]), number(&found["interval"][1]));

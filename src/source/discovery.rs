@@ -145,10 +145,11 @@ impl Discovery {
         if process.kernel || process.state == 'Z' {
             return Some(process);
         }
+        // In the middle of an `exec` there is the new name already, but no arguments yet.
         let known = self
             .known
             .remove(&process.key)
-            .filter(|known| known.comm == process.comm);
+            .filter(|known| known.comm == process.comm && !known.command.is_empty());
         let mut known = known.unwrap_or_else(|| self.ask(&process));
         process.command.clone_from(&known.command);
         if process.may_train() {
@@ -188,5 +189,44 @@ impl Discovery {
         let found = self.reader.has_framework(process.key.pid)?;
         let now = self.reader.uptime_ticks()?;
         (found || process.key.start_ticks + YOUNG_TICKS < now).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_met_in_the_middle_of_an_exec_is_asked_again() {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("42");
+        fs::create_dir(&place).unwrap();
+        let stat =
+            |name| format!("42 ({name}) S 1 42 42 0 -1 0 10 0 7 0 250 50 0 0 20 0 9 0 99 0 2048 0");
+        let write = |file: &str, text: &str| fs::write(place.join(file), text).unwrap();
+        let mut discovery = Discovery::new(root.path());
+        let mut told = || {
+            let found = discovery.everything();
+            let [process] = &found[..] else {
+                panic!("{found:?}")
+            };
+            (process.command.clone(), process.rank)
+        };
+        write("stat", &stat("bash"));
+        write("cmdline", "bash\0run.sh\0");
+        write("environ", "");
+        assert_eq!(told(), ("bash run.sh".into(), None));
+        // The name comes first, then arguments and environment.
+        write("stat", &stat("python3"));
+        write("cmdline", "");
+        assert_eq!(told(), (String::new(), None));
+        write("cmdline", "python3\0train.py\0");
+        write("environ", "RANK=3\0");
+        assert_eq!(told(), ("python3 train.py".into(), Some(3)));
+        // Then they are known, and not read each time.
+        write("cmdline", "python3\0other.py\0");
+        assert_eq!(told(), ("python3 train.py".into(), Some(3)));
     }
 }

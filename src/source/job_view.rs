@@ -112,8 +112,15 @@ impl JobView {
             _ => view.tier,
         };
         let access = self.ranks.iter().map(access).min().unwrap_or_default();
+        let key = ranks.first()?.key;
+        // It may have been found in the middle of an `exec`, when it had no arguments yet.
+        if self.command.is_empty()
+            && let Some(command) = self.discovery.command(key)
+        {
+            command.clone_into(&mut self.command);
+        }
         let sample = JobSample {
-            key: ranks.first()?.key,
+            key,
             command: self.command.clone(),
             access,
             cpus_allowed: ranks

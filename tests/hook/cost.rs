@@ -111,12 +111,16 @@ fn a_python_that_loads_no_torch_starts_as_quickly() {
             *best = text.trim().parse::<u64>().expect("a time").min(*best);
         };
         // The quickest of each, in turns, so that the machine's state meets both.
-        for _ in 0..25 {
-            run(&mut without, false);
-            run(&mut with, true);
-        }
-        let (with, without) = (with as f64 / 1e6, without as f64 / 1e6);
-        println!("{python}: {without:.2} ms until it runs, with the hook {with:.2} ms");
-        assert!(with < 1.05 * without + 3.0, "{with} ms, {without} ms");
+        let mut is_quick = |_| {
+            for _ in 0..25 {
+                run(&mut without, false);
+                run(&mut with, true);
+            }
+            let (with, without) = (with as f64 / 1e6, without as f64 / 1e6);
+            println!("{python}: {without:.2} ms until it runs, with the hook {with:.2} ms");
+            with < 1.05 * without + 3.0
+        };
+        // Who else takes the CPUs takes their caches too: more of them then.
+        assert!((0..4).any(&mut is_quick), "the hook takes too long");
     }
 }
