@@ -551,13 +551,20 @@ fn a_known_headspace_is_measured() {
 
 #[test]
 fn without_headspace_it_sends_to_the_model() {
+    let _cpus = cpus();
     let place = Place::new();
     let line = "headspace --load-ms 20 --step-ms 10 --workers 4 --device sim \
                 --after 10 --steps 20 --rounds 1 --run-steps 1000";
-    let output = place.command(line).output().expect("it starts");
-    let text = lossy(&output.stdout);
-    assert!(output.status.success(), "{}", lossy(&output.stderr));
-    assert!(text.contains("work on the model"), "{text}");
+    let measure = || {
+        let output = place.command(line).output().expect("it starts");
+        assert!(output.status.success(), "{}", lossy(&output.stderr));
+        lossy(&output.stdout)
+    };
+    // Anew where others take the CPUs for some of its 20 steps.
+    let none = |text: &String| text.contains("work on the model");
+    let found = (0..3).map(|_| measure()).find(none);
+    let text = found.unwrap_or_else(measure);
+    assert!(none(&text), "{text}");
     assert!(
         text.contains("over 1000 steps") && text.contains("CPU"),
         "{text}"

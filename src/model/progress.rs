@@ -25,8 +25,10 @@ const FIRST_FEW: u64 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Follow {
     first: Option<Duration>,
-    /// The job's first batch was taken while it was watched, just before this sample.
+    /// The job's first loader was made, or its first batch was taken, while it was watched, just before this sample.
     began: Option<Duration>,
+    /// It had a loader.
+    has_loaded: bool,
     /// The job has reported its own first step.
     told: bool,
     now: Duration,
@@ -38,7 +40,7 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    /// The newest sample is the first with a batch: what lies before it was the start.
+    /// The newest sample is the first with a loader, or with a batch: what lies before it was the start.
     pub(super) fn has_just_begun(&self) -> bool {
         self.began == Some(self.now) && self.first != self.began
     }
@@ -56,8 +58,12 @@ impl Follow {
             // A count that begins above the first few was only unknown before: the job runs already.
             None => (1..=FIRST_FEW).contains(&now),
         });
+        // Where batches are not counted from the first on, importing at least is none of the training.
+        let loads = job.ranks.iter().any(|rank| !rank.loaders.is_empty());
+        let loads_to_begin = loads && !self.has_loaded;
+        self.has_loaded |= loads;
         // The first report says how long the first batch was waited for, and comes a step later than it.
-        if counted_to_begin || (told_to_begin && !self.told) {
+        if counted_to_begin || loads_to_begin || (told_to_begin && !self.told) {
             self.began = Some(self.now);
             self.told |= told_to_begin;
         }
@@ -153,6 +159,27 @@ mod tests {
         let model = model(&[(1.0, None), (3.0, None), (4.0, Some(1)), (9.0, Some(21))]);
         assert!((model.progress().seconds - 5.0).abs() < 1e-9);
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_lies_before_the_first_loader_is_not_mixed_in_where_the_first_batches_went_unseen() {
+        let mut model = Model::new(Duration::MAX);
+        for (seconds, count) in [(4.0, None), (5.0, Some(19)), (9.0, Some(99))] {
+            if count.is_none() {
+                let mut importing = at(seconds - 3.0, None);
+                importing.job.as_mut().unwrap().ranks[0].loaders.clear();
+                model.apply(importing);
+            }
+            model.apply(at(seconds, count));
+        }
+        assert!((model.progress().seconds - 5.0).abs() < 1e-9);
+        assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
+        // Between two epochs there may be none: that is no other begin.
+        let mut between = at(10.0, Some(99));
+        between.job.as_mut().unwrap().ranks[0].loaders.clear();
+        model.apply(between);
+        model.apply(at(11.0, Some(101)));
+        assert!((model.progress().seconds - 7.0).abs() < 1e-9);
     }
 
     #[test]

@@ -29,7 +29,7 @@ struct Known {
     rank: Option<u32>,
     world_size: Option<u32>,
     framework: Option<bool>,
-    /// Read again when it is a trainer and its children change.
+    /// Read again when its children change.
     pipes: Option<Vec<PipeEnd>>,
     children: Vec<Pid>,
 }
@@ -46,13 +46,9 @@ impl Discovery {
     /// Every process but this one.
     pub fn everything(&mut self) -> Vec<Process> {
         let all = self.reader.all();
-        let found = all
-            .into_iter()
-            .filter_map(|pid| self.process(pid))
-            .collect::<Vec<_>>();
-        let alive: BTreeSet<ProcessKey> = found.iter().map(|process| process.key).collect();
-        self.known.retain(|key, _| alive.contains(key));
-        found
+        let found = all.into_iter().filter_map(|pid| self.process(pid));
+        let found = found.collect();
+        self.with_pipes(found)
     }
 
     /// The process `root` and everything below it.
@@ -65,7 +61,8 @@ impl Discovery {
             next += 1;
         }
         let found = pids.into_iter().filter_map(|pid| self.process(pid));
-        found.collect()
+        let found = found.collect();
+        self.with_pipes(found)
     }
 
     /// The trainers `ranks` with their children, and the children of their fork servers: all that a
@@ -75,13 +72,6 @@ impl Discovery {
         let mut found = Vec::new();
         for rank in ranks {
             let children = self.children(rank.pid, thorough);
-            // New children come with new pipes.
-            if let Some(known) = self.known.get_mut(rank)
-                && known.children != children
-            {
-                known.pipes = None;
-                known.children.clone_from(&children);
-            }
             found.extend(self.process(rank.pid));
             for child in children {
                 let Some(child) = self.process(child) else {
@@ -98,6 +88,30 @@ impl Discovery {
                 found.push(child);
             }
         }
+        self.with_pipes(found)
+    }
+
+    /// All that was found, with the pipes of those that may train. New children come with new pipes. What is not
+    /// among them is forgotten.
+    fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
+        let mut children: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
+        for process in &found {
+            let siblings = children.entry(process.parent).or_default();
+            siblings.push(process.key.pid);
+        }
+        for process in &mut found {
+            let Some(known) = self.known.get_mut(&process.key) else {
+                continue;
+            };
+            let children = children.remove(&process.key.pid).unwrap_or_default();
+            if process.may_train() && (known.pipes.is_none() || known.children != children) {
+                known.pipes = self.reader.pipes(process.key.pid);
+                known.children = children;
+            }
+            process.pipes.clone_from(&known.pipes);
+        }
+        let alive: BTreeSet<ProcessKey> = found.iter().map(|process| process.key).collect();
+        self.known.retain(|key, _| alive.contains(key));
         found
     }
 
@@ -157,14 +171,10 @@ impl Discovery {
             if known.framework != Some(true) {
                 known.framework = self.framework(&process);
             }
-            if known.pipes.is_none() {
-                known.pipes = self.reader.pipes(pid);
-            }
         }
         process.rank = known.rank;
         process.world_size = known.world_size;
         process.framework = known.framework;
-        process.pipes.clone_from(&known.pipes);
         self.known.insert(process.key, known);
         Some(process)
     }
@@ -197,6 +207,38 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn workers_that_are_gone_are_forgotten() {
+        let root = tempfile::tempdir().unwrap();
+        let process = |pid: i32, parent: i32| {
+            let place = root.path().join(pid.to_string());
+            fs::create_dir_all(place.join(format!("task/{pid}"))).unwrap();
+            let stat = format!(
+                "{pid} (python3) S {parent} 1 1 0 -1 0 10 0 7 0 250 50 0 0 20 0 9 0 99 0 2048 0"
+            );
+            fs::write(place.join("stat"), stat).unwrap();
+            fs::write(place.join("cmdline"), "python3\0").unwrap();
+        };
+        let children = |text: &str| {
+            fs::write(root.path().join("42/task/42/children"), text).unwrap();
+        };
+        process(42, 1);
+        let rank = ProcessKey {
+            pid: Pid(42),
+            start_ticks: 99,
+        };
+        let mut discovery = Discovery::new(root.path());
+        for epoch in 0..10 {
+            let pids = [100 + 2 * epoch, 101 + 2 * epoch];
+            for pid in pids {
+                process(pid, 42);
+            }
+            children(&pids.map(|pid| pid.to_string()).join(" "));
+            assert_eq!(discovery.family(&[rank], false).len(), 3);
+        }
+        assert_eq!(discovery.known.len(), 3);
+    }
 
     #[test]
     fn a_process_that_is_met_in_the_middle_of_an_exec_is_asked_again() {

@@ -20,6 +20,7 @@ pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcom
     let truth = truth(&job.file("loads"));
     let mut seen = BTreeSet::new();
     let mut widths = Vec::new();
+    let mut around = f64::MIN;
     let workers = report.list("/job/ranks/0/workers");
     for worker in workers {
         let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64);
@@ -45,10 +46,12 @@ pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcom
                 format!("batch {batch} took worker {id} {took} ms, not {low} to {high}")
             })?;
             widths.push(high - low);
+            around = around.max(low - took);
         }
     }
     note(&format!(
-        "{} loads of {} workers, {:.0} ms from bound to bound on average",
+        "{} loads of {} workers, {:.0} ms from bound to bound on average, {around:.0} ms more than the dataset says \
+         at most",
         widths.len(),
         workers.len(),
         widths.iter().sum::<f64>() / widths.len() as f64
