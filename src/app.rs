@@ -342,8 +342,8 @@ impl App {
         let started = sample.job.as_ref()?.key.start_ticks;
         let ours = sample.host.boot_ticks_at_start?;
         let per_second = sample.host.ticks_per_second.filter(|ticks| *ticks > 0)?;
-        let before_us = Duration::from_secs(ours.checked_sub(started)? / per_second);
-        Some(before_us.saturating_add(sample.at.since_start))
+        let began = (started as f64 - ours as f64) / per_second as f64;
+        Duration::try_from_secs_f64(sample.at.since_start.as_secs_f64() - began).ok()
     }
 
     /// What a frame shows now.

@@ -165,6 +165,20 @@ async fn a_job_is_found_watched_and_judged() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_began_later_than_pipetop_has_an_age_too() {
+    let session = session(None, async |script| {
+        for at in 8..=10 {
+            let mut sample = training(f64::from(at));
+            let ours = sample.host.boot_ticks_at_start.unwrap();
+            sample.job.as_mut().unwrap().key.start_ticks = ours + 350;
+            script.sample(sample).await;
+        }
+    })
+    .await;
+    assert!(session.text().contains("up 00:06"), "{}", session.text());
+}
+
+#[tokio::test(start_paused = true)]
 async fn keys_that_wait_go_into_one_frame() {
     let mut session = session(None, async |script| {
         script.typed(&"j".repeat(500));

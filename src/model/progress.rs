@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::model::rates::Rates;
+use crate::model::span::Span;
 use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
 
 /// What the judge asks before it says anything.
@@ -21,13 +22,17 @@ pub struct Progress {
 /// Batches that can have been taken in the interval that saw the first.
 const FIRST_FEW: u64 = 3;
 
+/// Seconds that a command which we launch can be older than our first look at it.
+const JUST_BEFORE_US: f64 = 1.0;
+
 /// Follows one job from its first sample.
 #[derive(Debug, Default)]
 pub(super) struct Follow {
     first: Option<Duration>,
-    /// The job's first loader was made, or its first batch was taken, while it was watched, just before this sample.
+    /// The job's first workers were started, or its first batch was taken, while it was watched, just before this
+    /// sample.
     began: Option<Duration>,
-    /// It had a loader.
+    /// It had workers.
     has_loaded: bool,
     /// The job has reported its own first step.
     told: bool,
@@ -40,7 +45,7 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    /// The newest sample is the first with a loader, or with a batch: what lies before it was the start.
+    /// The newest sample is the first with workers, or with a batch: what lies before it was the start.
     pub(super) fn has_just_begun(&self) -> bool {
         self.began == Some(self.now) && self.first != self.began
     }
@@ -58,8 +63,13 @@ impl Follow {
             // A count that begins above the first few was only unknown before: the job runs already.
             None => (1..=FIRST_FEW).contains(&now),
         });
-        // Where batches are not counted from the first on, importing at least is none of the training.
-        let loads = job.ranks.iter().any(|rank| !rank.loaders.is_empty());
+        // Where batches are not counted from the first on, importing at least is none of the training. A job that was
+        // there before us may only be between two epochs.
+        let began_under_us = Span::new(sample, sample)
+            .start_of(job.key)
+            .is_some_and(|start| start > -JUST_BEFORE_US);
+        let mut loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
+        let loads = began_under_us && loaders.any(|loader| !loader.workers.is_empty());
         let loads_to_begin = loads && !self.has_loaded;
         self.has_loaded |= loads;
         // The first report says how long the first batch was waited for, and comes a step later than it.
@@ -161,25 +171,36 @@ mod tests {
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
     }
 
-    #[test]
-    fn what_lies_before_the_first_loader_is_not_mixed_in_where_the_first_batches_went_unseen() {
+    /// What is judged of a job that had no workers at first, where its first count is above the first few; it began so
+    /// many ticks after us.
+    fn judged(began: i64, samples: &[(f64, Option<u64>)]) -> [Duration; 2] {
         let mut model = Model::new(Duration::MAX);
-        for (seconds, count) in [(4.0, None), (5.0, Some(19)), (9.0, Some(99))] {
+        for (seconds, count) in samples {
+            let mut sample = at(*seconds, *count);
+            let ours = sample.host.boot_ticks_at_start.unwrap();
+            let job = sample.job.as_mut().unwrap();
+            job.key.start_ticks = ours.saturating_add_signed(began);
             if count.is_none() {
-                let mut importing = at(seconds - 3.0, None);
-                importing.job.as_mut().unwrap().ranks[0].loaders.clear();
-                model.apply(importing);
+                job.ranks[0].loaders.clear();
             }
-            model.apply(at(seconds, count));
+            model.apply(sample);
         }
-        assert!((model.progress().seconds - 5.0).abs() < 1e-9);
-        assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
-        // Between two epochs there may be none: that is no other begin.
-        let mut between = at(10.0, Some(99));
-        between.job.as_mut().unwrap().ranks[0].loaders.clear();
-        model.apply(between);
-        model.apply(at(11.0, Some(101)));
-        assert!((model.progress().seconds - 7.0).abs() < 1e-9);
+        let both = [model.progress().seconds, model.window().unwrap().seconds];
+        both.map(|seconds| Duration::try_from_secs_f64(seconds).unwrap())
+    }
+
+    #[test]
+    fn importing_is_not_mixed_in_where_the_first_batches_went_unseen() {
+        let both = |seconds| [Duration::from_secs(seconds); 2];
+        let samples = [(1.0, None), (5.0, Some(19)), (9.0, Some(99))];
+        assert_eq!(judged(-1, &samples), both(4));
+        assert_eq!(judged(90, &samples), both(4));
+        // It may only have been between two epochs.
+        assert_eq!(judged(-3000, &samples), both(8));
+        // As it is here.
+        let epochs = [(10.0, None), (11.0, Some(101)), (12.0, Some(121))];
+        let samples = [&samples[..], &epochs].concat();
+        assert_eq!(judged(-1, &samples), both(7));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::causes::cause;
 use super::confidence::confidence;
 use super::device::{limit, time_in_collectives};
 use super::evidence::{evidence, missing};
-use super::kinds::{SLIGHT, contradiction, kind, level, stall};
+use super::kinds::{HIGH, SLIGHT, contradiction, kind, level, stall};
 use super::what_if::what_if;
 use super::{Evidence, Interval, Kind, Level, Missing, Verdict, WarmingUp};
 use crate::model::rates::{JobRates, RankRates, Rates};
@@ -100,7 +100,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
         verdict.evidence.push(against("contradiction", text));
         return verdict;
     }
-    if wait.high.0 - wait.low.0 > 0.5 {
+    // From so many waits on the kind is the same, however many more they are.
+    if wait.high.0 - wait.low.0 > 0.5 && wait.low.0 < HIGH {
         let text = format!(
             "the wait share lies anywhere from {} to {}",
             wait.low, wait.high

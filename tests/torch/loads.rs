@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::trial::{Outcome, ensure};
 
 /// Milliseconds that a worker has a batch in work before and after the dataset: putting it together, handing it over.
-const AROUND: f64 = 250.0;
+const AROUND: f64 = 60.0;
 
 /// Worker and batch.
 type Which = (u64, u64);
