@@ -377,7 +377,7 @@ fn a_job_with_a_set_end_ends_well() {
         let report = document(&output.expect("it starts"));
         let batches = number(&report["window"]["batches"]);
         assert!(
-            (20.0..=100.0).contains(&batches),
+            (50.0..=100.0).contains(&batches),
             "{batches} batches of {end}"
         );
         assert!(
