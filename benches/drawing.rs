@@ -24,8 +24,7 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use noise::Noise;
 
 /// 2 ms: a frame of 14.0 million instructions was measured to take 1.9 ms of CPU time, on a virtual machine of a cloud
-/// and without link-time optimisation. All that the real terminal gets is among them, but for
-/// the marks of a frame's begin and end.
+/// and without link-time optimisation. All that the terminal gets is among them, but for the marks around a frame.
 const FRAME: u64 = 14_700_000;
 /// Seconds of the past.
 const SECONDS: u64 = 400;

@@ -4,9 +4,13 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the figures are what one looks at")]
 
+#[path = "support/measured.rs"]
+mod measured;
+
 use std::path::Path;
 use std::process::Command;
 
+use measured::measured;
 use pipetop::workload::presets::{PRESETS, Preset};
 use pipetop::workload::settings::Load;
 use serde_json::Value;
@@ -24,8 +28,6 @@ const HIDDEN_FROM_OUTSIDE: &str = "transfer";
 const OFF: f64 = 0.05;
 /// Jobs that only sleep leave the CPUs to others: so many run side by side.
 const TOGETHER: usize = 3;
-/// A trial may fail twice.
-const TRIES: u32 = 3;
 
 fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_pipetop"))
@@ -79,11 +81,8 @@ fn every_preset_gets_its_verdict_and_is_seen_rightly_from_outside() {
     let cache = tempfile::tempdir().unwrap();
     // Other tenants take CPUs and disks away: a trial that fails is tried again, and each result is printed.
     let fault = |preset: &Preset| {
-        for _ in 0..TRIES - 1 {
-            let fault = wrong(cache.path(), preset.name).err()?;
-            println!("again: {fault}");
-        }
-        wrong(cache.path(), preset.name).err()
+        let trial = || wrong(cache.path(), preset.name).inspect_err(|fault| println!("{fault}"));
+        measured(trial, Result::is_ok).err()
     };
     let (asleep, busy): (Vec<&Preset>, Vec<_>) = PRESETS
         .iter()

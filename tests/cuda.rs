@@ -4,6 +4,9 @@
 #![expect(clippy::disallowed_methods, reason = "what a device does takes time")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/measured.rs"]
+mod measured;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
@@ -11,6 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use measured::measured;
 use pipetop::workload::device::{Device, DeviceOptions, open};
 use pipetop::workload::settings::DeviceKind;
 use tempfile::TempDir;
@@ -39,8 +43,7 @@ impl Driver {
         self.0.path().join("libcuda.so.1")
     }
 
-    /// Runs that test again on this driver, and gives what was called of it. It measures real times: where others
-    /// take the CPUs, it is measured three times.
+    /// Runs that test again on this driver, and gives what was called of it. It measures real times.
     fn run(&self, test: &str, script: &[(&str, &str)]) -> Vec<String> {
         let log = self.0.path().join("log");
         let measure = || {
@@ -54,9 +57,7 @@ impl Driver {
                 .output();
             output.unwrap()
         };
-        let mut tries = (0..2).map(|_| measure());
-        let passed = tries.find(|output| output.status.success());
-        let output = passed.unwrap_or_else(measure);
+        let output = measured(measure, |output| output.status.success());
         let (out, err) = (
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),

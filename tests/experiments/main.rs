@@ -6,6 +6,8 @@
 #[expect(dead_code, reason = "other tests use all of it")]
 #[path = "../torch/machine.rs"]
 mod machine;
+#[path = "../support/measured.rs"]
+mod measured;
 #[path = "../support/patience.rs"]
 mod patience;
 
@@ -15,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use machine::{Place, Share, note, pythons};
+use measured::measured;
 use patience::{wait, wait_telling};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -190,8 +193,7 @@ fn a_sweep_finds_the_cpus() {
         let measure = || Stand::new().document("sweep --json --workers 1,2,4 --for 2s", &words);
         let of = |found: &Value, key: &str| found[key].as_u64().expect("a count");
         let in_peace = |found: &Value| of(found, "knee") <= of(found, "cpus_allowed");
-        let found = (0..2).map(|_| measure()).find(in_peace);
-        let found = found.unwrap_or_else(measure);
+        let found = measured(measure, in_peace);
         let rows = found["rows"].as_array().expect("rows");
         let row = |workers: u64| rows.iter().find(|row| row["workers"] == workers);
         let (cpus, knee) = (of(&found, "cpus_allowed"), of(&found, "knee"));

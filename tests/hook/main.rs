@@ -10,6 +10,8 @@
 mod cost;
 mod device;
 mod frameworks;
+#[path = "../support/measured.rs"]
+mod measured;
 mod modes;
 #[path = "../support/patience.rs"]
 mod patience;
