@@ -5,23 +5,21 @@
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![expect(clippy::exit, clippy::disallowed_methods, reason = "gungraun ends so")]
 
-mod noise;
-
 use std::io::{Sink, sink};
 use std::time::Duration;
 
 use gungraun::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
-use pipetop::app::{App, Event};
-use pipetop::config::Config;
 use pipetop::sample::Sample;
-use pipetop::terminal::Thrifty;
-use pipetop::ui;
-use ratatui::layout::{Rect, Size};
+use pipetop::testing::app::{App, Event};
+use pipetop::testing::config::Config;
+use pipetop::testing::ui;
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
-use noise::Noise;
+use support::noise::Noise;
 
 /// 2 ms: a frame of 14.0 million instructions was measured to take 1.9 ms of CPU time, on a virtual machine of a cloud
 /// and without link-time optimisation. All that the terminal gets is among them, but for the marks around a frame.
@@ -31,7 +29,7 @@ const SECONDS: u64 = 400;
 
 struct Screen {
     app: App,
-    terminal: Terminal<Thrifty<Sink>>,
+    terminal: Terminal<CrosstermBackend<Sink>>,
     next: Sample,
 }
 
@@ -52,7 +50,7 @@ fn watched() -> Screen {
         app.update(Event::Sample(Box::new(noise.sample(second))));
     }
     let viewport = Viewport::Fixed(Rect::new(0, 0, 200, 60));
-    let backend = Thrifty::of_size(sink(), true, Size::new(200, 60));
+    let backend = CrosstermBackend::new(sink());
     let terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
     let next = noise.sample(SECONDS + 1);
     let mut screen = Screen {

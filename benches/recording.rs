@@ -5,17 +5,14 @@
 #![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-mod noise;
-
 use std::time::{Duration, Instant};
 
-use pipetop::model::Model;
-use pipetop::record::{Options, Recording, Writer};
-use pipetop::source::clock::thread_cpu;
-use pipetop::source::replay::past;
-use pipetop::verdict::Judge;
+use pipetop::testing::engine::Engine;
+use pipetop::testing::record::{RecordOptions, Recording, Writer};
+use pipetop::testing::source::clock::thread_cpu;
+use pipetop::testing::source::replay::past;
 
-use noise::Noise;
+use support::noise::Noise;
 
 const DAY: u64 = 86_400;
 const WORKERS: u32 = 16;
@@ -43,7 +40,7 @@ fn memory(field: &str) -> String {
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
-    let options = Options {
+    let options = RecordOptions {
         path: folder.path().join("day.rec"),
         size: u64::MAX,
         command_lines: true,
@@ -77,13 +74,11 @@ fn main() {
         let begin = thread_cpu();
         let (samples, _) = past(&mut recording, 0, number).unwrap();
         let read = thread_cpu();
-        let (mut model, mut judge) = (Model::new(Duration::from_secs(10)), Judge::new());
-        let mut verdict = None;
+        let mut engine = Engine::new(Duration::from_secs(10));
         for sample in samples {
-            model.apply(sample);
-            verdict = Some(judge.judge(&model));
+            engine.push(sample);
         }
-        assert!(verdict.is_some());
+        assert!(engine.state().verdict().is_some());
         let judged = thread_cpu();
         let spent = |to: Duration, from: Duration| to.saturating_sub(from);
         times.push((

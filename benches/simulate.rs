@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pipetop::experiment::simulate::{Order, Settings, Study, run};
+use pipetop::testing::lab::experiments::simulate::{DeliveryOrder, SimulationSettings, Study, run};
 
 /// Times that each is tried; the best counts, since a busy machine only ever adds.
 const TRIES: u32 = 5;
@@ -31,11 +31,11 @@ fn report(name: &str, limit: Duration, work: impl Fn() -> u64) {
 }
 
 fn main() {
-    let starved = Settings {
+    let starved = SimulationSettings {
         load_jitter: 0.05,
-        order: Order::AnyOrder,
+        order: DeliveryOrder::AnyOrder,
         clock: Some(Duration::from_millis(100)),
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let short = Duration::from_millis(20);
     report("30 s, one run", short, || run(&starved, 0).batches);
@@ -43,20 +43,32 @@ fn main() {
         let study = Study::of(&starved, 0, 10);
         study.runs.iter().map(|run| run.batches).sum()
     });
-    let million = |order, load_jitter| Settings {
+    let million = |order, load_jitter| SimulationSettings {
         load: Duration::from_micros(6900),
         step: Duration::from_millis(1),
         load_jitter,
         order,
         clock: None,
         span: Duration::from_secs(1001),
-        ..Settings::default()
+        ..SimulationSettings::default()
     };
     let long = Duration::from_secs(2);
     for (name, order, jitter) in [
-        ("a million batches, in order, exact", Order::InOrder, 0.0),
-        ("a million batches, in order, jitter", Order::InOrder, 0.3),
-        ("a million batches, any order, jitter", Order::AnyOrder, 0.3),
+        (
+            "a million batches, in order, exact",
+            DeliveryOrder::InOrder,
+            0.0,
+        ),
+        (
+            "a million batches, in order, jitter",
+            DeliveryOrder::InOrder,
+            0.3,
+        ),
+        (
+            "a million batches, any order, jitter",
+            DeliveryOrder::AnyOrder,
+            0.3,
+        ),
     ] {
         let settings = million(order, jitter);
         report(name, long, || run(&settings, 0).batches);

@@ -6,24 +6,22 @@
 #![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
-mod noise;
-
 use std::alloc::System;
 use std::io::sink;
 use std::time::Duration;
 
-use pipetop::app::{App, Event};
-use pipetop::config::Config;
-use pipetop::record::{Options, Recording, Writer};
-use pipetop::source::clock::thread_cpu;
-use pipetop::source::replay::{Place, Played};
-use pipetop::ui;
+use pipetop::testing::app::App;
+use pipetop::testing::config::Config;
+use pipetop::testing::record::{RecordOptions, Recording, Writer};
+use pipetop::testing::source::clock::thread_cpu;
+use pipetop::testing::source::replay::Player;
+use pipetop::testing::ui;
 use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-use noise::Noise;
+use support::noise::Noise;
 
 #[global_allocator]
 static ALLOCATED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -54,7 +52,7 @@ fn main() {
     let frames = asked.next().map_or(FRAMES, u64::from);
     let (workers, gpus) = (asked.next().unwrap_or(2), asked.next().unwrap_or(1));
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let options = Options {
+    let options = RecordOptions {
         path: folder.path().join("long.rec"),
         size: u64::MAX,
         command_lines: true,
@@ -66,30 +64,16 @@ fn main() {
         writer.write(&noise.sample(second)).unwrap();
     }
     writer.finish().unwrap();
-    let mut recording = Recording::open(&options.path).unwrap();
-    let mut app = App::new(Config::default(), Duration::from_secs(10), "a job".into());
+    let recording = Recording::open(&options.path).unwrap();
+    let app = App::new(Config::default(), Duration::from_secs(10), "a job".into());
+    let mut app = app.replaying(Player::new(recording.into_samples(), 0..=frames - 1, None));
     let viewport = Viewport::Fixed(Rect::new(0, 0, 120, 40));
     let backend = CrosstermBackend::new(sink());
     let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
     let (mut most, mut half) = (0, 0);
     let began = thread_cpu();
     for number in 0..frames {
-        let (sample, _) = recording.read(number).unwrap();
-        let played = Played {
-            anew: false,
-            samples: vec![sample],
-            sparse: 0,
-            place: Place {
-                at: Duration::from_secs(number),
-                of: Duration::from_secs(frames),
-                speed: 1.0,
-                paused: false,
-                ended: false,
-                interval: None,
-            },
-            trouble: None,
-        };
-        app.update(Event::Played(Box::new(played)));
+        app.settle(Duration::from_secs(number));
         let view = app.view();
         let draw = |frame: &mut ratatui::Frame<'_>| ui::draw(&view, frame);
         terminal.draw(draw).unwrap();

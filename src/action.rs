@@ -1,16 +1,17 @@
-//! What a user can ask for, in the words of the key file, the footer and the help.
+//! The actions that keys can trigger, with their texts for the footer and the help.
 //!
-//! Knows no key, no screen and nothing of how a wish is met.
+//! Knows no keys, no screen and not how an action is carried out.
 
 use serde::{Deserialize, Serialize};
 
-/// One wish. The name in `[keys]` of the configuration is the variant's in kebab-case.
+/// One action. Its name in `[keys]` of the configuration is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     Quit,
     Help,
-    Freeze,
+    #[serde(alias = "freeze")]
+    Pause,
     NextPanel,
     PreviousPanel,
     Up,
@@ -26,11 +27,11 @@ pub enum Action {
     NextRank,
     IntervalShorter,
     IntervalLonger,
-    /// A shorter part of the past.
+    /// A shorter part of the history.
     ZoomIn,
     /// A longer one.
     ZoomOut,
-    /// The screen as a picture and the report as text, in files.
+    /// Saves the screen as a picture and the report as text.
     Save,
     SeekBack,
     SeekForward,
@@ -51,7 +52,7 @@ impl Action {
     /// In the order of the help.
     pub const ALL: [Self; 33] = [
         Self::Help,
-        Self::Freeze,
+        Self::Pause,
         Self::NextPanel,
         Self::PreviousPanel,
         Self::Up,
@@ -85,29 +86,14 @@ impl Action {
         Self::Quit,
     ];
 
-    /// It goes to another moment: of a replay, or of what is kept of a job that runs.
-    pub fn is_in_time(self) -> bool {
-        matches!(
-            self,
-            Self::SeekBack
-                | Self::SeekForward
-                | Self::LeapBack
-                | Self::LeapForward
-                | Self::StepBack
-                | Self::StepForward
-                | Self::ToBegin
-                | Self::ToEnd
-        )
-    }
-
     /// One or two words for the footer.
     pub fn short(self) -> &'static str {
         match self {
             Self::Quit => "quit",
             Self::Help => "help",
-            Self::Freeze => "freeze",
+            Self::Pause => "pause",
             Self::NextPanel => "panel",
-            Self::PreviousPanel => "panel back",
+            Self::PreviousPanel => "prev panel",
             Self::Up => "move up",
             Self::Down => "move",
             Self::PageUp => "page up",
@@ -124,57 +110,57 @@ impl Action {
             Self::ZoomOut => "zoom out",
             Self::Save => "save",
             Self::SeekBack => "back",
-            Self::SeekForward => "on",
+            Self::SeekForward => "forward",
             Self::LeapBack => "far back",
-            Self::LeapForward => "far on",
+            Self::LeapForward => "far fwd",
             Self::StepBack => "step back",
             Self::StepForward => "step",
-            Self::ToBegin => "begin",
+            Self::ToBegin => "start",
             Self::ToEnd => "end",
             Self::Redraw => "redraw",
             Self::Suspend => "suspend",
-            Self::EndCommand => "end it",
-            Self::Detach => "leave it",
+            Self::EndCommand => "stop it",
+            Self::Detach => "detach",
             Self::Cancel => "close",
         }
     }
 
-    /// A sentence part for the help.
+    /// The description in the help.
     pub fn words(self) -> &'static str {
         match self {
             Self::Quit => "quit",
-            Self::Help => "open and close this help",
-            Self::Freeze => "freeze the screen, and go on with what is now",
-            Self::NextPanel => "next panel: it gets room first and scrolls",
-            Self::PreviousPanel => "previous panel",
-            Self::Up => "one line up",
-            Self::Down => "one line down",
-            Self::PageUp => "ten lines up",
-            Self::PageDown => "ten lines down",
-            Self::Select => "open the panel, or what is marked in it",
-            Self::Tree => "all processes and threads, as a tree",
-            Self::Filter => "find workers, jobs, processes by words",
+            Self::Help => "show or hide this help",
+            Self::Pause => "pause or resume",
+            Self::NextPanel => "focus the next panel: it grows and scrolls",
+            Self::PreviousPanel => "focus the previous panel",
+            Self::Up => "move up one line",
+            Self::Down => "move down one line",
+            Self::PageUp => "move up ten lines",
+            Self::PageDown => "move down ten lines",
+            Self::Select => "open the panel or the selected row",
+            Self::Tree => "show all processes and threads as a tree",
+            Self::Filter => "filter workers, jobs or processes",
             Self::SortNext => "sort by the next column",
-            Self::SortReverse => "reverse that order",
+            Self::SortReverse => "reverse the order",
             Self::NextRank => "show the next rank",
-            Self::IntervalShorter => "read more often",
-            Self::IntervalLonger => "read less often",
-            Self::ZoomIn => "show less of the past, more finely: down to 10 s",
-            Self::ZoomOut => "show more of the past: up to all that there is",
-            Self::Save => "save the screen (SVG) and the report (Markdown) here",
-            Self::SeekBack => "10 s back in time",
-            Self::SeekForward => "10 s on",
-            Self::LeapBack => "10 min back",
-            Self::LeapForward => "10 min on",
-            Self::StepBack => "one reading back",
-            Self::StepForward => "one reading on",
-            Self::ToBegin => "to the begin, or the oldest that is kept",
-            Self::ToEnd => "to the end, or back to now",
-            Self::Redraw => "draw the whole screen anew",
+            Self::IntervalShorter => "update more often",
+            Self::IntervalLonger => "update less often",
+            Self::ZoomIn => "zoom in on the history, down to 10 s",
+            Self::ZoomOut => "zoom out, up to the whole history",
+            Self::Save => "save screen (SVG) and report (Markdown) in this directory",
+            Self::SeekBack => "go back 10 s",
+            Self::SeekForward => "go forward 10 s",
+            Self::LeapBack => "go back 10 min",
+            Self::LeapForward => "go forward 10 min",
+            Self::StepBack => "go back one sample",
+            Self::StepForward => "go forward one sample",
+            Self::ToBegin => "jump to the start, or the oldest sample kept",
+            Self::ToEnd => "jump to the end, or back to now",
+            Self::Redraw => "redraw the screen",
             Self::Suspend => "suspend to the shell",
-            Self::EndCommand => "on quitting: end the launched command",
-            Self::Detach => "on quitting: leave the launched command running",
-            Self::Cancel => "close; show all again; on quitting: go on",
+            Self::EndCommand => "when quitting: stop the launched command",
+            Self::Detach => "when quitting: leave the launched command running",
+            Self::Cancel => "close; clear the filter; when quitting: keep watching",
         }
     }
 }

@@ -1,14 +1,11 @@
-//! The command line: what can be asked for, and what is refused with one line and one hint.
+//! The command line: commands, options, and usage errors with one line and one hint.
 //!
-//! Knows only what was typed; whether a process, a file or a theme exists is for others to find out.
+//! Knows only the arguments; does not check whether a process, a file or a theme exists.
 
-mod demo;
-mod experiments;
+mod diff;
 mod replay;
 mod run;
-mod simulate;
-mod value;
-mod workload;
+mod serve;
 
 #[cfg(test)]
 mod tests;
@@ -17,48 +14,58 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::error::Hinted;
-use crate::verdict::Kind;
+#[cfg(feature = "lab")]
+use crate::lab::cli::Lab;
+use crate::options::{Places, Target, Watch, value};
 
-pub use demo::Demo;
-pub use experiments::{Headspace, Own, Sweep};
-pub use replay::Replay;
-pub use run::{Run, Words};
-pub use simulate::Simulate;
-pub use value::{GpuChoice, Target};
-pub use workload::{Extent, Inner, InnerWorker, Workers, Workload};
+pub(crate) use diff::Diff;
+pub(crate) use replay::Replay;
+pub(crate) use run::Run;
+pub(crate) use serve::Serve;
 
-const EXAMPLES: &str =
-    "  pipetop demo                  start a training job made for looking at, and watch it
-  pipetop                       find the training job and watch it
-  pipetop run -- python train.py    start your own training and watch it
-  pipetop 48213                 watch this process
-  pipetop train.py --once       observe, print one report, exit
-  pipetop --once --json --fail-if data-bound    for scripts and CI
-  pipetop --record run.rec      watch and record; pipetop replay run.rec shows it again";
+/// Example of a command that is not in every build.
+const DEMO: &str = if cfg!(feature = "lab") {
+    "  pipetop demo                      start a demo training job and watch it\n"
+} else {
+    ""
+};
+const EXAMPLES: &str = "  pipetop                           find the training job and watch it
+  pipetop 48213                     watch this process
+  pipetop run -- python train.py    start a training script and watch it
+  pipetop train.py --once           print one report and exit
+  pipetop --once --json --fail-if data-bound
+                                    for scripts and CI
+  pipetop --record run.rec          record while watching
+  pipetop replay run.rec            play the recording back
+  pipetop diff old.rec new.rec      see whether a change made it faster
+  pipetop serve --all               serve metrics of all jobs to Prometheus";
 const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 error, 2 wrong usage, 3 the verdict is one of --fail-if.";
+    "Exit codes: 0 success, 1 error, 2 usage error, 3 the verdict matches --fail-if.";
 
-/// Is my training waiting for data, or is it computing, and what should I change?
+/// See whether your PyTorch training is waiting for data or computing, and what to change.
 ///
-/// pipetop attaches to a running, unmodified PyTorch training and says so. Where standard output is no
-/// terminal it prints one plain line per interval.
+/// pipetop attaches to a running job: no code changes, no restart. If standard output is not a
+/// terminal, it prints one line per interval.
 #[derive(Debug, Parser)]
-#[command(name = "pipetop", version, after_help = format!("{EXIT_CODES}\n\n{EXAMPLES}"))]
+#[command(name = "pipetop", version, after_help = format!("{EXIT_CODES}\n\nExamples:\n{DEMO}{EXAMPLES}"))]
 #[command(max_term_width = 100)]
-pub struct Args {
-    /// What to watch: a PID, or a word of a command line. Found by itself when omitted.
+pub(crate) struct Args {
+    /// The job to watch: a PID, or text from its command line. Omit it to find the job automatically.
     ///
-    /// A word that is also the name of a command is taken as the command; `pipetop -- config` watches
+    /// If the text is also the name of a command, put `--` before it: `pipetop -- config` watches
     /// the process with `config` in its command line.
     #[arg(value_parser = value::target)]
     pub target: Option<Target>,
+
+    /// The process to watch, as the target; for those who are used to it
+    #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target")]
+    pid: Option<Target>,
 
     #[command(flatten)]
     pub watch: Watch,
@@ -66,161 +73,106 @@ pub struct Args {
     #[command(flatten)]
     pub places: Places,
 
+    /// Append a log to this file; `PIPETOP_LOG` sets the level [default: info]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Log")]
+    pub log_file: Option<PathBuf>,
+
     #[command(subcommand)]
     pub command: Option<Command>,
 }
 
-/// How to watch.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a flag that can be typed"
-)]
-#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Watch {
-    /// Observe, print one report and exit
-    #[arg(long)]
-    pub once: bool,
-
-    /// Print JSON: with --once one document, else one line per interval
-    #[arg(long)]
-    pub json: bool,
-
-    /// How long to observe, as in `14s` or `2min`
-    #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
-    pub span: Option<Duration>,
-
-    /// Time between two readings, as in `1s` or `500ms`
-    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
-    pub interval: Option<Duration>,
-
-    /// GPUs to show: indices or UUIDs, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
-    pub gpu: Vec<GpuChoice>,
-
-    /// Colours, by the name of a theme
-    #[arg(long, value_name = "NAME")]
-    pub theme: Option<String>,
-
-    /// Draw with ASCII characters only
-    #[arg(long)]
-    pub ascii: bool,
-
-    /// Exit with code 3 when the verdict is one of these
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
-    pub fail_if: Vec<Kind>,
-
-    /// Write every reading to a new file, for `pipetop replay`
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-
-    /// From this size on the recording goes on in a new file, and the full one is kept as FILE.1 [default: 1GiB]
-    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size)]
-    pub record_size: Option<u64>,
-
-    /// Leave command lines out of the recording
-    #[arg(long, requires = "record")]
-    pub no_command_lines: bool,
-}
-
-/// Where to read from.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Where to read from")]
-pub struct Places {
-    /// Configuration file to use in place of the user's own
-    #[arg(long, value_name = "FILE", global = true)]
-    pub config: Option<PathBuf>,
-
-    /// Read processes from here in place of /proc
-    #[arg(long, value_name = "DIR", default_value = "/proc", global = true)]
-    pub proc_root: PathBuf,
-
-    /// Read devices and control groups from here in place of /sys
-    #[arg(long, value_name = "DIR", default_value = "/sys", global = true)]
-    pub sys_root: PathBuf,
-
-    /// Load this NVML library in place of the system's
-    #[arg(long, value_name = "PATH", global = true)]
-    pub nvml_lib: Option<PathBuf>,
-}
-
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     Run(Box<Run>),
-    Demo(Box<Demo>),
-    Sweep(Box<Sweep>),
-    Headspace(Box<Headspace>),
-    Simulate(Box<Simulate>),
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    Lab(Lab),
     Replay(Box<Replay>),
-    /// The trainer of the built-in job
+    Diff(Diff),
+    Serve(Serve),
+    /// The process between pipetop and the command it runs
     #[command(hide = true)]
-    BuiltinTrainer(Box<Inner>),
-    /// A loader worker of the built-in job
-    #[command(hide = true)]
-    BuiltinWorker(Box<InnerWorker>),
-    /// The process between pipetop and a command that it runs
-    #[command(hide = true)]
-    BuiltinGuard {
-        /// Descriptor of the socket that connects it with pipetop
+    BuiltinSupervisor {
+        /// Descriptor of the socket that connects it to pipetop
         #[arg(long)]
         control: i32,
     },
-    /// Say what can be seen here, what cannot, why, and the command that would change it
+    /// Check what pipetop can see on this machine, and how to fix what it cannot
     Doctor {
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print a completion script for a shell
+    /// Print recording rules and alerts for Prometheus
+    Rules,
+    /// Print a shell completion script
     Completions {
         shell: Shell,
     },
-    /// Print the manual page
+    /// Print the man page
     Man,
-    /// Print the default configuration file, or say whether yours is right
+    /// Print the default configuration file, or check yours
     Config {
-        /// Check this file, or the one that is in use, and print nothing else
+        /// Check this file, or the one in use, instead of printing the defaults
         #[arg(long, value_name = "FILE", num_args = 0..=1)]
+        #[expect(
+            clippy::option_option,
+            reason = "so clap reads an option whose value may be omitted"
+        )]
         check: Option<Option<PathBuf>>,
     },
 }
 
-/// Why nothing is to be done after parsing.
+impl Command {
+    /// A command that pipetop uses to start its own processes.
+    pub(crate) fn is_hidden(&self) -> bool {
+        match self {
+            #[cfg(feature = "lab")]
+            Self::Lab(lab) => lab.is_hidden(),
+            Self::BuiltinSupervisor { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+/// Why parsing ends the program.
 #[derive(Debug)]
-pub enum Stop {
-    /// Help or version was asked for: print it and exit with 0.
+pub(crate) enum Stop {
+    /// Help or version: print it and exit with 0.
     Show(String),
-    /// What was typed cannot be understood: exit with 2.
+    /// A usage error: exit with 2.
     Usage(Hinted),
 }
 
-/// Reads a command line, the program's name first.
-pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
-    let args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
+/// Parses a command line, the program's name first.
+pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
+    let mut args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
+    args.target = args.target.or(args.pid.take());
     if args.command.is_some() && (args.target.is_some() || args.watch != Watch::default()) {
         return Err(Stop::Usage(Hinted::new(
-            "a command takes no target and no options for watching before it",
-            "put `--` before a target that is named like a command, and a command's options after it",
+            "a command takes no target, and its options come after it",
+            "to watch a process with the name of a command, put `--` before it",
         )));
     }
     match &args.command {
-        Some(Command::Simulate(asked)) => asked.settings().map(drop),
         Some(Command::Run(asked)) => asked.check(),
-        Some(Command::Demo(asked)) => asked.settings().map(drop),
-        Some(Command::Sweep(asked)) => asked.check(),
-        Some(Command::Headspace(asked)) => asked.check(),
+        #[cfg(feature = "lab")]
+        Some(Command::Lab(asked)) => asked.check(),
         Some(Command::Replay(asked)) => asked.check(),
+        Some(Command::Serve(asked)) => asked.check(),
         _ => Ok(()),
     }
     .map_err(Stop::Usage)?;
     let watch = match &args.command {
-        Some(Command::Demo(demo)) => &demo.watch,
         Some(Command::Run(run)) => &run.watch,
+        #[cfg(feature = "lab")]
+        Some(Command::Lab(Lab::Demo(demo))) => &demo.watch,
         _ => &args.watch,
     };
     if let (Some(span), Some(interval)) = (watch.span, watch.interval)
         && span < interval
     {
-        let hint = "observe at least two intervals, as in --for 14s --interval 1s";
+        let hint = "watch for at least two intervals, as in --for 14s --interval 1s";
         let message = "--for is shorter than --interval";
         return Err(Stop::Usage(Hinted::new(message, hint)));
     }
@@ -228,14 +180,14 @@ pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
 }
 
 /// A completion script.
-pub fn completions(shell: Shell) -> Vec<u8> {
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut public(), "pipetop", &mut script);
     script
 }
 
-/// The manual pages in roff, one behind the other: the program's, then each command's.
-pub fn manual() -> std::io::Result<Vec<u8>> {
+/// The man pages in roff: the program's, then each command's.
+pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     let mut pages = Vec::new();
     let mut program = public();
     program.build();
@@ -249,7 +201,7 @@ pub fn manual() -> std::io::Result<Vec<u8>> {
     // Lines that stay as they are.
     writeln!(
         pages,
-        ".SH EXIT STATUS\n{EXIT_CODES}\n.SH EXAMPLES\n.nf\n{EXAMPLES}\n.fi"
+        ".SH EXIT STATUS\n{EXIT_CODES}\n.SH EXAMPLES\n.nf\n{DEMO}{EXAMPLES}\n.fi"
     )?;
     for command in program
         .get_subcommands()
@@ -260,7 +212,7 @@ pub fn manual() -> std::io::Result<Vec<u8>> {
     Ok(pages)
 }
 
-/// The program without the commands by which the built-in job's processes start each other.
+/// The program without its hidden commands.
 fn public() -> clap::Command {
     let all = Args::command();
     let shown: Vec<_> = all
@@ -316,13 +268,11 @@ fn stop(error: &clap::Error) -> Stop {
                 .map(str::to_owned)
         })
     });
-    // Words that belong to a command, or that need one.
+    // Arguments that belong after `--`.
     let option = message.starts_with("unexpected argument '-");
-    let command = (text.contains("-- <COMMAND>") && !option).then(|| {
-        "a command of your own stands behind the options and `--`, as in `-- python train.py`"
-            .to_owned()
-    });
+    let command = (text.contains("<COMMAND>") && !option)
+        .then(|| "put your command after `--`, as in `-- python train.py`".to_owned());
     let hint = hint.or(command);
-    let hint = hint.unwrap_or_else(|| "pipetop --help lists what can be asked for".to_owned());
+    let hint = hint.unwrap_or_else(|| "see `pipetop --help`".to_owned());
     Stop::Usage(Hinted::new(message, hint))
 }

@@ -11,16 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use columns::Column;
-pub use file::{Ascii, ConfigError};
-pub use keymap::{KeyPress, Keymap};
-pub use theme::{Paint, Theme, ThemeName};
+pub use file::{Ascii, ConfigError, INTERVALS};
+pub use keymap::Keymap;
+pub use theme::{Role, Theme, ThemeName};
 
 /// The default, commented, as `pipetop config` prints it. It is also what [`Config::default`] reads,
 /// so that the two cannot differ.
 pub const DEFAULT_FILE: &str = include_str!("../config/pipetop.toml");
-
-/// Shortest and longest time between two readings.
-pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));
 
 /// Every choice, made.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +34,7 @@ pub struct Config {
     pub gpus: Option<Vec<String>>,
     /// Of the worker table, from the left, behind the worker's number.
     pub columns: Vec<Column>,
-    /// Bytes that moments of the past may take.
+    /// Bytes that the samples of a job that runs may take, for looking back.
     pub past: usize,
 }
 
@@ -124,6 +121,30 @@ impl Config {
         Self::from_text(&path, &text, overrides, environment)
     }
 
+    /// What is wrong in this file, from its beginning, 20 errors at most.
+    pub fn check(path: &Path) -> Vec<ConfigError> {
+        let mut text = match file::read(path) {
+            Ok(text) => text,
+            Err(error) => return vec![error],
+        };
+        let mut errors = vec![];
+        // The parser stops at the first error: its line is emptied, and the rest is read again.
+        while let Err(error) =
+            Self::from_text(path, &text, &Overrides::default(), &Environment::default())
+        {
+            let emptied = error
+                .line()
+                .and_then(|line| file::without_line(&text, line));
+            errors.push(error);
+            match emptied {
+                Some(rest) if errors.len() < 20 => text = rest,
+                _ => break,
+            }
+        }
+        errors.sort_by_key(ConfigError::line);
+        errors
+    }
+
     /// The same from a text; `path` is named in errors.
     pub fn from_text(
         path: &Path,
@@ -134,10 +155,10 @@ impl Config {
         let default = file::parse(Path::new("config/pipetop.toml"), DEFAULT_FILE)?;
         let user = file::parse(path, text)?;
         let keys = Keymap::layered(user.keys.unwrap_or_default(), default.keys)
-            .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
+            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?;
         let columns = user.columns.or(default.columns).unwrap_or_default();
         let columns = columns::each_once(columns)
-            .map_err(|clash| ConfigError::at(path, text, clash.span, clash.message))?;
+            .map_err(|clash| ConfigError::at(path, text, clash.span, &clash.message))?;
         let ascii = overrides.ascii
             || match user.ascii.or(default.ascii) {
                 Some(Ascii::Always) => true,

@@ -1,57 +1,31 @@
-//! `pipetop doctor`: what can be seen here, what cannot, why, and the command that would change it.
+//! `pipetop doctor`: what pipetop can see on this machine, what it cannot, why, and how to fix it.
 //!
-//! Makes checks out of facts and words out of checks; knows no job, and prints nothing itself.
+//! Turns facts into checks and checks into text; knows no job, and prints nothing itself.
 
+mod check;
 mod checks;
 mod facts;
 mod terminal;
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::path::Path;
-
-use serde::Serialize;
 
 use crate::sample::{Gap, GpuSample};
 use crate::units::printable;
 
-pub use checks::checks;
-pub use facts::{Facts, Process};
-pub use terminal::Terminal;
-
-/// One thing that pipetop would like to see or use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
-    /// Stable, kebab-case.
-    pub id: &'static str,
-    pub state: State,
-    /// What was found, in plain words.
-    pub found: String,
-    /// What would change it: a command where there is one. `None` where nothing needs to or would.
-    pub hint: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    Ok,
-    /// It works, and shows or gives less than it could.
-    Limited,
-    Missing,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ok => "ok",
-            Self::Limited => "limited",
-            Self::Missing => "missing",
-        })
-    }
-}
+pub(crate) use check::{Check, State};
+pub(crate) use checks::checks;
+pub(crate) use facts::Facts;
+pub(crate) use terminal::Terminal;
 
 /// Looks at the machine. `gpus` opens the driver and reads each GPU once: the one place where NVML comes
 /// in. It may hang, and is then left behind.
-pub fn examine<G>(proc_root: &Path, sys_root: &Path, terminal: Terminal, gpus: G) -> Vec<Check>
+pub(crate) fn examine<G>(
+    proc_root: &Path,
+    sys_root: &Path,
+    terminal: Terminal,
+    gpus: G,
+) -> Vec<Check>
 where
     G: FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
 {
@@ -59,7 +33,7 @@ where
 }
 
 /// One line a check, the hint under it, a count at the end.
-pub fn text(checks: &[Check]) -> String {
+pub(crate) fn text(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
     let mut text = String::new();
     for check in checks {
@@ -85,7 +59,7 @@ pub fn text(checks: &[Check]) -> String {
 }
 
 /// The schema `pipetop.doctor/1`.
-pub fn json(checks: &[Check]) -> serde_json::Value {
+pub(crate) fn json(checks: &[Check]) -> serde_json::Value {
     serde_json::json!({
         "schema": "pipetop.doctor/1",
         "version": env!("CARGO_PKG_VERSION"),

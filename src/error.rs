@@ -1,10 +1,10 @@
-//! What a user reads when something cannot be done: one line that says what, one that says what helps.
+//! Errors for the user: one line for what failed, one for what to do.
 //!
-//! Knows nothing of what failed; `main` prints it and picks the exit code.
+//! Knows nothing about what failed; `main` prints it and chooses the exit code.
 
 use crate::units::printable;
 
-/// An error with the one thing to try.
+/// An error with a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Hinted {
@@ -12,12 +12,12 @@ pub struct Hinted {
     pub message: String,
     /// One line: `run as the owner of the process, or with CAP_SYS_PTRACE`.
     pub hint: String,
-    /// What there is to choose from, a line each; mostly nothing.
+    /// Choices to list, one per line; usually empty.
     pub choices: Vec<String>,
 }
 
 impl Hinted {
-    /// Both may quote what somebody typed or named: what a terminal would obey is taken out.
+    /// Both may quote user input: terminal control characters are replaced.
     pub fn new(message: impl AsRef<str>, hint: impl AsRef<str>) -> Self {
         Self {
             message: printable(message.as_ref()),
@@ -26,7 +26,7 @@ impl Hinted {
         }
     }
 
-    /// The same with a list between message and hint.
+    /// Adds a list between message and hint.
     #[must_use]
     pub fn choices(self, choices: impl IntoIterator<Item = String>) -> Self {
         let choices = choices.into_iter().map(|choice| printable(&choice));
@@ -36,7 +36,25 @@ impl Hinted {
         }
     }
 
-    /// As it is printed, without a line end after it.
+    /// A report could not be written. `None` where its reader has left: `| head` has what it wanted.
+    pub fn unwritten(error: &std::io::Error) -> Option<Self> {
+        (error.kind() != std::io::ErrorKind::BrokenPipe).then(|| {
+            Self::new(
+                format!("cannot write to standard output: {error}"),
+                "check where the output is redirected",
+            )
+        })
+    }
+
+    /// A thread could not be started.
+    pub fn no_thread(error: &std::io::Error) -> Self {
+        Self::new(
+            format!("cannot start a thread: {error}"),
+            "raise the process limit (ulimit -u)",
+        )
+    }
+
+    /// The printed form, without a final newline.
     pub fn lines(&self) -> String {
         let choices = self.choices.iter().map(|choice| format!("  {choice}\n"));
         let choices: String = choices.collect();

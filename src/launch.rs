@@ -2,30 +2,29 @@
 //! us or goes on without us.
 //!
 //! ```text
-//! pipetop ── orders ──> guard ── starts, signals, ends ──> command and all below it
-//!         <── news ───        └─ the hook's directory
+//! pipetop ── commands ──> supervisor ── starts, signals, ends ──> command and all below it
+//!         <── events ────           └─ the hook's directory
 //! ```
 //!
-//! The guard is a process of our own that outlives a killed pipetop just long enough to end what it started.
+//! The supervisor is a process of our own that outlives a killed pipetop just long enough to end what it started.
 //! Holds what the command gets that it would not have had without us. Knows nothing of what is made of the
 //! reports, or of how it is shown.
 
-mod forward;
-mod guard;
+mod descendants;
+mod exit_tracker;
 mod hook;
-mod interrupt;
-mod leftovers;
+mod limits;
 mod log;
-mod order;
-mod rest;
+mod protocol;
 mod running;
-mod tree;
+mod signals;
+mod supervisor;
 
-pub use forward::Forward;
-pub use guard::guard;
-pub use hook::{Cache, Hook, Overrides};
-pub use interrupt::Interrupt;
+pub use exit_tracker::ExitTracker;
+pub use hook::{Cache, Hook, LoaderOverrides};
+pub use limits::raise_open_files;
 pub use log::{Kept, Log};
-pub use order::{Ending, News, Request};
-pub use rest::Rest;
-pub use running::{LaunchError, Orders, Output, Running};
+pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
+pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
+pub use signals::{Forward, Interrupt};
+pub use supervisor::supervise;

@@ -1,32 +1,122 @@
 //! pipetop: is my training waiting for data, or is it computing, and what should I change?
 //!
-//! The modules in the order in which data flows through them:
+//! A [`Source`] gives one [`Sample`] after the other, of a job that runs or from a recording. An [`Engine`] takes
+//! them in, and its [`State`] makes a [`Report`] of all that is known: the value that `pipetop --json` prints.
+//! `examples/verdict.rs` puts them together.
 //!
 //! ```text
-//! source -> sample -> model -> verdict -> ui, report
+//! source -> sample -> engine (model -> verdict) -> report -> output, ui
 //! ```
 
-pub mod action;
-pub mod app;
-pub mod cli;
-pub mod config;
-pub mod doctor;
-pub mod error;
-pub mod experiment;
-pub mod job;
-pub mod last_lines;
-pub mod launch;
-pub mod model;
-pub mod observe;
-pub mod probe;
-pub mod progress;
-pub mod record;
+#![cfg_attr(
+    not(feature = "testing"),
+    allow(
+        unreachable_pub,
+        reason = "what the test programs reach is `pub`, all else `pub(crate)`"
+    )
+)]
+
+mod action;
+mod app;
+mod cli;
+mod config;
+mod diff;
+mod doctor;
+mod engine;
+mod error;
+mod headless;
+mod job;
+#[cfg(feature = "lab")]
+mod lab;
+mod last_lines;
+mod launch;
+mod loaders;
+mod logging;
+mod model;
+mod options;
+mod output;
+mod probe;
+mod record;
+mod regular_file;
 pub mod report;
 pub mod sample;
-pub mod source;
-pub mod start;
-pub mod terminal;
-pub mod ui;
+mod serve;
+mod setup;
+mod source;
+mod start;
+mod terminal;
+mod ui;
 pub mod units;
-pub mod verdict;
-pub mod workload;
+mod verdict;
+
+use std::process::ExitCode;
+
+pub use engine::{Engine, State};
+pub use error::Hinted;
+pub use report::Report;
+pub use sample::Sample;
+pub use source::Source;
+
+/// The program `pipetop`: does what its command line asks for.
+#[doc(hidden)]
+pub fn main() -> ExitCode {
+    start::main()
+}
+
+/// The insides, for the test programs of this repository. No part of what a version keeps stable.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing {
+    pub mod action {
+        pub use crate::action::*;
+    }
+    pub mod app {
+        pub use crate::app::*;
+    }
+    pub mod config {
+        pub use crate::config::*;
+    }
+    pub mod engine {
+        pub use crate::engine::*;
+    }
+    pub mod headless {
+        pub use crate::headless::*;
+    }
+    pub mod job {
+        pub use crate::job::*;
+    }
+    #[cfg(feature = "lab")]
+    pub mod lab {
+        pub use crate::lab::*;
+    }
+    pub mod last_lines {
+        pub use crate::last_lines::*;
+    }
+    pub mod launch {
+        pub use crate::launch::*;
+    }
+    pub mod model {
+        pub use crate::model::*;
+    }
+    pub mod probe {
+        pub use crate::probe::*;
+    }
+    pub mod record {
+        pub use crate::record::*;
+    }
+    pub mod source {
+        pub use crate::source::*;
+    }
+    pub mod terminal {
+        pub use crate::terminal::*;
+    }
+    pub mod ui {
+        pub use crate::ui::*;
+    }
+    pub mod verdict {
+        pub use crate::verdict::*;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use std::fmt;
 
 use rustix::time::{ClockId, clock_gettime};
 
-pub use writer::Writer;
+pub use writer::ProbeWriter;
 
 /// The environment variable that names the socket: a path, or `@` and an abstract name.
 pub const VARIABLE: &str = "PIPETOP_PROBE";
@@ -35,6 +35,13 @@ pub fn now() -> u64 {
 }
 
 /// One step of a training loop. Times are of the protocol's clock, in nanoseconds.
+#[cfg_attr(
+    not(feature = "testing"),
+    expect(
+        clippy::struct_field_names,
+        reason = "`step_to` ends what `wait_to` begins"
+    )
+)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Step {
     /// Counts from 0; a gap tells of steps whose report was lost.
@@ -185,6 +192,8 @@ impl fmt::Display for Step {
 
 #[cfg(test)]
 mod tests {
+    use support::fuzz;
+
     use super::*;
 
     const STEP: Step = Step {
@@ -244,9 +253,19 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(fuzz::cases())]
+
         #[test]
-        fn arbitrary_datagrams_never_panic(bytes in proptest::collection::vec(0_u8.., 0..300)) {
-            let _ = Message::parse(&bytes);
+        fn fuzzed_datagrams(bytes in fuzz::bytes([
+            "pipetop-probe/1 pid=42 lost=3 rank=1 workers=4 pin=1 capacity=8 cached=5 cached_from=2\nstep 7 10 20 30 ready=4 copy=1\n",
+            "pipetop-probe/1 pid=1\ndevice cuda:0\nnotice a line\nstep 1 2 3 4 busy=5 idle=6\nstep 2 4 5 6\n",
+        ])) {
+            let Some(message) = Message::parse(&bytes) else {
+                return Ok(());
+            };
+            proptest::prop_assert!(message.pid > 0);
+            let ordered = |step: &Step| step.wait_from <= step.wait_to && step.wait_to <= step.step_to;
+            proptest::prop_assert!(message.steps.iter().all(ordered));
         }
     }
 }

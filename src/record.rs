@@ -1,17 +1,19 @@
 //! Recordings: the samples of a watched job in a file, to be looked at again.
 //!
 //! Knows samples and nothing of what they mean. [`Recorder`] writes them as they come, on a thread of its own;
-//! [`Recording`] reads them again. What a file holds is in `docs/recording.md`.
+//! [`Recording`] reads them again, a [`Ring`] keeps the newest in memory. What a file holds is in `docs/recording.md`.
 
 mod format;
+mod group;
 mod index;
 mod reader;
+mod ring;
+mod samples;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -19,9 +21,11 @@ use std::time::Duration;
 
 use crate::sample::{Gap, Sample};
 
-pub use format::{Header, RecordError};
+pub use format::RecordError;
 pub use reader::Recording;
-pub use writer::Writer;
+pub use ring::Ring;
+pub use samples::Samples;
+pub use writer::{RecordOptions, Writer};
 
 /// The source that a gap names where something could not be recorded.
 pub const SOURCE: &str = "record";
@@ -31,18 +35,6 @@ pub const SIZE: u64 = 1 << 30;
 const WAITING: usize = 8;
 /// How long the end of the program waits for the disk.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What to record, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    pub path: PathBuf,
-    /// From this size on the file is renamed to `NAME.1`, in place of an older one, and a new one begun.
-    pub size: u64,
-    /// Write the command lines of the job and of the jobs to choose from.
-    pub command_lines: bool,
-    /// From one sample to the next, as far as it is known when the recording begins.
-    pub interval: Duration,
-}
 
 /// Writes samples on a thread of its own; dropping it writes what is left.
 #[derive(Debug)]
@@ -60,7 +52,7 @@ impl Recorder {
     ///
     /// # Errors
     /// Where the file is there already or cannot be made, or no thread can be started.
-    pub fn start(options: &Options) -> Result<Self, RecordError> {
+    pub fn start(options: &RecordOptions) -> Result<Self, RecordError> {
         Self::run(Writer::create(options)?)
     }
 
@@ -77,8 +69,8 @@ impl Recorder {
                 if let Err(error) = written {
                     let gap = Gap {
                         source: SOURCE.into(),
-                        reason: format!("recording has stopped: {error}"),
-                        hint: "what was recorded until then can be replayed".into(),
+                        reason: format!("recording stopped: {error}"),
+                        hint: "the part before can be replayed".into(),
                     };
                     if let Ok(mut failed) = failed.lock() {
                         *failed = Some(gap);
@@ -108,7 +100,7 @@ impl Recorder {
         if lost > 0 {
             sample.gaps.push(Gap {
                 source: SOURCE.into(),
-                reason: format!("{lost} readings before this one were not written in time"),
+                reason: format!("{lost} earlier samples were dropped: the disk was too slow"),
                 hint: "record to a faster disk".into(),
             });
         }
@@ -119,21 +111,25 @@ impl Recorder {
         }
         None
     }
-}
 
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.samples.take();
+    /// Writes what is left. `None` where all that was taken is in the file, else why it is not.
+    pub fn finish(mut self) -> Option<Gap> {
+        self.close();
+        self.failure.lock().ok()?.take()
+    }
+
+    fn close(&mut self) {
         // A disk that hangs must not keep the program from ending: a recording can be read without its end.
-        if let Ok(done) = self.done.lock() {
+        if self.samples.take().is_some()
+            && let Ok(done) = self.done.lock()
+        {
             let _ = done.recv_timeout(PATIENCE);
         }
     }
 }
 
-/// Where a full file goes: `run.rec.1`.
-fn rotated(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".1");
-    PathBuf::from(name)
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.close();
+    }
 }

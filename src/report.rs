@@ -1,77 +1,182 @@
-//! What was found, without a screen: one JSON document, a page of text or of
-//! Markdown, or one line per interval.
+//! What is known of a job and its machine at one moment: the value that every output reads.
 //!
-//! Reads the model and the verdict; measures nothing, judges nothing and writes to no file.
+//! Its derive is the JSON document, schema `pipetop.report/1`, and that schema: a contract that scripts rely on. Keys
+//! are added, never renamed; an added key has a default, so that older reports can still be read. Unknown is `null`, never 0; the unit is in the key; kinds and causes are kebab-case. The
+//! doc comments are the schema's descriptions. Measures nothing and judges nothing: the figures are those of the model
+//! and the verdict, rounded to the digits that mean something.
 
-mod json;
-mod line;
-mod markdown;
-mod text;
-
+mod gpu;
+mod job;
+mod machine;
+mod round;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+mod verdict;
 
-use crate::model::rates::RankRates;
-use crate::units::Share;
-use crate::verdict::{Interval, Kind, Verdict};
+use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
 
-pub use json::json;
-pub use line::line;
-pub use markdown::markdown;
-pub use text::text;
+use crate::model::{Model, Rates};
+pub use crate::sample::{Gap, JobCandidate, Tier};
+use crate::units::{Moment, Share};
+use crate::verdict::Verdict;
+use round::{bytes_per_s, number, percent, round, share};
 
-/// `63 % of the time is lost waiting for data (61-66 %)`; empty where it is not known.
-fn loss(verdict: &Verdict) -> String {
-    let (interval, words) = match (verdict.stall, verdict.wait) {
-        (Some(stall), _) => (stall, "of the time is lost waiting for data"),
-        (None, Some(wait)) => (wait, "of the time waits for data"),
-        (None, None) => return String::new(),
-    };
-    let Interval { share, low, high } = interval;
-    let (low, high) = (low.percent(), high.percent());
-    format!("{share} {words} ({low:.0}-{high:.0} %)")
+pub use crate::sample::{
+    Absent, GpuUser, Link, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, UsedBy, WorkerNow,
+};
+pub use crate::verdict::{Cause, Headline, Kind, Level, Limit, Missing, WorkerAdvice};
+pub use gpu::{GpuInstanceReport, GpuProcessReport, GpuReport, SwingReport, XidReport};
+pub use job::{
+    ActivityReport, DeviceReport, JobReport, LoadReport, LoaderReport, QueueReport, RankReport,
+    StepReport, WorkerReport,
+};
+pub use machine::{DiskReport, HostReport, PressureReport};
+pub use verdict::{
+    EvidenceReport, ExpectedReport, HeadspaceReport, VerdictReport, WarmingUpReport, WhatIfReport,
+};
+
+/// What pipetop knows of a job. Unknown is null, never 0; the unit is in the key; a share is 0 to 1. Later
+/// versions of pipetop may add keys; they rename none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "pipetop.report/1")]
+pub struct Report {
+    pub schema: Version,
+    /// Version of pipetop.
+    pub version: String,
+    pub window: WindowReport,
+    /// null: no job is watched.
+    pub job: Option<JobReport>,
+    /// All GPUs of the machine.
+    pub gpus: Vec<GpuReport>,
+    /// All disks of the machine.
+    pub disks: Vec<DiskReport>,
+    pub host: HostReport,
+    pub verdict: VerdictReport,
+    /// What could not be read, and why.
+    pub gaps: Vec<Gap>,
+    #[serde(default)]
+    pub latest: LatestReport,
+    /// Jobs to choose from, while there are several and none was named.
+    #[serde(default)]
+    pub candidates: Vec<JobCandidate>,
 }
 
-/// How far the warm-up is, or how sure the verdict.
-fn certainty(verdict: &Verdict) -> String {
-    match (verdict.kind, verdict.warming_up) {
-        (Kind::WarmingUp, Some(so_far)) => {
-            let batches = so_far
-                .batches
-                .map_or_else(|| "n/a".to_owned(), |batches| batches.to_string());
-            format!(
-                "{batches} of {} batches, {:.0} of {:.0} s",
-                so_far.batches_needed, so_far.seconds, so_far.seconds_needed
-            )
+/// Name and version of this document's schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Version {
+    #[serde(rename = "pipetop.report/1")]
+    One,
+}
+
+/// The time that the report covers: of the verdict and of all figures outside `latest`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowReport {
+    /// Length of that time in seconds.
+    #[schemars(range(min = 0.0))]
+    pub seconds: f64,
+    /// Batches that the trainer took in it. null: nothing counts them.
+    pub batches: Option<u64>,
+    /// How deep the job can be looked into. null: no job is watched.
+    pub access: Option<Tier>,
+    /// CPU time of pipetop itself in percent of one core. null: not known.
+    #[schemars(range(min = 0.0))]
+    pub own_cpu_percent: Option<f64>,
+}
+
+/// The newest reading alone: figures of the time since the one before, for the first rank of the job.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatestReport {
+    /// Seconds from the start of pipetop to this reading. null: no reading yet.
+    #[schemars(range(min = 0.0))]
+    pub at_seconds: Option<f64>,
+    /// Share of the time that the main thread was blocked in the loader. null: not visible.
+    pub wait_share: Option<Share>,
+    /// Queue of ready batches. null: not visible.
+    pub queue: Option<QueueReport>,
+    pub step: StepReport,
+    /// Mean utilisation of all GPUs in percent. null: no GPU figure.
+    #[schemars(range(min = 0.0))]
+    pub gpu_util_percent: Option<f64>,
+    /// Bytes per second that all processes of the job read from block devices. null: no permission.
+    pub read_bytes_per_s: Option<u64>,
+}
+
+impl Report {
+    /// The report on the window, or on the last interval where there is no window yet.
+    pub fn new(model: &Model, verdict: &Verdict) -> Self {
+        let sample = model.sample();
+        let at = sample.map(|sample| sample.at);
+        let gaps = sample.map_or(&[][..], |sample| &sample.gaps);
+        let candidates = sample.map_or(&[][..], |sample| &sample.candidates);
+        let rates = model.window().or(model.latest());
+        let job = rates.and_then(|rates| rates.job.as_ref());
+        let ended = job.is_some_and(|job| job.ended).then(|| Gap {
+            source: "job".to_owned(),
+            reason: "the job has ended; its figures are the last ones from before".to_owned(),
+            hint: String::new(),
+        });
+        let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
+        let disks = rates.map_or(&[][..], |rates| &rates.disks);
+        Self {
+            schema: Version::One,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            window: WindowReport {
+                seconds: round(verdict.seconds, 3),
+                batches: verdict.batches,
+                access: job.map(|job| job.access),
+                own_cpu_percent: percent(rates.and_then(|rates| rates.own_cpu)),
+            },
+            job: job.map(JobReport::new),
+            gpus: gpus.iter().map(|gpu| GpuReport::new(gpu, at)).collect(),
+            disks: disks.iter().map(DiskReport::new).collect(),
+            host: rates.map(HostReport::new).unwrap_or_default(),
+            verdict: VerdictReport::new(verdict, rates),
+            gaps: gaps.iter().cloned().chain(ended).collect(),
+            latest: LatestReport::new(at, model.latest()),
+            candidates: candidates.to_vec(),
         }
-        _ => format!("{} sure", verdict.confidence),
     }
 }
 
-fn or_unknown<T: std::fmt::Display>(value: Option<T>) -> String {
-    value.map_or_else(|| "n/a".to_owned(), |value| value.to_string())
+impl LatestReport {
+    fn new(at: Option<Moment>, rates: Option<&Rates>) -> Self {
+        let job = rates.and_then(|rates| rates.job.as_ref());
+        let rank = job.and_then(|job| job.ranks.first());
+        let queue = rank.and_then(|rank| rank.main_loader()?.queue);
+        let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
+        let utils: Vec<f64> = gpus.iter().filter_map(|gpu| gpu.util_percent).collect();
+        // Of none it is not a number, which is no figure.
+        let util = utils.iter().sum::<f64>() / utils.len() as f64;
+        Self {
+            at_seconds: number(at.map(|at| at.since_start.as_secs_f64()), 3),
+            wait_share: rank
+                .and_then(|rank| rank.wait)
+                .map(|wait| share(wait.share)),
+            queue: queue.as_ref().map(QueueReport::new),
+            step: rank.map_or_else(StepReport::default, |rank| StepReport::new(&rank.step)),
+            gpu_util_percent: number(Some(util), 1),
+            read_bytes_per_s: bytes_per_s(job.and_then(|job| job.read)),
+        }
+    }
 }
 
-/// `412 ms`; below ten with one decimal.
-fn ms(value: Option<f64>) -> String {
-    or_unknown(value.map(|ms| format!("{ms:.*} ms", usize::from(ms < 9.95))))
-}
-
-fn per_second(value: Option<f64>, what: &str) -> String {
-    let rate = value.map(|rate| format!("{rate:.1}"));
-    format!("{} {what}/s", or_unknown(rate))
-}
-
-fn wait_share(rank: &RankRates) -> Option<Share> {
-    rank.wait.map(|wait| wait.share)
-}
-
-/// `0.4 of 8, empty 91 %`
-fn queue(rank: &RankRates) -> String {
-    let queue = rank.busiest_loader().and_then(|loader| loader.queue);
-    or_unknown(queue.map(|queue| {
-        let capacity = or_unknown(queue.capacity);
-        let (ready, empty) = (queue.mean_ready, queue.empty);
-        format!("{ready:.1} of {capacity}, empty {empty}")
-    }))
+/// The JSON schema of [`Report`], draft 2020-12. It knows every key: a document with another one is not of this
+/// version.
+pub fn schema() -> Schema {
+    let close = RecursiveTransform(|schema: &mut Schema| {
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), false.into());
+        }
+        // Widths of Rust's numbers, and what stands for keys that older reports lack: no part of the contract.
+        schema.remove("format");
+        schema.remove("default");
+    });
+    SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(close)
+        .into_generator()
+        .into_root_schema_for::<Report>()
 }

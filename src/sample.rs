@@ -1,33 +1,53 @@
 //! What was read: one [`Sample`] holds every raw counter of one instant.
 //!
-//! Counters are cumulative and as the kernel or driver gives them; `None` means *not known* and a
-//! [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
+//! Counters are cumulative and as the kernel or driver gives them; events have numbers ([`Tail`]), so that a sample
+//! which is lost loses nothing. `None` means *not known* and a [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
 //! was read or what will be made of it. A recording holds exactly these values.
 
+mod cgroup;
 mod files;
 mod gpu;
 mod job;
-#[cfg(test)]
-pub(crate) mod literals;
+mod loader;
+mod looks;
+mod process;
 mod processes;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod tier;
+mod worker;
+mod worker_now;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::units::{Bytes, Moment, Pid};
 
+pub use cgroup::CgroupSample;
 pub use files::{OpenFile, OpenFiles};
 pub use gpu::{
     Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, GpuSample, GpuTraffic, GpuUser, Link,
-    PcieSampled, ProcessPlace, UsedBy, Xid,
+    NO_PERMISSION, PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BatchClock, BatchCount, BatchLoad, DeviceTime, GilTally, IoSample, JobSample, LoaderKind,
-    LoaderSample, LoaderSettings, MainTally, Passes, ProcessSample, QueueSource, QueueTally,
-    RankSample, Reported, UnderWay, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
+    DeviceTime, GilTally, JobSample, MainTally, Passes, RankSample, ReadyTally, Reported, Wait,
 };
+pub use loader::{
+    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,
+};
+pub use looks::{Looks, SLOT, Seen, TrainerNow, slot};
+pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
+pub use tail::Tail;
+#[cfg(test)]
+pub(crate) use tests::literals;
+pub use tier::Tier;
+pub use worker::{BatchLoad, UnderWay, WorkerLoads, WorkerSample, WorkerTally};
+pub use worker_now::WorkerNow;
 
 /// Everything that one round of reading brought.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,8 +71,26 @@ pub struct Sample {
     pub gaps: Vec<Gap>,
 }
 
+impl Sample {
+    /// Of which nothing is known but when it was read.
+    pub fn new(at: Moment) -> Self {
+        Self {
+            at,
+            host: HostSample::default(),
+            disks: vec![],
+            gpus: vec![],
+            job: None,
+            candidates: vec![],
+            own: OwnSample::default(),
+            files: None,
+            processes: None,
+            gaps: vec![],
+        }
+    }
+}
+
 /// A training job that could be watched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobCandidate {
     /// The trainer of the lowest rank.
     pub pid: Pid,
@@ -63,7 +101,7 @@ pub struct JobCandidate {
 }
 
 /// A source, or a part of one, that gave nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
     /// The source's name as `pipetop doctor` lists it: `nvml`, `python`, `queue`, ...
     pub source: String,
@@ -71,22 +109,6 @@ pub struct Gap {
     pub reason: String,
     /// What would change it; empty where nothing would.
     pub hint: String,
-}
-
-/// How deep the watched job can be looked into.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
-)]
-pub enum Tier {
-    /// What any user may read.
-    #[default]
-    T0,
-    /// The same user: wait channels, descriptors, I/O counters.
-    T1,
-    /// The right to attach: system call arguments and memory, so Python stacks.
-    T2,
-    /// The job reports its own steps.
-    T3,
 }
 
 /// The machine as a whole.
@@ -135,23 +157,6 @@ pub struct DiskSample {
     pub holds_job_files: bool,
 }
 
-/// Limits and accounting of the job's control group: the tightest on the way up.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct CgroupSample {
-    /// The job's own group, as `/proc/PID/cgroup` names it.
-    pub path: String,
-    /// CPUs' worth of time per second; `None` = no limit or not known.
-    pub cpu_quota: Option<f64>,
-    /// Scheduler periods and how many of them were cut short, cumulative.
-    pub periods: Option<u64>,
-    pub throttled_periods: Option<u64>,
-    pub throttled: Option<Duration>,
-    /// CPUs in the effective cpuset.
-    pub cpuset: Option<u32>,
-    pub mem_limit: Option<Bytes>,
-    pub mem_used: Option<Bytes>,
-}
-
 /// What pipetop itself costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OwnSample {
@@ -160,4 +165,46 @@ pub struct OwnSample {
     pub rss: Option<Bytes>,
     /// Looks that came later than a whole period: the machine or the budget was too tight.
     pub late: u64,
+}
+
+impl Sample {
+    /// Drops the events that `earlier` knew: to keep each of them once where samples are kept one after the other.
+    pub fn forget_events(&mut self, earlier: &Self) {
+        for gpu in &mut self.gpus {
+            if let Some(before) = earlier.gpus.iter().find(|before| before.is(gpu)) {
+                gpu.util_samples.forget(&before.util_samples);
+            }
+        }
+        let (Some(job), Some(before)) = (&mut self.job, &earlier.job) else {
+            return;
+        };
+        for rank in &mut job.ranks {
+            let Some(before) = before.ranks.iter().find(|other| other.key == rank.key) else {
+                continue;
+            };
+            rank.waits.forget(&before.waits);
+            rank.looks.forget(&before.looks);
+            for loader in &mut rank.loaders {
+                let known = before.loaders.iter().find(|known| known.id == loader.id);
+                if let Some(known) = known {
+                    loader.queue_looks.forget(&known.queue_looks);
+                }
+            }
+            let loaders = before.loaders.iter();
+            let before: BTreeMap<_, _> = loaders
+                .flat_map(|loader| &loader.workers)
+                .map(|worker| (worker.key, worker))
+                .collect();
+            let loaders = rank.loaders.iter_mut();
+            for worker in loaders.flat_map(|loader| &mut loader.workers) {
+                let Some(before) = before.get(&worker.key) else {
+                    continue;
+                };
+                worker.looks.forget(&before.looks);
+                if let (Some(loads), Some(before)) = (&mut worker.loads, &before.loads) {
+                    loads.ended.forget(&before.ended);
+                }
+            }
+        }
+    }
 }

@@ -5,14 +5,15 @@ pub mod cgroup;
 pub mod clock;
 pub mod discovery;
 pub mod disk;
+mod events;
 pub mod file;
 pub mod gpu;
 pub mod host;
 pub mod job_view;
-pub mod looks;
 pub mod mounts;
 pub mod nvml;
 pub mod open_files;
+pub mod poll;
 pub mod probe;
 pub mod process;
 pub mod processes;
@@ -20,3 +21,9 @@ pub mod python;
 pub mod replay;
 pub mod sampler;
 pub mod shared_memory;
+mod stream;
+
+pub use stream::Source;
+
+#[cfg(test)]
+mod tests;

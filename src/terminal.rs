@@ -1,12 +1,9 @@
-//! The real terminal: taken in raw mode on its alternate screen, given back on every path out.
+//! The real terminal: raw mode and the alternate screen, and both undone on every way out.
 //!
-//! Knows nothing of what is drawn on it.
+//! ratatui's own backend writes each frame into a buffer; the buffer goes out as one synchronized update, through a
+//! thread that may wait for the terminal where nothing else does. Must not know what is drawn.
 
-mod link;
-mod pen;
-mod shift;
-mod spot;
-mod thrift;
+mod writer;
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -15,37 +12,38 @@ use std::time::Duration;
 
 use crossterm::cursor::{Hide, Show};
 use crossterm::queue;
+use crossterm::style::force_color_output;
 use crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
 
-use link::LINK;
-pub use thrift::Thrifty;
+use writer::WRITER;
 
-pub type Backend = Thrifty<Output>;
+pub type Backend = CrosstermBackend<Output>;
 
-/// Clicks and the wheel are wanted.
+/// Mouse reports are enabled while the terminal is ours.
 static MOUSE: AtomicBool = AtomicBool::new(false);
-/// Clicks and the wheel alone, without the movements between, which would keep a slow link busy.
+/// Buttons and the wheel only: movements would keep a slow link busy.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
-/// How long a frame that is on its way may hold up the end.
+/// How long leaving waits for a frame that is still being written.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is on its way to a terminal that takes nothing is thrown away so often, and so much time lies between: the
-/// rest of a frame can be more than the kernel holds at once.
-const CLEARINGS: u32 = 50;
+/// When nothing reads the terminal, leaving discards the kernel's output queue up to this many times, and waits this
+/// long after each: the rest of a frame can be more than the queue holds.
+const DISCARDS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
 
-/// Between these a terminal shows nothing new: no half of a frame is seen, however slow the link is. Those that do not
-/// know this private mode pass over it.
+/// A terminal shows nothing new between these, so nobody sees half a frame, however slow the link is. Terminals that
+/// do not know this private mode ignore it.
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
 
-/// Collects a frame, and sends it on its way in one piece. It never waits for the terminal.
+/// Collects a frame and hands it to the writer thread in one piece. Never waits for the terminal.
 #[derive(Debug, Default)]
 pub struct Output {
     frame: Vec<u8>,
@@ -65,26 +63,26 @@ impl Write for Output {
             return Ok(());
         }
         self.frame.extend_from_slice(FRAME_END);
-        let sent = LINK.send(&self.frame);
+        let sent = WRITER.send(&self.frame);
         self.frame.clear();
         sent
     }
 }
 
-/// The next screen that is opened tells clicks and the wheel.
+/// Whether the next screen that is opened reports mouse buttons and the wheel.
 pub fn use_mouse(wanted: bool) {
     MOUSE.store(wanted, Ordering::SeqCst);
 }
 
-/// From now on `told` hears that the terminal has not yet taken a frame, and that it has.
-pub fn on_output(told: impl Fn(bool) + Send + 'static) {
-    LINK.watch(told);
+/// Calls `changed` with true when output starts to wait for the terminal, and with false when all of it is written.
+pub fn on_output(changed: impl Fn(bool) + Send + 'static) {
+    WRITER.watch(changed);
 }
 
-/// The terminal is ours; what panics or ends must give it back, once.
+/// Raw mode and the alternate screen are on; whatever ends the program restores them, once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while it is ours; dropping it gives it back.
+/// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Screen {
     pub terminal: Terminal<Backend>,
@@ -92,79 +90,65 @@ pub struct Screen {
 
 impl Screen {
     /// Takes the terminal.
+    ///
+    /// # Errors
+    /// Where standard output is no terminal, or the writer thread cannot be started.
     pub fn open() -> io::Result<Self> {
-        give_back_on_panic();
-        LINK.start()?;
+        restore_on_panic();
+        // The palette decides on colours, NO_COLOR included; crossterm must not decide again.
+        force_color_output(true);
+        WRITER.start()?;
         take()?;
-        let backend = Thrifty::new(Output::default(), can_shift());
-        let terminal = Terminal::new(backend).inspect_err(|_| give_back())?;
+        let backend = CrosstermBackend::new(Output::default());
+        let terminal = Terminal::new(backend).inspect_err(|_| restore())?;
         Ok(Self { terminal })
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
-/// Gives the terminal back, stops as `ctrl-z` stops any program, and takes it again when continued.
+/// Restores the terminal, stops as `ctrl-z` stops any program, and takes the terminal again when continued.
 pub fn suspend() -> io::Result<()> {
-    give_back();
+    restore();
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
     take()
 }
 
 /// Takes the terminal again after something else stopped and continued us: the shell has reset it.
 pub fn resume() -> io::Result<()> {
-    give_back();
+    restore();
     take()
-}
-
-/// The terminal can delete and insert characters in a line, as the VT100 itself cannot. Those that are named can, and
-/// ncurses asks it of them; of another it is not known.
-fn can_shift() -> bool {
-    const THEY_CAN: [&str; 10] = [
-        "xterm",
-        "screen",
-        "tmux",
-        "linux",
-        "alacritty",
-        "foot",
-        "kitty",
-        "konsole",
-        "gnome",
-        "wezterm",
-    ];
-    let term = std::env::var("TERM").unwrap_or_default();
-    let name = term.split(['-', '.']).next().unwrap_or_default();
-    THEY_CAN.contains(&name)
 }
 
 fn take() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
     let mut bytes = Vec::new();
+    // A terminal without an alternate screen still shows the shell's lines, and frames only write what changes.
     enable_raw_mode()
-        .and_then(|()| queue!(bytes, EnterAlternateScreen, Hide))
+        .and_then(|()| queue!(bytes, EnterAlternateScreen, Clear(ClearType::All), Hide))
         .inspect(|()| {
             if MOUSE.load(Ordering::SeqCst) {
                 bytes.extend_from_slice(MOUSE_ON);
             }
         })
-        .and_then(|()| LINK.send(&bytes))
-        .inspect_err(|_| give_back())
+        .and_then(|()| WRITER.send(&bytes))
+        .inspect_err(|_| restore())
 }
 
-fn give_back() {
+fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
     let mut bytes = Vec::new();
-    if !LINK.wait(PATIENCE) {
-        // Nobody reads: what is on its way must not keep us from ending.
-        for _ in 0..CLEARINGS {
-            LINK.drop_all();
-            if LINK.wait(PAUSE) {
+    if !WRITER.wait(PATIENCE) {
+        // Nobody reads: unwritten output must not keep us from ending.
+        for _ in 0..DISCARDS {
+            WRITER.discard();
+            if WRITER.wait(PAUSE) {
                 break;
             }
         }
@@ -174,19 +158,19 @@ fn give_back() {
     if MOUSE.load(Ordering::SeqCst) {
         bytes.extend_from_slice(MOUSE_OFF);
     }
-    // Of a terminal that is gone there is nothing to give back.
-    let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| LINK.send(&bytes));
-    LINK.wait(PATIENCE);
+    // A terminal that is gone needs nothing restored.
+    let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| WRITER.send(&bytes));
+    WRITER.wait(PATIENCE);
     let _ = disable_raw_mode();
 }
 
-/// A panic's message must be readable: the screen goes before it is printed.
-fn give_back_on_panic() {
+/// A panic's message must be readable: restore the screen before it is printed.
+fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            give_back();
+            restore();
             print(panic);
         }));
     });

@@ -6,10 +6,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A process or thread number, as the proc root in use names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Pid(pub i32);
 
@@ -28,9 +31,11 @@ pub struct ProcessKey {
 }
 
 /// A part of a whole, 0 to 1. Displayed as whole percent with the sign: `63 %`.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
-pub struct Share(pub f64);
+pub struct Share(#[schemars(range(min = 0.0, max = 1.0))] pub f64);
 
 impl Share {
     pub const ZERO: Self = Self(0.0);
@@ -38,7 +43,8 @@ impl Share {
 
     /// The share that `part` is of `whole`, within 0 to 1. `None` where the whole is not positive.
     pub fn of(part: f64, whole: f64) -> Option<Self> {
-        (whole > 0.0 && part.is_finite()).then(|| Self((part / whole).clamp(0.0, 1.0)))
+        // An empty sum of floats is -0.0: adding 0 takes the sign away.
+        (whole > 0.0 && part.is_finite()).then(|| Self((part / whole).clamp(0.0, 1.0) + 0.0))
     }
 
     pub fn percent(self) -> f64 {
@@ -47,24 +53,50 @@ impl Share {
 
     #[must_use]
     pub fn clamped(self) -> Self {
-        Self(self.0.clamp(0.0, 1.0))
+        Self(self.0.clamp(0.0, 1.0) + 0.0)
     }
 
     /// What is left of the whole.
     #[must_use]
-    pub fn rest(self) -> Self {
+    pub fn complement(self) -> Self {
         Self(1.0 - self.0)
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.0} %", self.percent())
+        write!(f, "{:.0} %", without_sign(self.percent(), 0))
+    }
+}
+
+/// The value, or 0 where so many decimals would show it as `-0.0`.
+pub fn without_sign(value: f64, decimals: i32) -> f64 {
+    if value.abs() * 10f64.powi(decimals) < 0.5 {
+        0.0
+    } else {
+        value
+    }
+}
+
+/// `10 s`, `2.5 s`, `2 min`, `3 h`: a length of time in words.
+pub fn span(seconds: f64) -> String {
+    if seconds >= 7170.0 {
+        let hours = seconds / 3600.0;
+        let decimals = usize::from(hours < 9.95 && (hours - hours.round()).abs() >= 0.05);
+        format!("{hours:.decimals$} h")
+    } else if seconds >= 119.5 {
+        format!("{:.0} min", seconds / 60.0)
+    } else if seconds < 9.95 && (seconds - seconds.round()).abs() >= 0.05 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{seconds:.0} s")
     }
 }
 
 /// A number of bytes. Displayed in binary units, three significant digits: `21.4 GiB`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
@@ -134,6 +166,22 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_has_no_sign() {
+        let nothing: f64 = [0.0; 0].iter().sum();
+        for share in [
+            Share::of(nothing, 1.0).unwrap(),
+            Share(nothing),
+            Share(-0.004),
+        ] {
+            assert_eq!(share.to_string(), "0 %");
+        }
+        assert!(Share(nothing).clamped().0.is_sign_positive());
+        assert_eq!(Share(-0.006).to_string(), "-1 %");
+        assert_eq!(format!("{:.1}", without_sign(-0.04, 1)), "0.0");
+        assert_eq!(format!("{:.1}", without_sign(-0.06, 1)), "-0.1");
+    }
 
     #[test]
     fn nothing_that_a_terminal_would_obey_is_printable() {

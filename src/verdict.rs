@@ -1,61 +1,42 @@
-//! What it says: the kind, how sure, the cause, the evidence and what to do.
+//! The answer: the kind, how sure it is, the cause, the evidence and what to do.
 //!
-//! Reads the model alone; knows no clock, no process and no screen. One plain function per rule lives
-//! in `verdict/`.
+//! Reads only the model; knows no clock, no process and no screen. Each cause has one file in `rules/`.
 
 mod advice;
-mod case;
-mod causes;
+mod answer;
+mod busy_time;
+mod classify;
 mod confidence;
+mod context;
 mod device;
+mod early;
 mod evidence;
-mod footprint;
+mod headline;
 mod judge;
-mod kinds;
+mod level;
+mod lost;
+mod rule;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod waits;
 mod what_if;
+mod workers;
+mod worst;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{ProcessKey, Share};
+use crate::units::Share;
 
+pub use answer::Verdict;
+pub use headline::Headline;
 pub use judge::{Judge, assess};
-
-/// The answer to *is my training waiting for data, or is it computing, and what should I change?*
-#[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    pub kind: Kind,
-    pub cause: Option<Cause>,
-    pub level: Level,
-    /// The rank it speaks of: the one that loses most.
-    pub rank: Option<u32>,
-    pub rank_key: Option<ProcessKey>,
-    /// Share of wall time that the main thread is blocked in the loader.
-    pub wait: Option<Interval>,
-    pub gpu_idle: Option<Share>,
-    /// Share of wall time lost to data.
-    pub stall: Option<Interval>,
-    /// 0 to 1.
-    pub confidence: Share,
-    pub headspace: Option<Headspace>,
-    pub workers: Option<WorkerAdvice>,
-    /// What the wait would be with other numbers of workers, fewest first; or why that cannot be told.
-    pub what_if: Result<Vec<Expected>, String>,
-    pub period_batches: Option<u32>,
-    /// What a GPU that is compute-bound is near, where its counters tell.
-    pub limit: Option<Limit>,
-    /// Strongest first, those that support the kind before those that do not.
-    pub evidence: Vec<Evidence>,
-    pub missing: Vec<Missing>,
-    /// What to change, most useful first. Empty where nothing follows from the cause.
-    pub advice: Vec<String>,
-    /// The time that the verdict covers.
-    pub seconds: f64,
-    pub batches: Option<u64>,
-    /// While `WarmingUp`: batches and seconds seen so far, of those needed.
-    pub warming_up: Option<WarmingUp>,
-}
+pub use lost::Lost;
+pub use rule::Resource;
+pub use rules::Cause;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
@@ -64,7 +45,7 @@ pub struct Interval {
     pub high: Share,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     DataBound,
@@ -77,33 +58,8 @@ pub enum Kind {
     Unknown,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    Disk,
-    Network,
-    CpuPreprocess,
-    CpuOversubscribed,
-    CpuQuota,
-    CpuAffinity,
-    HeadOfLine,
-    Ipc,
-    InMain,
-    WorkerRestart,
-    Transfer,
-    MemoryPressure,
-    FewShards,
-    Straggler,
-    /// Another thread of the trainer holds Python's global lock.
-    Gil,
-    /// The host launches work more slowly than the GPU does it.
-    Launch,
-    /// The host waits for the GPU before it goes on.
-    Sync,
-}
-
 /// What a GPU that is hardly ever without a kernel is busy with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// Its multiprocessors.
@@ -121,15 +77,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// As the report names it: `cpu-preprocess`.
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
-}
-
 /// How much is lost: below 5 % none, to 10 % slight, to 20 % moderate, above high.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
     None,
@@ -147,13 +98,15 @@ pub struct Headspace {
 }
 
 /// How many workers there are, would match the step, and the CPUs allow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerAdvice {
     pub now: u32,
-    /// Load time over step time, rounded up. `None` where either is not known.
+    /// Load time / step time, rounded up. null: one of them is not known.
+    #[serde(rename = "match")]
     pub match_step: Option<u32>,
+    /// As many as the CPUs allow. null: not known.
     pub cpu_allows: Option<u32>,
-    /// `None` where another number of workers would not help.
+    /// null: another number would not help.
     pub advised: Option<u32>,
 }
 
@@ -183,19 +136,24 @@ pub struct Evidence {
 }
 
 /// A signal that is not there, and what would bring it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     pub id: String,
     pub why: String,
+    /// What would change that. Empty: nothing would.
     pub hint: String,
 }
 
+/// How far it is: first to what any verdict needs; then, where the shares leave it open, to what is enough to give one
+/// anyway.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmingUp {
     pub batches: Option<u64>,
     pub batches_needed: u64,
     pub seconds: f64,
     pub seconds_needed: f64,
+    /// The shares leave it open.
+    pub unclear: bool,
 }
 
 impl Kind {
@@ -210,31 +168,6 @@ impl Kind {
             Self::WarmingUp => "WARMING UP",
             Self::Stalled => "STALLED",
             Self::Unknown => "UNKNOWN",
-        }
-    }
-}
-
-impl Cause {
-    /// As the screen says it.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Disk => "disk",
-            Self::Network => "network",
-            Self::CpuPreprocess => "CPU preprocessing",
-            Self::CpuOversubscribed => "too many workers for the CPUs",
-            Self::CpuQuota => "CPU quota",
-            Self::CpuAffinity => "CPU affinity",
-            Self::HeadOfLine => "one slow worker holds up the others",
-            Self::Ipc => "handing batches over",
-            Self::InMain => "loading in the main thread",
-            Self::WorkerRestart => "workers start anew each epoch",
-            Self::Transfer => "copying batches to the device",
-            Self::MemoryPressure => "memory pressure",
-            Self::FewShards => "fewer shards than workers",
-            Self::Straggler => "one rank is slower",
-            Self::Gil => "another Python thread holds the GIL",
-            Self::Launch => "the main thread launches too slowly",
-            Self::Sync => "waiting for the GPU at each step",
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::Flow;
-use crate::action::Action;
+use super::Effect;
 use crate::last_lines::Lines;
-use crate::launch::{Ending, News, Rest};
+use crate::launch::{Ending, ExitTracker, SupervisorEvent};
 use crate::ui::Command;
 
 /// The command's part of the screen.
@@ -14,7 +13,7 @@ pub struct Launched {
     name: String,
     keeps: String,
     printed: Lines,
-    rest: Rest,
+    exit: ExitTracker,
     ended: Option<Ending>,
     /// Nothing of it is left.
     gone: bool,
@@ -40,7 +39,7 @@ impl Launched {
             name,
             keeps,
             printed: Lines::default(),
-            rest: Rest::default(),
+            exit: ExitTracker::default(),
             ended: None,
             gone: false,
             state: String::new(),
@@ -65,10 +64,7 @@ impl Launched {
     }
 
     pub(super) fn wanted(&self) -> String {
-        format!(
-            "below `{}`: a Python process that has loaded PyTorch",
-            self.name
-        )
+        format!("a Python process with PyTorch, started by `{}`", self.name)
     }
 
     pub(super) fn view(&self) -> Command<'_> {
@@ -81,68 +77,75 @@ impl Launched {
         }
     }
 
-    pub(super) fn printed(&mut self, bytes: &[u8]) -> Flow {
+    pub(super) fn printed(&mut self, bytes: &[u8]) -> Vec<Effect> {
         self.printed.feed(bytes);
-        Flow::Draw
+        vec![Effect::Draw]
     }
 
-    pub(super) fn news(&mut self, news: &News) -> Flow {
-        match news {
-            News::Ended(ending) => {
+    pub(super) fn command_event(&mut self, event: &SupervisorEvent) -> Vec<Effect> {
+        match event {
+            SupervisorEvent::Ended(ending) => {
                 self.ended = Some(*ending);
-                self.rest.ended();
+                self.exit.ended();
                 self.state = format!("the command {ending}");
             }
-            News::Gone => self.gone = true,
-            News::Started { .. } | News::Refused { .. } => return Flow::Continue,
+            SupervisorEvent::Gone => self.gone = true,
+            SupervisorEvent::Started { .. } | SupervisorEvent::Refused { .. } => return vec![],
         }
-        self.next()
+        vec![if self.is_over() {
+            Effect::Quit
+        } else {
+            Effect::Draw
+        }]
     }
 
     /// A sample came; says whether there is nothing to wait for any more.
     pub(super) fn seen(&mut self, at: Duration, trains: bool) -> bool {
-        self.rest.seen(at, trains);
-        self.next() == Flow::Quit
+        self.exit.seen(at, trains);
+        self.is_over()
     }
 
-    fn next(&self) -> Flow {
-        if self.gone || self.rest.is_over() {
-            Flow::Quit
-        } else {
-            Flow::Draw
-        }
+    fn is_over(&self) -> bool {
+        self.gone || self.exit.is_over()
     }
 
     /// It was sent a signal that asks it to end.
-    pub(super) fn told_to_end(&mut self) -> Flow {
-        "was told to end".clone_into(&mut self.state);
-        Flow::Draw
+    pub(super) fn told_to_end(&mut self) -> Vec<Effect> {
+        "stopping".clone_into(&mut self.state);
+        vec![Effect::Draw]
     }
 
-    /// What a wish means for the command. `None` where it means nothing.
-    pub(super) fn act(&mut self, action: Action) -> Option<Flow> {
-        match action {
-            Action::Quit => {
-                self.asked = true;
-                Some(Flow::Draw)
-            }
-            Action::EndCommand if self.asked => {
-                self.asked = false;
-                self.left = Some(Left::Ending);
-                "is asked to end, and killed after 10 s".clone_into(&mut self.state);
-                Some(Flow::End)
-            }
-            Action::Detach if self.asked => {
-                self.left = Some(Left::Running);
-                Some(Flow::Quit)
-            }
-            Action::Cancel if self.asked => {
-                self.asked = false;
-                Some(Flow::Draw)
-            }
-            // Everything else waits for the answer.
-            Action::Redraw | Action::Suspend => None,
-            _ => self.asked.then_some(Flow::Continue),
+    /// The question what becomes of the command is open.
+    pub(super) fn asks(&self) -> bool {
+        self.asked
+    }
+
+    /// Opens the question.
+    pub(super) fn ask(&mut self) -> Vec<Effect> {
+        self.asked = true;
+        vec![Effect::Draw]
+    }
+
+    /// The user wants the command to end; the second time, at once.
+    pub(super) fn end(&mut self) -> Vec<Effect> {
+        self.asked = false;
+        if self.left == Some(Left::Ending) {
+            return vec![Effect::Draw, Effect::KillCommand];
         }
+        self.left = Some(Left::Ending);
+        "stopping; killed after 10 s".clone_into(&mut self.state);
+        vec![Effect::Draw, Effect::EndCommand]
+    }
+
+    /// The user leaves the command running.
+    pub(super) fn detach(&mut self) -> Vec<Effect> {
+        self.left = Some(Left::Running);
+        vec![Effect::Quit]
+    }
+
+    /// The user goes on watching.
+    pub(super) fn go_on(&mut self) -> Vec<Effect> {
+        self.asked = false;
+        vec![Effect::Draw]
     }
 }

@@ -1,154 +1,139 @@
-//! Looking back: the moments that are kept, and which of them the screen shows in the place of now.
+//! Looking back at a job that runs: its newest samples are kept, and an engine that has replayed some of them is shown
+//! in the place of the one that goes on.
 //!
-//! What is read goes on being taken in meanwhile; a replay has its own past and none of this.
+//! Seeks as a replay of a recording does, with the same code; a replay has its own past and none of this.
 
-mod moments;
-mod turns;
-
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{App, Flow};
-use crate::action::Action;
-use crate::model::ProcessTree;
+use crate::engine::{Engine, State};
+use crate::record::Ring;
+use crate::sample::Sample;
+use crate::source::replay::{Seek, Spot, past};
 use crate::ui;
-pub(super) use moments::Moment;
-use moments::Moments;
-use turns::Turns;
-
-/// Seconds that a seek and a leap go.
-pub(super) const SEEK: u64 = 10;
-pub(super) const LEAP: u64 = 600;
 
 #[derive(Debug)]
 pub(super) struct Past {
-    moments: Moments,
-    turns: Turns,
-    /// What is shown while the screen is frozen.
-    pub(super) shown: Option<Shown>,
+    ring: Ring,
+    /// What is shown while the screen is paused.
+    shown: Option<Box<Shown>>,
 }
 
+/// A moment that is shown in the place of now.
 #[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) moment: Arc<Moment>,
-    /// What the job's processes used when the screen was frozen; `None` where another moment than that is shown.
-    pub(super) processes: Option<ProcessTree>,
-    /// The newest time that was shown since the screen was frozen, where its axis ends.
+struct Shown {
+    engine: Engine,
+    spot: Spot,
+    /// Where the last seeks went: the engine has still to go there.
+    target: Spot,
+    /// The newest time that was shown since the screen was paused, where its axis ends.
     until: Duration,
 }
 
 impl Past {
-    /// With so many bytes for moments.
+    /// With so many bytes for samples.
     pub(super) fn new(budget: usize) -> Self {
         Self {
-            moments: Moments::new(budget),
-            turns: Turns::default(),
+            ring: Ring::new(budget),
             shown: None,
         }
     }
 
-    pub(super) fn forget(&mut self) {
-        self.moments.clear();
-        self.turns = Turns::default();
-        self.shown = None;
+    /// What is known of the moment that is shown.
+    pub(super) fn state(&self) -> Option<&State> {
+        Some(self.shown.as_ref()?.engine.state())
     }
 
-    fn show(&mut self, moment: Arc<Moment>, processes: Option<ProcessTree>) {
-        let at = moment.at.since_start;
-        let until = self.shown.as_ref().map_or(at, |shown| shown.until.max(at));
-        self.shown = Some(Shown {
-            moment,
-            processes,
-            until,
-        });
-    }
-}
-
-impl Shown {
-    /// `now` is when the newest sample was taken.
-    pub(super) fn place(&self, now: Duration) -> ui::Past {
-        ui::Past {
-            at: self.moment.at,
-            until: self.until,
-            ago: now.saturating_sub(self.moment.at.since_start),
-        }
-    }
-}
-
-impl App {
-    /// Keeps what is known now, to be looked back at, and marks where the verdict turned.
-    pub(super) fn remember(&mut self) {
-        let at = self.model.sample().map(|sample| sample.at.since_start);
-        if let (Some(at), Some(verdict)) = (at, &self.verdict)
-            && let Some(mark) = self.past.turns.judged(at, verdict)
-        {
-            self.model.mark(mark);
-        }
-        if self.state.replay.is_none()
-            && let Some(moment) = self.moment()
-        {
-            self.past.moments.push(moment);
-        }
-    }
-
-    /// What is known now; `None` before the first sample.
-    fn moment(&self) -> Option<Moment> {
-        let sample = self.model.sample()?;
-        let (window, latest) = self.model.kept();
-        Some(Moment {
-            at: sample.at,
-            window,
-            latest,
-            verdict: self.verdict.clone(),
-            gaps: self.past.moments.gaps(&sample.gaps),
-            uptime: self.uptime(),
+    /// Which moment that is, where the newest sample was taken at `now`.
+    pub(super) fn place(&self, now: Duration) -> Option<ui::Past> {
+        let shown = self.shown.as_ref()?;
+        let at = shown.engine.state().model.sample()?.at;
+        Some(ui::Past {
+            at,
+            until: shown.until,
+            ago: now.saturating_sub(at.since_start),
         })
     }
 
-    /// Stops at what is shown, and goes on.
-    pub(super) fn freeze(&mut self) {
-        match self.past.shown.take() {
-            Some(_) => {}
-            None => {
-                if let Some(moment) = self.moment() {
-                    let processes = self.model.processes().clone();
-                    self.past.show(Arc::new(moment), Some(processes));
-                }
-            }
-        }
-        self.state.frozen = self.past.shown.is_some();
+    /// Keeps a sample of a job, to be looked back at.
+    ///
+    /// # Errors
+    /// Where it cannot be kept.
+    pub(super) fn remember(&mut self, sample: &Sample) -> std::io::Result<()> {
+        self.ring.push(sample)
     }
 
-    /// Shows another moment: the nearest that is kept to where the wish goes, at least the next one.
-    pub(super) fn travel(&mut self, action: Action) -> Flow {
-        let Some(now) = self.model.sample().map(|sample| sample.at.since_start) else {
-            return Flow::Continue;
+    /// Stops at what is shown, and goes on.
+    pub(super) fn pause(&mut self, engine: &Engine) {
+        self.shown = match self.shown.take() {
+            Some(_) => None,
+            None => self.now(engine),
         };
-        let at = self.past.shown.as_ref();
-        let at = at.map_or(now, |shown| shown.moment.at.since_start);
-        let moments = &self.past.moments;
-        let seconds = Duration::from_secs;
-        let found = match action {
-            Action::StepBack => moments.before(at),
-            Action::StepForward => moments.after(at),
-            Action::SeekBack => moments.near(at.saturating_sub(seconds(SEEK)), at),
-            Action::LeapBack => moments.near(at.saturating_sub(seconds(LEAP)), at),
-            Action::SeekForward => moments.near(at + seconds(SEEK), at),
-            Action::LeapForward => moments.near(at + seconds(LEAP), at),
-            Action::ToBegin => moments.oldest(),
-            Action::ToEnd if self.past.shown.is_some() => {
-                self.freeze();
-                return Flow::Draw;
+    }
+
+    /// What is known now; `None` before the first sample.
+    fn now(&mut self, engine: &Engine) -> Option<Box<Shown>> {
+        let spot = self.newest(engine)?;
+        Some(Box::new(Shown {
+            engine: engine.clone(),
+            spot,
+            target: spot,
+            until: spot.1,
+        }))
+    }
+
+    fn newest(&mut self, engine: &Engine) -> Option<Spot> {
+        let at = engine.state().model.sample()?.at.since_start;
+        Some((self.ring.samples().len().saturating_sub(1), at))
+    }
+
+    /// Goes to another moment with the next frame. `false` where there is none to go to.
+    pub(super) fn look_back(&mut self, engine: &Engine, seek: Seek) -> bool {
+        let shown = self.shown.as_ref().map(|shown| shown.target);
+        let Some(here) = shown.or_else(|| self.newest(engine)) else {
+            return false;
+        };
+        let samples = self.ring.samples();
+        let (begin, end) = samples.span();
+        let last = samples.len().saturating_sub(1);
+        match seek.target(here, samples, ((samples.first(), begin), (last, end))) {
+            // From the newest on, it is now again.
+            Ok(_) if seek == Seek::End && shown.is_some() => self.pause(engine),
+            Ok(target) if target.0 != here.0 => {
+                if shown.is_none() {
+                    self.pause(engine);
+                }
+                if let Some(shown) = &mut self.shown {
+                    shown.target = target;
+                }
             }
-            _ => None,
-        };
-        let Some(moment) = found.cloned() else {
-            return Flow::Continue;
-        };
-        if self.past.shown.is_none() {
-            self.freeze();
+            _ => return false,
         }
-        self.past.show(moment, None);
-        Flow::Draw
+        true
+    }
+
+    /// Replays what leads to the moment that is to be shown: once for all keys since the last frame.
+    pub(super) fn settle(&mut self) {
+        let Some(shown) = self.shown.as_mut() else {
+            return;
+        };
+        if shown.spot.0 == shown.target.0 {
+            return;
+        }
+        let samples = self.ring.samples();
+        let Ok((replayed, _)) = past(samples, samples.first(), shown.target.0) else {
+            // It was forgotten meanwhile.
+            shown.target = shown.spot;
+            return;
+        };
+        let at = replayed.last().map(|sample| sample.at.since_start);
+        shown.engine.restart();
+        // The log tells of what happens now.
+        tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
+            for sample in replayed {
+                shown.engine.push(sample);
+            }
+        });
+        shown.spot = shown.target;
+        shown.until = shown.until.max(at.unwrap_or_default());
     }
 }

@@ -1,121 +1,16 @@
-//! A recording in the place of a job that runs: what it hands out, what keys ask of it, and the loop around both.
+//! A recording in the place of a job that runs: what the screen makes of what it hands out.
 
-use std::fmt;
-use std::ops::RangeInclusive;
-
-use tokio::sync::mpsc;
-
-use super::past::{LEAP, SEEK};
-use super::run::Outside;
-use super::wiring::{blocked, keys, signals};
-use super::{App, Flow, OBSERVED};
-use crate::action::Action;
-use crate::config::Config;
-use crate::model::Model;
-use crate::record::{Recording, SOURCE};
-use crate::source::replay::{Played, Replay, Wish};
-use crate::terminal::{self, Screen};
+use super::{App, trouble};
+use crate::record::SOURCE;
+use crate::source::replay::ReplayUpdate;
 use crate::ui;
-use crate::ui::{Attach, Notice};
-use crate::verdict::{Judge, Kind};
-
-/// The replay as the loop sees it.
-///
-/// The order matters: a replay that waits for somebody to take what it played ends when nobody can.
-pub struct Remote {
-    pub played: mpsc::Receiver<Played>,
-    /// Tells the replay.
-    pub wish: Box<dyn FnMut(Wish)>,
-}
-
-impl fmt::Debug for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").finish_non_exhaustive()
-    }
-}
-
-/// The next that is played; without a replay, never anything.
-pub(super) async fn next(remote: Option<&mut Remote>) -> Option<Played> {
-    match remote {
-        Some(remote) => remote.played.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What to replay, and how.
-#[derive(Debug)]
-pub struct Film {
-    pub recording: Recording,
-    /// Of the samples to show, the numbers.
-    pub numbers: RangeInclusive<u64>,
-    /// Recorded seconds in a second; `None` = as they were taken.
-    pub speed: Option<f64>,
-    pub config: Config,
-    /// What is to be known from the start, in words.
-    pub notice: Option<String>,
-}
-
-/// Replays on the terminal; gives the kind of the last verdict.
-///
-/// # Errors
-/// Where no thread can be started or the terminal cannot be taken.
-pub fn replay(film: Film) -> anyhow::Result<Option<Kind>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
-        terminal::use_mouse(film.config.mouse);
-        let signals = signals()?;
-        // One slot: a screen that cannot keep up slows the replay down.
-        let (send, played) = mpsc::channel(1);
-        let (_samples, none) = mpsc::channel(1);
-        let (_tell, told) = mpsc::channel(1);
-        let mut app = App::new(film.config, OBSERVED, "a job in the recording".to_owned());
-        app.state.notice = film.notice.map(trouble);
-        app.state.replay = Some(ui::Replay::default());
-        let player = Replay::start(film.recording, film.numbers, film.speed, move |played| {
-            send.blocking_send(played).is_ok()
-        })?;
-        let mut screen = Screen::open()?;
-        let outside = Outside {
-            keys: keys()?,
-            samples: none,
-            signals,
-            end: || {},
-            ask: |_| {},
-            terminal: |flow: &Flow| match flow {
-                Flow::Suspend => terminal::suspend(),
-                _ => terminal::resume(),
-            },
-            told,
-            blocked: blocked(),
-            span: None,
-            replay: Some(Remote {
-                played,
-                wish: Box::new(move |wish| player.wish(wish)),
-            }),
-        };
-        let ended = app.run(&mut screen.terminal, outside).await;
-        drop(screen);
-        ended.map(|()| app.kind())
-    })
-}
-
-fn trouble(text: String) -> Notice {
-    Notice {
-        text,
-        trouble: true,
-    }
-}
+use crate::ui::Attach;
 
 impl App {
     /// Takes in what was played.
-    pub(super) fn played(&mut self, played: Played) -> Flow {
+    pub(super) fn played(&mut self, played: ReplayUpdate) {
         if played.anew {
-            self.model = Model::new(self.window);
-            self.judge = Judge::new();
-            self.verdict = None;
-            self.past.forget();
+            self.engine.restart();
             self.attach = Attach::LookingForJob {
                 wanted: "a job in the recording".to_owned(),
             };
@@ -123,7 +18,7 @@ impl App {
         for (number, sample) in played.samples.into_iter().enumerate() {
             // Up to here they lie far apart.
             if number == played.sparse && number > 0 {
-                self.model.forget_marks();
+                self.engine.forget_marks();
             }
             self.sample(sample);
         }
@@ -141,34 +36,14 @@ impl App {
         if let Some(text) = played.trouble {
             self.state.notice = Some(trouble(text));
         }
-        Flow::Draw
     }
 
-    /// What an action asks of a replay; `None` where it is none of its business, or there is no replay.
-    pub(super) fn wish(&self, action: Action) -> Option<Wish> {
-        self.state.replay?;
-        Some(match action {
-            Action::Freeze => Wish::Pause,
-            Action::IntervalLonger => Wish::Faster,
-            Action::IntervalShorter => Wish::Slower,
-            Action::SeekBack => Wish::Seek(-(SEEK.cast_signed())),
-            Action::SeekForward => Wish::Seek(SEEK.cast_signed()),
-            Action::LeapBack => Wish::Seek(-(LEAP.cast_signed())),
-            Action::LeapForward => Wish::Seek(LEAP.cast_signed()),
-            Action::StepBack => Wish::Step(-1),
-            Action::StepForward => Wish::Step(1),
-            Action::ToBegin => Wish::Begin,
-            Action::ToEnd => Wish::End,
-            _ => return None,
-        })
-    }
-
-    /// Tells once that nothing is recorded any more.
-    pub(super) fn tell_of_recording(&mut self) {
+    /// Says once that nothing is recorded any more.
+    pub(super) fn notice_recording(&mut self) {
         if !self.state.recording {
             return;
         }
-        let gaps = self.model.sample().map_or(&[][..], |sample| &sample.gaps);
+        let gaps = self.engine.state().gaps();
         if let Some(gap) = gaps.iter().find(|gap| gap.source == SOURCE) {
             self.state.notice = Some(trouble(gap.reason.clone()));
             self.state.recording = false;
@@ -180,14 +55,17 @@ impl App {
 mod tests {
     use std::time::Duration;
 
+    use super::super::{Effect, Event, OBSERVED};
     use super::*;
-    use crate::app::Event;
+    use crate::action::Action;
+    use crate::config::Config;
     use crate::model::literals::training;
-    use crate::record::{self, Writer};
-    use crate::source::replay::{Place, past};
+    use crate::record::Ring;
+    use crate::source::replay::{Place, Player, past};
+    use crate::verdict::Kind;
 
-    fn played(anew: bool, seconds: std::ops::Range<u32>, sparse: usize) -> Event {
-        Event::Played(Box::new(Played {
+    fn played(anew: bool, seconds: std::ops::Range<u32>, sparse: usize) -> ReplayUpdate {
+        ReplayUpdate {
             anew,
             samples: seconds.map(|at| training(f64::from(at))).collect(),
             sparse,
@@ -200,7 +78,7 @@ mod tests {
                 interval: Some(Duration::from_millis(500)),
             },
             trouble: None,
-        }))
+        }
     }
 
     fn app() -> App {
@@ -212,9 +90,9 @@ mod tests {
     #[test]
     fn a_jump_forgets_what_was_shown_and_shows_its_own() {
         let mut app = app();
-        app.update(played(true, 0..100, 0));
+        app.played(played(true, 0..100, 0));
         assert_eq!(app.view().history.len(), 99);
-        assert_eq!(app.update(played(true, 0..30, 10)), Flow::Draw);
+        app.played(played(true, 0..30, 10));
         assert_eq!(app.view().history.len(), 29);
         assert_eq!(app.kind(), Some(Kind::DataBound));
         assert_eq!(app.config.interval, Duration::from_millis(500));
@@ -224,22 +102,14 @@ mod tests {
 
     #[test]
     fn what_is_shown_after_a_seek_is_what_playing_there_would_show() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = record::Options {
-            path: folder.path().join("run.rec"),
-            size: record::SIZE,
-            command_lines: true,
-            interval: Duration::from_secs(1),
-        };
-        let mut writer = Writer::create(&options).unwrap();
+        let mut ring = Ring::new(usize::MAX);
         for at in 0..64 * 9 {
             // The job stands still for the last minutes: how long, only what lies far before can tell.
             let mut sample = training(f64::from(at.min(200)));
             sample.at = training(f64::from(at)).at;
-            writer.write(&sample).unwrap();
+            ring.push(&sample).unwrap();
         }
-        writer.finish().unwrap();
-        let mut recording = Recording::open(&options.path).unwrap();
+        let recording = ring.samples();
         let mut played = app();
         let mut kinds = std::collections::BTreeSet::new();
         for number in 0..recording.len() {
@@ -248,10 +118,11 @@ mod tests {
                 continue;
             }
             let mut jumped = app();
-            for sample in past(&mut recording, 0, number).unwrap().0 {
+            for sample in past(recording, 0, number).unwrap().0 {
                 jumped.sample(sample);
             }
-            assert_eq!(jumped.model.window(), played.model.window(), "at {number}");
+            let window = |app: &App| app.engine.state().model.window().cloned();
+            assert_eq!(window(&jumped), window(&played), "at {number}");
             assert_eq!(jumped.kind(), played.kind(), "at {number}");
             kinds.extend(played.kind().map(Kind::words));
         }
@@ -261,17 +132,41 @@ mod tests {
 
     #[test]
     fn keys_move_a_replay_and_nothing_else() {
-        let mut app = app();
-        assert_eq!(app.act(Action::Freeze), Flow::Play(Wish::Pause));
-        assert_eq!(app.act(Action::SeekBack), Flow::Play(Wish::Seek(-10)));
-        assert_eq!(app.act(Action::StepForward), Flow::Play(Wish::Step(1)));
-        assert!(!app.view().state.frozen);
-        assert_eq!(app.act(Action::NextPanel), Flow::Draw);
-        app.state.replay = None;
+        let mut ring = Ring::new(usize::MAX);
+        for at in 0..60 {
+            ring.push(&training(f64::from(at))).unwrap();
+        }
+        let samples = std::mem::take(ring.samples());
+        let mut app = app().replaying(Player::new(samples, 0..=59, None));
+        let second = Duration::from_secs(1);
+        app.settle(second);
+        let place = |app: &App| {
+            let replay = app.view().state.replay.expect("it is a replay");
+            (replay.at.as_secs(), replay.paused)
+        };
+        assert_eq!(place(&app), (0, false));
+        // Those of one frame add up.
+        for action in [
+            Action::SeekForward,
+            Action::SeekForward,
+            Action::StepForward,
+        ] {
+            assert_eq!(app.act(action), [Effect::Draw]);
+        }
+        assert_eq!(place(&app), (0, false));
+        app.settle(second);
+        assert_eq!(place(&app), (21, true));
+        assert_eq!(app.act(Action::Pause), [Effect::Draw]);
+        app.settle(second);
+        app.settle(3 * second);
+        assert_eq!(place(&app), (23, false));
+        assert!(!app.view().state.paused);
+        assert_eq!(app.act(Action::NextPanel), [Effect::Draw]);
+        app = App::new(Config::default(), OBSERVED, "a job".to_owned());
         // Nothing was read yet: there is no past and nothing to stop at.
-        assert_eq!(app.act(Action::SeekBack), Flow::Continue);
-        assert_eq!(app.act(Action::Freeze), Flow::Draw);
-        assert!(!app.view().state.frozen);
+        assert_eq!(app.act(Action::SeekBack), []);
+        assert_eq!(app.act(Action::Pause), [Effect::Draw]);
+        assert!(!app.view().state.paused);
     }
 
     #[test]

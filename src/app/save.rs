@@ -12,8 +12,10 @@ use ratatui::backend::TestBackend;
 use tokio::sync::mpsc;
 
 use super::App;
-use crate::report;
+use crate::output;
+use crate::report::Report;
 use crate::ui::{self, Notice, picture};
+use crate::verdict::assess;
 
 /// Names that are tried: one a second, and some for those who save more often.
 const TRIES: u32 = 100;
@@ -39,9 +41,14 @@ impl App {
             Terminal::new(TestBackend::new(width, height)).map_err(io::Error::other)?;
         let drawn = terminal.draw(|frame| ui::draw(&view, frame));
         let drawn = drawn.map_err(io::Error::other)?;
+        let state = self.shown();
+        let report = state.report().unwrap_or_else(|| {
+            let model = &state.model;
+            Report::new(model, &assess(None, &model.progress(), &[]))
+        });
         Ok(Saved {
             picture: picture::svg(drawn.buffer, &self.config.theme),
-            report: report::markdown(view.window.or(view.latest), view.verdict, view.gaps),
+            report: output::markdown(&report),
         })
     }
 }

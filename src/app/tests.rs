@@ -8,11 +8,14 @@ use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use tokio::sync::{mpsc, watch};
 
+use super::runtime::Io;
 use super::*;
+use crate::action::Action;
 use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
-use crate::ui::{Panel, Sort};
+use crate::source::sampler::Request;
+use crate::ui::{self, Panel, Sort};
 use crate::units::Pid;
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
@@ -20,7 +23,7 @@ type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
 /// The other end of everything that the loop listens to.
 struct Script {
     keys: mpsc::UnboundedSender<Input>,
-    samples: mpsc::Sender<Sample>,
+    samples: mpsc::Sender<Event>,
     signals: mpsc::Sender<Signal>,
     tell: mpsc::Sender<Event>,
 }
@@ -29,6 +32,11 @@ impl Script {
     fn key(&self, code: KeyCode) {
         let key = Input::Key(KeyEvent::new(code, KeyModifiers::NONE));
         self.keys.send(key).expect("the loop listens");
+    }
+
+    fn ctrl(&self, letter: char) {
+        let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+        self.keys.send(Input::Key(key)).expect("the loop listens");
     }
 
     fn typed(&self, keys: &str) {
@@ -41,23 +49,19 @@ impl Script {
     }
 
     async fn sample(&self, sample: Sample) {
-        self.samples.send(sample).await.expect("the loop listens");
+        self.samples
+            .send(Event::Sample(Box::new(sample)))
+            .await
+            .expect("the loop listens");
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-}
-
-/// What the loop asked of the outside.
-#[derive(Debug, PartialEq, Eq)]
-enum Asked {
-    Sampler(Request),
-    Terminal(Flow),
-    End,
 }
 
 struct Session {
     app: App,
     terminal: Terminal<TestBackend>,
-    asked: Vec<Asked>,
+    /// What the loop had performed.
+    asked: Vec<Effect>,
 }
 
 impl Session {
@@ -89,7 +93,7 @@ async fn session_of(
     span: Option<Duration>,
     script: impl AsyncFnOnce(&Script),
 ) -> Session {
-    session_on(watch::channel(false).1, app, span, script).await
+    Box::pin(session_on(watch::channel(false).1, app, span, script)).await
 }
 
 /// The same on a terminal that is blocked now and then.
@@ -119,20 +123,17 @@ async fn session_on(
         Some((Ok(key), typed))
     });
     let asked = std::cell::RefCell::new(Vec::new());
-    let outside = Outside {
+    let io = Io {
         keys: Box::pin(typed) as Keys,
-        samples: taken,
+        readings: taken,
         signals: sent,
         told,
         blocked,
-        end: || asked.borrow_mut().push(Asked::End),
-        ask: |request| asked.borrow_mut().push(Asked::Sampler(request)),
-        terminal: |flow: &Flow| {
-            asked.borrow_mut().push(Asked::Terminal(flow.clone()));
+        span,
+        perform: |effect| {
+            asked.borrow_mut().push(effect);
             Ok(())
         },
-        span,
-        replay: None,
     };
     let play = async {
         script(&ends).await;
@@ -140,7 +141,7 @@ async fn session_on(
         // Hanging up ends the loop.
         drop(ends);
     };
-    let (ended, ()) = tokio::join!(session.app.run(&mut session.terminal, outside), play);
+    let (ended, ()) = tokio::join!(session.app.run(&mut session.terminal, io), play);
     ended.expect("a test backend takes everything");
     session.asked = asked.into_inner();
     session
@@ -200,7 +201,7 @@ async fn nothing_is_drawn_where_nothing_happens() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_screen_stays_and_then_catches_up() {
+async fn a_paused_screen_stays_and_then_catches_up() {
     let mut session = session(None, async |script| {
         for at in 0..3 {
             script.sample(training(f64::from(at))).await;
@@ -209,12 +210,12 @@ async fn a_frozen_screen_stays_and_then_catches_up() {
         for at in 3..6 {
             script.sample(training(f64::from(at))).await;
         }
-        // Looking around in a frozen screen shows the frozen figures.
+        // Looking around on a paused screen shows the figures of that moment.
         script.typed("o");
     })
     .await;
     let text = session.text();
-    assert!(text.contains("FROZEN"), "{text}");
+    assert!(text.contains("PAUSED"), "{text}");
     assert!(
         text.contains("last 2.0 s") || text.contains("last 2 s"),
         "{text}"
@@ -222,7 +223,7 @@ async fn a_frozen_screen_stays_and_then_catches_up() {
     // Of the samples after it, only how long ago that was.
     assert_eq!(session.frames(), 1 + 3 + 1 + 3 + 1);
     assert!(text.contains("0:03 ago  00:00:02 UTC"), "{text}");
-    session.app.act(Action::Freeze);
+    session.app.act(Action::Pause);
     assert!(session.app.view().past.is_none());
     let window = session.app.view().window.map(|rates| rates.seconds.round());
     assert_eq!(window, Some(5.0));
@@ -243,16 +244,15 @@ fn turning(at: u32) -> Sample {
     let rank = &mut sample.job.as_mut().expect("it trains").ranks[0];
     if at > 30 {
         let late = u64::from(at - 30) * 100;
-        let before = training(30.0).job.expect("it trains").ranks[0]
-            .main
-            .expect("it is seen");
+        let before = training(30.0).job.expect("it trains").ranks.remove(0);
+        let tally = before.main.expect("it is seen");
         let now = crate::sample::MainTally {
-            looks: before.looks + late,
-            running: before.running + late,
-            ..before
+            looks: tally.looks + late,
+            running: tally.running + late,
+            ..tally
         };
         rank.main = Some(now);
-        rank.waits.clear();
+        rank.waits = before.waits;
     }
     sample
 }
@@ -268,22 +268,26 @@ fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
     };
     assert_eq!(share(&app), Some(crate::units::Share(0.0)));
     for _ in 0..4 {
-        assert_eq!(app.act(Action::SeekBack), Flow::Draw);
+        assert_eq!(app.act(Action::SeekBack), [Effect::Draw]);
     }
+    app.settle(Duration::ZERO);
     let past = app.view().past.expect("the past is shown");
     assert_eq!(
         (past.at.since_start.as_secs(), past.ago.as_secs()),
         (20, 40)
     );
     assert_eq!(past.until.as_secs(), 60);
-    assert!(app.view().state.frozen);
+    assert!(app.view().state.paused);
     let verdict = app.view().verdict.map(|verdict| verdict.kind);
     assert_eq!(verdict, Some(Kind::DataBound));
     assert_ne!(verdict, now);
     assert!(share(&app).is_some_and(|share| share.0 > 0.5));
     // What comes in meanwhile is kept, and only the distance changes.
     for at in 61..=70 {
-        assert_eq!(app.update(Event::Sample(Box::new(turning(at)))), Flow::Draw);
+        assert_eq!(
+            app.update(Event::Sample(Box::new(turning(at)))),
+            [Effect::Draw]
+        );
     }
     let past = app.view().past.expect("the past is shown");
     assert_eq!(
@@ -296,23 +300,24 @@ fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
         (Action::StepForward, 21),
         (Action::SeekForward, 31),
         (Action::LeapForward, 70),
-        (Action::LeapBack, 1),
-        (Action::ToBegin, 1),
-        (Action::SeekForward, 11),
+        (Action::LeapBack, 0),
+        (Action::ToBegin, 0),
+        (Action::SeekForward, 10),
     ] {
         app.act(action);
+        app.settle(Duration::ZERO);
         let past = app.view().past.expect("the past is shown");
         assert_eq!(past.at.since_start.as_secs(), at, "{action:?}");
     }
     assert_eq!(app.view().past.map(|past| past.until.as_secs()), Some(70));
-    assert_eq!(app.act(Action::ToEnd), Flow::Draw);
-    assert!(app.view().past.is_none() && !app.view().state.frozen);
+    assert_eq!(app.act(Action::ToEnd), [Effect::Draw]);
+    assert!(app.view().past.is_none() && !app.view().state.paused);
     assert_eq!(app.view().history.span(), Some((0.0, 70.0)));
     assert_eq!(app.kind(), now);
     // There is nothing newer than now.
-    assert_eq!(app.act(Action::SeekForward), Flow::Continue);
-    assert_eq!(app.act(Action::ToEnd), Flow::Continue);
-    assert!(!app.view().state.frozen);
+    assert_eq!(app.act(Action::SeekForward), []);
+    assert_eq!(app.act(Action::ToEnd), []);
+    assert!(!app.view().state.paused);
 }
 
 #[test]
@@ -328,6 +333,7 @@ fn a_job_that_has_ended_is_looked_back_at_as_it_ran() {
     for _ in 0..3 {
         app.act(Action::SeekBack);
     }
+    app.settle(Duration::ZERO);
     assert_eq!(*app.view().attach, Attach::Attached);
     let running = |app: &App| {
         app.view()
@@ -345,14 +351,13 @@ fn a_job_that_has_ended_is_looked_back_at_as_it_ran() {
     }];
     app.update(Event::Sample(Box::new(other)));
     assert_eq!(*app.view().attach, Attach::Attached);
-    app.act(Action::Freeze);
+    app.act(Action::Pause);
     assert!(matches!(app.view().attach, Attach::Picker(_)));
 }
 
 #[test]
 fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
-    let mut app = watched(20);
-    app.drawn = Rect::new(0, 0, 120, 40);
+    let screen = Rect::new(0, 0, 120, 40);
     let text = |app: &App| {
         app.saved(120, 40).map(|_| ()).and_then(|()| {
             let mut terminal =
@@ -366,17 +371,32 @@ fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
         let text = text(app).expect("a test backend");
         assert_eq!(text.matches(words).count(), 2, "{words}: {text}");
     };
+    let mut app = watched(200);
+    app.drawn = screen;
     shows(&app, "last 98 s ");
     app.act(Action::ZoomOut);
     shows(&app, "last 2 min ");
     app.act(Action::ZoomIn);
     app.act(Action::ZoomIn);
     shows(&app, "last 60 s ");
-    while app.act(Action::ZoomIn) == Flow::Draw {}
+    while app.act(Action::ZoomIn) == [Effect::Draw] {}
     // The window is as long.
     assert_eq!(app.state.zoom, ui::Zoom::Span(10.0));
-    while app.act(Action::ZoomOut) == Flow::Draw {}
-    shows(&app, "all 98 s ");
+    while app.act(Action::ZoomOut) == [Effect::Draw] {}
+    shows(&app, "all 3 min ");
+
+    // What is not there yet is neither named nor given room, whatever is chosen.
+    let mut app = watched(20);
+    app.drawn = screen;
+    shows(&app, "last 20 s ");
+    let young = text(&app).expect("a test backend");
+    let wait = young.lines().find(|line| line.starts_with("\"│ wait "));
+    let filled = wait.map_or(0, |line| line.matches('█').count());
+    assert!(filled > 98 / 2, "{young}");
+    app.act(Action::ZoomOut);
+    shows(&app, "20 s of 2 min ");
+    app.act(Action::ZoomIn);
+    assert_eq!(app.state.zoom, ui::Zoom::Span(10.0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -396,8 +416,8 @@ async fn the_marked_job_is_asked_for() {
         script.key(KeyCode::Enter);
     })
     .await;
-    assert!(session.text().contains("which of 2 jobs?"));
-    let asked = Asked::Sampler(Request::Attach(Pid(8)));
+    assert!(session.text().contains("choose one of 2 jobs"));
+    let asked = Effect::Sampler(Request::Attach(Pid(8)));
     assert_eq!(session.asked, [asked]);
 }
 
@@ -435,7 +455,7 @@ async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
         script.key(KeyCode::Enter);
     })
     .await;
-    let asked = [8, 8, 5].map(|pid| Asked::Sampler(Request::Attach(Pid(pid))));
+    let asked = [8, 8, 5].map(|pid| Effect::Sampler(Request::Attach(Pid(pid))));
     assert_eq!(session.asked, asked);
     assert_eq!(session.app.state.filter, crate::ui::Filter::default());
 }
@@ -483,7 +503,7 @@ async fn processes_are_read_while_they_are_looked_at() {
         wanted(&[]),
         Request::Processes(None),
     ];
-    assert_eq!(session.asked, asked.map(Asked::Sampler));
+    assert_eq!(session.asked, asked.map(Effect::Sampler));
 }
 
 #[tokio::test(start_paused = true)]
@@ -496,9 +516,13 @@ async fn a_list_of_jobs_ends_the_look_at_processes() {
     })
     .await;
     let last = session.asked.last();
-    assert_eq!(last, Some(&Asked::Sampler(Request::Processes(None))));
+    assert_eq!(last, Some(&Effect::Sampler(Request::Processes(None))));
     assert_eq!(session.app.state.filter.text(), "8");
-    assert!(session.text().contains("1 with `8`"), "{}", session.text());
+    assert!(
+        session.text().contains("1 matching `8`"),
+        "{}",
+        session.text()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -508,7 +532,7 @@ async fn the_interval_steps_and_stops_at_its_ends() {
     })
     .await;
     let asked =
-        [500, 200, 100].map(|ms| Asked::Sampler(Request::Interval(Duration::from_millis(ms))));
+        [500, 200, 100].map(|ms| Effect::Sampler(Request::Interval(Duration::from_millis(ms))));
     assert_eq!(session.asked, asked);
     assert!(session.text().contains("every 0.1 s"), "{}", session.text());
 }
@@ -521,7 +545,7 @@ async fn signals_suspend_and_end() {
         }
     })
     .await;
-    let asked = [Flow::Suspend, Flow::Resume].map(Asked::Terminal);
+    let asked = [Effect::SuspendTerminal, Effect::ResumeTerminal];
     assert_eq!(session.asked, asked);
     assert_eq!(session.frames(), 3);
 }
@@ -571,19 +595,16 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
     let (_samples, taken) = mpsc::channel(1);
     let (_signals, sent) = mpsc::channel(1);
     let (_tell, told) = mpsc::channel(1);
-    let outside = Outside {
+    let io = Io {
         keys: stream::pending(),
-        samples: taken,
+        readings: taken,
         signals: sent,
         told,
         blocked: watch::channel(false).1,
-        end: || {},
-        ask: |_| {},
-        terminal: |_: &Flow| Ok(()),
         span: None,
-        replay: None,
+        perform: |_| Ok(()),
     };
-    app().run(&mut terminal, outside).await.expect("quietly");
+    app().run(&mut terminal, io).await.expect("quietly");
 }
 
 /// Runs the loop on a command that was launched.
@@ -624,13 +645,13 @@ async fn what_a_command_prints_is_shown_before_and_while_it_trains() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_with_its_command_unless_it_trains_on() {
-    let ended = || Event::Command(News::Ended(Ending::Code(3)));
+    let ended = || Event::Command(SupervisorEvent::Ended(Ending::Code(3)));
     let session = launched(async |script| {
         script.sample(training(1.0)).await;
         script.tell(ended()).await;
         script.sample(training(2.0)).await;
         assert!(!script.tell.is_closed(), "it trains in the background");
-        script.tell(Event::Command(News::Gone)).await;
+        script.tell(Event::Command(SupervisorEvent::Gone)).await;
         assert!(script.tell.is_closed());
     })
     .await;
@@ -639,7 +660,11 @@ async fn a_run_ends_with_its_command_unless_it_trains_on() {
         (launched.ended(), launched.left()),
         (Some(Ending::Code(3)), None)
     );
-    assert!(session.text().contains("exit code 3"), "{}", session.text());
+    assert!(
+        session.text().contains("exited with code 3"),
+        "{}",
+        session.text()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -647,13 +672,13 @@ async fn who_quits_says_what_becomes_of_the_command() {
     let session = launched(async |script| {
         script.typed("q");
         script.sample(training(1.0)).await;
-        // A second time is no answer, and neither is another wish.
+        // A second time is no answer, and neither is another action.
         script.typed("q+");
         script.sample(training(2.0)).await;
     })
     .await;
     assert!(
-        session.text().contains("python train.py still runs"),
+        session.text().contains("python train.py is still running"),
         "{}",
         session.text()
     );
@@ -666,7 +691,11 @@ async fn who_quits_says_what_becomes_of_the_command() {
         script.sample(training(1.0)).await;
     })
     .await;
-    assert!(!session.text().contains("still runs"), "{}", session.text());
+    assert!(
+        !session.text().contains("still running"),
+        "{}",
+        session.text()
+    );
 
     let session = launched(async |script| {
         script.typed("ed");
@@ -675,10 +704,10 @@ async fn who_quits_says_what_becomes_of_the_command() {
         script.typed("qe");
         script.sample(training(2.0)).await;
         assert!(!script.tell.is_closed(), "it has not ended yet");
-        script.tell(Event::Command(News::Gone)).await;
+        script.tell(Event::Command(SupervisorEvent::Gone)).await;
     })
     .await;
-    assert_eq!(session.asked, [Asked::End]);
+    assert_eq!(session.asked, [Effect::EndCommand]);
     assert_eq!(session.app.launched.unwrap().left(), Some(Left::Ending));
 
     let session = launched(async |script| {
@@ -689,6 +718,19 @@ async fn who_quits_says_what_becomes_of_the_command() {
     .await;
     assert_eq!(session.asked, []);
     assert_eq!(session.app.launched.unwrap().left(), Some(Left::Running));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ctrl_c_ends_the_command_and_then_kills_it() {
+    let session = launched(async |script| {
+        for _ in 0..4 {
+            script.ctrl('c');
+        }
+        script.sample(training(1.0)).await;
+    })
+    .await;
+    assert_eq!(session.asked, [Effect::EndCommand, Effect::KillCommand]);
+    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Ending));
 }
 
 #[tokio::test(start_paused = true)]
@@ -703,15 +745,11 @@ async fn a_signal_is_the_commands_business() {
         assert!(!script.tell.is_closed());
     })
     .await;
-    assert!(
-        session.text().contains("was told to end"),
-        "{}",
-        session.text()
-    );
+    assert!(session.text().contains("stopping"), "{}", session.text());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_typed_filters_the_workers_and_is_no_wish() {
+async fn what_is_typed_filters_the_workers_and_is_no_action() {
     let typing = session(None, async |script| {
         for at in 0..=12 {
             script.sample(training(f64::from(at))).await;
@@ -722,11 +760,11 @@ async fn what_is_typed_filters_the_workers_and_is_no_wish() {
     })
     .await;
     assert!(
-        typing.text().contains("show workers with q_"),
+        typing.text().contains("filter workers: q_"),
         "{}",
         typing.text()
     );
-    assert!(typing.text().contains("no worker has these words"));
+    assert!(typing.text().contains("no match"));
 
     let kept = session(None, async |script| {
         for at in 0..=12 {
@@ -734,12 +772,12 @@ async fn what_is_typed_filters_the_workers_and_is_no_wish() {
         }
         script.typed("/1");
         script.key(KeyCode::Enter);
-        // And here it is a wish again.
+        // And here it is an action again.
         script.typed("O");
     })
     .await;
     assert!(kept.text().contains("with `1`"), "{}", kept.text());
-    assert!(!kept.text().contains("show workers with"));
+    assert!(!kept.text().contains("filter workers: "));
 
     let cleared = session(None, async |script| {
         for at in 0..=12 {
@@ -760,7 +798,7 @@ async fn what_is_typed_filters_the_workers_and_is_no_wish() {
         let end = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         script.keys.send(Input::Key(end)).expect("the loop listens");
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(script.keys.is_closed(), "what is no letter is a wish");
+        assert!(script.keys.is_closed(), "what is no letter is an action");
     })
     .await;
     assert_eq!(ended.app.state.filter.text(), "q");
@@ -822,12 +860,12 @@ fn a_key_takes_a_notice_away() {
         text: "saved".to_owned(),
         trouble: false,
     };
-    assert_eq!(app.update(Event::Notice(notice)), Flow::Draw);
+    assert_eq!(app.update(Event::Notice(notice)), [Effect::Draw]);
     assert!(app.view().state.notice.is_some());
     let key = KeyEvent::new(KeyCode::Char('~'), KeyModifiers::NONE);
-    assert_eq!(app.update(Event::Input(Input::Key(key))), Flow::Draw);
+    assert_eq!(app.update(Event::Input(Input::Key(key))), [Effect::Draw]);
     assert_eq!(app.view().state.notice, None);
-    assert_eq!(app.update(Event::Input(Input::Key(key))), Flow::Continue);
+    assert_eq!(app.update(Event::Input(Input::Key(key))), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -881,17 +919,23 @@ async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
     );
     let click = MouseEventKind::Down(MouseButton::Left);
     let app = &mut session.app;
-    assert_eq!(mouse(app, click, on_disk), Flow::Draw);
+    assert_eq!(mouse(app, click, on_disk), [Effect::Draw]);
     assert_eq!(app.state.focus, Panel::Disk);
-    assert_eq!(mouse(app, click, on_disk), Flow::Continue);
-    assert_eq!(mouse(app, MouseEventKind::Moved, (0, 0)), Flow::Continue);
-    assert_eq!(mouse(app, MouseEventKind::ScrollDown, on_disk), Flow::Draw);
+    assert_eq!(mouse(app, click, on_disk), []);
+    assert_eq!(mouse(app, MouseEventKind::Moved, (0, 0)), []);
+    assert_eq!(
+        mouse(app, MouseEventKind::ScrollDown, on_disk),
+        [Effect::Draw]
+    );
     assert_eq!(app.state.scroll, 3);
     // The verdict's panel begins below the header, which is no panel.
-    assert_eq!(mouse(app, MouseEventKind::ScrollDown, (5, 2)), Flow::Draw);
+    assert_eq!(
+        mouse(app, MouseEventKind::ScrollDown, (5, 2)),
+        [Effect::Draw]
+    );
     assert_eq!((app.state.focus, app.state.scroll), (Panel::Verdict, 3));
-    assert_eq!(mouse(app, click, (5, 0)), Flow::Continue);
-    assert_eq!(mouse(app, click, (5000, 5000)), Flow::Continue);
+    assert_eq!(mouse(app, click, (5, 0)), []);
+    assert_eq!(mouse(app, click, (5000, 5000)), []);
 }
 
 #[test]
@@ -905,12 +949,18 @@ fn the_files_of_a_worker_are_asked_for_while_its_page_is_open() {
         app.update(Event::Input(Input::Key(key)))
     };
     let workers = training(2.0).job.expect("a job").ranks[0].loaders[0].clone();
-    let asked = |place: usize| Flow::Ask(Request::Files(Some(workers.workers[place].key)));
+    let asked = |place: usize| {
+        let key = workers.workers[place].key;
+        [Effect::Draw, Effect::Sampler(Request::Files(Some(key)))]
+    };
     assert_eq!(key(&mut app, KeyCode::Enter), asked(0));
     // Once, not with each frame.
     let next = Event::Sample(Box::new(training(3.0)));
-    assert_eq!(app.update(next), Flow::Draw);
+    assert_eq!(app.update(next), [Effect::Draw]);
     assert_eq!(key(&mut app, KeyCode::Down), asked(1));
-    assert_eq!(key(&mut app, KeyCode::Tab), Flow::Ask(Request::Files(None)));
-    assert_eq!(key(&mut app, KeyCode::Esc), Flow::Draw);
+    assert_eq!(
+        key(&mut app, KeyCode::Tab),
+        [Effect::Draw, Effect::Sampler(Request::Files(None))]
+    );
+    assert_eq!(key(&mut app, KeyCode::Esc), [Effect::Draw]);
 }

@@ -1,45 +1,45 @@
-//! What can be asked of `pipetop replay`.
+//! The arguments of `pipetop replay`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::{Watch, value};
 use crate::error::Hinted;
+use crate::options::{Watch, value};
 use crate::verdict::Kind;
 
-/// Look at a recording: the same screen, and the same reports, of what was written with --record.
+/// Play back a recording, with the same screen and the same reports.
 ///
-/// Times are counted from the begin of the recording, as in `90s` or `1h 2min`. A file that was cut off, also by a
-/// kill, is shown up to its last whole reading.
+/// Times count from the start of the recording, e.g. `90s` or `1h 2min`. A truncated file plays up to its last complete
+/// sample.
 #[derive(Debug, PartialEq, Args)]
-#[command(next_help_heading = "The recording")]
-pub struct Replay {
-    /// A file that --record has written
+#[command(next_help_heading = "Recording")]
+pub(crate) struct Replay {
+    /// Recording made with --record
     pub file: PathBuf,
 
-    /// Leave out what lies before
+    /// Start at this time
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub from: Option<Duration>,
 
-    /// Leave out what lies behind
+    /// End at this time
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     pub to: Option<Duration>,
 
-    /// How fast the screen begins: 1 is as it was, 10 is ten times as fast
+    /// Initial playback speed: 1 is real time, 10 is ten times as fast
     #[arg(long, value_name = "FACTOR", value_parser = value::speed)]
     pub speed: Option<f64>,
 
-    /// Print one report on all of it and exit
+    /// Print one report on the whole recording and exit
     #[arg(long)]
     pub once: bool,
 
-    /// Print JSON: with --once one document, else one line per reading
+    /// Print JSON: one document with --once, otherwise one line per sample
     #[arg(long)]
     pub json: bool,
 
-    /// Colours, by the name of a theme
+    /// Colour theme: dark, light, colour-blind or mono
     #[arg(long, value_name = "NAME")]
     pub theme: Option<String>,
 
@@ -47,26 +47,26 @@ pub struct Replay {
     #[arg(long)]
     pub ascii: bool,
 
-    /// Exit with code 3 when the last verdict is one of these
+    /// Exit with code 3 if the last verdict is one of these
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
     pub fail_if: Vec<Kind>,
 }
 
 impl Replay {
     /// # Errors
-    /// Where what was typed cannot go together.
+    /// If the arguments conflict.
     pub(super) fn check(&self) -> Result<(), Hinted> {
         match (self.from, self.to) {
             (Some(from), Some(to)) if to <= from => Err(Hinted::new(
-                "--to is not behind --from",
-                "both count from the begin of the recording, as in --from 10min --to 12min",
+                "--to must be later than --from",
+                "both count from the start of the recording, as in --from 10min --to 12min",
             )),
             _ => Ok(()),
         }
     }
 
-    /// How the same would be watched live.
-    pub fn watch(&self) -> Watch {
+    /// The same options for watching live.
+    pub(crate) fn watch(&self) -> Watch {
         Watch {
             once: self.once,
             json: self.json,

@@ -1,6 +1,12 @@
+#[cfg(feature = "lab")]
+mod lab;
+
+use std::time::Duration;
+
 use super::*;
-use crate::experiment::simulate::{Order, Settings};
+use crate::options::GpuChoice;
 use crate::units::Pid;
+use crate::verdict::Kind;
 
 fn typed(line: &str) -> Result<Args, Stop> {
     parse(
@@ -41,13 +47,26 @@ fn a_target_is_a_number_or_a_word() {
     assert_eq!(typed("-- config").unwrap().target, word("config"));
     assert!(typed("config").unwrap().command.is_some());
     assert!(refused("0").1.contains("pgrep"));
-    assert!(
-        refused("99999999999")
-            .0
-            .contains("no process has this number")
-    );
+    assert!(refused("99999999999").0.contains("not a valid PID"));
     let empty = parse(["pipetop", ""].map(OsString::from));
     assert!(matches!(empty, Err(Stop::Usage(_))));
+}
+
+#[test]
+fn the_habits_of_other_tools_are_understood() {
+    let pid = Some(Target::Pid(Pid(48213)));
+    assert_eq!(typed("-p 48213").unwrap().target, pid);
+    assert_eq!(typed("--pid 48213 --once").unwrap().target, pid);
+    assert_eq!(
+        refused("-p train.py").0,
+        "invalid value 'train.py' for '--pid <PID>': not a PID"
+    );
+    assert!(typed("-p 1 2").is_err());
+    let span = |text: &str| typed(text).unwrap().watch.span;
+    assert_eq!(span("--for 5"), Some(Duration::from_secs(5)));
+    assert_eq!(span("--for 2.5"), Some(Duration::from_millis(2500)));
+    assert!(refused("--for 0.1").0.contains("out of range"));
+    assert!(typed("--for -5").is_err());
 }
 
 #[test]
@@ -111,140 +130,16 @@ fn commands_take_their_own_options_and_the_places() {
 }
 
 #[test]
-fn a_simulation_has_its_own_options() {
-    let simulation = |line: &str| match typed(line).unwrap().command {
-        Some(Command::Simulate(asked)) => *asked,
-        other => panic!("{line}: {other:?}"),
-    };
-    let asked = simulation("simulate");
-    let settings = asked.settings().unwrap();
-    assert_eq!(settings, Settings::default());
-    assert_eq!(asked.runs(&settings), 1);
-    let asked = simulation(
-        "simulate --workers 4 --load-ms 0.5 --step-ms 20 --load-jitter 0.05 --prefetch-factor 3 \
-         --any-order --clock-ms 10 --desync --for 2min --seed 5 --json --ascii --theme mono",
-    );
-    let ms = Duration::from_millis;
-    let expected = Settings {
-        workers: 4,
-        prefetch_factor: 3,
-        load: Duration::from_micros(500),
-        load_jitter: 0.05,
-        step: ms(20),
-        order: Order::AnyOrder,
-        clock: Some(ms(10)),
-        desync: true,
-        span: Duration::from_mins(2),
-    };
-    assert_eq!(asked.settings().unwrap(), expected);
-    assert_eq!((asked.seed, asked.runs(&expected)), (5, 10));
-    assert!(asked.json && asked.ascii && asked.theme.as_deref() == Some("mono"));
-    assert!(typed("simulate --for 1s --json").is_ok());
-    assert!(refused("--json simulate").0.contains("takes no target"));
-    let refusals = [
-        ("--workers 0", "workers", "between 1 and 1024"),
-        ("--workers -1", "'-1'", "--help"),
-        ("--load-ms -5", "no such time", "milliseconds"),
-        ("--load-ms nan", "no such time", "milliseconds"),
-        ("--step-ms 1e99", "no such time", "milliseconds"),
-        ("--step-ms 1e12", "too long", "at most"),
-        ("--load-jitter -1", "cannot vary so", "0.05"),
-        ("--load-jitter inf", "cannot vary so", "0.05"),
-        ("--prefetch-factor 0", "prefetch factor", "PyTorch"),
-        ("--clock-ms 100 --for 50ms", "not shorter than --for", "30s"),
-        ("--clock-ms 0", "needs ticks", "exact"),
-        ("--load-ms 0 --step-ms 0", "too many batches", "longer"),
-        (
-            "--step-ms 0 --load-ms 1 --for 1h --runs 50",
-            "too many",
-            "--runs",
-        ),
-        ("--for 0s", "out of range", "between"),
-        ("--runs 0", "0 is not in", "--help"),
-        ("--in-order --any-order", "cannot be used with", "--help"),
-        ("--json --animate", "cannot be used with", "--help"),
-    ];
-    for (line, message, hint) in refusals {
-        let (said, hinted) = refused(&format!("simulate {line}"));
-        assert!(said.contains(message), "{line}: {said}");
-        assert!(hinted.contains(hint), "{line}: {hinted}");
-        assert!(!said.contains('\n') && !hinted.contains('\n'));
-    }
-}
-
-#[test]
-fn an_experiment_takes_a_command_or_the_built_in_job() {
-    let words = |own: &Own| own.words().map(|words| words.parts().1);
-    let Some(Command::Sweep(sweep)) =
-        typed("sweep --workers 0,2 --prefetch-factors 2,4 --pin-memory --steps 9 --log l -- A=1 x --for 2").unwrap().command
-    else {
-        panic!("no sweep");
-    };
-    assert_eq!(words(&sweep.own).unwrap(), ["x", "--for", "2"]);
-    assert_eq!(
-        (&sweep.counts[..], &sweep.prefetch_factors[..]),
-        (&[0, 2][..], &[2, 4][..])
-    );
-    assert!(sweep.compares_memory() && sweep.steps == Some(9));
-    assert_eq!(sweep.own.log, Some(PathBuf::from("l")));
-    let Some(Command::Headspace(headspace)) = typed("headspace --patience 2min").unwrap().command
-    else {
-        panic!("no headspace");
-    };
-    assert_eq!(words(&headspace.own), None);
-    assert_eq!(headspace.own.patience, Duration::from_mins(2));
-    let refusals = [
-        (
-            "sweep --workers 1,0",
-            "one worker at least",
-            "-- python train.py",
-        ),
-        (
-            "sweep --load-ms 5 -- x",
-            "for the built-in job",
-            "sweep --help",
-        ),
-        (
-            "sweep --no-pin-memory -- x",
-            "for the built-in job",
-            "sweep --help",
-        ),
-        (
-            "headspace --workers 4 -- x",
-            "for the built-in job",
-            "headspace --help",
-        ),
-        (
-            "headspace -- A=1",
-            "no command to run",
-            "pipetop headspace --",
-        ),
-        (
-            "headspace x",
-            "unexpected argument 'x'",
-            "behind the options",
-        ),
-        ("sweep --steps 5", "were not provided", "behind the options"),
-        ("sweep --steps 1 -- x", "1 is not in", "--help"),
-    ];
-    for (line, message, hint) in refusals {
-        let (said, hinted) = refused(line);
-        assert!(said.contains(message), "{line}: {said}");
-        assert!(hinted.contains(hint), "{line}: {hinted}");
-    }
-}
-
-#[test]
 fn what_is_refused_has_one_line_and_one_hint() {
     let refusals = [
-        ("--for 14", "time unit needed", "14s"),
+        ("--for 14x", "unknown time unit", "14s"),
         ("--interval 1ms", "out of range", "between 100ms and 1m"),
         (
             "--for 5s --interval 10s",
             "shorter than --interval",
             "--for 14s",
         ),
-        ("--gpu zero", "neither an index nor a UUID", "nvidia-smi -L"),
+        ("--gpu zero", "not a GPU index or UUID", "nvidia-smi -L"),
         ("--fail-if slow", "invalid value 'slow'", "data-bound"),
         ("--onec", "unexpected argument '--onec'", "--once"),
         ("--record f --record-size 9KB", "out of range", "512MiB"),
@@ -256,15 +151,10 @@ fn what_is_refused_has_one_line_and_one_hint() {
         ("replay", "were not provided: <FILE>", "--help"),
         (
             "replay f --from 10s --to 5s",
-            "--to is not behind --from",
+            "--to must be later than --from",
             "--from 10min",
         ),
-        ("replay f --speed 0", "out of range", "as in 10"),
-        (
-            "demo --calibrate --record f",
-            "cannot be used with",
-            "--help",
-        ),
+        ("replay f --speed 0", "out of range", "such as 10"),
         ("a b", "unexpected argument 'b'", "--help"),
         ("--for", "a value is required", "--help"),
     ];
@@ -330,8 +220,12 @@ fn the_words_of_a_command_are_its_own() {
     let asked = run("run --once --for 20s --stop --no-hook --log out x --stop");
     assert!(asked.watch.once && asked.stop && asked.no_hook && !asked.stdin);
     assert_eq!(asked.log, Some(PathBuf::from("out")));
-    assert_eq!(refused("run --stop x").0, "--stop needs to know when");
-    assert_eq!(refused("run A=1").0, "there is no command to run");
+    assert_eq!(refused("run --stop x").0, "--stop needs --once or --for");
+    assert_eq!(refused("run A=1").0, "no command given");
+    assert_eq!(
+        refused("run").1,
+        "put your command after `--`, as in `-- python train.py`"
+    );
     assert_eq!(
         refused("run --for 1s --interval 2s x").0,
         "--for is shorter than --interval"

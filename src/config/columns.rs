@@ -1,13 +1,13 @@
-//! The columns of the worker table, as they are chosen.
+//! The columns of the worker table, as chosen in the configuration.
 //!
-//! Knows their names; what stands in them is the table's business.
+//! Knows their names, not their contents.
 
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::keymap::Clash;
 
-/// One column, by its name in `columns`. The worker's number always stands before them.
+/// One column, by its name in `columns`. The worker's number always comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Column {
@@ -22,14 +22,14 @@ pub enum Column {
     In,
 }
 
-/// In the order of the list, each once.
+/// The columns in the order of the list, without duplicates.
 pub(super) fn each_once(list: Vec<Spanned<Column>>) -> Result<Vec<Column>, Clash> {
     let mut columns = Vec::with_capacity(list.len());
     for column in list {
         if columns.contains(column.get_ref()) {
             return Err(Clash {
                 span: Some(column.span()),
-                message: "this column is there already".to_owned(),
+                message: "duplicate column".to_owned(),
             });
         }
         columns.push(column.into_inner());

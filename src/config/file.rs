@@ -3,6 +3,7 @@
 //! Knows no default and no command line.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,11 @@ use toml::Spanned;
 
 use super::columns::Column;
 use super::keymap::{Bindings, KeyPress};
-use super::theme::{Colour, Paint, ThemeName};
+use super::theme::{Colour, Role, ThemeName};
+use crate::regular_file;
+
+/// In bytes: more than a thousand times the default file; what is longer is something else.
+const LONGEST: u64 = 1 << 20;
 
 /// Mirror of `config/pipetop.toml`.
 #[derive(Debug, Default, Deserialize)]
@@ -29,12 +34,12 @@ pub(super) struct File {
     #[serde(rename = "past-mib", default, deserialize_with = "mebibytes")]
     pub(super) past: Option<usize>,
     pub(super) keys: Option<Bindings>,
-    pub(super) colours: Option<BTreeMap<Paint, Colour>>,
+    pub(super) colours: Option<BTreeMap<Role, Colour>>,
 }
 
 /// A GPU by its index or its UUID.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged, expecting = "a GPU is an index or a UUID")]
+#[serde(untagged, expecting = "not a GPU index or UUID")]
 pub(super) enum GpuName {
     Index(u32),
     Uuid(String),
@@ -84,13 +89,21 @@ impl ConfigError {
             Self::Wrong { message, .. } => meant(message),
         };
         meant.map_or_else(
-            || "`pipetop config` prints the default file, with every option".to_owned(),
+            || "`pipetop config` prints the default file with every option".to_owned(),
             |name| format!("did you mean `{name}`? `pipetop config` lists every option"),
         )
     }
 
+    /// From 1. `None` where the file could not be read at all.
+    pub(super) fn line(&self) -> Option<usize> {
+        match self {
+            Self::Read { .. } => None,
+            Self::Wrong { line, .. } => Some(*line),
+        }
+    }
+
     /// An error at a byte range of `text`.
-    pub(super) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: String) -> Self {
+    pub(super) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let before = text.get(..start).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -98,7 +111,8 @@ impl ConfigError {
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            message,
+            // It may repeat what the file says.
+            message: crate::units::printable(message),
         }
     }
 }
@@ -118,25 +132,42 @@ fn meant(message: &str) -> Option<&str> {
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+    let mut text = Vec::new();
+    let read = regular_file::read(path, LONGEST, &mut text);
+    let text = read.and_then(|()| {
+        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text");
+        String::from_utf8(text).map_err(not_text)
+    });
+    text.map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })
 }
 
+/// The text with this line, from 1, emptied. `None` where it is empty already.
+pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    let line = lines.get_mut(line.checked_sub(1)?)?;
+    if line.trim().is_empty() {
+        return None;
+    }
+    *line = "";
+    Some(lines.join("\n"))
+}
+
 pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
-        ConfigError::at(path, text, error.span(), message)
+        ConfigError::at(path, text, error.span(), &message)
     })
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
     let length = humantime::parse_duration(&text).map_err(serde::de::Error::custom)?;
-    if length < super::INTERVALS.0 || length > super::INTERVALS.1 {
+    if length < INTERVALS.0 || length > INTERVALS.1 {
         return Err(serde::de::Error::custom(
-            "an interval lies between 100ms and 1m",
+            "interval must be between 100ms and 1m",
         ));
     }
     Ok(Some(length))
@@ -146,7 +177,7 @@ fn mebibytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Err
     let number = usize::deserialize(from)?;
     if !(1..=4096).contains(&number) {
         return Err(serde::de::Error::custom(
-            "memory for the past lies between 1 and 4096 MiB",
+            "past-mib must be between 1 and 4096",
         ));
     }
     Ok(Some(number << 20))
@@ -159,3 +190,6 @@ impl<'de> Deserialize<'de> for KeyPress {
             .map_err(serde::de::Error::custom)
     }
 }
+
+/// Shortest and longest time between two readings.
+pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));

@@ -1,6 +1,6 @@
-//! Which key asks for what: `"ctrl-c"` to a key event and back.
+//! Key bindings: `"ctrl-c"` to a key event and back.
 //!
-//! One table for the file, the loop, the footer and the help.
+//! One table for the file, the event loop, the footer and the help.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use toml::Spanned;
 
 use crate::action::Action;
 
-/// `[keys]` as it is written.
+/// `[keys]` as written in the file.
 pub(super) type Bindings = BTreeMap<Spanned<Action>, Vec<Spanned<KeyPress>>>;
 
 /// Keys with names, as they are written in the file and shown on screen.
@@ -42,7 +42,7 @@ const MODIFIERS: [(&str, KeyModifiers); 3] = [
     ("shift-", KeyModifiers::SHIFT),
 ];
 
-/// One key with what is held down beside it. Shift is part of a character, not beside it.
+/// One key with its modifiers. Shift is part of a character, not a modifier of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 pub struct KeyPress {
     code: KeyCode,
@@ -112,7 +112,7 @@ impl fmt::Display for KeyPress {
     }
 }
 
-/// Choices that cannot stand together: two actions with one key, no key to leave with, a column twice.
+/// Settings that conflict: one key for two actions, no key to quit, a column twice.
 #[derive(Debug)]
 pub(super) struct Clash {
     pub(super) span: Option<Range<usize>>,
@@ -144,7 +144,7 @@ impl Keymap {
                     return Err(Clash {
                         span: Some(key.span()),
                         message: format!(
-                            "key `{}` stands for both `{}` and `{}`",
+                            "key `{}` is bound to both `{}` and `{}`",
                             key.get_ref(),
                             other.short(),
                             action.short()
@@ -168,13 +168,13 @@ impl Keymap {
         if keys.get(&Action::Quit).is_none_or(Vec::is_empty) {
             return Err(Clash {
                 span: last,
-                message: "no key is left for `quit`".to_owned(),
+                message: "`quit` has no key".to_owned(),
             });
         }
         Ok(Self { keys })
     }
 
-    /// What this key asks for; releases ask for nothing.
+    /// The action of this key; `None` for a release or an unbound key.
     pub fn action(&self, event: &KeyEvent) -> Option<Action> {
         if event.kind == KeyEventKind::Release {
             return None;

@@ -1,8 +1,11 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use proptest::prelude::*;
 use ratatui::style::Color;
+use support::fuzz;
 
 use std::collections::BTreeMap;
 
+use super::keymap::KeyPress;
 use super::*;
 use crate::action::Action;
 
@@ -33,13 +36,13 @@ fn the_default_file_as_users_file_is_the_default() {
 
 #[test]
 fn memory_for_the_past_has_limits() {
-    assert_eq!(Config::default().past, 32 << 20);
+    assert_eq!(Config::default().past, 8 << 20);
     assert_eq!(from("past-mib = 5").expect("right").past, 5 << 20);
     for wrong in ["0", "4097", "-1", "\"5\""] {
         let told = message(&format!("past-mib = {wrong}"));
         assert!(told.starts_with("my.toml:1:12: "), "{told}");
     }
-    assert!(message("past-mib = 0").contains("between 1 and 4096 MiB"));
+    assert!(message("past-mib = 0").contains("between 1 and 4096"));
 }
 
 #[test]
@@ -88,11 +91,15 @@ fn keys_reach_their_actions() {
 
 #[test]
 fn a_users_key_is_taken_from_its_default() {
-    let keys = from("[keys]\nfreeze = [\"q\"]").expect("right").keys;
-    let press = |key| keys.action(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE));
-    assert_eq!(press('q'), Some(Action::Freeze));
-    assert_eq!(press(' '), None);
-    assert_eq!(keys.keys(Action::Quit).len(), 1);
+    // `freeze` is the former name of `pause`.
+    for name in ["pause", "freeze"] {
+        let keys = from(&format!("[keys]\n{name} = [\"q\"]"));
+        let keys = keys.expect("right").keys;
+        let press = |key| keys.action(&KeyEvent::new(KeyCode::Char(key), KeyModifiers::NONE));
+        assert_eq!(press('q'), Some(Action::Pause));
+        assert_eq!(press(' '), None);
+        assert_eq!(keys.keys(Action::Quit).len(), 1);
+    }
 }
 
 #[test]
@@ -149,7 +156,7 @@ fn errors_name_file_line_and_column() {
     );
     assert_eq!(
         message("[keys]\nquit = [\"x\"]\nhelp = [\"x\"]"),
-        "my.toml:3:9: key `x` stands for both `quit` and `help`"
+        "my.toml:3:9: key `x` is bound to both `quit` and `help`"
     );
     assert_eq!(
         message("[colours]\ncpu = \"rde\""),
@@ -157,7 +164,7 @@ fn errors_name_file_line_and_column() {
     );
     assert_eq!(
         message("interval = \"1ms\""),
-        "my.toml:1:12: an interval lies between 100ms and 1m"
+        "my.toml:1:12: interval must be between 100ms and 1m"
     );
     assert!(message("[keys]\nfly = [\"x\"]").starts_with("my.toml:2:1: unknown variant `fly`"));
 }
@@ -177,11 +184,11 @@ fn there_is_always_a_key_to_leave_with() {
     let message = |text| message(text);
     assert_eq!(
         message("[keys]\nup = [\"k\"]\nquit = []"),
-        "my.toml:3:1: no key is left for `quit`"
+        "my.toml:3:1: `quit` has no key"
     );
     assert_eq!(
-        message("[keys]\nfreeze = [\"q\"]\nhelp = [\"ctrl-c\"]"),
-        "my.toml:3:9: no key is left for `quit`"
+        message("[keys]\npause = [\"q\"]\nhelp = [\"ctrl-c\"]"),
+        "my.toml:3:9: `quit` has no key"
     );
 }
 
@@ -193,7 +200,7 @@ fn columns_are_chosen_each_once() {
     assert_eq!(from("columns = []").expect("right").columns, []);
     assert_eq!(
         message("columns = [\"in\", \"pid\",\n \"in\"]"),
-        "my.toml:2:2: this column is there already"
+        "my.toml:2:2: duplicate column"
     );
 }
 
@@ -260,7 +267,7 @@ const EYES: [[[f64; 3]; 3]; 4] = [
 
 #[test]
 fn colour_blind_eyes_tell_meanings_apart() {
-    use Paint::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
+    use Role::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
     let theme = Theme::new(ThemeName::ColourBlind, BTreeMap::new());
     let meanings = [Cpu, Read, Wait, Full, Runnable, Compute, Trouble, Unknown];
     for eye in EYES {
@@ -284,6 +291,62 @@ fn colour_blind_eyes_tell_meanings_apart() {
                     apart.sqrt()
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn a_check_finds_every_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipetop.toml");
+    let text =
+        "themes = \"dark\"\nascii = 3\nmouse = true\n[keys]\nquit = [\"q\"]\nhelp = [\"q\"]\n";
+    std::fs::write(&path, text).unwrap();
+    let errors = Config::check(&path);
+    let lines: Vec<_> = errors.iter().map(ConfigError::line).collect();
+    assert_eq!(lines, [Some(1), Some(2), Some(6)], "{errors:?}");
+    std::fs::write(&path, DEFAULT_FILE).unwrap();
+    assert!(Config::check(&path).is_empty());
+    assert_eq!(Config::check(folder.path()).len(), 1);
+}
+
+#[test]
+fn an_error_repeats_nothing_that_a_terminal_obeys() {
+    for text in [
+        "theme = \"\\u001b[2J\"",
+        "\"\\u001b[2J\" = 1",
+        "columns = [\"\tpid\"]",
+    ] {
+        let told = message(text);
+        assert!(
+            told.contains('\u{fffd}') && !told.contains(char::is_control),
+            "{told:?}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(fuzz::cases_or(400))]
+
+    #[test]
+    fn fuzzed_configurations(text in fuzz::text([
+        "interval = \"500ms\"\nascii = \"auto\"\ntheme = \"dark\"\nmouse = true\npast-mib = 5\n",
+        "gpu = [0, \"GPU-1\"]\ncolumns = [\"pid\", \"cpu\"]\n",
+        "[keys]\nquit = [\"q\", \"ctrl-c\"]\nhelp = [\"f1\", \"alt-shift-tab\"]\n",
+        "[colours]\ncpu = \"light-blue\"\nread = \"117\"\nwait = \"#a0b1c2\"\n",
+    ])) {
+        if let Err(error) = from(&text) {
+            // It names a place in the text, and prints nothing that a terminal obeys.
+            prop_assert!(error.line().is_none_or(|line| line <= text.lines().count() + 1), "{error}");
+            let told = error.to_string();
+            prop_assert!(!told.chars().any(char::is_control), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn fuzzed_names_of_keys(text in fuzz::text(["ctrl-alt-shift-x", "f12", "page-up", "space", "\u{e9}", "ctrl--"])) {
+        if let Ok(key) = text.parse::<KeyPress>() {
+            prop_assert_eq!(key.to_string().parse(), Ok(key));
         }
     }
 }

@@ -18,14 +18,15 @@ pub enum ThemeName {
 }
 
 impl ThemeName {
-    pub const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::ColourBlind, Self::Mono];
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::ColourBlind, Self::Mono];
 }
 
 /// What a colour stands for, on every panel alike. The name in `[colours]` is the variant's in
 /// kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Paint {
+pub enum Role {
     /// Figures and words.
     Text,
     /// Labels, units and what is only there to be believed.
@@ -69,7 +70,7 @@ impl<'de> Deserialize<'de> for Colour {
 /// A colour for each meaning, and the hues that tell workers apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theme {
-    colours: BTreeMap<Paint, Colour>,
+    colours: BTreeMap<Role, Colour>,
     hues: Vec<Colour>,
     /// Made for a light background.
     light: bool,
@@ -79,11 +80,11 @@ pub struct Theme {
 #[serde(deny_unknown_fields)]
 struct ThemeFile {
     hues: Vec<Colour>,
-    colours: BTreeMap<Paint, Colour>,
+    colours: BTreeMap<Role, Colour>,
 }
 
 impl Theme {
-    pub(super) fn new(name: ThemeName, changes: BTreeMap<Paint, Colour>) -> Self {
+    pub(super) fn new(name: ThemeName, changes: BTreeMap<Role, Colour>) -> Self {
         let text = match name {
             ThemeName::Dark => include_str!("../../config/themes/dark.toml"),
             ThemeName::Light => include_str!("../../config/themes/light.toml"),
@@ -102,17 +103,17 @@ impl Theme {
 
     /// A foreground for a meaning. Without a colour of its own, what is secondary is dimmed and what
     /// has the keys is underlined, so that mono terminals keep the order of importance.
-    pub fn style(&self, paint: Paint) -> Style {
+    pub fn style(&self, paint: Role) -> Style {
         let colour = self
             .colours
             .get(&paint)
             .map_or(Color::Reset, |colour| colour.0);
         let style = Style::new().fg(colour);
         match (colour, paint) {
-            (Color::Reset, Paint::Dim | Paint::Border | Paint::Unknown) => {
+            (Color::Reset, Role::Dim | Role::Border | Role::Unknown) => {
                 style.add_modifier(Modifier::DIM)
             }
-            (Color::Reset, Paint::Focus) => style.add_modifier(Modifier::UNDERLINED),
+            (Color::Reset, Role::Focus) => style.add_modifier(Modifier::UNDERLINED),
             _ => style,
         }
     }

@@ -1,21 +1,23 @@
 //! Facts in, checks out. Pure.
 
+use crate::doctor::check::{Check, State, limited, ok};
 use crate::doctor::facts::Facts;
 use crate::doctor::terminal::{characters, colour, terminal};
-use crate::doctor::{Check, State};
-use crate::sample::{CgroupSample, Gap};
+use crate::sample::{CgroupSample, Gap, GpuSample, NO_PERMISSION};
 
-/// Every check, in the order in which they are told: the GPU, the job's processes, the machine, the screen.
-pub fn checks(facts: &Facts) -> Vec<Check> {
+/// Every check, in the order of the output: GPU, the job's processes, machine, screen.
+pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
     vec![
         gpus(facts),
         pid_namespace(facts),
         attach(facts),
         python(facts),
+        loaders(facts),
         probe(facts),
         processes(facts),
         process_files(facts),
         delay_accounting(facts),
+        system(facts),
         cpus(facts),
         cgroup(facts),
         pressure(facts),
@@ -25,24 +27,6 @@ pub fn checks(facts: &Facts) -> Vec<Check> {
         characters(&facts.terminal),
         colour(&facts.terminal),
     ]
-}
-
-pub(super) fn ok(id: &'static str, found: impl Into<String>) -> Check {
-    Check {
-        id,
-        state: State::Ok,
-        found: found.into(),
-        hint: None,
-    }
-}
-
-pub(super) fn limited(id: &'static str, found: impl Into<String>, hint: &str) -> Check {
-    Check {
-        id,
-        state: State::Limited,
-        found: found.into(),
-        hint: (!hint.is_empty()).then(|| hint.to_owned()),
-    }
 }
 
 fn missing(id: &'static str, found: impl Into<String>, hint: &str) -> Check {
@@ -65,8 +49,8 @@ fn gpus(facts: &Facts) -> Check {
         Err(gap) => return of_gap(State::Missing, "nvml", gap),
     };
     let each = gpus.iter().map(|gpu| {
-        let name = gpu.name.as_deref().unwrap_or("no name");
-        match &gpu.gap {
+        let name = gpu.name.as_deref().unwrap_or("unnamed");
+        match gpu_trouble(gpu) {
             Some(gap) => format!("{} {name} ({gap})", gpu.index),
             None => format!("{} {name}", gpu.index),
         }
@@ -78,7 +62,7 @@ fn gpus(facts: &Facts) -> Check {
             "the NVIDIA driver lists no GPU",
             "see `nvidia-smi -L`",
         )
-    } else if gpus.iter().any(|gpu| gpu.gap.is_some()) {
+    } else if gpus.iter().any(|gpu| gpu_trouble(gpu).is_some()) {
         limited(
             "nvml",
             found,
@@ -89,46 +73,52 @@ fn gpus(facts: &Facts) -> Check {
     }
 }
 
+/// Why a GPU gives nothing, or which figures it denies.
+fn gpu_trouble(gpu: &GpuSample) -> Option<String> {
+    let denied = gpu.absent.iter();
+    let denied = denied.filter(|absent| absent.reason == NO_PERMISSION);
+    let denied: Vec<_> = denied.map(|absent| absent.figure.as_str()).collect();
+    let denied = (!denied.is_empty()).then(|| format!("{NO_PERMISSION}: {}", denied.join(", ")));
+    gpu.gap.clone().or(denied)
+}
+
 fn pid_namespace(facts: &Facts) -> Check {
     const ID: &str = "pid-namespace";
     match facts.inner_pid_namespace {
         Some(false) => ok(
             ID,
-            "the machine's own: GPU processes carry the numbers seen here",
+            "shared with the host: GPU processes have the same PIDs here",
         ),
         Some(true) => limited(
             ID,
-            "one of its own: the driver may number GPU processes as the host does",
-            "run pipetop on the host, or the container with `docker run --pid=host`",
+            "not shared with the host: the driver may report GPU processes with host PIDs",
+            "run pipetop on the host, or start the container with `docker run --pid=host`",
         ),
-        None => limited(ID, "not known: GPU processes may carry other numbers", ""),
+        None => limited(ID, "unknown: GPU processes may have other PIDs", ""),
     }
 }
 
 /// The right to attach (access tier T2).
 fn attach(facts: &Facts) -> Check {
     const ID: &str = "attach";
-    const SETCAP: &str = "`sudo pipetop`, or once `sudo setcap cap_sys_ptrace+ep \"$(command -v pipetop)\"`; in docker `--cap-add SYS_PTRACE`";
+    const SETCAP: &str = "`sudo pipetop`, or once `sudo setcap cap_sys_ptrace+ep \"$(command -v pipetop)\"`; in Docker `--cap-add SYS_PTRACE`";
     let privileged = facts.process.cap_sys_ptrace == Some(true);
     match (facts.ptrace_scope, privileged) {
         (Some(3..), _) => missing(
             ID,
-            "nobody may attach to a running process (kernel.yama.ptrace_scope=3)",
-            "nothing until a reboot: boot with kernel.yama.ptrace_scope=1 or 0",
+            "attaching to processes is disabled (kernel.yama.ptrace_scope=3)",
+            "reboot with kernel.yama.ptrace_scope=1 or 0",
         ),
-        (_, true) => ok(ID, "may attach to any process (CAP_SYS_PTRACE)"),
-        (None | Some(0), false) => ok(
-            ID,
-            "may attach to own processes; not to those of other users",
-        ),
+        (_, true) => ok(ID, "any process (CAP_SYS_PTRACE)"),
+        (None | Some(0), false) => ok(ID, "your own processes, not those of other users"),
         (Some(1), false) => limited(
             ID,
-            "only to own children (kernel.yama.ptrace_scope=1)",
+            "child processes only (kernel.yama.ptrace_scope=1)",
             "`sudo sysctl kernel.yama.ptrace_scope=0`, or `sudo pipetop`",
         ),
         (Some(_), false) => limited(
             ID,
-            "to no process without CAP_SYS_PTRACE (kernel.yama.ptrace_scope=2)",
+            "no process without CAP_SYS_PTRACE (kernel.yama.ptrace_scope=2)",
             SETCAP,
         ),
     }
@@ -137,12 +127,12 @@ fn attach(facts: &Facts) -> Check {
 fn python(facts: &Facts) -> Check {
     let attach = attach(facts);
     let found = match attach.state {
-        State::Ok => "stacks, loader settings and exact batch counts can be read",
+        State::Ok => "stacks, loader settings and exact batch counts are readable",
         State::Limited => {
-            "stacks only of jobs that may be attached to; else estimates from system calls"
+            "stacks only where pipetop may attach; otherwise estimates from system calls"
         }
         State::Missing => {
-            "no stacks: loader settings and batch counts are estimates from system calls"
+            "no stacks: loader settings and batch counts are estimated from system calls"
         }
     };
     Check {
@@ -153,15 +143,28 @@ fn python(facts: &Facts) -> Check {
     }
 }
 
-/// Jobs that tell of their own steps (access tier T3).
+/// What can be told by name; any other is learned from the training loop.
+fn loaders(facts: &Facts) -> Check {
+    const ID: &str = "loaders";
+    match &facts.loaders {
+        Ok(names) => ok(ID, format!("PyTorch, {}", names.join(", "))),
+        Err(trouble) => limited(
+            ID,
+            format!("ignoring your own loader names: {trouble}"),
+            "`pipetop config --check` checks the file",
+        ),
+    }
+}
+
+/// Jobs that report their own steps (access tier T3).
 fn probe(facts: &Facts) -> Check {
     const ID: &str = "probe";
     match &facts.unheard {
-        None => ok(ID, "a job that pipetop launches can report its own steps"),
+        None => ok(ID, "jobs started with `pipetop run` can report their steps"),
         Some(why) => missing(
             ID,
-            format!("no socket to report steps to: {why}"),
-            "allow Unix sockets in the sandbox that this runs in",
+            format!("no socket for reporting steps: {why}"),
+            "allow Unix sockets in this sandbox",
         ),
     }
 }
@@ -169,15 +172,17 @@ fn probe(facts: &Facts) -> Check {
 fn processes(facts: &Facts) -> Check {
     const ID: &str = "processes";
     match &facts.hidepid {
-        None => ok(ID, "all processes are listed"),
+        None => ok(ID, "all processes are visible"),
         Some(option) if facts.process.cap_sys_ptrace == Some(true) => ok(
             ID,
-            format!("all processes are listed (/proc has {option}, and this user may look)"),
+            format!(
+                "all processes are visible (/proc has {option}, but CAP_SYS_PTRACE overrides it)"
+            ),
         ),
         Some(option) => limited(
             ID,
-            format!("only own processes are listed (/proc has {option})"),
-            "enough for an own job; for others `sudo pipetop`, or `sudo mount -o remount,hidepid=0 /proc`",
+            format!("only your own processes are visible (/proc has {option})"),
+            "enough for your own jobs; for others use `sudo pipetop` or `sudo mount -o remount,hidepid=0 /proc`",
         ),
     }
 }
@@ -197,8 +202,8 @@ fn process_files(facts: &Facts) -> Check {
     } else {
         limited(
             ID,
-            format!("no {absent}: the waits of processes are seen less well"),
-            "a kernel with CONFIG_SCHED_INFO, CONFIG_TASK_IO_ACCOUNTING and CONFIG_KALLSYMS, and a /proc that is not masked",
+            format!("no {absent}: less detail on why processes wait"),
+            "needs a kernel with CONFIG_SCHED_INFO, CONFIG_TASK_IO_ACCOUNTING and CONFIG_KALLSYMS, and an unmasked /proc",
         )
     }
 }
@@ -206,17 +211,22 @@ fn process_files(facts: &Facts) -> Check {
 fn delay_accounting(facts: &Facts) -> Check {
     const ID: &str = "delay-accounting";
     match facts.delay_accounting {
-        Some(true) => ok(ID, "on: time that processes wait for disks is exact"),
+        Some(true) => ok(ID, "on: disk wait times are exact"),
         Some(false) => limited(
             ID,
-            "off: waits for disks are sampled, not counted",
-            "`sudo sysctl kernel.task_delayacct=1` (costs every process a little); not needed for a verdict",
+            "off: disk wait times are sampled",
+            "optional: `sudo sysctl kernel.task_delayacct=1` (small cost for every process); verdicts do not need it",
         ),
-        None => limited(
-            ID,
-            "not known: this kernel has no kernel.task_delayacct",
-            "",
-        ),
+        None => limited(ID, "unknown: this kernel has no kernel.task_delayacct", ""),
+    }
+}
+
+/// What a bug report should say about the machine.
+fn system(facts: &Facts) -> Check {
+    const ID: &str = "system";
+    match &facts.system {
+        Some(system) => ok(ID, &**system),
+        None => ok(ID, "not shown: --proc-root may point at another machine"),
     }
 }
 
@@ -225,10 +235,10 @@ fn cpus(facts: &Facts) -> Check {
     const ID: &str = "cpus";
     let online = facts.host.cpus;
     match facts.process.cpus_allowed {
-        _ if online == 0 => missing(ID, "the number of CPUs is not known", ""),
+        _ if online == 0 => missing(ID, "unknown number of CPUs", ""),
         None => limited(
             ID,
-            format!("{online} online; how many are allowed is not known"),
+            format!("{online} online, unknown how many are allowed"),
             "",
         ),
         Some(allowed) if allowed < online => {
@@ -249,7 +259,7 @@ fn cgroup(facts: &Facts) -> Check {
         }
         _ => missing(
             ID,
-            "no control groups: CPU quotas and memory limits are not known",
+            "no control groups: CPU quotas and memory limits are unknown",
             "mount /sys/fs/cgroup, or run pipetop on the host",
         ),
     }
@@ -274,7 +284,7 @@ fn pressure(facts: &Facts) -> Check {
         facts.host.pressure,
         facts.host_gaps.iter().find(|gap| gap.source == "psi"),
     ) {
-        (Some(_), _) => ok(ID, "waits for CPU, disk and memory are counted (PSI)"),
+        (Some(_), _) => ok(ID, "CPU, I/O and memory pressure available (PSI)"),
         (None, Some(gap)) => of_gap(State::Missing, ID, gap),
         (None, None) => missing(ID, "no pressure figures (PSI)", ""),
     }
@@ -284,7 +294,7 @@ fn disks(facts: &Facts) -> Check {
     const ID: &str = "disks";
     match (facts.disks.is_empty(), facts.disk_gaps.first()) {
         (true, Some(gap)) => of_gap(State::Missing, ID, gap),
-        (true, None) => limited(ID, "no block device is listed", ""),
+        (true, None) => limited(ID, "no block devices found", ""),
         (false, Some(gap)) => of_gap(State::Limited, ID, gap),
         (false, None) => ok(ID, facts.disks.join(", ")),
     }
@@ -294,8 +304,8 @@ fn container(facts: &Facts) -> Check {
     match &facts.container {
         Some(kind) => ok(
             "container",
-            format!("marks of {kind}: limits are the container's, disks the machine's"),
+            format!("{kind}: limits are the container's, disks are the host's"),
         ),
-        None => ok("container", "none found"),
+        None => ok("container", "none detected"),
     }
 }

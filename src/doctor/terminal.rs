@@ -4,13 +4,12 @@
 
 use std::io::IsTerminal as _;
 
-use crate::doctor::Check;
-use crate::doctor::checks::{limited, ok};
+use crate::doctor::check::{Check, limited, ok};
 
 /// What stdout is and what the environment says of it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Terminal {
-    pub is_terminal: bool,
+pub(crate) struct Terminal {
+    pub is_tty: bool,
     pub term: String,
     /// The locale of characters: the first that is set of `LC_ALL`, `LC_CTYPE`, `LANG`.
     pub locale: String,
@@ -22,16 +21,16 @@ pub struct Terminal {
 
 impl Terminal {
     /// Of this process's stdout and environment.
-    pub fn current() -> Self {
+    pub(crate) fn current() -> Self {
         let variable = |name| {
             std::env::var_os(name)
                 .map(|value| value.to_string_lossy().into_owned())
                 .unwrap_or_default()
         };
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable);
-        let is_terminal = std::io::stdout().is_terminal();
+        let is_tty = std::io::stdout().is_terminal();
         Self {
-            is_terminal,
+            is_tty,
             term: variable("TERM"),
             locale: locale
                 .into_iter()
@@ -39,9 +38,7 @@ impl Terminal {
                 .unwrap_or_default(),
             colorterm: variable("COLORTERM"),
             no_color: !variable("NO_COLOR").is_empty(),
-            size: is_terminal
-                .then(crossterm::terminal::size)
-                .and_then(Result::ok),
+            size: is_tty.then(crossterm::terminal::size).and_then(Result::ok),
         }
     }
 }
@@ -50,11 +47,11 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
     const ID: &str = "terminal";
     const SMALLEST: (u16, u16) = (40, 10);
     let Terminal { term, .. } = terminal;
-    if !terminal.is_terminal {
+    if !terminal.is_tty {
         return limited(
             ID,
-            "output is no terminal: one plain line per interval",
-            "over ssh `ssh -t HOST pipetop`; in docker `docker run -it`",
+            "output is not a terminal: one line per interval",
+            "over SSH use `ssh -t HOST pipetop`; in Docker `docker run -it`",
         );
     }
     match &**term {
@@ -62,8 +59,8 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
         "dumb" => {
             return limited(
                 ID,
-                "TERM is dumb: one plain line per interval",
-                "`export TERM=xterm-256color`, where it is none",
+                "TERM is dumb: one line per interval",
+                "`export TERM=xterm-256color` if the terminal is not dumb",
             );
         }
         _ => {}
@@ -72,12 +69,12 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
         Some((columns, rows)) if columns < SMALLEST.0 || rows < SMALLEST.1 => limited(
             ID,
             format!("{term}, {columns} x {rows}: too small for the panels"),
-            "a window of 80 x 24 or more",
+            "enlarge the window to at least 80 x 24",
         ),
         Some((columns, rows)) => ok(ID, format!("{term}, {columns} x {rows}")),
         None => limited(
             ID,
-            format!("{term}, size not known"),
+            format!("{term}, size unknown"),
             "`stty rows 24 cols 80`",
         ),
     }
@@ -90,7 +87,7 @@ pub(super) fn characters(terminal: &Terminal) -> Check {
         ok(ID, format!("UTF-8 ({})", terminal.locale))
     } else {
         let set = if locale.is_empty() {
-            "no locale is set"
+            "no locale set"
         } else {
             &*terminal.locale
         };

@@ -1,5 +1,6 @@
-use super::{Check, Facts, Process, State, Terminal, checks, json, text};
-use crate::sample::{CgroupSample, Gap, GpuSample, HostSample, PressureSample};
+use super::facts::Process;
+use super::{Check, Facts, State, Terminal, checks, json, text};
+use crate::sample::{Absent, CgroupSample, Gap, GpuSample, HostSample, PressureSample};
 use crate::units::{Bytes, Pid};
 
 /// A machine on which everything can be seen.
@@ -20,6 +21,7 @@ fn open() -> Facts {
         process_files: vec![("schedstat", true), ("wchan", true)],
         unheard: None,
         delay_accounting: Some(true),
+        system: Some("Linux (Debian GNU/Linux 12), kernel 6.1.0, x86_64".into()),
         host: HostSample {
             cpus: 64,
             pressure: Some(PressureSample::default()),
@@ -36,8 +38,9 @@ fn open() -> Facts {
         disk_gaps: Vec::new(),
         container: None,
         inner_pid_namespace: Some(false),
+        loaders: Ok(vec!["SPDL".into(), "Grain".into()]),
         terminal: Terminal {
-            is_terminal: true,
+            is_tty: true,
             term: "xterm-256color".into(),
             locale: "en_GB.UTF-8".into(),
             size: Some((120, 40)),
@@ -109,22 +112,22 @@ fn every_missing_thing_says_why_and_what_would_change_it() {
         (
             "pid-namespace",
             State::Limited,
-            "one of its own: the driver may number GPU processes as the host does",
+            "not shared with the host: the driver may report GPU processes with host PIDs",
         ),
         (
             "processes",
             State::Limited,
-            "only own processes are listed (/proc has hidepid=2)",
+            "only your own processes are visible (/proc has hidepid=2)",
         ),
         (
             "process-files",
             State::Limited,
-            "no wchan: the waits of processes are seen less well",
+            "no wchan: less detail on why processes wait",
         ),
         (
             "delay-accounting",
             State::Limited,
-            "off: waits for disks are sampled, not counted",
+            "off: disk wait times are sampled",
         ),
         ("pressure", State::Missing, "switched off"),
         ("cgroup", State::Limited, "not mounted"),
@@ -132,13 +135,9 @@ fn every_missing_thing_says_why_and_what_would_change_it() {
         (
             "terminal",
             State::Limited,
-            "output is no terminal: one plain line per interval",
+            "output is not a terminal: one line per interval",
         ),
-        (
-            "characters",
-            State::Limited,
-            "plain ASCII: no locale is set",
-        ),
+        ("characters", State::Limited, "plain ASCII: no locale set"),
         ("colour", State::Limited, "none"),
     ];
     for (id, state, found) in expected {
@@ -188,10 +187,21 @@ fn a_gpu_in_trouble_is_named() {
             gap: Some("lost".into()),
             ..GpuSample::default()
         },
+        GpuSample {
+            index: 2,
+            absent: vec![Absent {
+                figure: "process_sm".into(),
+                reason: "no permission".into(),
+            }],
+            ..GpuSample::default()
+        },
     ]);
     let check = check("nvml", &facts);
     assert_eq!(check.state, State::Limited);
-    assert_eq!(check.found, "0 no name, 1 H200 (lost)");
+    assert_eq!(
+        check.found,
+        "0 unnamed, 1 H200 (lost), 2 unnamed (no permission: process_sm)"
+    );
 }
 
 #[test]
@@ -222,4 +232,14 @@ ok       attach  may\u{fffd}attach
     assert_eq!(json["schema"], "pipetop.doctor/1");
     assert_eq!(json["checks"][0]["state"], "missing");
     assert_eq!(json["checks"][1]["hint"], serde_json::Value::Null);
+}
+
+#[test]
+fn loaders_are_listed_and_a_file_that_cannot_be_used_is_named() {
+    let mut facts = open();
+    assert_eq!(check("loaders", &facts).found, "PyTorch, SPDL, Grain");
+    facts.loaders = Err("/home/me/.config/pipetop/loaders.toml:3: unknown field".into());
+    let wrong = check("loaders", &facts);
+    assert_eq!(wrong.state, State::Limited);
+    assert!(wrong.found.contains("loaders.toml:3"), "{}", wrong.found);
 }

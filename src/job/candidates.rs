@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::{Process, Tree};
+use super::process::{Process, Tree, shares_a_queue};
 use crate::units::{Pid, ProcessKey};
 
 /// What the user named.
@@ -33,22 +33,27 @@ pub struct Candidate {
 pub enum NoTarget {
     #[error("no process {0} here")]
     NoProcess(Pid),
-    #[error("process {0} is a thread of the kernel")]
+    #[error("process {0} is a kernel thread")]
     Kernel(Pid),
-    #[error("process {0} ({1}) has ended and waits for its parent")]
+    #[error("process {0} ({1}) has exited (zombie)")]
     Zombie(Pid, String),
-    #[error("process {0} ({1}) is no training job: no Python runs in it or below it")]
+    #[error("process {0} ({1}) is not a training job: neither it nor a child process runs Python")]
     NoPython(Pid, String),
     #[error(
-        "process {0} ({1}) is no training job: it has no loader workers and no deep-learning library loaded"
+        "process {0} ({1}) is not a training job: no loader workers, no deep-learning library loaded"
     )]
     NoFramework(Pid, String),
-    #[error("no running command line has `{0}` in it")]
+    #[error("no running command line contains `{0}`")]
     NoMatch(String),
-    #[error("`{0}` is in several command lines, but none of them is a training job")]
+    #[error("several command lines contain `{0}`, but none is a training job")]
     NoJobMatches(String),
+    /// With why.
+    #[error("cannot read all processes: {0}")]
+    Unread(String),
     #[error("several training jobs are running")]
     Several(Vec<Candidate>),
+    #[error("process {0} ({1}) has several training jobs below it")]
+    SeveralBelow(Pid, String, Vec<Candidate>),
 }
 
 impl NoTarget {
@@ -56,23 +61,29 @@ impl NoTarget {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoProcess(_) | Self::NoMatch(_) => {
-                "run `pipetop` without a target: it finds training jobs by itself"
+                "run `pipetop` without a target to find training jobs automatically"
             }
-            Self::Several(_) => "name one by its number: `pipetop PID`",
-            _ => "name the trainer or its launcher, or run `pipetop` alone to look for jobs",
+            Self::Several(_) | Self::SeveralBelow(..) => "choose one by its PID: `pipetop PID`",
+            Self::Unread(_) => "raise the open file limit (`ulimit -n`), or free memory",
+            _ => "give the trainer or its launcher, or run `pipetop` alone to find jobs",
         }
     }
 }
 
-/// The job that `target` names. `None` where `Target::Any` finds nothing yet.
+/// The job that `target` names. `None` where `Target::Any` finds nothing yet. `ours` are pipetop and the processes that
+/// started it: a word does not mean them.
 ///
 /// # Errors
 /// Where the target cannot be a job, or is not one but several.
-pub fn resolve(processes: &[Process], target: &Target) -> Result<Option<Candidate>, NoTarget> {
+pub fn resolve(
+    processes: &[Process],
+    target: &Target,
+    ours: &[Pid],
+) -> Result<Option<Candidate>, NoTarget> {
     let tree = Tree::new(processes);
     match target {
         Target::Pid(pid) | Target::Launched(pid) => by_pid(&tree, *pid).map(Some),
-        Target::Word(word) => by_word(&tree, processes, word).map(Some),
+        Target::Word(word) => by_word(&tree, processes, word, ours).map(Some),
         Target::Below(pid) => Ok(below(&tree, *pid, &[])),
         Target::Any => {
             let mut found = candidates(processes);
@@ -87,7 +98,7 @@ pub fn resolve(processes: &[Process], target: &Target) -> Result<Option<Candidat
 
 /// Every training job, the likeliest first: those with loader workers, then those that have a framework
 /// loaded.
-pub fn candidates(processes: &[Process]) -> Vec<Candidate> {
+pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
     let tree = Tree::new(processes);
     let mut found: Vec<Candidate> = Vec::new();
     for process in processes
@@ -137,8 +148,17 @@ fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {
         return Ok(job_of(tree, trainer));
     }
     let below = tree.descendants(pid);
-    if let Some(trainer) = below.iter().find(|process| is_trainer(tree, process)) {
-        return Ok(job_of(tree, trainer));
+    let mut jobs: Vec<Candidate> = Vec::new();
+    for trainer in below.iter().filter(|process| is_trainer(tree, process)) {
+        if !jobs.iter().any(|job| job.ranks.contains(&trainer.key)) {
+            jobs.push(job_of(tree, trainer));
+        }
+    }
+    if jobs.len() > 1 {
+        return Err(NoTarget::SeveralBelow(pid, process.comm.clone(), jobs));
+    }
+    if let Some(job) = jobs.pop() {
+        return Ok(job);
     }
     match below.iter().find(|process| process.is_python()) {
         None => Err(NoTarget::NoPython(pid, process.comm.clone())),
@@ -148,17 +168,34 @@ fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {
     }
 }
 
-fn by_word(tree: &Tree<'_>, processes: &[Process], word: &str) -> Result<Candidate, NoTarget> {
+fn by_word(
+    tree: &Tree<'_>,
+    processes: &[Process],
+    word: &str,
+    ours: &[Pid],
+) -> Result<Candidate, NoTarget> {
+    // Whoever started us has the word in its command line, too; only where it trains is it meant.
+    let ours = |process: &Process| ours.contains(&process.key.pid) && !is_trainer(tree, process);
+    let lower = word.to_lowercase();
+    let matches = |process: &&Process| {
+        process.command.to_lowercase().contains(&lower) || process.comm.to_lowercase() == lower
+    };
     let named: Vec<&Process> = processes
         .iter()
-        .filter(|process| process.command.contains(word) || process.comm == word)
+        .filter(|process| !ours(process))
+        .filter(matches)
         .collect();
     let mut jobs: Vec<Candidate> = Vec::new();
     for process in &named {
-        if let Ok(job) = by_pid(tree, process.key.pid)
-            && !jobs.contains(&job)
-        {
-            jobs.push(job);
+        let found = match by_pid(tree, process.key.pid) {
+            Ok(job) => vec![job],
+            Err(NoTarget::SeveralBelow(.., jobs)) => jobs,
+            Err(_) => vec![],
+        };
+        for job in found {
+            if !jobs.contains(&job) {
+                jobs.push(job);
+            }
         }
     }
     match (jobs.len(), named.as_slice()) {
@@ -174,7 +211,7 @@ fn by_word(tree: &Tree<'_>, processes: &[Process], word: &str) -> Result<Candida
 }
 
 /// Trains, as far as can be told: Python with loader workers, or with a framework loaded and not itself
-/// a worker or a helper of somebody.
+/// a worker, a helper or a launcher of somebody.
 fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.is_builtin_trainer() {
         return process.state != 'Z';
@@ -182,24 +219,51 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.kernel || process.state == 'Z' || !process.is_python() {
         return false;
     }
-    if process.is_fresh_child() || process.is_multiprocessing_service() {
+    if process.is_multiprocessing_service() || is_helper(tree, process) {
         return false;
     }
-    if tree.trainer_of(process).is_some() {
-        return false;
-    }
-    if !tree.workers(process).is_empty() {
-        return !is_launcher(tree, process);
-    }
-    process.framework == Some(true) && !is_launcher(tree, process)
+    let trains = process.framework == Some(true) && !starts_trainers(tree, process);
+    (trains || !tree.workers(process).is_empty()) && !starts_ranks(tree, process)
 }
 
-/// Starts ranks and does not train: ranks below it that it does not itself belong to.
-fn is_launcher(tree: &Tree<'_>, process: &Process) -> bool {
-    process.rank.is_none()
-        && tree
-            .children(process.key.pid)
-            .any(|child| child.rank.is_some())
+/// Runs a part of the program that started it: a worker, a process of a pool, a logger. What has workers or a rank of
+/// its own does not; nor does a fresh interpreter that has a GPU, or that is handed no queue by one without workers.
+fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
+    let Some(starter) = tree.starter(process).filter(|above| above.is_python()) else {
+        return process.is_fresh_child();
+    };
+    if tree.trainer_of(process).is_some() {
+        return true;
+    }
+    let own_rank = process.rank.is_some() && process.rank != starter.rank;
+    if own_rank || !tree.workers(process).is_empty() {
+        return false;
+    }
+    let shares = shares_a_queue(process, starter);
+    if process.command == starter.command {
+        return true;
+    }
+    if process.is_fresh_child() {
+        let handed_none = shares == Some(false) && tree.workers(starter).is_empty();
+        return process.gpu != Some(true) && !handed_none;
+    }
+    shares == Some(true)
+}
+
+/// Starts ranks and does not train: ranks below it that it does not itself belong to. Workers of a rank that learned its
+/// number only after its start have that number, too.
+fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
+    let is_rank = |child: &Process| {
+        let service = child.is_multiprocessing_service() || child.is_fork_server();
+        child.rank.is_some() && !service && tree.trainer_of(child).is_none()
+    };
+    process.rank.is_none() && tree.children(process.key.pid).any(is_rank)
+}
+
+/// Starts what trains and only waits for it, though it has loaded a framework itself.
+fn starts_trainers(tree: &Tree<'_>, process: &Process) -> bool {
+    let started = tree.started(process);
+    started.iter().any(|child| is_trainer(tree, child))
 }
 
 /// The job that `trainer` belongs to: its sibling ranks, too, where a launcher started several.
@@ -209,6 +273,12 @@ fn job_of(tree: &Tree<'_>, trainer: &Process) -> Candidate {
             .children(trainer.parent)
             .filter(|sibling| sibling.rank.is_some() && sibling.state != 'Z' && sibling.is_python())
             .collect(),
+        _ if trainer.is_fresh_child() => {
+            let starter = tree.starter(trainer);
+            let started = starter.map_or_else(Vec::new, |starter| tree.started(starter));
+            let fresh = started.into_iter().filter(|child| child.is_fresh_child());
+            fresh.filter(|child| is_trainer(tree, child)).collect()
+        }
         _ => vec![],
     };
     if !ranks.iter().any(|rank| rank.key == trainer.key) {
@@ -219,7 +289,13 @@ fn job_of(tree: &Tree<'_>, trainer: &Process) -> Candidate {
         workers: ranks.iter().map(|rank| tree.workers(rank).len()).sum(),
         command: ranks
             .first()
-            .map_or_else(String::new, |rank| rank.command.clone()),
+            .map_or_else(String::new, |rank| command(tree, rank)),
         ranks: ranks.iter().map(|rank| rank.key).collect(),
     }
+}
+
+/// What the user has called: that of `multiprocessing`'s own command line is the starter's.
+fn command(tree: &Tree<'_>, rank: &Process) -> String {
+    let starter = tree.starter(rank).filter(|_| rank.is_fresh_child());
+    starter.unwrap_or(rank).command.clone()
 }

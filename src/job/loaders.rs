@@ -1,5 +1,7 @@
 //! A rank's loaders: workers that put their batches into the same pipe belong together.
 
+use std::collections::HashSet;
+
 use super::Process;
 use crate::units::ProcessKey;
 
@@ -41,29 +43,30 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
             workers,
         }];
     }
+    // A forked worker holds the queues of all before it: each is looked up, not searched for, as there are n * n.
+    let queues = queues(trainer);
+    let mut known: HashSet<u64> = HashSet::new();
     let mut found: Vec<(ResultPipe, Vec<&Process>)> = Vec::new();
     for worker in workers {
-        let mut new = queues(trainer, worker)
-            .filter(|queue| {
-                !found
-                    .iter()
-                    .flat_map(|(_, known)| known)
-                    .any(|known| known.writes(queue.inode))
-            })
-            .collect::<Vec<_>>();
+        let written = written(worker);
+        let mut new: Vec<&ResultPipe> = queues
+            .iter()
+            .filter(|queue| written.contains(&queue.inode) && !known.contains(&queue.inode))
+            .collect();
         new.sort_by_key(|queue| queue.fd);
         let shared = found
             .iter()
-            .rposition(|(pipe, _)| worker.writes(pipe.inode));
+            .rposition(|(pipe, _)| written.contains(&pipe.inode));
         match (new.as_slice(), shared) {
             ([] | [_], Some(loader)) => found[loader].1.push(worker),
             ([.., result, _], _) => {
                 let seen = new.iter().find(|queue| polled.contains(&queue.fd));
-                found.push((*seen.unwrap_or(result), vec![worker]));
+                found.push((**seen.unwrap_or(result), vec![worker]));
             }
-            ([only], None) => found.push((*only, vec![worker])),
-            ([], None) => {}
+            ([only], None) => found.push((**only, vec![worker])),
+            ([], None) => continue,
         }
+        known.extend(written);
     }
     found
         .into_iter()
@@ -75,15 +78,20 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
         .collect()
 }
 
-/// Pipes of which the trainer holds both ends and the worker the writing one.
-fn queues<'a>(trainer: &'a Process, worker: &'a Process) -> impl Iterator<Item = ResultPipe> + 'a {
-    trainer
-        .pipes
-        .iter()
-        .flatten()
-        .filter(|end| !end.write && trainer.writes(end.inode) && worker.writes(end.inode))
+/// Pipes of which the trainer holds both ends.
+fn queues(trainer: &Process) -> Vec<ResultPipe> {
+    let written = written(trainer);
+    let ends = trainer.pipes.iter().flatten();
+    ends.filter(|end| !end.write && written.contains(&end.inode))
         .map(|end| ResultPipe {
             inode: end.inode,
             fd: end.fd,
         })
+        .collect()
+}
+
+/// Pipes of which the process holds the writing end, by inode.
+fn written(process: &Process) -> HashSet<u64> {
+    let ends = process.pipes.iter().flatten();
+    ends.filter(|end| end.write).map(|end| end.inode).collect()
 }

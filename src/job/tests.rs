@@ -1,4 +1,5 @@
 use super::*;
+use crate::units::{Pid, ProcessKey};
 
 /// A process with number `pid` below `parent`; starts in order of the numbers.
 fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
@@ -11,7 +12,9 @@ fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
         kernel: false,
         rank: None,
         world_size: None,
+        runs_python: None,
         framework: Some(false),
+        gpu: None,
         pipes: Some(vec![]),
     }
 }
@@ -185,18 +188,21 @@ fn workers_of_a_fork_server_are_grandchildren() {
 fn a_worker_or_a_launcher_stands_for_its_job() {
     let processes = forked();
     for pid in [1, 10, 12] {
-        let job = resolve(&processes, &Target::Pid(Pid(pid)))
+        let job = resolve(&processes, &Target::Pid(Pid(pid)), &[])
             .unwrap()
             .unwrap();
         assert_eq!(job.ranks, vec![key(10)], "target {pid}");
         assert_eq!(job.workers, 2);
     }
-    let job = resolve(&processes, &Target::Word("train.py".into()))
+    let job = resolve(&processes, &Target::Word("train.py".into()), &[])
         .unwrap()
         .unwrap();
     assert_eq!(job.ranks, vec![key(10)]);
     assert_eq!(
-        resolve(&processes, &Target::Any).unwrap().unwrap().ranks,
+        resolve(&processes, &Target::Any, &[])
+            .unwrap()
+            .unwrap()
+            .ranks,
         vec![key(10)]
     );
 }
@@ -218,7 +224,7 @@ fn ranks_of_one_launcher_are_one_job_in_their_order() {
     }
     processes[0].framework = Some(true);
     for target in [Target::Pid(Pid(5)), Target::Pid(Pid(8)), Target::Any] {
-        let job = resolve(&processes, &target).unwrap().unwrap();
+        let job = resolve(&processes, &target, &[]).unwrap().unwrap();
         assert_eq!(job.ranks, vec![key(9), key(8)], "{target:?}");
     }
 }
@@ -236,7 +242,7 @@ fn each_bad_target_has_its_own_reason() {
         state: 'Z',
         ..process(32, 1, "python3", "")
     });
-    let of = |target| resolve(&processes, &target).unwrap_err();
+    let of = |target| resolve(&processes, &target, &[]).unwrap_err();
     assert_eq!(of(Target::Pid(Pid(999))), NoTarget::NoProcess(Pid(999)));
     assert_eq!(of(Target::Pid(Pid(2))), NoTarget::Kernel(Pid(2)));
     assert_eq!(
@@ -268,7 +274,7 @@ fn several_jobs_are_listed_with_the_most_workers_first() {
         framework: Some(true),
         ..process(40, 1, "python3", "python3 b.py")
     });
-    let Err(NoTarget::Several(jobs)) = resolve(&processes, &Target::Any) else {
+    let Err(NoTarget::Several(jobs)) = resolve(&processes, &Target::Any, &[]) else {
         panic!("two jobs must not be taken for one");
     };
     assert_eq!(
@@ -277,8 +283,165 @@ fn several_jobs_are_listed_with_the_most_workers_first() {
     );
 }
 
+const SPAWNED: &str = "python3 -c from multiprocessing.spawn import spawn_main; spawn_main(5, 6)";
+
+fn with_framework(process: Process) -> Process {
+    Process {
+        framework: Some(true),
+        ..process
+    }
+}
+
+fn ranks_of(processes: &[Process]) -> Vec<ProcessKey> {
+    resolve(processes, &Target::Any, &[])
+        .unwrap()
+        .unwrap()
+        .ranks
+}
+
 #[test]
-fn a_tree_that_names_itself_ends() {
-    let processes = vec![process(1, 2, "python3", "a"), process(2, 1, "python3", "b")];
-    assert_eq!(Tree::new(&processes).descendants(Pid(1)).len(), 2);
+fn a_trainer_that_renamed_itself_is_known_by_its_program() {
+    let mut processes = forked();
+    for process in &mut processes[1..] {
+        process.command = "epoch 3 of my run".into();
+        process.comm = "epoch 3 of my r".into();
+        process.runs_python = Some(true);
+    }
+    assert_eq!(ranks_of(&processes), [key(10)]);
+    assert_eq!(
+        resolve(&processes, &Target::Any, &[])
+            .unwrap()
+            .unwrap()
+            .workers,
+        2
+    );
+}
+
+#[test]
+fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
+    // The pipes by which they were spawned: 102 and 103, 105 and 106.
+    let launcher = with_pipes(
+        with_framework(process(10, 1, "python3", "python3 spawn.py")),
+        "3:102 4:103! 5:105 6:106!",
+    );
+    let rank = |pid, ends| with_pipes(with_framework(process(pid, 10, "python3", SPAWNED)), ends);
+    let mut processes = vec![launcher, rank(11, "3:102! 4:103"), rank(12, "3:105! 4:106")];
+    let job = resolve(&processes, &Target::Any, &[]).unwrap().unwrap();
+    assert_eq!(job.ranks, [key(11), key(12)], "handed no queue");
+    assert_eq!(job.command, "python3 spawn.py");
+    let of_rank = resolve(&processes, &Target::Pid(Pid(12)), &[])
+        .unwrap()
+        .unwrap();
+    assert_eq!(of_rank, job);
+
+    // One queue for their results.
+    for process in &mut processes {
+        let ends = with_pipes(process.clone(), "20:200 21:200!").pipes.unwrap();
+        process.pipes.as_mut().unwrap().extend(ends);
+    }
+    assert_eq!(ranks_of(&processes), [key(10)], "they could be its workers");
+    let mut on_gpus = processes.clone();
+    for process in &mut on_gpus[1..] {
+        process.gpu = Some(true);
+    }
+    assert_eq!(ranks_of(&on_gpus), [key(11), key(12)]);
+    for (pid, rank) in [(13, 11), (14, 12)] {
+        // A rank tells its number to those that it starts.
+        let worker = process(pid, rank, "pt_data_worker", SPAWNED);
+        let tracker = "python3 -c from multiprocessing.resource_tracker import main; main(7)";
+        for child in [worker, process(pid + 10, rank, "python3", tracker)] {
+            processes.push(Process {
+                rank: Some(0),
+                ..child
+            });
+        }
+    }
+    let job = resolve(&processes, &Target::Any, &[]).unwrap().unwrap();
+    assert_eq!((job.ranks, job.workers), (vec![key(11), key(12)], 2));
+}
+
+#[test]
+fn what_a_trainer_starts_beside_its_workers_is_no_rank() {
+    let mut processes = forked();
+    processes[1].framework = Some(true);
+    processes.push(with_framework(process(20, 10, "python3", SPAWNED)));
+    processes.push(with_framework(process(
+        21,
+        10,
+        "python3",
+        "python3 train.py",
+    )));
+    assert_eq!(ranks_of(&processes), [key(10)]);
+}
+
+#[test]
+fn a_launcher_with_a_framework_that_only_waits_is_not_the_trainer() {
+    let launcher = process(10, 1, "python3", "python3 /bin/accelerate launch train.py");
+    let trainer = process(11, 10, "python3", "python3 train.py");
+    let processes = [with_framework(launcher), with_framework(trainer)];
+    assert_eq!(ranks_of(&processes), [key(11)]);
+}
+
+/// A shell with two jobs below it, and `timeout`, which has started pipetop to look for one of them.
+fn two_below_a_shell() -> Vec<Process> {
+    let job = |pid, command: &str| Process {
+        framework: Some(true),
+        ..process(pid, 5, "python3", command)
+    };
+    vec![
+        process(5, 0, "bash", "bash run_both.sh"),
+        job(10, "python3 one.py"),
+        job(
+            11,
+            "python3 /home/me/other.py --name a-very-long-name-of-an-experiment",
+        ),
+        process(20, 5, "timeout", "timeout 9 pipetop nosuchword"),
+    ]
+}
+
+#[test]
+fn of_several_jobs_below_a_process_none_is_picked() {
+    let found = resolve(&two_below_a_shell(), &Target::Pid(Pid(5)), &[]);
+    let told = found.unwrap_err();
+    assert_eq!(
+        told.to_string(),
+        "process 5 (bash) has several training jobs below it"
+    );
+    assert_eq!(told.hint(), "choose one by its PID: `pipetop PID`");
+    let word = Target::Word("run_both".into());
+    let Err(NoTarget::Several(jobs)) = resolve(&two_below_a_shell(), &word, &[]) else {
+        panic!("a word must not pick one of two either");
+    };
+    assert_eq!(jobs.len(), 2);
+}
+
+#[test]
+fn a_word_does_not_mean_what_has_started_pipetop_unless_that_trains() {
+    let find = |word: &str, ours: &[Pid]| {
+        let found = resolve(&two_below_a_shell(), &Target::Word(word.into()), ours);
+        found.map(|job| job.unwrap().ranks[0].pid)
+    };
+    let nothing = NoTarget::NoMatch("nosuchword".into());
+    assert_eq!(find("nosuchword", &[Pid(20), Pid(5)]), Err(nothing));
+    assert_eq!(find("one.py", &[Pid(10), Pid(5)]), Ok(Pid(10)));
+}
+
+#[test]
+fn words_match_in_either_case() {
+    let word = Target::Word("OTHER.py".into());
+    let found = resolve(&two_below_a_shell(), &word, &[]).unwrap();
+    assert_eq!(found.unwrap().ranks, [key(11)]);
+}
+
+#[test]
+fn the_built_in_trainer_is_known_before_it_takes_its_name() {
+    let by = |comm, command| process(1, 0, comm, command).is_builtin_trainer();
+    assert!(by("pipetop", "pipetop builtin-trainer --workers 4"));
+    assert!(by(BUILTIN_TRAINER, ""));
+    assert!(
+        !by("pipetop", "pipetop builtin-trainer"),
+        "no flags: another program"
+    );
+    assert!(!by("pipetop", "pipetop --once 12"));
+    assert!(!by("bash", "bash -c pipetop builtin-trainer --workers 4"));
 }

@@ -40,7 +40,7 @@ const ATTEMPTS: u8 = 8;
 /// The settings are those of every `DataLoader` that they make, in place of the script's; its other settings
 /// stay, and with them the order of the batches. What has no meaning without workers is left out with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Overrides {
+pub struct LoaderOverrides {
     /// `num_workers`. `None` = as the script says, as below.
     pub workers: Option<u32>,
     /// `prefetch_factor`, from 1 on; without workers there is none.
@@ -60,7 +60,7 @@ pub struct Cache {
     pub after: u64,
 }
 
-impl fmt::Display for Overrides {
+impl fmt::Display for LoaderOverrides {
     /// As the hook reads it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
@@ -105,7 +105,7 @@ impl Hook {
         let path = directory.path().canonicalize()?;
         if path.as_os_str().as_bytes().contains(&b':') {
             let reason = format!(
-                "{} has a colon in its name, which PYTHONPATH cannot hold",
+                "the path {} contains a colon, which PYTHONPATH does not allow",
                 parent.display()
             );
             return Err(io::Error::new(ErrorKind::InvalidInput, reason));
@@ -117,21 +117,17 @@ impl Hook {
     }
 
     /// Where the files lie.
+    #[cfg(feature = "testing")]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// What the launched command must find in its environment, beside what we have in ours, so that it
     /// reports to `probe_address`, which is [`crate::probe::VARIABLE`]'s form of an address.
-    pub fn environment(&self, probe_address: &str) -> Vec<(OsString, OsString)> {
-        self.environment_with(probe_address, &Overrides::default())
-    }
-
-    /// The same for an experiment.
-    pub fn environment_with(
+    pub fn environment(
         &self,
         probe_address: &str,
-        overrides: &Overrides,
+        overrides: &LoaderOverrides,
     ) -> Vec<(OsString, OsString)> {
         let before = std::env::var_os(SEARCH_PATH);
         vec![
@@ -197,7 +193,10 @@ mod tests {
         fs::create_dir(&colon).unwrap();
         let error = Hook::install_in(&colon).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.to_string().contains("a:b has a colon"), "{error}");
+        assert!(
+            error.to_string().contains("a:b contains a colon"),
+            "{error}"
+        );
         assert_eq!(fs::read_dir(&colon).unwrap().count(), 0);
     }
 
@@ -214,7 +213,7 @@ mod tests {
     fn the_command_is_told_where_to_look_and_where_to_report() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
-        let environment = hook.environment("@a");
+        let environment = hook.environment("@a", &LoaderOverrides::default());
         let [(path, folders), (probe, address), (words, wishes)] = &environment[..] else {
             panic!("{environment:?}");
         };
@@ -238,16 +237,16 @@ mod tests {
     fn what_an_experiment_changes_is_told_in_words() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
-        let told = |overrides: Overrides| {
-            let mut environment = hook.environment_with("@a", &overrides);
+        let told = |overrides: LoaderOverrides| {
+            let mut environment = hook.environment("@a", &overrides);
             environment.pop().unwrap().1.into_string().unwrap()
         };
-        let workers = Overrides {
+        let workers = LoaderOverrides {
             workers: Some(0),
-            ..Overrides::default()
+            ..LoaderOverrides::default()
         };
         assert_eq!(told(workers), "workers=0");
-        let all = Overrides {
+        let all = LoaderOverrides {
             workers: Some(4),
             prefetch: Some(2),
             pin: Some(false),

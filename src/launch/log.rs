@@ -1,5 +1,5 @@
-//! What the command prints: a file that it writes to by itself and that we only read, so that it does not
-//! depend on us. It is kept where the command goes on without us.
+//! The command's output: a file that the command writes to and pipetop only reads, so that the command does not
+//! depend on pipetop. The file is kept when the command goes on alone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,30 +9,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, fallocate, linkat};
 
-/// Of a file in memory so much is left standing behind what was read.
-const LEFT: u64 = 1 << 20;
-/// As `nohup` calls it.
+/// Bytes before the read position that a file in memory keeps, at most about twice as many.
+const BEHIND: u64 = 1 << 20;
+/// The most that is handed on at once.
+const CHUNK: usize = 1 << 16;
+/// The name that `nohup` uses.
 const NAME: &str = "nohup.out";
 
-/// The file.
+/// The output file.
 #[derive(Debug)]
 pub struct Log {
     file: File,
-    place: Place,
-    /// Where what was not read yet begins.
-    at: u64,
+    storage: Storage,
+    /// In bytes: how far the file was read.
+    offset: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum Storage {
     /// The user's own.
     Named(PathBuf),
-    /// In this directory, without a name: it is gone when nobody has it open.
+    /// In this directory, without a name: it goes when the last process closes it.
     Unnamed(PathBuf),
     Memory,
 }
 
-/// Where the output of a command that goes on without us is.
+/// Where the output of a command that goes on alone is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
     In(PathBuf),
@@ -53,13 +55,13 @@ impl Log {
             .open(path)?;
         let data = file.metadata()?;
         if !data.is_file() {
-            let reason = "it is not a regular file";
+            let reason = "not a regular file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
         }
         Ok(Self {
             file,
-            at: data.len(),
-            place: Place::Named(path.to_owned()),
+            offset: data.len(),
+            storage: Storage::Named(path.to_owned()),
         })
     }
 
@@ -79,8 +81,8 @@ impl Log {
                 .ok()?;
             Some(Self {
                 file,
-                at: 0,
-                place: Place::Unnamed(directory.clone()),
+                offset: 0,
+                storage: Storage::Unnamed(directory.clone()),
             })
         };
         if let Some(log) = directories.iter().find_map(unnamed) {
@@ -90,8 +92,8 @@ impl Log {
         rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
         Ok(Self {
             file: file.into(),
-            at: 0,
-            place: Place::Memory,
+            offset: 0,
+            storage: Storage::Memory,
         })
     }
 
@@ -103,31 +105,43 @@ impl Log {
         self.file.try_clone()
     }
 
-    /// Reads what came since, and gives its length; 0 where nothing did.
+    /// Hands to `take` what was written since the last call, piece by piece.
     ///
     /// # Errors
-    /// Where the file cannot be read.
-    pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read_at(buffer, self.at)?;
-        if length == 0 && self.file.metadata()?.len() < self.at {
-            // Somebody has cut it.
-            self.at = 0;
+    /// Where the file cannot be read, and those of `take`, which end it.
+    pub fn read_on(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let length = self.read(&mut buffer)?;
+            if length == 0 {
+                return Ok(());
+            }
+            take(&buffer[..length])?;
         }
-        self.at += length as u64;
-        let behind = self.at.saturating_sub(LEFT) / LEFT * LEFT;
-        if self.place == Place::Memory && behind > 0 {
+    }
+
+    /// The length of what was read; 0 where nothing was written since.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(buffer, self.offset)?;
+        if length == 0 && self.file.metadata()?.len() < self.offset {
+            // It was truncated.
+            self.offset = 0;
+        }
+        self.offset += length as u64;
+        let behind = self.offset.saturating_sub(BEHIND) / BEHIND * BEHIND;
+        if self.storage == Storage::Memory && behind > 0 {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, hole, 0, behind)?;
         }
         Ok(length)
     }
 
-    /// Where [`Log::keep`] would have the output, in words.
+    /// Where [`Log::keep`] would leave the output, in words.
     pub fn to_be_kept(&self) -> String {
-        match &self.place {
-            Place::Named(path) => path.display().to_string(),
-            Place::Unnamed(directory) => directory.join(NAME).display().to_string(),
-            Place::Memory => "kept in memory".to_owned(),
+        match &self.storage {
+            Storage::Named(path) => path.display().to_string(),
+            Storage::Unnamed(directory) => directory.join(NAME).display().to_string(),
+            Storage::Memory => "kept in memory".to_owned(),
         }
     }
 
@@ -136,10 +150,10 @@ impl Log {
     /// # Errors
     /// Where none can be given.
     pub fn keep(&self) -> io::Result<Kept> {
-        let directory = match &self.place {
-            Place::Named(path) => return Ok(Kept::In(path.clone())),
-            Place::Memory => return Ok(Kept::InMemory),
-            Place::Unnamed(directory) => directory,
+        let directory = match &self.storage {
+            Storage::Named(path) => return Ok(Kept::In(path.clone())),
+            Storage::Memory => return Ok(Kept::InMemory),
+            Storage::Unnamed(directory) => directory,
         };
         let ours = format!("nohup-{}.out", std::process::id());
         let mut failed = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -156,7 +170,7 @@ impl Log {
 
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // By the way of /proc anybody may; by the descriptor alone only root may.
+    // Through /proc any user may; by the descriptor alone only root may.
     let source = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
     Ok(())
@@ -197,7 +211,7 @@ mod tests {
             std::fs::read_to_string(&path).unwrap(),
             "old\nfirst line\nsecond\n"
         );
-        // Cut by somebody else, it is read from its beginning.
+        // After it was truncated, it is read from its beginning.
         std::fs::write(&path, "new\n").unwrap();
         assert_eq!(all(&mut log) + &all(&mut log), "new\n");
         assert_eq!(log.keep().unwrap(), Kept::In(path));
@@ -241,13 +255,13 @@ mod tests {
             while log.read(&mut buffer).unwrap() > 0 {}
         }
         let held = log.file.metadata().unwrap().blocks() * 512;
-        assert!(held <= 3 * LEFT, "{held} bytes");
+        assert!(held <= 3 * BEHIND, "{held} bytes");
         assert_eq!(log.keep().unwrap(), Kept::InMemory);
     }
 
     #[test]
     fn what_is_no_file_is_no_log() {
         let error = Log::named(Path::new("/dev/null")).unwrap_err();
-        assert_eq!(error.to_string(), "it is not a regular file");
+        assert_eq!(error.to_string(), "not a regular file");
     }
 }

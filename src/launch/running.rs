@@ -7,11 +7,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process;
 
-use super::order::{News, Order, Request, receive, send};
+use super::limits::restore_open_files;
+use super::protocol::{LaunchSpec, SupervisorCommand, SupervisorEvent, receive, send};
 use crate::units::{Pid, printable};
 
 /// What has not ended so long after it was asked to is killed.
@@ -19,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Where the command's output goes.
 #[derive(Debug)]
-pub enum Output {
+pub enum OutputTarget {
     /// To where ours goes.
     Through,
     /// To where our errors go: standard output is the report's.
@@ -31,31 +34,42 @@ pub enum Output {
 /// A command that runs; dropping it ends it, unless it was released.
 #[derive(Debug)]
 pub struct Running {
-    guard: Child,
-    /// `None` where it never ran.
-    orders: Option<Orders>,
+    supervisor: Child,
+    handle: CommandHandle,
     pid: Pid,
     no_hook: Option<String>,
 }
 
 /// What can be asked of a command that runs.
-#[derive(Debug)]
-pub struct Orders(UnixStream);
+#[derive(Debug, Clone)]
+pub struct CommandHandle(Arc<UnixStream>);
 
-impl Orders {
+impl CommandHandle {
     /// Sends a signal to the command, or to its process group.
     pub fn signal(&self, number: i32, group: bool) {
-        self.order(&Order::Signal { number, group });
+        self.send(&SupervisorCommand::Signal { number, group });
     }
 
     /// Asks it to end; what is left after ten seconds is killed.
     pub fn end(&self) {
-        self.order(&Order::End { grace: GRACE });
+        self.send(&SupervisorCommand::End { grace: GRACE });
     }
 
-    fn order(&self, order: &Order) {
-        // A guard that is gone has ended everything.
-        let _ = send(&mut &self.0, order);
+    /// Kills what has not ended.
+    pub fn kill(&self) {
+        self.send(&SupervisorCommand::End {
+            grace: Duration::ZERO,
+        });
+    }
+
+    /// Tells it that the terminal is gone, as the terminal would.
+    pub fn hang_up(&self) {
+        self.signal(process::Signal::HUP.as_raw(), true);
+    }
+
+    fn send(&self, command: &SupervisorCommand) {
+        // A supervisor that is gone has ended everything.
+        let _ = send(&mut &*self.0, command);
     }
 }
 
@@ -65,21 +79,25 @@ pub enum LaunchError {
     #[error("cannot run `{command}`: {}", reason(*error))]
     Command { command: String, error: i32 },
     #[error("cannot start a process: {0}")]
-    Guard(#[from] io::Error),
+    Supervisor(#[from] io::Error),
 }
 
 impl LaunchError {
     /// What to do about it.
     pub fn hint(&self) -> String {
-        let error = match self {
-            Self::Guard(_) => return "raise the limit of processes (ulimit -u)".to_owned(),
-            Self::Command { error, .. } => *error,
+        let (command, error) = match self {
+            Self::Supervisor(_) => return "raise the process limit (ulimit -u)".to_owned(),
+            Self::Command { command, error } => (command, *error),
         };
+        let file = std::path::Path::new(command);
+        if file.extension().is_some_and(|kind| kind == "py") && file.is_file() {
+            return format!("a script needs its interpreter: `pipetop run python {command}`");
+        }
         match Errno::from_raw_os_error(error) {
-            Errno::NOENT => "check its name, its path, and the interpreter in its first line",
-            Errno::ACCESS => "make it executable (chmod +x), or name its interpreter: python FILE",
-            Errno::NOEXEC => "name its interpreter, as in `sh FILE` or `python FILE`",
-            _ => "`env` with the same words says the same",
+            Errno::NOENT => "check its name, its path and the interpreter in its first line",
+            Errno::ACCESS => "make it executable (chmod +x), or run its interpreter: python FILE",
+            Errno::NOEXEC => "run its interpreter, as in `sh FILE` or `python FILE`",
+            _ => "running the same command with `env` fails the same way",
         }
         .to_owned()
     }
@@ -89,40 +107,40 @@ impl LaunchError {
         match self {
             Self::Command { error, .. } if Errno::from_raw_os_error(*error) == Errno::NOENT => 127,
             Self::Command { .. } => 126,
-            Self::Guard(_) => 1,
+            Self::Supervisor(_) => 1,
         }
     }
 }
 
 fn reason(error: i32) -> String {
     match Errno::from_raw_os_error(error) {
-        Errno::NOENT => "no such command".to_owned(),
-        Errno::ACCESS => "it is not executable".to_owned(),
-        Errno::NOEXEC => "it is no program, and has no line that names its interpreter".to_owned(),
+        Errno::NOENT => "command not found".to_owned(),
+        Errno::ACCESS => "not executable".to_owned(),
+        Errno::NOEXEC => "not a program, and no interpreter in its first line".to_owned(),
         other => io::Error::from(other).to_string(),
     }
 }
 
 impl Running {
-    /// Starts the command. What is heard of it afterwards goes to `news`, until that answers that nobody listens
+    /// Starts the command. What is heard of it afterwards goes to `events`, until that answers that nobody listens
     /// any more.
     ///
     /// # Errors
     /// Where it cannot be run.
     pub fn start(
-        request: Request,
+        spec: LaunchSpec,
         stdin: bool,
-        output: Output,
-        mut news: impl FnMut(News) -> bool + Send + 'static,
+        output: OutputTarget,
+        mut events: impl FnMut(SupervisorEvent) -> bool + Send + 'static,
     ) -> Result<Self, LaunchError> {
-        let name = request.command.first().map(|word| name(word));
-        let (mut ours, theirs) = UnixStream::pair()?;
-        // The one descriptor beside its standard ones that the guard gets.
+        let name = spec.command.first().map(|word| name(word));
+        let (ours, theirs) = UnixStream::pair()?;
+        // The one descriptor beside its standard ones that the supervisor gets.
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("pipetop")
-            .arg("builtin-guard")
+            .arg("builtin-supervisor")
             .arg(format!("--control={}", theirs.as_raw_fd()))
             .stdin(if stdin {
                 Stdio::inherit()
@@ -130,47 +148,53 @@ impl Running {
                 Stdio::null()
             });
         match output {
-            Output::Through => {}
-            Output::Errors => {
+            OutputTarget::Through => {}
+            OutputTarget::Errors => {
                 let errors = io::stderr().as_fd().try_clone_to_owned()?;
                 command.stdout(errors);
             }
-            Output::File(file) => {
+            OutputTarget::File(file) => {
                 command.stderr(file.try_clone()?).stdout(file);
             }
         }
-        let guard = command.spawn()?;
+        let supervisor = command.spawn()?;
         drop(theirs);
+        // Before it is asked to start the command, which inherits it.
+        if let Some(pid) = i32::try_from(supervisor.id())
+            .ok()
+            .and_then(process::Pid::from_raw)
+        {
+            restore_open_files(pid);
+        }
         let mut told = BufReader::new(ours.try_clone()?);
         let mut running = Self {
-            guard,
-            orders: None,
+            supervisor,
+            handle: CommandHandle(Arc::new(ours)),
             pid: Pid(0),
             no_hook: None,
         };
-        send(&mut ours, &Order::Start(request))?;
+        send(&mut &*running.handle.0, &SupervisorCommand::Start(spec))?;
         match receive(&mut told)? {
-            Some(News::Started { pid, no_hook }) => {
+            Some(SupervisorEvent::Started { pid, no_hook }) => {
                 running.pid = pid;
                 running.no_hook = no_hook;
-                running.orders = Some(Orders(ours));
             }
-            Some(News::Refused { error }) => {
+            Some(SupervisorEvent::Refused { error }) => {
                 let command = name.unwrap_or_default();
                 return Err(LaunchError::Command { command, error });
             }
             _ => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
         }
         std::thread::Builder::new()
-            .name("news".into())
+            .name("events".into())
             .spawn(move || {
-                // Also where the guard was killed there is no more to hear.
+                // Also where the supervisor was killed there is no more to hear.
                 while let Ok(Some(heard)) = receive(&mut told) {
-                    if !news(heard) {
+                    if !events(heard) {
                         return;
                     }
                 }
-                news(News::Gone);
+                events(SupervisorEvent::Gone);
             })?;
         Ok(running)
     }
@@ -181,8 +205,8 @@ impl Running {
     }
 
     /// The process that everything of the command is below of.
-    pub fn guard(&self) -> Pid {
-        Pid(i32::try_from(self.guard.id()).unwrap_or_default())
+    pub fn supervisor(&self) -> Pid {
+        Pid(i32::try_from(self.supervisor.id()).unwrap_or_default())
     }
 
     /// Why it runs without the hook although it was to have it.
@@ -190,44 +214,22 @@ impl Running {
         self.no_hook.as_deref()
     }
 
-    /// What can be asked of it, for somebody else.
-    ///
-    /// # Errors
-    /// Where too many files are open.
-    pub fn orders(&self) -> io::Result<Orders> {
-        let orders = self.orders.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        Ok(Orders(orders.0.try_clone()?))
-    }
-
-    /// Asks it to end; what is left after ten seconds is killed.
-    pub fn end(&self) {
-        if let Some(orders) = &self.orders {
-            orders.end();
-        }
-    }
-
-    /// Tells it that the terminal is gone, as the terminal would.
-    pub fn hang_up(&self) {
-        if let Some(orders) = &self.orders {
-            orders.signal(rustix::process::Signal::HUP.as_raw(), true);
-        }
+    /// What can be asked of it.
+    pub fn handle(&self) -> &CommandHandle {
+        &self.handle
     }
 
     /// Lets everything go on that runs, unless it was asked to end.
     pub fn release(self) {
-        if let Some(orders) = &self.orders {
-            orders.order(&Order::Release);
-        }
+        self.handle.send(&SupervisorCommand::Release);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The guard ends what there is and goes, when it hears no more of us.
-        if let Some(Orders(control)) = self.orders.take() {
-            let _ = control.shutdown(std::net::Shutdown::Write);
-        }
-        let _ = self.guard.wait();
+        // The supervisor ends what there is and goes, when it hears no more of us.
+        let _ = self.handle.0.shutdown(std::net::Shutdown::Write);
+        let _ = self.supervisor.wait();
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Piece {
 
 /// Readings of one GPU, summed up.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct GpuInterim {
+pub(crate) struct GpuSums {
     history: Mean,
     current: Mean,
     /// Oldest first; they may have gaps between them.
@@ -63,13 +63,14 @@ impl Mean {
     }
 }
 
-impl GpuInterim {
+impl GpuSums {
     /// Adds a reading; `before` is the one before it, `seconds` the time between their samples.
     pub(crate) fn add(&mut self, before: Option<&GpuSample>, gpu: &GpuSample, seconds: f64) {
         if let Some(before) = before {
             self.add_growth(before, gpu, seconds);
         }
-        for (time, percent) in &gpu.util_samples {
+        let known = before.map(|before| &before.util_samples);
+        for (time, percent) in gpu.util_samples.since(known) {
             self.history.add(*percent);
             if let Some(zero) = gpu.driver_zero_us {
                 self.add_piece(*time, zero, *percent);
@@ -89,7 +90,7 @@ impl GpuInterim {
             self.keep(Piece {
                 from: to - seconds,
                 to,
-                idle: busy.rest().0,
+                idle: busy.complement().0,
             });
         }
         for part in &gpu.instances {

@@ -4,7 +4,7 @@
 //! Knows nothing of how a figure is measured or drawn.
 
 mod axis;
-mod levels;
+mod downsampling;
 mod places;
 mod point;
 
@@ -15,33 +15,28 @@ use std::time::Duration;
 
 use crate::model::marks::{Mark, Marks};
 use crate::model::rates::{RankRates, Rates};
-use crate::sample::WorkerNow;
-use crate::units::ProcessKey;
+use crate::model::timeline::Timeline;
+use crate::sample::{Sample, WorkerNow};
 
 pub use axis::Axis;
-use levels::Levels;
+use downsampling::Downsampled;
 use places::Places;
-pub use point::{GpuPoint, GpuReading, Known, Point, RankPoint, RankReading, Reading};
+pub use point::{GpuPoint, GpuReading, Known, Point, RankPoint, RankReading, Reading, WorkerPlace};
 
 /// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
 /// finely.
-pub const HISTORY: usize = levels::MOST;
+#[cfg(any(test, feature = "testing"))]
+pub const HISTORY: usize = downsampling::MOST;
 
 /// All that is drawn over time.
 #[derive(Debug, Clone)]
 pub struct History {
-    points: Levels<Point>,
+    points: Downsampled<Point>,
     /// By worker place, so that a re-made worker keeps it.
     places: Places,
     pub(super) marks: Marks,
-}
-
-/// Where a worker stands on screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkerPlace {
-    pub rank: ProcessKey,
-    pub loader: u64,
-    pub id: u32,
+    /// The newest minutes in fine.
+    timeline: Timeline,
 }
 
 impl Default for History {
@@ -53,9 +48,10 @@ impl Default for History {
 impl History {
     pub fn new() -> Self {
         Self {
-            points: Levels::new(),
+            points: Downsampled::new(),
             places: Places::default(),
             marks: Marks::default(),
+            timeline: Timeline::default(),
         }
     }
 
@@ -68,7 +64,11 @@ impl History {
     pub fn add(&mut self, reading: Reading) {
         let mut last = self.points.newest().map_or(f64::MIN, |point| point.to);
         if reading.to <= last {
-            *self = Self::new();
+            *self = Self {
+                // It has begun anew itself.
+                timeline: std::mem::take(&mut self.timeline),
+                ..Self::new()
+            };
             last = f64::MIN;
         }
         let taken = self.places.take(&reading);
@@ -85,6 +85,16 @@ impl History {
     /// What happened when.
     pub fn marks(&self) -> &Marks {
         &self.marks
+    }
+
+    /// Takes in the looks and the waits that a sample brought since the one before.
+    pub fn look(&mut self, before: Option<&Sample>, sample: &Sample) {
+        self.timeline.add(before, sample);
+    }
+
+    /// The newest minutes, look by look.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
     }
 
     /// Adds a mark.
@@ -121,14 +131,16 @@ impl History {
         self.places.slot(place).is_some()
     }
 
-    /// The newest `seconds`, or those that ended by `until`, in so many cells. `None` where there is nothing to
-    /// draw, or nothing to draw it in.
+    /// The newest `seconds`, or those that ended by `until`, in so many cells, filled from the left. `None` where there
+    /// is nothing to draw, or nothing to draw it in.
     pub fn axis(&self, until: Option<Duration>, seconds: f64, cells: usize) -> Option<Axis> {
         let newest = match until {
             Some(until) => self.points.ended_by(until.as_secs_f64())?,
             None => self.points.newest()?,
         };
-        Axis::ending((newest.from, newest.to), seconds, cells)
+        let oldest = self.points.oldest()?;
+        let ends = |point: &Point| (point.from, point.to);
+        Axis::ending(ends(oldest), ends(newest), seconds, cells)
     }
 
     /// The cell that shows what was read at that time; `None` where it lies outside.
@@ -170,7 +182,7 @@ impl Reading {
             number: rank.number(place),
             wait: rank.wait.map(|wait| wait.share.0),
             queue: rank
-                .busiest_loader()
+                .main_loader()
                 .and_then(|loader| Some(loader.queue?.occupancy?.0)),
         };
         let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {

@@ -6,8 +6,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use crate::model::span::{count_grown, seconds_grown};
-use crate::sample::{ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample};
+use crate::model::interval::seconds_grown;
+use crate::model::usage::Delta;
+use crate::sample::{
+    LoaderSample, ProcessSample, ProcessSeen, ProcessesSample, Sample, ThreadsSample,
+};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// The time that figures cover, where there is as much.
@@ -17,7 +20,7 @@ const APART: Duration = Duration::from_millis(900);
 
 /// All of the job's processes that are known.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct ProcessTree {
+pub struct ProcessFigures {
     /// By process.
     pub figures: BTreeMap<ProcessKey, Figures>,
     /// What else is known of each, parents before children; empty where only ranks and workers were read.
@@ -57,12 +60,12 @@ pub struct Threads {
 }
 
 /// The readings that figures are taken from.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Processes {
     /// Oldest first.
     readings: VecDeque<(Duration, BTreeMap<ProcessKey, ProcessSample>)>,
     threads: BTreeMap<ProcessKey, VecDeque<ThreadsSample>>,
-    tree: ProcessTree,
+    tree: ProcessFigures,
 }
 
 impl Processes {
@@ -78,7 +81,7 @@ impl Processes {
             return;
         }
         let workers = |rank: &crate::sample::RankSample| {
-            let loaders = rank.loaders.iter().flat_map(|loader| &loader.workers);
+            let loaders = rank.loaders.iter().flat_map(LoaderSample::processes);
             let workers = loaders.map(|worker| (worker.key, worker.process.clone()));
             workers.collect::<Vec<_>>()
         };
@@ -124,7 +127,7 @@ impl Processes {
         self.tree.left_out = 0;
     }
 
-    pub(super) fn tree(&self) -> &ProcessTree {
+    pub(super) fn tree(&self) -> &ProcessFigures {
         &self.tree
     }
 
@@ -152,20 +155,16 @@ fn of_process(
 ) -> Figures {
     let first = first.filter(|(from, _)| *from < to);
     let seconds = first.map(|(from, _)| to.saturating_sub(from).as_secs_f64());
-    let time = |of: fn(&ProcessSample) -> Option<Duration>| {
-        let (_, first) = first?;
-        Some(seconds_grown(of(first), of(newest))? / seconds?)
-    };
-    let bytes = |process: &ProcessSample| Some(process.io?.read_bytes.0);
-    let read = first.and_then(|(_, first)| count_grown(bytes(first), bytes(newest)));
+    let usage = first
+        .zip(seconds)
+        .map(|((_, first), seconds)| Delta::between(first, newest, seconds).usage())
+        .unwrap_or_default();
     Figures {
         seconds,
         state: newest.state,
-        cpu: time(|process| process.cpu),
-        delay: time(|process| process.main_run_delay).map(|share| Share(share).clamped()),
-        read: read
-            .zip(seconds)
-            .map(|(read, seconds)| BytesPerSecond(read / seconds)),
+        cpu: usage.cpu,
+        delay: usage.run_delay,
+        read: usage.read,
         rss: newest.rss,
         threads: newest.threads,
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::interval::Interval;
 use crate::model::rates::Rates;
-use crate::model::span::Span;
 use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
 
 /// What the judge asks before it says anything.
@@ -17,17 +17,23 @@ pub struct Progress {
     pub seconds_without_batch: Option<f64>,
     /// Usual pause between two batches before that; `None` before a few were seen.
     pub usual_pause: Option<f64>,
+    /// Since the newest workers were started, where these may not be the first: an epoch may be hardly longer. `None`
+    /// where they are the first, or stay from one epoch to the next.
+    pub seconds_of_workers: Option<f64>,
 }
 
 /// Batches that can have been taken in the interval that saw the first.
 const FIRST_FEW: u64 = 3;
 
+/// Seconds after the start of a rank within which it starts its first workers: what comes before is importing.
+const FIRST_WORKERS: f64 = 60.0;
+
 /// Seconds that a command which we launch can be older than our first look at it.
 const JUST_BEFORE_US: f64 = 1.0;
 
 /// Follows one job from its first sample.
-#[derive(Debug, Default)]
-pub(super) struct Follow {
+#[derive(Debug, Clone, Default)]
+pub(super) struct WarmUp {
     first: Option<Duration>,
     /// The job's first workers were started, or its first batch was taken, while it was watched, just before this
     /// sample.
@@ -42,9 +48,11 @@ pub(super) struct Follow {
     /// Batches that were taken since attaching, and when the last of them was.
     taken: u64,
     taken_at: Option<Duration>,
+    /// When the newest workers were started that may not be the first, in seconds since pipetop started.
+    remade: Option<f64>,
 }
 
-impl Follow {
+impl WarmUp {
     /// The newest sample is the first with workers, or with a batch: what lies before it was the start.
     pub(super) fn has_just_begun(&self) -> bool {
         self.began == Some(self.now) && self.first != self.began
@@ -65,9 +73,10 @@ impl Follow {
         });
         // Where batches are not counted from the first on, importing at least is none of the training. A job that was
         // there before us may only be between two epochs.
-        let began_under_us = Span::new(sample, sample)
+        let began_under_us = Interval::new(sample, sample)
             .start_of(job.key)
             .is_some_and(|start| start > -JUST_BEFORE_US);
+        self.remade = remade(job, &Interval::new(sample, sample)).or(self.remade);
         let mut loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
         let loads = began_under_us && loaders.any(|loader| !loader.workers.is_empty());
         let loads_to_begin = loads && !self.has_loaded;
@@ -109,8 +118,26 @@ impl Follow {
             batches: self.batches,
             seconds_without_batch: self.taken_at.map(since),
             usual_pause,
+            seconds_of_workers: self
+                .remade
+                .filter(|_| self.began.is_none())
+                .map(|remade| self.now.as_secs_f64() - remade),
         }
     }
+}
+
+/// When the newest workers were started that may not be the first of their rank.
+fn remade(job: &JobSample, clock: &Interval) -> Option<f64> {
+    let of_rank = |rank: &RankSample| {
+        let started = clock.start_of(rank.key)?;
+        let loaders = rank.loaders.iter();
+        let changing = loaders.filter(|loader| loader.settings.persistent_workers != Some(true));
+        let workers = changing.flat_map(|loader| &loader.workers);
+        let starts = workers.filter_map(|worker| clock.start_of(worker.key));
+        let later = starts.filter(|start| start - started > FIRST_WORKERS);
+        later.max_by(f64::total_cmp)
+    };
+    job.ranks.iter().filter_map(of_rank).max_by(f64::total_cmp)
 }
 
 fn batches(job: &JobSample) -> Option<u64> {
@@ -228,5 +255,32 @@ mod tests {
         assert!((model.progress().seconds - 8.0).abs() < 1e-9);
         assert!((model.window().unwrap().seconds - 8.0).abs() < 1e-9);
         assert_eq!(model.progress().batches, Some(5100));
+    }
+
+    #[test]
+    fn workers_that_are_far_younger_than_their_rank_may_be_new_with_each_epoch() {
+        let of_workers = |after_the_rank: u64, persistent: bool, began: bool| {
+            let mut model = Model::new(Duration::MAX);
+            for seconds in [1.0, 2.0] {
+                let first = if began { 0 } else { 500 };
+                let count = first + u64::from(seconds > 1.0);
+                let mut sample = at(seconds, Some(count));
+                let rank = &mut sample.job.as_mut().unwrap().ranks[0];
+                // pipetop started 1000 s after boot.
+                rank.key.start_ticks = 99_700 - 100 * after_the_rank;
+                rank.loaders[0].settings.persistent_workers = Some(persistent);
+                for worker in &mut rank.loaders[0].workers {
+                    worker.key.start_ticks = 99_700;
+                }
+                model.apply(sample);
+            }
+            let seconds = model.progress().seconds_of_workers;
+            seconds.map(|seconds| (1000.0 * seconds).round())
+        };
+        assert_eq!(of_workers(600, false, false), Some(5000.0));
+        // The first ones: after importing; or seen to begin.
+        assert_eq!(of_workers(30, false, false), None);
+        assert_eq!(of_workers(600, false, true), None);
+        assert_eq!(of_workers(600, true, false), None);
     }
 }

@@ -1,36 +1,37 @@
 //! What two samples say together: every rate, share and estimate of the time between them.
 //!
-//! Pure: two samples in, one [`Rates`] out. Knows no clock, no file and no opinion about what is good.
+//! Pure: the first and the last sample of a window and its sums in, one [`Rates`] out. Knows no clock, no file and no opinion about what is good.
 //!
 //! A counter of the kernel that went backwards, that one side lacks, or whose process is another one by
 //! now gives `None`: never 0 and never a spike. A tally that pipetop itself keeps since attaching counts
 //! from 0 where the older sample did not have it yet.
 
 mod estimate;
-pub mod footprint;
 mod gpu;
 mod job;
 mod loader;
 mod machine;
+mod ratio;
 mod reported;
+mod sequential;
 mod tally;
 mod used;
+mod whole;
 
 #[cfg(test)]
 mod tests;
 
-pub use gpu::{CounterRates, GpuRates};
+#[cfg(feature = "testing")]
+pub use gpu::CounterRates;
+pub use gpu::GpuRates;
+pub use sequential::Bounds;
 pub use used::Used;
 
-use crate::model::span::{Span, seconds_grown};
-use crate::model::{Interim, Overlap};
+use crate::model::Overlap;
 use crate::sample::{
-    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Sample, Tier, UnderWay, WorkerNow,
+    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Tier, UnderWay, WorkerNow,
 };
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
-
-/// Seconds; what lies closer together says nothing about a rate.
-const SHORTEST: f64 = 0.001;
 
 /// The time between an older and a newer sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,39 +49,6 @@ pub struct Rates {
     pub own_late: u64,
 }
 
-impl Rates {
-    /// The rates of the time between two samples that follow each other. `None` where that time is
-    /// shorter than a millisecond or runs backwards.
-    pub fn between(older: &Sample, newer: &Sample) -> Option<Self> {
-        let mut interim = Interim::default();
-        interim.add(older, newer);
-        Self::over(older, &interim, newer)
-    }
-
-    /// The rates of the time between two samples with others between them, which `interim` sums up.
-    pub fn over(older: &Sample, interim: &Interim, newer: &Sample) -> Option<Self> {
-        let span = Span::new(older, newer);
-        if span.seconds < SHORTEST {
-            return None;
-        }
-        let seconds = span.seconds;
-        let own_cpu = seconds_grown(older.own.cpu, newer.own.cpu);
-        Some(Self {
-            seconds,
-            host: machine::host(&older.host, &newer.host, seconds),
-            disks: machine::disks(&older.disks, &newer.disks, seconds),
-            gpus: gpu::rows(newer, interim),
-            job: newer.job.as_ref().map(|job| {
-                let same = older.job.as_ref().filter(|older| older.key == job.key);
-                job::rates(same, job, interim, &span)
-            }),
-            own_cpu: own_cpu.and_then(|cpu| Share::of(cpu, seconds)),
-            own_rss: newer.own.rss,
-            own_late: newer.own.late.saturating_sub(older.own.late),
-        })
-    }
-}
-
 /// A share with the interval that it lies in at 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
@@ -89,6 +57,12 @@ pub struct Estimate {
     pub high: Share,
     /// Looks that it rests on; where the job reports its steps, steps.
     pub looks: u64,
+    /// Of the time: looks at which the loader was not recognised, and which may have been in it or not.
+    pub unknown: Share,
+    /// The same of the time since it was recognised. It depends on what the main thread did, where the time before does not.
+    pub unclear: Share,
+    /// The wider interval for judging before much was seen. `None` where nothing shows how much the share varies.
+    pub early: Option<Bounds>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -163,6 +137,8 @@ pub struct RankRates {
     pub waiting: Option<Share>,
     pub receiving: Option<Share>,
     pub loading: Option<Share>,
+    /// Of `waiting`: for batches that another rank reads and sends.
+    pub dispatched: Option<Share>,
     /// Of the time: on a disk, stopped.
     pub disk: Option<Share>,
     pub stopped: Option<Share>,
@@ -171,6 +147,8 @@ pub struct RankRates {
     pub main_run_delay: Option<Share>,
     /// What its process reads and writes. `None` where that may not be read.
     pub io: Option<IoRates>,
+    /// Of the time: waits for something that is no batch, the longest first.
+    pub not_data: Vec<Activity>,
     /// Of the time: waits that a start of workers caused.
     pub startup: Option<Share>,
     /// The trainer waits every so many batches. `None` = no rhythm seen.
@@ -243,6 +221,8 @@ pub struct Activity {
 pub struct LoaderRates {
     pub id: u64,
     pub kind: LoaderKind,
+    /// What one of another library is called.
+    pub name: Option<String>,
     pub settings: LoaderSettings,
     /// Ordered by worker number.
     pub workers: Vec<WorkerRates>,
@@ -253,6 +233,9 @@ pub struct LoaderRates {
     /// Batches that the trainer took from it so far, by the iterator's own counter; `None` where
     /// that is not seen, as lesser clocks cannot tell whose batch is the next.
     pub batches_taken: Option<u64>,
+    /// Seconds since its workers ended, as they do between two epochs: all else is from before that. `None` while it is
+    /// there.
+    pub gone_seconds: Option<f64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -272,6 +255,8 @@ pub struct QueueRates {
 pub struct WorkerRates {
     pub key: ProcessKey,
     pub id: u32,
+    /// It is a thread of the trainer, not a process.
+    pub thread: bool,
     pub now: WorkerNow,
     /// CPU time of the process, in shares of one core: may exceed 1 with threads.
     pub cpu: Option<f64>,
@@ -326,21 +311,38 @@ impl RankRates {
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         self.rank.unwrap_or(place)
     }
+}
 
-    /// The loader that stands for the rank: the one that yields most; first those with a queue.
-    pub fn busiest_loader(&self) -> Option<&LoaderRates> {
-        let first = self.loaders.first()?;
-        let rate = |loader: &LoaderRates| {
-            let queue = u8::from(loader.queue.is_some());
-            (loader.batches_per_s.unwrap_or(-1.0), queue)
-        };
-        Some(self.loaders.iter().fold(first, |best, loader| {
-            if rate(loader) > rate(best) {
-                loader
-            } else {
-                best
-            }
-        }))
+impl Rates {
+    /// CPUs' worth of time that the machine spends neither on the job nor on pipetop. `None` where one of them is not
+    /// known.
+    pub fn used_by_others(&self, job: &JobRates) -> Option<f64> {
+        let busy = self.host.cpu?.0 * f64::from(self.host.cpus);
+        let own = self.own_cpu.map_or(0.0, |cpu| cpu.0);
+        Some((busy - job.cpu_cores? - own).max(0.0))
+    }
+
+    /// Between two epochs a job may have no loader at all. Keeps those from `before` of ranks that have none now, for as
+    /// long as this time still shows them.
+    pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
+        let most = self.seconds;
+        let ranks = |rates: &Self| rates.job.as_ref().map(|job| job.ranks.clone());
+        let before = ranks(before).unwrap_or_default();
+        let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
+        for rank in now.filter(|rank| rank.loaders.is_empty()) {
+            let Some(before) = before.iter().find(|before| before.key == rank.key) else {
+                continue;
+            };
+            rank.step.load_ms = rank.step.load_ms.or(before.step.load_ms);
+            let kept = before.loaders.iter();
+            rank.loaders = kept
+                .map(|loader| LoaderRates {
+                    gone_seconds: Some(loader.gone_seconds.unwrap_or_default() + seconds),
+                    ..loader.clone()
+                })
+                .filter(|loader| loader.gone_seconds.is_some_and(|gone| gone < most))
+                .collect();
+        }
     }
 }
 

@@ -60,12 +60,15 @@ pub struct Bin {
 
 impl Steps {
     /// Takes the waits in that ended since the sample before. Ranks that are gone are forgotten.
-    pub(super) fn add(&mut self, sample: &Sample) {
-        let ranks = || sample.job.iter().flat_map(|job| &job.ranks);
+    pub(super) fn add(&mut self, before: Option<&Sample>, sample: &Sample) {
+        fn ranks(sample: &Sample) -> impl Iterator<Item = &RankSample> {
+            sample.job.iter().flat_map(|job| &job.ranks)
+        }
         self.ranks
-            .retain(|key, _| ranks().any(|rank| rank.key == *key));
-        for RankSample { key, waits, .. } in ranks() {
-            for wait in waits {
+            .retain(|key, _| ranks(sample).any(|rank| rank.key == *key));
+        for RankSample { key, waits, .. } in ranks(sample) {
+            let before = before.and_then(|before| ranks(before).find(|rank| rank.key == *key));
+            for wait in waits.since(before.map(|before| &before.waits)) {
                 self.add_wait(*key, *wait);
             }
         }
@@ -125,17 +128,6 @@ impl RankSteps {
                 self.unseen = self.unseen.saturating_add(steps);
             }
         }
-    }
-
-    /// Those of them that had ended by then.
-    #[must_use]
-    pub fn until(&self, at: Duration) -> Self {
-        let mut earlier = self.clone();
-        earlier.steps.retain(|step| step.to <= at);
-        if earlier.steps.len() < self.steps.len() {
-            earlier.unseen = 0;
-        }
-        earlier
     }
 
     /// Steps that are kept.
@@ -266,9 +258,6 @@ mod tests {
         assert_eq!(steps.steps().quantile(0.5), Some(38.0));
         assert_eq!(steps.steps().quantile(0.99), Some(42.0));
         assert_eq!(steps.waits().quantile(1.0), Some(65.0));
-        let earlier = steps.until(Duration::from_millis(200));
-        assert_eq!(earlier.steps().quantile(1.0), Some(38.0));
-        assert_eq!((earlier.len(), earlier.all()), (1, 1));
     }
 
     #[test]

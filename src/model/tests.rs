@@ -10,8 +10,8 @@ use crate::model::literals::{
 };
 use crate::model::rates::LoadRates;
 use crate::sample::{
-    BatchLoad, DeviceTime, GilTally, MainTally, Reported, UnderWay, WorkerLoads, WorkerNow,
-    WorkerTally,
+    BatchLoad, DeviceTime, GilTally, MainTally, ReadyTally, Reported, Tail, UnderWay, WorkerLoads,
+    WorkerNow, WorkerTally,
 };
 use crate::units::Share;
 
@@ -43,7 +43,7 @@ fn the_window_is_the_newest_time() {
         Some(100)
     );
     assert_eq!(model.waits(key(100)).count(), 100);
-    assert_eq!(model.samples.len(), 11);
+    assert_eq!(model.window.samples.len(), 11);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_window_without_end_keeps_two_samples() {
     let step = window.job.as_ref().unwrap().ranks[0].step;
     assert_eq!(step.batches, Some(29_980));
     assert!(model.waits(key(100)).count() <= 4096);
-    assert_eq!(model.samples.len(), 2);
+    assert_eq!(model.window.samples.len(), 2);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn samples_are_bounded_however_dense() {
     for step in 0..1500 {
         model.apply(machine(0.002 * f64::from(step)));
     }
-    assert_eq!(model.samples.len(), SAMPLES);
+    assert_eq!(model.window.samples.len(), window::SAMPLES);
 }
 
 /// The wait share of each second, oldest first.
@@ -162,15 +162,12 @@ fn workers_found_late_and_re_made_cost_startup_time() {
     let mut model = Model::new(TEN);
     for at in 0..9 {
         let mut sample = training(f64::from(at));
-        first_rank(&mut sample).waits.clear();
-        if at == 6 {
-            // Started at 3.9 s, found at 6 s; the wait for them lasted from 4 to 5.5 s.
-            first_rank(&mut sample).waits = vec![
-                wait(1.0, 2.0, None),
-                wait(4.0, 5.5, None),
-                wait(5.6, 5.8, None),
-            ];
-        }
+        // Started at 3.9 s, found at 6 s; the wait for them lasted from 4 to 5.5 s.
+        let waits = [(1.0, 2.0), (4.0, 5.5), (5.6, 5.8)].map(|(from, to)| wait(from, to, None));
+        first_rank(&mut sample).waits = match at {
+            6.. => Tail::new(3, waits),
+            _ => Tail::default(),
+        };
         if at >= 6 {
             for worker in &mut first_loader(&mut sample).workers {
                 worker.key.start_ticks = 100_390;
@@ -191,22 +188,56 @@ fn workers_that_were_there_before_cost_no_startup_time() {
     assert_eq!(startup, Some(Share::ZERO));
 }
 
-/// The job at `at`, whose first worker ended this batch since the second before, and a short one.
-fn with_load(at: u32, batch: u64) -> Sample {
+/// The job at `at`, whose first worker ended the batch of that number since the second before, and a short one.
+fn with_load(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
+    let batch = u64::from(at);
+    let ended = |batch| BatchLoad {
+        batch,
+        low_ms: 400,
+        high_ms: 500,
+    };
     first_loader(&mut sample).workers[0].loads = Some(WorkerLoads {
-        ended: vec![BatchLoad {
-            batch,
-            low_ms: 400,
-            high_ms: 500,
-        }],
-        short: at.into(),
+        ended: Tail::new(batch + 1, (batch.saturating_sub(2)..=batch).map(ended)),
+        short: batch,
         under_way: Some(UnderWay {
             batch: batch + 1,
             for_ms: 20,
         }),
     });
     sample
+}
+
+/// Both were fed from the same job, one of them with fewer samples.
+fn same_window(all: &Model, fewer: &Model) {
+    let rank = |model: &Model| {
+        let job = model.window().unwrap().job.clone();
+        job.unwrap().ranks.remove(0)
+    };
+    let gpu = |model: &Model| model.window().unwrap().gpus[0].clone();
+    assert_eq!(rank(all), rank(fewer));
+    assert_eq!(gpu(all).busy, gpu(fewer).busy);
+    assert_eq!(gpu(all).swing, gpu(fewer).swing);
+    let waits = |model: &Model| model.waits(key(100)).copied().collect::<Vec<_>>();
+    assert_eq!(waits(all), waits(fewer));
+    assert!(waits(all).len() >= 100);
+}
+
+#[test]
+fn a_sample_that_is_lost_loses_nothing() {
+    for window in [TEN, Duration::MAX] {
+        let (mut all, mut fewer) = (Model::new(window), Model::new(window));
+        for at in 0..=40 {
+            let mut sample = with_load(at);
+            sample.gpus[0].driver_zero_us = Some(0);
+            all.apply(sample.clone());
+            if at % 2 == 0 {
+                fewer.apply(sample);
+            }
+        }
+        same_window(&all, &fewer);
+        assert_eq!(all.steps(), fewer.steps());
+    }
 }
 
 fn loads(rates: Option<&Rates>, worker: usize) -> Option<LoadRates> {
@@ -219,7 +250,7 @@ fn the_newest_loads_are_kept_longer_than_the_window_and_short_ones_are_counted_i
     for (window, short) in [(TEN, 10), (Duration::MAX, 39)] {
         let mut model = Model::new(window);
         for at in 0..40_u32 {
-            model.apply(with_load(at, at.into()));
+            model.apply(with_load(at));
         }
         let seen = loads(model.window(), 0).expect("it shows them");
         let batches: Vec<u64> = seen.last.iter().map(|load| load.batch).collect();
@@ -235,9 +266,13 @@ fn the_newest_loads_are_kept_longer_than_the_window_and_short_ones_are_counted_i
 fn a_worker_made_anew_has_none_of_the_loads_of_the_one_before() {
     let mut model = Model::new(TEN);
     for at in 0..9_u32 {
-        let mut sample = with_load(at, at.into());
+        let mut sample = with_load(at);
         if at >= 6 {
-            first_loader(&mut sample).workers[0].key.start_ticks = 7;
+            let worker = &mut first_loader(&mut sample).workers[0];
+            worker.key.start_ticks = 7;
+            let ended = &mut worker.loads.as_mut().unwrap().ended;
+            let before = Tail::new(6, []);
+            ended.forget(&before);
         }
         model.apply(sample);
     }
@@ -307,7 +342,7 @@ fn noise() -> impl FnMut() -> f64 {
 
 #[test]
 fn the_rhythm_of_equal_workers_is_their_number() {
-    let period = |waits: Vec<_>| rhythm::period_batches(&waits.into());
+    let period = |waits: Vec<_>| periodicity::period_batches(&waits.into());
     assert_eq!(period(simulated(7, 2.0, 98, || 1.0)), Some(7));
     assert_eq!(period(simulated(2, 0.5, 50, || 1.0)), Some(2));
     assert_eq!(period(simulated(16, 2.0, 200, || 1.0)), Some(16));
@@ -335,7 +370,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
 
 #[test]
 fn where_there_is_no_rhythm_none_is_claimed() {
-    let period = |waits: Vec<_>| rhythm::period_batches(&waits.into());
+    let period = |waits: Vec<_>| periodicity::period_batches(&waits.into());
     for seed in 0..20 {
         let mut random = noise();
         for _ in 0..seed {
@@ -371,6 +406,31 @@ fn where_there_is_no_rhythm_none_is_claimed() {
     assert_eq!(period(far), None);
 }
 
+fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
+    MainTally {
+        looks: next(),
+        waiting: next(),
+        receiving: next(),
+        loading: next(),
+        running: next(),
+        other: next(),
+        disk: next(),
+        stopped: next(),
+        unseen: next(),
+        dispatched: next(),
+        gil: Some(GilTally {
+            in_loader: next(),
+            outside: next(),
+        }),
+        ready: Some(ReadyTally {
+            time: Duration::from_nanos(next()),
+            waiting: next(),
+            receiving: next(),
+            loading: next(),
+        }),
+    }
+}
+
 /// Sets every counter of a sample from `numbers`, however little they fit together.
 fn scramble(sample: &mut Sample, numbers: &[u64]) {
     let mut numbers = numbers.iter().copied().cycle();
@@ -388,25 +448,12 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
     disk.read_time = Duration::new(next(), 0);
     disk.write_time = Duration::new(next(), 0);
     disk.busy = Duration::new(next(), 0);
-    sample.gpus[0].util_samples = vec![(next(), f64::from_bits(next()))];
+    sample.gpus[0].util_samples = Tail::new(next(), [(next(), f64::from_bits(next()))]);
     sample.gpus[0].util_percent = Some(f64::from_bits(next()));
     let rank = first_rank(sample);
     rank.process.main_cpu = Some(Duration::from_nanos(next()));
-    rank.main = Some(MainTally {
-        looks: next(),
-        waiting: next(),
-        receiving: next(),
-        loading: next(),
-        running: next(),
-        other: next(),
-        disk: next(),
-        stopped: next(),
-        unseen: next(),
-        gil: Some(GilTally {
-            in_loader: next(),
-            outside: next(),
-        }),
-    });
+    rank.main = Some(any_tally(&mut next));
+    rank.recognised = Some(any_tally(&mut next));
     let mut time = || Duration::from_nanos(next());
     let mut told = || DeviceTime {
         took: time(),
@@ -428,13 +475,13 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         notice: None,
     })
     .filter(|_| next() % 3 > 0);
-    rank.waits = (0..next() % 20)
-        .map(|_| Wait {
-            from: Duration::from_millis(next() % 10_000),
-            to: Duration::from_millis(next() % 10_000),
-            batch: Some(next()).filter(|batch| batch % 5 > 0),
-        })
-        .collect();
+    let waits = (0..next() % 20).map(|_| Wait {
+        from: Duration::from_millis(next() % 10_000),
+        to: Duration::from_millis(next() % 10_000),
+        batch: Some(next()).filter(|batch| batch % 5 > 0),
+    });
+    let waits: Vec<_> = waits.collect();
+    rank.waits = Tail::new(next(), waits);
     *rank.activity.values_mut().next().unwrap() = next();
     let loader = first_loader(sample);
     loader.batches.as_mut().unwrap().count = next();
@@ -469,7 +516,7 @@ fn shares(rates: &Rates) -> Vec<Option<Share>> {
     shares.extend(rates.gpus.iter().map(|gpu| gpu.busy));
     for rank in rates.job.iter().flat_map(|job| &job.ranks) {
         shares.extend([rank.waiting, rank.receiving, rank.loading, rank.disk]);
-        shares.extend([rank.stopped, rank.main_cpu, rank.startup]);
+        shares.extend([rank.stopped, rank.main_cpu, rank.startup, rank.dispatched]);
         let device = rank.device.iter();
         shares.extend(device.flat_map(|device| [device.busy, device.copying]));
         shares.extend(rank.activity.iter().map(|activity| Some(activity.share)));
@@ -516,4 +563,79 @@ proptest! {
             }
         }
     }
+}
+
+/// A sample at this second of a job whose loader starts its workers anew every five seconds.
+fn in_epochs(at: f64) -> Sample {
+    let mut sample = training(at);
+    let epoch = (at / 5.0).floor();
+    let began = 5.0 * epoch;
+    for (place, worker) in (0..).zip(&mut first_loader(&mut sample).workers) {
+        let tally = crate::model::literals::worker(at - began, 2);
+        let pid = 300 + 10 * whole(epoch) + place;
+        worker.clone_from(&tally);
+        worker.id = u32::try_from(place).unwrap();
+        worker.key = ProcessKey {
+            pid: crate::units::Pid(pid),
+            start_ticks: 100_000 + 500 * u64::try_from(whole(epoch)).unwrap(),
+        };
+        if at <= began {
+            worker.tally = None;
+            worker.activity.clear();
+        }
+    }
+    sample
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+fn whole(value: f64) -> i32 {
+    value as i32
+}
+
+#[test]
+fn workers_that_start_anew_with_each_epoch_keep_their_figures() {
+    let mut model = Model::new(TEN);
+    for at in 0..28 {
+        model.apply(in_epochs(f64::from(at)));
+        if at < 6 {
+            continue;
+        }
+        let rank = &model.window().unwrap().job.as_ref().unwrap().ranks[0];
+        assert!(rank.step.load_ms.is_some(), "at {at} s");
+        for worker in &rank.loaders[0].workers {
+            let busy = worker.busy.expect("known").0;
+            assert!((busy - 0.9).abs() < 0.05, "{busy} at {at} s");
+            let cpu = worker.cpu.expect("known");
+            assert!((cpu - 0.8).abs() < 0.05, "{cpu} at {at} s");
+            assert_eq!(worker.activity[0].name, "Image.resize");
+        }
+    }
+}
+
+#[test]
+fn between_two_epochs_the_loader_is_that_of_the_epoch_before_with_its_age() {
+    let mut model = fed(TEN, 0..12);
+    let loader = |model: &Model| {
+        let job = model.window().unwrap().job.clone().unwrap();
+        let rank = &job.ranks[0];
+        (rank.loaders.first().cloned(), rank.step.load_ms)
+    };
+    let (before, load) = loader(&model);
+    for at in 12..30 {
+        let mut sample = training(f64::from(at));
+        first_rank(&mut sample).loaders.clear();
+        model.apply(sample);
+        let gone = f64::from(at - 11);
+        if gone < 10.0 {
+            let expected = before.clone().map(|loader| rates::LoaderRates {
+                gone_seconds: Some(gone),
+                ..loader
+            });
+            assert_eq!(loader(&model), (expected, load));
+        } else {
+            assert_eq!(loader(&model).0, None);
+        }
+    }
+    model.apply(training(30.0));
+    assert_eq!(loader(&model).0.unwrap().gone_seconds, None);
 }

@@ -19,7 +19,7 @@ const KEPT: usize = 32 * 1024;
 
 /// Reports the steps of one trainer.
 #[derive(Debug)]
-pub struct Writer {
+pub struct ProbeWriter {
     socket: UnixDatagram,
     capacity: Option<u32>,
     device: Option<String>,
@@ -30,7 +30,7 @@ pub struct Writer {
     lost: u64,
 }
 
-impl Writer {
+impl ProbeWriter {
     /// Connects to the socket that the environment names. `None` where it names none, or where nobody
     /// listens there: then nobody wants to know.
     pub fn from_environment(capacity: Option<u32>) -> Option<Self> {
@@ -70,7 +70,7 @@ impl Writer {
     }
 
     /// Takes note of a step that has ended. What was gathered goes out with a later step or with
-    /// [`Writer::flush`]: a trainer that is about to wait for long calls that first.
+    /// [`ProbeWriter::flush`]: a trainer that is about to wait for long calls that first.
     pub fn step(&mut self, step: &Step) {
         let _ = write!(self.lines, "{step}");
         self.steps += 1;
@@ -81,7 +81,8 @@ impl Writer {
     }
 
     /// Steps that could not be sent so far.
-    pub fn lost(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
@@ -111,7 +112,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for ProbeWriter {
     fn drop(&mut self) {
         self.flush();
     }

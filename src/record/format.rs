@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 const SKIPPABLE: [u8; 4] = 0x184D_2A5C_u32.to_le_bytes();
 /// What a recording begins with, behind the eight bytes of the frame.
 const HEAD: &[u8] = b"pipetop-recording/";
-/// The version that is written, and the newest that is read.
-pub(super) const VERSION: u32 = 1;
+/// The version that is written, and the newest that is read; the older ones are read, too. Since version 2 events
+/// have numbers.
+pub(super) const VERSION: u32 = 2;
 /// Longest head that is believed.
 const LONGEST_HEAD: usize = 1 << 16;
 /// Bytes before the content of a skippable frame.
@@ -46,11 +47,11 @@ pub enum RecordError {
     Thread { error: io::Error },
     #[error("cannot read {}: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },
-    #[error("{} is no recording of pipetop", path.display())]
+    #[error("{} is not a pipetop recording", path.display())]
     Foreign { path: PathBuf },
-    #[error("{} is a recording of version {version}, and this pipetop reads version {VERSION}", path.display())]
+    #[error("{} has recording format {version}; this pipetop reads format {VERSION}", path.display())]
     Newer { path: PathBuf, version: u32 },
-    #[error("{} ends before its first reading", path.display())]
+    #[error("{} contains no complete sample", path.display())]
     Empty { path: PathBuf },
     #[error("the recording is damaged here: {why}")]
     Damaged { why: String },
@@ -61,19 +62,17 @@ impl RecordError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Create { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => {
-                "nothing is overwritten: choose another name, or remove it and what was rotated from it"
+                "nothing is overwritten: choose another name, or remove the file and its rotated part (.1)"
             }
-            Self::Create { .. } => "--record names a file in a folder that you may write to",
-            Self::Thread { .. } => "raise the limit of processes (ulimit -u)",
-            Self::Read { .. } => "name a file that --record has written",
-            Self::Foreign { .. } => {
-                "name a file that --record has written; `pipetop --record FILE` makes one"
-            }
-            Self::Newer { .. } => "a newer pipetop reads it",
+            Self::Create { .. } => "--record needs a file in a writable directory",
+            Self::Thread { .. } => "raise the process limit (ulimit -u)",
+            Self::Read { .. } => "give a file made with --record",
+            Self::Foreign { .. } => "make a recording with `pipetop --record FILE`",
+            Self::Newer { .. } => "use a newer pipetop",
             Self::Empty { .. } => {
-                "it was ended while it began; record for longer than one interval"
+                "the recording ended too early; record for more than one interval"
             }
-            Self::Damaged { .. } => "what lies before and behind can be replayed: --from and --to",
+            Self::Damaged { .. } => "use --from and --to to replay the parts before and after",
         }
     }
 }
@@ -129,7 +128,7 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     }
     let length = bytes[..FRAME].try_into().ok().and_then(skippable_length);
     let length = length
-        .filter(|length| *length <= LONGEST_HEAD)
+        .filter(|length| (HEAD.len()..=LONGEST_HEAD).contains(length))
         .ok_or_else(foreign)?;
     let content = bytes.get(FRAME..FRAME + length).ok_or_else(cut)?;
     let text = content[HEAD.len()..].split(|byte| *byte == b'\n');
@@ -150,3 +149,10 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
 
 /// Bytes that are enough to read a head from.
 pub(super) const HEAD_BYTES: usize = FRAME + LONGEST_HEAD;
+
+/// Where a full file goes: `run.rec.1`.
+pub(super) fn rotated(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}

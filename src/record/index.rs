@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use super::format::{FRAME, GROUP_SAMPLES, skippable, skippable_length};
+use super::group::Group;
 
 /// Groups that one index names at most.
 const BLOCK: usize = 64;
@@ -21,20 +22,6 @@ const FIXED: usize = 8 + 8 + 8 + 4;
 const ENTRY: usize = 8 + 8 + 8 + 4 + 8 + 8;
 /// Bytes that are searched at a time.
 const PIECE: usize = 1 << 16;
-
-/// Samples that were compressed together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Group {
-    /// Where its frame begins and ends in the file.
-    pub(super) from: u64,
-    pub(super) to: u64,
-    /// The number of its first sample in the recording, and how many there are.
-    pub(super) first: u64,
-    pub(super) count: u32,
-    /// When the first and the last of them were taken, since pipetop started.
-    pub(super) first_at: Duration,
-    pub(super) last_at: Duration,
-}
 
 /// What is written behind a group.
 #[derive(Debug, Default)]

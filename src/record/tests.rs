@@ -1,15 +1,18 @@
 use std::fs;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
+use support::fuzz;
 use tempfile::TempDir;
 
+use super::format::{Header, rotated};
 use super::*;
 use crate::sample::JobCandidate;
 use crate::sample::literals::training;
-use crate::units::Pid;
+use crate::units::{Moment, Pid};
 
 struct Place {
     folder: TempDir,
@@ -21,8 +24,8 @@ impl Place {
         Self { folder }
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> RecordOptions {
+        RecordOptions {
             path: self.folder.path().join("run.rec"),
             size: SIZE,
             command_lines: true,
@@ -50,7 +53,16 @@ fn all(recording: &mut Recording) -> Vec<Sample> {
 
 /// The first so many samples of what `Place::recorded` writes.
 fn expected(count: usize) -> Vec<Sample> {
-    (0..count).map(|at| training(at as f64)).collect()
+    (0..count as u64).map(in_file).collect()
+}
+
+/// A sample as it stands in the file: of the events of the one before it has none again, but for the first of a group.
+fn in_file(at: u64) -> Sample {
+    let mut sample = training(at as f64);
+    if !at.is_multiple_of(format::GROUP_SAMPLES.into()) {
+        sample.forget_events(&training(at as f64 - 1.0));
+    }
+    sample
 }
 
 #[test]
@@ -113,7 +125,7 @@ fn each_sample_is_in_the_file_at_once() {
         let mut recording = Recording::open(&options.path).unwrap();
         assert_eq!(recording.len(), u64::from(at) + 1);
         let (sample, _) = recording.read(u64::from(at)).unwrap();
-        assert_eq!(sample, training(f64::from(at)));
+        assert_eq!(sample, in_file(at.into()));
     }
 }
 
@@ -134,14 +146,14 @@ fn what_is_no_recording_is_refused_with_the_reason() {
         open(&zstd::encode_all(&b"{}"[..], 1).unwrap()),
         RecordError::Foreign { .. }
     ));
-    let newer = format::skippable(b"pipetop-recording/2\n{}");
+    let newer = format::skippable(b"pipetop-recording/3\n{}");
     assert!(matches!(
         open(&newer),
-        RecordError::Newer { version: 2, .. }
+        RecordError::Newer { version: 3, .. }
     ));
     assert!(matches!(
         Recording::open(place.folder.path()),
-        Err(RecordError::Foreign { .. })
+        Err(RecordError::Read { .. })
     ));
     let missing = Recording::open(&place.folder.path().join("missing")).unwrap_err();
     assert!(matches!(missing, RecordError::Read { .. }));
@@ -189,7 +201,7 @@ fn nothing_is_overwritten() {
 #[test]
 fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
     let place = Place::new();
-    let options = Options {
+    let options = RecordOptions {
         size: 20_000,
         ..place.options()
     };
@@ -207,7 +219,11 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
     assert!(size < 2 * options.size, "{size}");
     // What the new one opens is both.
     let mut both = Recording::open(&options.path).unwrap();
-    assert_eq!(all(&mut both), expected(count as usize));
+    let times = |samples: Vec<Sample>| -> Vec<_> {
+        let at = |sample: &Sample| sample.at.since_start;
+        samples.iter().map(at).collect()
+    };
+    assert_eq!(times(all(&mut both)), times(expected(count as usize)));
     assert_eq!(
         both.read(old.len()).unwrap().0.at.since_start,
         both.span().1
@@ -219,7 +235,7 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
 fn what_another_run_wrote_before_is_none_of_its_past() {
     let place = Place::new();
     let path = place.recorded(3);
-    let options = |name: &str| Options {
+    let options = |name: &str| RecordOptions {
         path: path.with_file_name(name),
         ..place.options()
     };
@@ -242,7 +258,7 @@ fn what_another_run_wrote_before_is_none_of_its_past() {
 #[test]
 fn command_lines_can_be_left_out() {
     let place = Place::new();
-    let options = Options {
+    let options = RecordOptions {
         command_lines: false,
         ..place.options()
     };
@@ -276,11 +292,11 @@ fn a_disk_that_is_full_stops_the_recording_and_says_so() {
     let mut writer = Writer::create(&options).unwrap();
     writer.divert(fs::File::options().write(true).open("/dev/full").unwrap());
     let recorder = Recorder::run(writer).unwrap();
-    let told = (0..10_000).find_map(|at| {
+    let told = (0..u32::MAX).find_map(|at| {
         std::thread::yield_now();
         recorder.take(&training(f64::from(at)))
     });
-    let told = told.expect("it is told");
+    let told = told.expect("it says so");
     assert_eq!(told.source, SOURCE);
     assert!(told.reason.contains("No space left"), "{}", told.reason);
     assert!(Recording::open(&options.path).is_err());
@@ -318,7 +334,7 @@ fn damage_in_the_middle_costs_its_group_alone() {
     assert!(recording.read(128).is_err());
     assert_eq!(recording.behind(130), Some(192));
     assert_eq!(recording.read(192).unwrap().0, training(192.0));
-    assert_eq!(recording.read(127).unwrap().0, training(127.0));
+    assert_eq!(recording.read(127).unwrap().0, in_file(127));
     // Without the index of the end, and that of the block before, whatever index there is counts.
     assert_eq!(recording.len(), 64 * 5);
 }
@@ -362,25 +378,66 @@ proptest! {
             ),
         }
     }
+}
+
+/// Two groups of hardly anything, so that most of what is hurt is neither compressed nor figures.
+fn small() -> Vec<u8> {
+    let place = Place::new();
+    let options = place.options();
+    let mut writer = Writer::create(&options).unwrap();
+    for second in 0..66 {
+        let at = Moment {
+            since_start: Duration::from_secs(second),
+            wall: SystemTime::UNIX_EPOCH,
+        };
+        writer.write(&Sample::new(at)).unwrap();
+    }
+    writer.finish().unwrap();
+    fs::read(&options.path).unwrap()
+}
+
+fn head() -> Vec<u8> {
+    let header = Header {
+        pipetop: "0.1.0".to_owned(),
+        interval: Duration::from_secs(1),
+        command_lines: true,
+    };
+    format::head(&header).unwrap()
+}
+
+proptest! {
+    #![proptest_config(fuzz::cases_or(400))]
 
     #[test]
-    fn no_bytes_make_it_panic(content in prop::collection::vec(any::<u8>(), 0..2000), from in 0.0..1.0_f64) {
-        let (_, bytes) = unfinished();
-        let mut bytes = bytes.clone();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a file")]
-        let from = (bytes.len() as f64 * from) as usize;
-        for (byte, other) in bytes[from..].iter_mut().zip(&content) {
-            *byte = *other;
-        }
-        let place = Place::new();
-        let path = place.folder.path().join("hurt.rec");
-        fs::write(&path, &bytes).unwrap();
-        if let Ok(mut recording) = Recording::open(&path) {
-            for number in (0..recording.len()).step_by(16) {
+    fn fuzzed_recordings(bytes in fuzz::bytes([small()])) {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        if let Ok(mut recording) = Recording::open(file.path()) {
+            for number in [0, 63, 64, recording.len() - 1] {
                 let _ = recording.read(number);
             }
-            let _ = recording.at(Duration::from_secs(30));
+            let _ = (recording.span(), recording.at(Duration::from_secs(30)));
         }
+    }
+
+    #[test]
+    fn fuzzed_heads(bytes in fuzz::bytes([head()])) {
+        let _ = format::read_head(Path::new("x.rec"), &bytes);
+    }
+
+    #[test]
+    fn fuzzed_samples(line in fuzz::bytes([serde_json::to_vec(&expected(1)[0]).unwrap()])) {
+        let _ = samples::parse::<Sample>(&line);
+    }
+}
+
+#[test]
+fn a_head_that_says_it_is_shorter_than_its_mark_is_foreign() {
+    for length in [0, 1, 17] {
+        let mut bytes = head();
+        bytes[4..8].copy_from_slice(&u32::to_le_bytes(length));
+        let error = format::read_head(Path::new("x.rec"), &bytes).unwrap_err();
+        assert!(matches!(error, RecordError::Foreign { .. }), "{error}");
     }
 }
 

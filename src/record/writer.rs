@@ -6,29 +6,26 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use zstd::stream::write::Encoder;
-
-use super::format::{GROUP_BYTES, GROUP_SAMPLES, Header, RecordError, head};
-use super::index::{Group, Index};
-use super::{Options, rotated};
+use super::format::{Header, RecordError, head, rotated};
+use super::group::OpenGroup;
+use super::index::Index;
 use crate::sample::Sample;
 
-/// Of lines that are as alike as these, zstd's quickest level makes less than the next ones do.
-const LEVEL: i32 = 1;
 /// What stands in the place of a command line that is left out.
 const LEFT_OUT: &str = "(command line left out)";
 
 /// One recording that is being written. [`super::Recorder`] does it beside a job that is watched.
 pub struct Writer {
-    options: Options,
+    options: RecordOptions,
     file: File,
     /// Bytes in the file.
     length: u64,
     /// Samples in the file.
     samples: u64,
-    group: Option<Open>,
+    group: Option<OpenGroup>,
     index: Index,
 }
 
@@ -41,23 +38,12 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// The group that is being written.
-struct Open {
-    encoder: Encoder<'static, Vec<u8>>,
-    from: u64,
-    first: u64,
-    count: u32,
-    bytes: usize,
-    first_at: Duration,
-    last_at: Duration,
-}
-
 impl Writer {
     /// A new file with its head. Nothing is overwritten.
     ///
     /// # Errors
     /// Where it is there already, or cannot be made.
-    pub fn create(options: &Options) -> Result<Self, RecordError> {
+    pub fn create(options: &RecordOptions) -> Result<Self, RecordError> {
         let refused = |error| RecordError::Create {
             path: options.path.clone(),
             error,
@@ -101,32 +87,18 @@ impl Writer {
             self.finish()?;
             self.rotate()?;
         }
-        let at = sample.at.since_start;
-        let line = self.line(sample)?;
-        let mut group = if let Some(group) = self.group.take() {
-            group
-        } else {
-            let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
-            encoder.include_checksum(true)?;
-            Open {
-                encoder,
-                from: self.length,
-                first: self.samples,
-                count: 0,
-                bytes: 0,
-                first_at: at,
-                last_at: at,
-            }
+        let mut sample = sample.clone();
+        if !self.options.command_lines {
+            leave_out_command_lines(&mut sample);
+        }
+        let mut group = match self.group.take() {
+            Some(group) => group,
+            None => OpenGroup::new(self.length, self.samples)?,
         };
-        group.encoder.write_all(&line)?;
-        group.encoder.flush()?;
-        group.last_at = at;
-        group.count += 1;
-        group.bytes += line.len();
-        let bytes = std::mem::take(group.encoder.get_mut());
+        let bytes = group.add(sample)?;
         self.append(&bytes)?;
         self.samples += 1;
-        let full = group.count >= GROUP_SAMPLES || group.bytes >= GROUP_BYTES;
+        let full = group.is_full();
         self.group = Some(group);
         if full { self.close() } else { Ok(()) }
     }
@@ -144,16 +116,8 @@ impl Writer {
         let Some(group) = self.group.take() else {
             return Ok(());
         };
-        let bytes = group.encoder.finish()?;
+        let (bytes, closed) = group.close()?;
         self.append(&bytes)?;
-        let closed = Group {
-            from: group.from,
-            to: self.length,
-            first: group.first,
-            count: group.count,
-            first_at: group.first_at,
-            last_at: group.last_at,
-        };
         let index = self.index.add(closed, self.length);
         self.append(&index)
     }
@@ -178,31 +142,31 @@ impl Writer {
         self.length += bytes.len() as u64;
         Ok(())
     }
-
-    fn line(&self, sample: &Sample) -> serde_json::Result<Vec<u8>> {
-        let mut line = if self.options.command_lines {
-            serde_json::to_vec(sample)?
-        } else {
-            serde_json::to_vec(&without_command_lines(sample))?
-        };
-        line.push(b'\n');
-        Ok(line)
-    }
 }
 
 /// Readable by its owner alone: command lines can hold what is nobody else's business.
-fn create(options: &Options) -> io::Result<File> {
+fn create(options: &RecordOptions) -> io::Result<File> {
     let mut new = OpenOptions::new();
     new.write(true).create_new(true).mode(0o600);
     new.open(&options.path)
 }
 
-fn without_command_lines(sample: &Sample) -> Sample {
-    let mut sample = sample.clone();
+fn leave_out_command_lines(sample: &mut Sample) {
     let job = sample.job.iter_mut().map(|job| &mut job.command);
     let choices = sample.candidates.iter_mut().map(|job| &mut job.command);
     for command in job.chain(choices) {
         LEFT_OUT.clone_into(command);
     }
-    sample
+}
+
+/// What to record, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordOptions {
+    pub path: PathBuf,
+    /// From this size on the file is renamed to `NAME.1`, in place of an older one, and a new one begun.
+    pub size: u64,
+    /// Write the command lines of the job and of the jobs to choose from.
+    pub command_lines: bool,
+    /// From one sample to the next, as far as it is known when the recording begins.
+    pub interval: Duration,
 }

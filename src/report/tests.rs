@@ -1,135 +1,25 @@
+pub(crate) mod literals;
+
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::Model;
 use crate::model::literals::{first_loader, first_rank, machine, moment, training};
-use crate::sample::{
-    BatchLoad, DeviceTime, Gap, JobCandidate, LoaderKind, QueueSource, Reported, Tier, WorkerLoads,
-};
-use crate::units::{Bytes, Pid, Share};
-use crate::verdict::{
-    Cause, Evidence, Expected, Headspace, Interval, Kind, Level, Missing, WarmingUp, WorkerAdvice,
-};
+use crate::sample::{DeviceTime, Reported};
+use crate::units::Bytes;
+use literals::{empty, empty_verdict, full_verdict, rich, rich_verdict, watched};
 
-fn interval(share: f64, low: f64, high: f64) -> Interval {
-    Interval {
-        share: Share(share),
-        low: Share(low),
-        high: Share(high),
-    }
+fn document(model: &Model, verdict: &Verdict) -> Value {
+    serde_json::to_value(Report::new(model, verdict)).unwrap()
 }
 
-fn empty_verdict() -> Verdict {
-    Verdict {
-        kind: Kind::WarmingUp,
-        cause: None,
-        level: Level::None,
-        rank: None,
-        rank_key: None,
-        wait: None,
-        gpu_idle: None,
-        stall: None,
-        confidence: Share::ZERO,
-        headspace: None,
-        workers: None,
-        what_if: Err("there is no verdict to go by".to_owned()),
-        limit: None,
-        period_batches: None,
-        evidence: Vec::new(),
-        missing: Vec::new(),
-        advice: Vec::new(),
-        seconds: 0.0,
-        batches: None,
-        warming_up: Some(WarmingUp {
-            batches: Some(5),
-            batches_needed: 20,
-            seconds: 3.0,
-            seconds_needed: 10.0,
-        }),
-    }
-}
-
-fn full_verdict() -> Verdict {
-    let fact = |id, supports, text: &str| Evidence {
-        id,
-        supports,
-        value: 0.910_000_000_1,
-        threshold: Some(0.5),
-        text: text.to_owned(),
-    };
-    Verdict {
-        kind: Kind::DataBound,
-        cause: Some(Cause::CpuPreprocess),
-        level: Level::High,
-        rank: Some(0),
-        wait: Some(interval(0.6, 0.55, 0.65)),
-        gpu_idle: Some(Share(0.6)),
-        stall: Some(interval(0.633_333_333, 0.61, 0.66)),
-        confidence: Share(0.94),
-        headspace: Some(Headspace {
-            speedup_max: f64::INFINITY,
-            step_ms_now: Some(100.0),
-            step_ms_free: Some(40.0),
-        }),
-        workers: Some(WorkerAdvice {
-            now: 2,
-            match_step: Some(5),
-            cpu_allows: Some(4),
-            advised: Some(4),
-        }),
-        what_if: Ok(vec![Expected {
-            workers: 5,
-            wait: interval(0.0, 0.0, 0.083_333_333),
-            batches_per_s: 24.999_999,
-        }]),
-        period_batches: Some(2),
-        evidence: vec![
-            fact("queue-empty", true, "queue empty 91 % of the time"),
-            fact("overlap", false, "2 % of the waits overlap GPU work"),
-        ],
-        missing: vec![Missing {
-            id: "sm".to_owned(),
-            why: "no GPM".to_owned(),
-            hint: String::new(),
-        }],
-        advice: vec!["num_workers 2 -> 4".to_owned()],
-        seconds: 6.0,
-        batches: Some(60),
-        warming_up: None,
-        ..empty_verdict()
-    }
-}
-
-fn watched() -> Model {
-    let mut model = Model::new(Duration::from_secs(10));
-    for at in 1..8_u32 {
-        let mut sample = training(f64::from(at));
-        sample.gaps.push(Gap {
-            source: "psi".to_owned(),
-            reason: "the kernel has none".to_owned(),
-            hint: "boot with psi=1".to_owned(),
-        });
-        first_loader(&mut sample).workers[0].loads = Some(WorkerLoads {
-            ended: vec![BatchLoad {
-                batch: at.into(),
-                low_ms: 363,
-                high_ms: 464,
-            }],
-            ..WorkerLoads::default()
-        });
-        model.apply(sample);
-    }
-    model
-}
-
-fn empty() -> Model {
-    Model::new(Duration::from_secs(10))
-}
+/// Where the schema is kept for those who read reports.
+const SCHEMA: &str = "config/report.schema.json";
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../config/report.schema.json")).unwrap()
+    super::schema().into()
 }
 
 fn check(report: &Value) {
@@ -143,7 +33,7 @@ fn check(report: &Value) {
 
 #[test]
 fn a_full_report_keeps_the_schema() {
-    check(&json(&watched(), &full_verdict()));
+    check(&document(&watched(), &full_verdict()));
 }
 
 #[test]
@@ -171,7 +61,7 @@ fn what_a_job_reports_of_itself_is_in_the_report() {
         sample.job.as_mut().unwrap().access = Tier::T3;
         model.apply(sample);
     }
-    let report = json(&model, &full_verdict());
+    let report = document(&model, &full_verdict());
     check(&report);
     assert_eq!(report["window"]["access"], "T3");
     let rank = &report["job"]["ranks"][0];
@@ -180,28 +70,11 @@ fn what_a_job_reports_of_itself_is_in_the_report() {
     assert_eq!(rank["device"]["copy_share"], Value::Null);
     assert_eq!(rank["queue"]["source"], "probe");
     assert_eq!(rank["step"]["wait_ms"], 25.0);
-    let text = text(&model, &full_verdict());
-    assert!(
-        text.contains("device    simulated   busy 93 %   copy n/a   no GPU here"),
-        "{text}"
-    );
-}
-
-#[test]
-fn every_word_of_the_sample_is_in_the_schema() {
-    let schema = schema();
-    let known = |part: &str, field: &str, word: Value| {
-        let words = &schema["$defs"][part]["properties"][field]["enum"];
-        assert!(words.as_array().unwrap().contains(&word), "{word}");
-    };
-    known("loader", "kind", json!(LoaderKind::Reported));
-    known("queue", "source", json!(QueueSource::Probe));
-    known("verdict", "cause", json!(Cause::Transfer));
 }
 
 #[test]
 fn an_empty_report_keeps_the_schema_and_says_null() {
-    let report = json(&empty(), &empty_verdict());
+    let report = document(&empty(), &empty_verdict());
     check(&report);
     assert_eq!(report["job"], Value::Null);
     assert_eq!(report["host"]["cpu_percent"], Value::Null);
@@ -214,7 +87,7 @@ fn a_machine_and_a_job_of_which_nothing_is_known_keep_the_schema() {
     let mut model = empty();
     model.apply(machine(1.0));
     model.apply(machine(2.0));
-    check(&json(&model, &empty_verdict()));
+    check(&document(&model, &empty_verdict()));
     for at in [3.0, 4.0] {
         let mut sample = training(at);
         sample.host = crate::sample::HostSample::default();
@@ -228,7 +101,7 @@ fn a_machine_and_a_job_of_which_nothing_is_known_keep_the_schema() {
         }
         model.apply(sample);
     }
-    let report = json(&model, &empty_verdict());
+    let report = document(&model, &empty_verdict());
     check(&report);
     let rank = &report["job"]["ranks"][0];
     assert_eq!(rank["queue"], Value::Null);
@@ -240,7 +113,7 @@ fn a_machine_and_a_job_of_which_nothing_is_known_keep_the_schema() {
 #[test]
 fn the_schema_refuses_what_the_contract_does_not_know() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
-    let report = json(&watched(), &full_verdict());
+    let report = document(&watched(), &full_verdict());
     assert!(validator.is_valid(&report));
     let mut more = report.clone();
     more["verdict"]["mood"] = Value::from("good");
@@ -251,14 +124,26 @@ fn the_schema_refuses_what_the_contract_does_not_know() {
         .unwrap()
         .remove("step");
     assert!(!validator.is_valid(&less));
-    let mut other = report;
-    other["verdict"]["kind"] = Value::from("DataBound");
-    assert!(!validator.is_valid(&other));
+    for (at, wrong) in [
+        ("/schema", json!("pipetop.report/2")),
+        ("/verdict/kind", json!("DataBound")),
+        ("/verdict/stall_share", json!(1.1)),
+        ("/verdict/stall_interval", json!([0.1])),
+        ("/window/seconds", json!(-1.0)),
+        ("/window/access", json!("T4")),
+        ("/job/ranks/0/workers/0/state", Value::Null),
+        ("/job/ranks/0/workers/0/read_bytes_per_s", json!(0.5)),
+        ("/job/ranks/0/step", Value::Null),
+    ] {
+        let mut other = report.clone();
+        *other.pointer_mut(at).unwrap() = wrong;
+        assert!(!validator.is_valid(&other), "{at}");
+    }
 }
 
 #[test]
 fn figures_are_rounded_to_what_they_mean() {
-    let report = json(&watched(), &full_verdict());
+    let report = document(&watched(), &full_verdict());
     assert_eq!(report["verdict"]["stall_share"].to_string(), "0.6333");
     assert_eq!(
         report["verdict"]["evidence"][0]["value"].to_string(),
@@ -294,119 +179,79 @@ fn figures_are_rounded_to_what_they_mean() {
     assert!(decimals.max() <= Some(4), "{text}");
 }
 
+/// `INSTA_UPDATE=always` writes it anew, as it does snapshots.
 #[test]
-fn the_text_opens_with_the_verdict_and_its_reasons() {
-    let text = text(&watched(), &full_verdict());
-    let expected = "\
-python train.py  pid 100  60 batches seen in 6 s  access T2
-DATA-BOUND   63 % of the time is lost waiting for data (61-66 %)   cause: CPU preprocessing   94 % sure
-do        num_workers 2 -> 4
-for       queue empty 91 % of the time
-but       2 % of the waits overlap GPU work
-
-rank 0    wait 60 %   step 40 ms   wait 60 ms   load 180 ms   10.0 batches/s
-loader    PyTorch DataLoader   2 workers   prefetch 2
-queue     0.5 of 4, empty 75 %
-worker 0  pid 200   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
-worker 1  pid 201   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
-GPU 0     NVIDIA H200   util 40 %   memory 20.0 GiB of 140 GiB   n/a   n/a
-disk      nvme0n1   read 50.0 MB/s   write 0 B/s   util 10 %   wait 2.0 ms
-host      CPU 50 %   pressure cpu 50 %   io 0 %   memory n/a   own cost 1.0 %
-not seen  sm: no GPM
-not seen  psi: the kernel has none (boot with psi=1)
-";
-    assert_eq!(text, expected);
-}
-
-#[test]
-fn the_text_without_a_job_says_so() {
-    let text = text(&empty(), &empty_verdict());
-    assert_eq!(
-        text,
-        "no job is watched\nWARMING UP   5 of 20 batches, 3 of 10 s\n"
-    );
-}
-
-#[test]
-fn the_text_names_the_jobs_to_choose_from_and_no_gap_twice() {
-    let mut sample = machine(1.0);
-    sample.candidates = vec![crate::sample::JobCandidate {
-        pid: crate::units::Pid(48213),
-        command: "python train.py".to_owned(),
-        ranks: 2,
-        workers: 8,
-    }];
-    let mut verdict = empty_verdict();
-    for source in ["psi", "nvml"] {
-        sample.gaps.push(Gap {
-            source: source.to_owned(),
-            reason: "absent".to_owned(),
-            hint: String::new(),
-        });
+fn the_published_schema_is_the_derived_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA);
+    let schema = format!("{:#}\n", schema());
+    if std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        std::fs::write(&path, &schema).unwrap();
     }
-    verdict.missing.push(Missing {
-        id: "nvml".to_owned(),
-        why: "absent".to_owned(),
-        hint: String::new(),
-    });
-    let mut model = empty();
-    model.apply(sample);
-    assert_eq!(
-        text(&model, &verdict),
-        "no job is watched\nWARMING UP   5 of 20 batches, 3 of 10 s\n\
-         not seen  nvml: absent\nnot seen  psi: absent\n\
-         pipetop 48213   2 ranks, 8 workers: python train.py\n"
+    let published = std::fs::read_to_string(path).unwrap();
+    assert!(
+        published == schema,
+        "{SCHEMA} is out of date: run this test with INSTA_UPDATE=always"
     );
 }
 
 #[test]
-fn a_line_has_the_figures_of_its_interval() {
-    assert_eq!(
-        line(&watched(), &full_verdict()),
-        "7 s  wait 60 %  queue 0.5 of 4  step 40 ms  10.0 batches/s  gpu 40 %  disk 60.0 MB/s  \
-         DATA-BOUND (CPU preprocessing)  94 % sure"
-    );
-    assert_eq!(line(&empty(), &empty_verdict()), "0 s  no training job yet");
-    let mut none = Model::new(Duration::from_secs(10));
-    let mut sample = machine(3.0);
-    sample.candidates = [7, 9].map(candidate).to_vec();
-    none.apply(sample);
-    assert_eq!(
-        line(&none, &empty_verdict()),
-        "3 s  several training jobs, name one: pipetop 7 or 9"
-    );
+fn every_key_is_kept() {
+    let report = document(&rich(), &rich_verdict());
+    check(&report);
+    insta::assert_snapshot!(format!("{report:#}"));
 }
 
-fn candidate(pid: i32) -> JobCandidate {
-    JobCandidate {
-        pid: Pid(pid),
-        command: "python train.py".to_owned(),
-        ranks: 1,
-        workers: 4,
+#[test]
+fn loaders_that_take_turns_are_both_reported() {
+    let mut model = watched();
+    for at in 8..12_u32 {
+        let mut sample = training(f64::from(at));
+        let loaders = &mut first_rank(&mut sample).loaders;
+        let mut other = loaders[0].clone();
+        other.id += 1;
+        other.workers.truncate(1);
+        loaders.push(other);
+        model.apply(sample);
     }
+    let report = Report::new(&model, &full_verdict());
+    check(&serde_json::to_value(&report).unwrap());
+    let job = report.job.unwrap();
+    let [other] = job.ranks[0].other_loaders.as_slice() else {
+        panic!("{:#?}", job.ranks[0].other_loaders);
+    };
+    assert_eq!((job.ranks[0].workers.len(), other.workers.len()), (2, 1));
+    assert!(other.queue.is_some() && other.batches_per_s.is_some());
 }
 
 #[test]
-fn that_a_job_has_ended_is_said() {
+fn a_report_is_read_back_as_it_was() {
+    let report = Report::new(&rich(), &rich_verdict());
+    let written = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&written).unwrap(), report);
+    // A later version may have more keys, and an older one has fewer.
+    let mut other = serde_json::to_value(&report).unwrap();
+    other["later"] = json!(1);
+    other.as_object_mut().unwrap().remove("latest").unwrap();
+    other["job"]
+        .as_object_mut()
+        .unwrap()
+        .remove("ended")
+        .unwrap();
+    let other: Report = serde_json::from_value(other).unwrap();
+    assert_eq!(other.latest, LatestReport::default());
+    assert_eq!(other.verdict, report.verdict);
+}
+
+#[test]
+fn the_end_of_the_job_is_a_gap() {
     let mut model = watched();
     let mut last = training(7.0);
     last.at = moment(8.0);
     last.job.iter_mut().for_each(|job| job.ended = true);
     model.apply(last);
-    let verdict = full_verdict();
-    assert_eq!(
-        line(&model, &verdict),
-        "8 s  the job has ended; it was DATA-BOUND (CPU preprocessing)  94 % sure"
-    );
-    assert!(
-        text(&model, &verdict)
-            .lines()
-            .next()
-            .unwrap()
-            .ends_with("  ended")
-    );
-    let gaps = &json(&model, &verdict)["gaps"];
-    let ended = gaps.as_array().unwrap().last().unwrap();
-    assert_eq!(ended["source"], "job");
-    assert!(ended["reason"].as_str().unwrap().contains("has ended"));
+    let report = Report::new(&model, &full_verdict());
+    assert!(report.job.unwrap().ended);
+    let gap = report.gaps.last().unwrap();
+    assert_eq!(gap.source, "job");
+    assert!(gap.reason.contains("has ended"), "{}", gap.reason);
 }

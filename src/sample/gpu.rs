@@ -4,8 +4,10 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::sample::Tail;
 use crate::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 
 /// One GPU. A figure that the driver does not give is `None`, never 0; `absent` says why.
@@ -24,9 +26,8 @@ pub struct GpuSample {
     pub util_percent: Option<f64>,
     /// Share of that period in which device memory was read or written, in percent.
     pub mem_util_percent: Option<f64>,
-    /// Utilisation samples newer than the previous reading: (driver time in us, percent). Each speaks of the
-    /// time since the one before it.
-    pub util_samples: Vec<(u64, f64)>,
+    /// Utilisation samples: (driver time in us, percent). Each speaks of the time since the one before it.
+    pub util_samples: Tail<(u64, f64)>,
     /// Driver time at the start of pipetop, in us: places the samples in our time. `None` = not known.
     #[serde(default)]
     pub driver_zero_us: Option<u64>,
@@ -76,14 +77,25 @@ pub struct GpuSample {
     /// Figures that are missing, with the reason.
     #[serde(default)]
     pub absent: Vec<Absent>,
-    /// Why this GPU gives nothing or less: `lost`, `no permission`, `driver does not answer`.
+    /// Why this GPU gives nothing, or nothing new: `lost`, `no permission`, `driver does not answer`; or no utilisation
+    /// of the whole, as MIG is on. `None` where it gives most figures: `absent` has the reasons for the others.
     pub gap: Option<String>,
     /// The watched job may use this GPU (its `CUDA_VISIBLE_DEVICES`); `None` = not known.
     pub visible_to_job: Option<bool>,
 }
 
+impl GpuSample {
+    /// Both are of one GPU.
+    pub fn is(&self, other: &Self) -> bool {
+        (self.index, &self.uuid) == (other.index, &other.uuid)
+    }
+}
+
+/// The reason of a figure that the driver denies to this user.
+pub const NO_PERMISSION: &str = "no permission";
+
 /// Why a figure is missing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Absent {
     /// As the report names it, without its unit: `power`, `pcie`, `processes`.
     pub figure: String,
@@ -156,7 +168,7 @@ pub struct GpuHealth {
 }
 
 /// The bus: its generation and lanes now, and the most that card and slot can.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
     pub generation: u32,
     pub width: u32,
@@ -203,7 +215,7 @@ pub struct GpuProcess {
 }
 
 /// Whether the driver's number of a process is a number here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessPlace {
     #[default]
@@ -215,7 +227,7 @@ pub enum ProcessPlace {
 }
 
 /// A rank of the watched job that uses a GPU.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUser {
     /// As `/proc` numbers it here.
     pub pid: Pid,
@@ -225,7 +237,9 @@ pub struct GpuUser {
 }
 
 /// What tells that a rank uses a GPU. The later the surer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum UsedBy {
     /// Its `LOCAL_RANK` counts to this one of several that it may use.

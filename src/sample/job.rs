@@ -1,4 +1,4 @@
-//! The watched job: its ranks, their loaders, and the loaders' workers.
+//! The watched job: its ranks, and what each did.
 //!
 //! As all of a sample: cumulative counters as they were read, `None` where not known.
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{CgroupSample, Tier};
-use crate::units::{Bytes, ProcessKey};
+use crate::sample::{CgroupSample, LoaderSample, Looks, ProcessSample, Tail, Tier};
+use crate::units::ProcessKey;
 
 /// The watched job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,21 @@ pub struct JobSample {
     pub ended: bool,
 }
 
+impl JobSample {
+    /// Of which no rank is known yet.
+    pub fn new(key: ProcessKey, command: impl Into<String>, access: Tier) -> Self {
+        Self {
+            key,
+            command: command.into(),
+            access,
+            ranks: vec![],
+            cgroup: None,
+            cpus_allowed: None,
+            ended: false,
+        }
+    }
+}
+
 /// One trainer process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankSample {
@@ -42,11 +57,14 @@ pub struct RankSample {
     pub process: ProcessSample,
     /// How often the main thread was seen in each state. `None` where the state cannot be seen.
     pub main: Option<MainTally>,
+    /// What `main` was when it was learned where the main thread asks for its batches: looks before say nothing. `None` where
+    /// that was known from the start, or is not known yet.
+    #[serde(default)]
+    pub recognised: Option<MainTally>,
     /// What it tells of its own steps. `None` where it has told nothing.
     pub reported: Option<Reported>,
-    /// Stays in the loader that ended since the previous sample, oldest first; where the rank reports its
-    /// steps, the reported ones, also those of no length.
-    pub waits: Vec<Wait>,
+    /// Stays in the loader that ended; where the rank reports its steps, the reported ones, also those of no length.
+    pub waits: Tail<Wait>,
     /// Python functions that the main thread was seen in, with how often; empty without stacks.
     pub activity: BTreeMap<String, u64>,
     /// Python functions that another of its threads was seen in while it held the interpreter's lock and the main
@@ -62,6 +80,37 @@ pub struct RankSample {
     /// Time that the main thread was seen to write a checkpoint, in looks of 10 ms. `None` without stacks.
     #[serde(default)]
     pub saving: Option<u64>,
+    /// Time that the main thread was seen to wait for something that is no batch, by what that is: `communication`.
+    /// In looks of 10 ms.
+    #[serde(default)]
+    pub not_data: BTreeMap<String, u64>,
+    /// What its main thread was seen doing, look by look: the newest.
+    #[serde(default, skip_serializing_if = "Looks::is_empty")]
+    pub looks: Looks,
+}
+
+impl RankSample {
+    /// Of which nothing is known but that it is there.
+    pub fn new(key: ProcessKey) -> Self {
+        Self {
+            key,
+            rank: None,
+            world_size: None,
+            nccl: false,
+            process: ProcessSample::default(),
+            main: None,
+            recognised: None,
+            reported: None,
+            waits: Tail::default(),
+            activity: BTreeMap::new(),
+            gil_holders: BTreeMap::new(),
+            loaders: vec![],
+            passes: vec![],
+            saving: None,
+            not_data: BTreeMap::new(),
+            looks: Looks::default(),
+        }
+    }
 }
 
 /// Passes through one dataset: the epochs of training, or validations.
@@ -73,36 +122,6 @@ pub struct Passes {
     pub begun: u64,
     /// Batches of all of them, those before attaching of the one under way then counted in.
     pub batches: u64,
-}
-
-/// Counters that every process has.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct ProcessSample {
-    /// `R`, `S`, `D`, `T`, `Z`, ... of the main thread; `None` once gone.
-    pub state: Option<char>,
-    /// CPU time of all its threads (`utime + stime`).
-    pub cpu: Option<Duration>,
-    /// Time on a CPU of the main thread, from its `schedstat`.
-    pub main_cpu: Option<Duration>,
-    /// Time that the main thread was runnable but not running, from its `schedstat`.
-    pub main_run_delay: Option<Duration>,
-    pub io: Option<IoSample>,
-    pub major_faults: Option<u64>,
-    pub threads: Option<u32>,
-    /// CPUs that the main thread may run on.
-    pub cpus_allowed: Option<u32>,
-    pub rss: Option<Bytes>,
-}
-
-/// `/proc/PID/io`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct IoSample {
-    /// Bytes asked for by read calls, wherever they came from (page cache, pipes, devices).
-    pub rchar: Bytes,
-    pub wchar: Bytes,
-    /// Bytes that were fetched from a block device for this process.
-    pub read_bytes: Bytes,
-    pub write_bytes: Bytes,
 }
 
 /// How long the trainer's main thread was seen doing what, since attaching, in looks of 10 ms: one that
@@ -125,12 +144,30 @@ pub struct MainTally {
     pub disk: u64,
     /// Stopped by a signal or a debugger.
     pub stopped: u64,
-    /// Of `running` and `other`: looks at which no stack could tell whether the loader was in use.
+    /// Of `running` and `other`: looks at which no stack could tell whether the loader was in use. Falls back where it turns
+    /// out that PyTorch's loader feeds the job, which stacks show.
     pub unseen: u64,
+    /// Of `waiting`: for a batch that another rank reads and sends.
+    #[serde(default)]
+    pub dispatched: u64,
     /// Of all these: asleep until another thread of the process gives up Python's lock (the GIL). `None` where such
     /// waits cannot be told from others.
     #[serde(default)]
     pub gil: Option<GilTally>,
+    /// `None` where the kernel does not count it, and in recordings of older versions.
+    #[serde(default)]
+    pub ready: Option<ReadyTally>,
+}
+
+/// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReadyTally {
+    /// By its `schedstat`, since attaching: exact, where looks are a sample.
+    pub time: Duration,
+    /// Of the looks in the loader, those at a thread that was ready. All of [`MainTally::running`] was, and none of the others.
+    pub waiting: u64,
+    pub receiving: u64,
+    pub loading: u64,
 }
 
 /// Looks at which the main thread slept until another thread of its process gives up Python's lock.
@@ -188,198 +225,4 @@ pub struct Wait {
     pub to: Duration,
     /// Batches yielded before it, where the batch clock is known.
     pub batch: Option<u64>,
-}
-
-/// What feeds a rank.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LoaderSample {
-    /// Stays the same while the job keeps its loader, also when the workers are re-made.
-    pub id: u64,
-    pub kind: LoaderKind,
-    pub settings: LoaderSettings,
-    /// Ordered by worker number, then by start.
-    pub workers: Vec<WorkerSample>,
-    /// Workers that ended or were re-made since attaching.
-    pub workers_started: u64,
-    pub queue: Option<QueueTally>,
-    /// Batches yielded to the trainer; counts on over epochs. `None` where nothing counts them.
-    pub batches: Option<BatchCount>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoaderKind {
-    /// PyTorch `DataLoader` with worker processes.
-    PytorchProcesses,
-    /// PyTorch `DataLoader` with `num_workers=0`.
-    PytorchMain,
-    /// The built-in job's: worker processes, queued as PyTorch's are.
-    Builtin,
-    /// None was found: that there is one is known from the steps that the job reports.
-    Reported,
-}
-
-/// As far as it can be read; a `None` is not a default but not known.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct LoaderSettings {
-    pub num_workers: Option<u32>,
-    pub prefetch_factor: Option<u32>,
-    pub pin_memory: Option<bool>,
-    pub persistent_workers: Option<bool>,
-    pub in_order: Option<bool>,
-    /// `fork`, `spawn` or `forkserver`.
-    pub start_method: Option<String>,
-    pub batch_size: Option<u32>,
-}
-
-/// Batches so far, and what counted them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchCount {
-    pub count: u64,
-    pub source: BatchClock,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BatchClock {
-    /// The iterator's own counter, read from memory (T2): exact, includes batches before attaching.
-    Iterator,
-    /// Numbers in the names of shared-memory segments (T1).
-    SharedMemory,
-    /// Messages that the workers of the built-in job wrote (T1): batches that were made.
-    Messages,
-    /// Waits that ended (T1): a lower bound.
-    Waits,
-    /// The job's own numbers of its steps (T3): exact, from its first step on.
-    Probe,
-}
-
-/// How full the queue between workers and trainer was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct QueueTally {
-    pub looks: u64,
-    /// Looks at which no batch was ready.
-    pub empty: u64,
-    /// Ready batches summed over the looks.
-    pub ready_sum: u64,
-    /// Ready batches at the last look.
-    pub ready: u32,
-    /// The most that can be ready: `num_workers x prefetch_factor`.
-    pub capacity: Option<u32>,
-    pub source: QueueSource,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueueSource {
-    /// Unread bytes in the result pipe over bytes per batch.
-    #[default]
-    Pipe,
-    /// The result queue's semaphore.
-    Semaphore,
-    /// Counters of the iterator in memory.
-    Iterator,
-    /// The job tells it, each time that it comes for a batch: a look is a step.
-    Probe,
-}
-
-/// One loader worker.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WorkerSample {
-    pub key: ProcessKey,
-    /// The loader's number for it; by order of start where it cannot be read.
-    pub id: u32,
-    pub process: ProcessSample,
-    pub tally: Option<WorkerTally>,
-    /// Batches that this worker made; `None` where nothing counts them.
-    pub batches: Option<u64>,
-    /// Python functions that it was seen in while busy, with how often; empty without stacks.
-    pub activity: BTreeMap<String, u64>,
-    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
-    #[serde(default)]
-    pub loads: Option<WorkerLoads>,
-}
-
-/// Single batches of a worker, as far as looks tell when each was begun and handed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct WorkerLoads {
-    /// Those that ended since the previous sample, oldest first; of many the newest.
-    pub ended: Vec<BatchLoad>,
-    /// Those since attaching that ended too soon for looks to tell how long they took. What came and went between
-    /// two looks is not among them.
-    pub short: u64,
-    /// What is in work. `None` while it waits for its next.
-    pub under_way: Option<UnderWay>,
-}
-
-/// How long a worker had one batch in work: between two bounds, as it was looked at only now and then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchLoad {
-    /// The loader's number for it, from 0 in each epoch.
-    pub batch: u64,
-    pub low_ms: u32,
-    pub high_ms: u32,
-}
-
-impl BatchLoad {
-    /// Milliseconds: halfway between the bounds.
-    pub fn middle_ms(&self) -> f64 {
-        f64::midpoint(f64::from(self.low_ms), f64::from(self.high_ms))
-    }
-
-    /// Milliseconds that the load may have been shorter or longer than that.
-    pub fn uncertainty_ms(&self) -> f64 {
-        f64::from(self.high_ms.saturating_sub(self.low_ms)) / 2.0
-    }
-}
-
-/// A batch in work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnderWay {
-    pub batch: u64,
-    /// For at least so long.
-    pub for_ms: u32,
-}
-
-/// How often a worker's main thread was seen doing what, since attaching.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct WorkerTally {
-    /// Looks in all. The other fields add up to it.
-    pub looks: u64,
-    /// Waiting for the next index: nothing to do (upstream is the trainer).
-    pub idle: u64,
-    /// On a CPU or runnable.
-    pub cpu: u64,
-    /// Blocked on a disk or on a page that is being read.
-    pub disk: u64,
-    /// Blocked on a socket or a network file system.
-    pub network: u64,
-    /// Blocked on handing a batch over.
-    pub handover: u64,
-    /// Asleep in a timer, on a lock or elsewhere while a batch is due.
-    pub other: u64,
-    /// What it was doing at the last look.
-    pub now: WorkerNow,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkerNow {
-    #[default]
-    Unknown,
-    /// Waiting for an index.
-    Idle,
-    Cpu,
-    /// Runnable, not running.
-    Runnable,
-    /// Reading from a disk.
-    Read,
-    Network,
-    Handover,
-    /// Asleep while a batch is due.
-    Sleep,
-    Stopped,
-    /// Importing, before its first batch.
-    Starting,
-    Gone,
 }

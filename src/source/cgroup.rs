@@ -4,19 +4,18 @@
 //! knows nothing of what the process does.
 
 mod files;
-mod place;
+mod membership;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::sample::{CgroupSample, Gap, PressureSample};
-use crate::source::file::KernelFile;
-use crate::source::host::{Pressure, cpus_in_list};
+use crate::source::file::{self, not_understood, unreadable};
+use crate::source::host::pressure;
 use crate::source::mounts;
 use crate::units::{Bytes, Pid};
 
-use files::{CpuFiles, MemoryFiles};
-use place::{Membership, Place, Version};
+use files::{cpu_quota, cpuset, memory_limit, memory_used, read_throttling};
+use membership::{Location, Membership};
 
 /// The reader of one process's control group. Follows the process when it is moved to another group.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub struct Cgroup {
     proc_root: PathBuf,
     sys_root: PathBuf,
     /// `/proc/PID/cgroup`, and its text when `groups` was made from it.
-    membership: KernelFile,
+    membership: PathBuf,
     text: String,
     groups: Option<Groups>,
 }
@@ -40,53 +39,46 @@ pub struct CgroupReading {
 }
 
 impl Cgroup {
-    /// Opens nothing yet.
+    /// Reads nothing yet.
     pub fn new(proc_root: &Path, sys_root: &Path, pid: Pid) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
             sys_root: sys_root.to_owned(),
-            membership: KernelFile::new(proc_root.join(format!("{pid}/cgroup"))),
+            membership: proc_root.join(format!("{pid}/cgroup")),
             text: String::new(),
             groups: None,
         }
     }
 
     pub fn read(&mut self) -> CgroupReading {
-        match self.membership.read() {
+        let unknown = |gap| CgroupReading {
+            gaps: vec![gap],
+            ..CgroupReading::default()
+        };
+        match file::read(&self.membership) {
             Ok(text) if text == self.text && self.groups.is_some() => {}
             Ok(text) => {
-                text.clone_into(&mut self.text);
-                self.groups = Groups::find(&self.proc_root, &self.sys_root, &self.text);
+                self.groups = Groups::find(&self.proc_root, &self.sys_root, &text);
+                self.text = text;
             }
-            Err(error) => {
-                return CgroupReading {
-                    gaps: vec![self.membership.gap("cgroup", &error)],
-                    ..CgroupReading::default()
-                };
-            }
+            Err(error) => return unknown(unreadable("cgroup", &self.membership, &error)),
         }
-        match &mut self.groups {
+        match &self.groups {
             Some(groups) => groups.read(),
-            None => CgroupReading {
-                gaps: vec![
-                    self.membership
-                        .gap("cgroup", &io::ErrorKind::InvalidData.into()),
-                ],
-                ..CgroupReading::default()
-            },
+            None => unknown(not_understood("cgroup", &self.membership)),
         }
     }
 }
 
-/// The files of the process's groups; each list starts with its own group and goes up.
+/// Where the process's groups are. `None` where the kernel has no such controller, or it cannot be found.
 #[derive(Debug)]
 struct Groups {
     path: String,
-    cpu: Vec<CpuFiles>,
-    cpuset: Vec<KernelFile>,
-    memory: Vec<MemoryFiles>,
-    pressure: Option<Pressure>,
-    /// What could not be placed.
+    cpu: Option<Location>,
+    cpuset: Option<Location>,
+    memory: Option<Location>,
+    unified: Option<PathBuf>,
+    /// What could not be found.
     gaps: Vec<Gap>,
 }
 
@@ -98,11 +90,7 @@ impl Groups {
         // mount table is our own, wherever the job lives.
         let own = proc_root.join("self");
         let mounts = mounts::read(&own).unwrap_or_else(|error| {
-            gaps.push(crate::source::file::unreadable(
-                "cgroup",
-                &own.join("mountinfo"),
-                &error,
-            ));
+            gaps.push(unreadable("cgroup", &own.join("mountinfo"), &error));
             Vec::new()
         });
         let mut place = |controller: &str| match membership.place(controller, &mounts, sys_root) {
@@ -115,88 +103,68 @@ impl Groups {
             }
         };
         let (cpu, cpuset, memory) = (place("cpu"), place("cpuset"), place("memory"));
-        let unified = membership.unified(&mounts, sys_root);
         Some(Self {
             path: membership.path(),
-            cpu: levels(cpu, CpuFiles::new),
-            cpuset: levels(cpuset, |version, group| {
-                KernelFile::new(group.join(match version {
-                    Version::V1 => "cpuset.effective_cpus",
-                    Version::V2 => "cpuset.cpus.effective",
-                }))
-            }),
-            memory: levels(memory, MemoryFiles::new),
-            pressure: unified.map(|own| Pressure::new(|what| own.join(format!("{what}.pressure")))),
+            cpu,
+            cpuset,
+            memory,
+            unified: membership.unified(&mounts, sys_root),
             gaps,
         })
     }
 
-    fn read(&mut self) -> CgroupReading {
+    fn read(&self) -> CgroupReading {
         let mut gaps = self.gaps.clone();
         let mut sample = CgroupSample {
             path: self.path.clone(),
             ..CgroupSample::default()
         };
-
-        let mut tightest = (0, None);
-        for (level, files) in self.cpu.iter_mut().enumerate() {
-            match files.quota() {
-                Ok(quota) => tightest = tighter(tightest, (level, quota)),
-                Err(gap) => gaps.push(gap),
-            }
+        if let Some(place) = &self.cpu {
+            let quota = |group: &Path| cpu_quota(place.version, group);
+            let (group, limit) = tightest(place.upwards(), quota, &mut gaps);
+            sample.cpu_quota = limit;
+            read_throttling(group.unwrap_or_else(|| place.group()), &mut sample);
         }
-        sample.cpu_quota = tightest.1;
-        if let Some(files) = self.cpu.get_mut(tightest.0) {
-            files.read_stat(&mut sample);
+        // Not every group has the file.
+        sample.cpuset = self.cpuset.as_ref().and_then(|place| {
+            let mut groups = place.upwards();
+            groups.find_map(|group| cpuset(place.version, group))
+        });
+        if let Some(place) = &self.memory {
+            let limit = |group: &Path| memory_limit(place.version, group);
+            let (group, limit) = tightest(place.upwards(), limit, &mut gaps);
+            sample.mem_limit = limit.map(Bytes);
+            let group = group.unwrap_or_else(|| place.group());
+            sample.mem_used = memory_used(place.version, group);
         }
-
-        // Already the effective one: what the groups above leave. Not every group has the file.
-        sample.cpuset = self
-            .cpuset
-            .iter_mut()
-            .find_map(|file| file.read().ok().and_then(cpus_in_list));
-
-        let mut tightest = (0, None);
-        for (level, files) in self.memory.iter_mut().enumerate() {
-            match files.limit() {
-                Ok(limit) => tightest = tighter(tightest, (level, limit)),
-                Err(gap) => gaps.push(gap),
-            }
-        }
-        sample.mem_limit = tightest.1.map(Bytes);
-        sample.mem_used = self.memory.get_mut(tightest.0).and_then(MemoryFiles::used);
-
         CgroupReading {
             cgroup: Some(sample),
             // Where the group has none, the machine's own stands and its reader says why it is missing.
             pressure: self
-                .pressure
-                .as_mut()
-                .and_then(|pressure| pressure.read().ok()),
+                .unified
+                .as_ref()
+                .and_then(|own| pressure(|resource| own.join(format!("{resource}.pressure"))).ok()),
             gaps,
         }
     }
 }
 
-fn levels<T>(place: Option<Place>, files: impl Fn(Version, &Path) -> T) -> Vec<T> {
-    place.map_or_else(Vec::new, |place| {
-        place
-            .upwards()
-            .map(|group| files(place.version, group))
-            .collect()
-    })
-}
-
-/// The lower limit of the two and the level it was found at; the level further down where they are equal.
-fn tighter<T: PartialOrd>(
-    best: (usize, Option<T>),
-    next: (usize, Option<T>),
-) -> (usize, Option<T>) {
-    match (&best.1, &next.1) {
-        (_, None) => best,
-        (Some(low), Some(new)) if low <= new => best,
-        _ => next,
+/// The lowest limit of the groups and the group that sets it: the one further down where two are equal. `None`
+/// where none sets one.
+fn tightest<'a, T: PartialOrd + Copy>(
+    groups: impl Iterator<Item = &'a Path>,
+    limit: impl Fn(&Path) -> Result<Option<T>, Gap>,
+    gaps: &mut Vec<Gap>,
+) -> (Option<&'a Path>, Option<T>) {
+    let mut best: (Option<&Path>, Option<T>) = (None, None);
+    for group in groups {
+        match limit(group) {
+            Ok(Some(new)) if best.1.is_none_or(|low| new < low) => best = (Some(group), Some(new)),
+            Ok(_) => {}
+            Err(gap) => gaps.push(gap),
+        }
     }
+    best
 }
 
 #[cfg(test)]
@@ -205,9 +173,21 @@ mod tests {
 
     #[test]
     fn of_two_equal_limits_the_group_further_down_counts() {
-        assert_eq!(tighter((0, Some(2.0)), (1, Some(2.0))), (0, Some(2.0)));
-        assert_eq!(tighter((0, Some(4.0)), (1, Some(2.0))), (1, Some(2.0)));
-        assert_eq!(tighter((0, None), (3, Some(2.0))), (3, Some(2.0)));
-        assert_eq!(tighter((0, Some(2.0)), (1, None)), (0, Some(2.0)));
+        let of = |limits: &[Option<f64>]| {
+            let groups: Vec<PathBuf> = (0..limits.len()).map(|at| at.to_string().into()).collect();
+            let limit = |group: &Path| {
+                let at: usize = group.to_str().unwrap().parse().unwrap();
+                Ok(limits[at])
+            };
+            let groups = groups.iter().map(PathBuf::as_path);
+            let (group, limit) = tightest(groups, limit, &mut Vec::new());
+            (group.map(|group| group.to_str().unwrap().to_owned()), limit)
+        };
+        let group = |at: &str, limit| (Some(at.to_owned()), Some(limit));
+        assert_eq!(of(&[Some(2.0), Some(2.0)]), group("0", 2.0));
+        assert_eq!(of(&[Some(4.0), Some(2.0)]), group("1", 2.0));
+        assert_eq!(of(&[None, None, None, Some(2.0)]), group("3", 2.0));
+        assert_eq!(of(&[Some(2.0), None]), group("0", 2.0));
+        assert_eq!(of(&[None, None]), (None, None));
     }
 }

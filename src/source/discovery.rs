@@ -1,23 +1,45 @@
-//! All processes of the machine as `job` wants to know them, with what is dear to read read once.
+//! The processes of the machine or of a job as `job` wants to know them: listed anew each time, with what is dear to
+//! read read once.
 //!
 //! Knows nothing of which of them matter.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::io;
+use std::os::unix::process::parent_id;
+use std::path::{Path, PathBuf};
 
-use crate::job::{PipeEnd, Process};
-use crate::source::process::ProcessReader;
+use crate::job::{
+    Candidate, NoTarget, PipeEnd, Process, ProcessTree, Target, ancestors, descendants, resolve,
+};
+use crate::sample::Gap;
+use crate::source::file::{Failure, unreadable};
+use crate::source::process::{ProcessReader, Stat};
 use crate::units::{Pid, ProcessKey};
 
 /// Age below which a Python process may still be importing its framework, in clock ticks (100 Hz).
 const YOUNG_TICKS: u64 = 3000;
+/// Processes of a job that are read at most.
+const FAMILY: usize = 1024;
 
 /// Lists processes; remembers what does not change while a process lives.
 #[derive(Debug)]
 pub struct Discovery {
+    proc_root: PathBuf,
     reader: ProcessReader,
     known: BTreeMap<ProcessKey, Known>,
-    own: Pid,
+    /// This process; `None` where those that are read are of another place.
+    own: Option<Pid>,
+    family: Family,
+    gap: Option<Gap>,
+}
+
+/// The processes that the last search below some others found.
+#[derive(Debug, Default)]
+pub struct Family {
+    /// Those and everything below them, parents before children.
+    pub found: Vec<Stat>,
+    /// How many more there are at least: they were too many to be read.
+    pub left_out: usize,
 }
 
 /// What is read once, because it waits for the target's memory map lock.
@@ -28,7 +50,9 @@ struct Known {
     command: String,
     rank: Option<u32>,
     world_size: Option<u32>,
+    runs_python: Option<bool>,
     framework: Option<bool>,
+    gpu: Option<bool>,
     /// Read again when its children change.
     pipes: Option<Vec<PipeEnd>>,
     children: Vec<Pid>,
@@ -37,82 +61,89 @@ struct Known {
 impl Discovery {
     pub fn new(proc_root: &Path) -> Self {
         Self {
+            proc_root: proc_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             known: BTreeMap::new(),
-            own: Pid(i32::try_from(std::process::id()).unwrap_or_default()),
+            own: (proc_root == Path::new("/proc"))
+                .then(|| i32::try_from(std::process::id()).ok().map(Pid))
+                .flatten(),
+            family: Family::default(),
+            gap: None,
         }
+    }
+
+    /// The job that `target` names.
+    ///
+    /// # Errors
+    /// Where it names none, several, or something that is no training job.
+    pub fn find(&mut self, target: &Target) -> Result<Option<Candidate>, NoTarget> {
+        let processes = self.everything();
+        let found = resolve(&processes, target, &self.ours(&processes));
+        match &self.gap {
+            // One that could not be read may be the one that is meant.
+            Some(gap) if !matches!(found, Ok(Some(_))) => Err(NoTarget::Unread(gap.reason.clone())),
+            _ => found,
+        }
+    }
+
+    /// Those that have started this one. None where the processes are those of another place.
+    pub fn ours(&self, processes: &[Process]) -> Vec<Pid> {
+        let Some(own) = self.own else {
+            return Vec::new();
+        };
+        ancestors(own, |pid| {
+            if pid == own {
+                return i32::try_from(parent_id()).ok().map(Pid);
+            }
+            let mut processes = processes.iter();
+            let process = processes.find(|process| process.key.pid == pid)?;
+            Some(process.parent)
+        })
     }
 
     /// Every process but this one.
     pub fn everything(&mut self) -> Vec<Process> {
-        let all = self.reader.all();
-        let found = all.into_iter().filter_map(|pid| self.process(pid));
+        self.gap = None;
+        let all = self.all();
+        let found = all.into_iter().filter_map(|stat| self.process(stat));
         let found = found.collect();
         self.with_pipes(found)
     }
 
     /// The process `root` and everything below it.
     pub fn below(&mut self, root: Pid) -> Vec<Process> {
-        let mut pids = vec![root];
-        let mut next = 0;
-        while let Some(pid) = pids.get(next) {
-            let children = self.children(*pid, true);
-            pids.extend(children);
-            next += 1;
-        }
-        let found = pids.into_iter().filter_map(|pid| self.process(pid));
+        self.read_family(&[root], |_| true, true);
+        let stats = self.family.found.clone();
+        let found = stats.into_iter().filter_map(|stat| self.process(stat));
         let found = found.collect();
         self.with_pipes(found)
     }
 
-    /// The trainers `ranks` with their children, and the children of their fork servers: all that a
-    /// watched job can consist of. Cheap enough for each second; `thorough` also asks threads other than
-    /// the main one for children.
+    /// The trainers `ranks` with their children, and the children of their fork servers: all that can train or load.
+    /// Cheap enough for each second; `thorough` also asks threads other than the main one for children.
     pub fn family(&mut self, ranks: &[ProcessKey], thorough: bool) -> Vec<Process> {
+        let roots: Vec<Pid> = ranks.iter().map(|rank| rank.pid).collect();
+        self.read_family(&roots, |stat| ranks.contains(&stat.key), thorough);
+        let mut parents: BTreeSet<Pid> = roots.iter().copied().collect();
         let mut found = Vec::new();
-        for rank in ranks {
-            let children = self.children(rank.pid, thorough);
-            found.extend(self.process(rank.pid));
-            for child in children {
-                let Some(child) = self.process(child) else {
-                    continue;
-                };
-                if child.command.contains("multiprocessing.forkserver") {
-                    let grandchildren = self.children(child.key.pid, false);
-                    found.extend(
-                        grandchildren
-                            .into_iter()
-                            .filter_map(|pid| self.process(pid)),
-                    );
-                }
-                found.push(child);
+        for stat in self.family.found.clone() {
+            if !roots.contains(&stat.key.pid) && !parents.contains(&stat.parent) {
+                continue;
             }
+            let Some(process) = self.process(stat) else {
+                continue;
+            };
+            if process.command.contains("multiprocessing.forkserver") {
+                parents.insert(process.key.pid);
+            }
+            found.push(process);
         }
         self.with_pipes(found)
     }
 
-    /// All that was found, with the pipes of those that may train. New children come with new pipes. What is not
-    /// among them is forgotten.
-    fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
-        let mut children: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
-        for process in &found {
-            let siblings = children.entry(process.parent).or_default();
-            siblings.push(process.key.pid);
-        }
-        for process in &mut found {
-            let Some(known) = self.known.get_mut(&process.key) else {
-                continue;
-            };
-            let children = children.remove(&process.key.pid).unwrap_or_default();
-            if process.may_train() && (known.pipes.is_none() || known.children != children) {
-                known.pipes = self.reader.pipes(process.key.pid);
-                known.children = children;
-            }
-            process.pipes.clone_from(&known.pipes);
-        }
-        let alive: BTreeSet<ProcessKey> = found.iter().map(|process| process.key).collect();
-        self.known.retain(|key, _| alive.contains(key));
-        found
+    /// What the last call of [`Discovery::below`] or [`Discovery::family`] read, further descendants included.
+    pub fn last_family(&self) -> &Family {
+        &self.family
     }
 
     /// The arguments of a process of the last readings, as they were read once.
@@ -120,28 +151,142 @@ impl Discovery {
         Some(&self.known.get(&key)?.command)
     }
 
-    fn children(&mut self, pid: Pid, thorough: bool) -> Vec<Pid> {
-        let children = if thorough {
+    /// Why the last listing may lack processes that are there. `None` where it does not.
+    pub fn gap(&self) -> Option<&Gap> {
+        self.gap.as_ref()
+    }
+
+    /// Walks the tree below those of `roots` that `is_meant` takes for the process of that number. A process that
+    /// cannot be read now, and is not gone, stays as it was read last.
+    fn read_family(&mut self, roots: &[Pid], is_meant: impl Fn(&Stat) -> bool, thorough: bool) {
+        self.gap = None;
+        let before = std::mem::take(&mut self.family).found;
+        // Also those that another thread has started, and that may still be there.
+        let started: ProcessTree = before.iter().map(link).collect();
+        let number = |stat: Stat| (stat.key.pid, stat);
+        let before: BTreeMap<Pid, Stat> = before.into_iter().map(number).collect();
+        let (mut found, mut left_out) = (Vec::new(), 0);
+        let mut seen = BTreeSet::new();
+        let mut everyone = None;
+        for root in roots {
+            let stat = self.stat(*root, &before).filter(&is_meant);
+            let Some(stat) = stat.filter(|_| seen.insert(*root)) else {
+                continue;
+            };
+            found.push(stat);
+            descendants(*root, |pid| {
+                let mut children = self.children(pid, thorough, &mut everyone);
+                children.extend(started.children(pid));
+                children.retain(|child| {
+                    if seen.contains(child) {
+                        return false;
+                    }
+                    if found.len() >= FAMILY {
+                        seen.insert(*child);
+                        left_out += 1;
+                        return false;
+                    }
+                    // One that has another parent by now is not ours.
+                    let stat = self.stat(*child, &before);
+                    let Some(stat) = stat.filter(|stat| stat.parent == pid) else {
+                        return false;
+                    };
+                    seen.insert(*child);
+                    found.push(stat);
+                    true
+                });
+                children
+            });
+        }
+        self.family = Family { found, left_out };
+    }
+
+    /// What `stat` says, or said before where it cannot be read now. `None` where the process is gone.
+    fn stat(&mut self, pid: Pid, before: &BTreeMap<Pid, Stat>) -> Option<Stat> {
+        match self.reader.stat(pid) {
+            Ok(stat) => Some(stat),
+            Err(error) if Failure::of(&error) == Failure::Gone => None,
+            Err(error) => {
+                self.note(&format!("{pid}/stat"), &error);
+                before.get(&pid).cloned()
+            }
+        }
+    }
+
+    fn children(
+        &mut self,
+        pid: Pid,
+        thorough: bool,
+        everyone: &mut Option<ProcessTree>,
+    ) -> Vec<Pid> {
+        let listed = if thorough {
             self.reader.children(pid)
         } else {
             self.reader.children_of_main_thread(pid)
         };
-        children.unwrap_or_else(|| {
+        match listed {
+            Ok(children) => children,
             // A kernel that lists no children: ask every process for its parent.
-            let all = self.reader.all();
-            all.into_iter()
-                .filter(|child| {
-                    self.reader
-                        .stat(*child)
-                        .is_ok_and(|stat| stat.parent == pid)
-                })
-                .collect()
-        })
+            Err(error) if Failure::of(&error) == Failure::Gone => {
+                let everyone =
+                    everyone.get_or_insert_with(|| self.all().iter().map(link).collect());
+                everyone.children(pid).to_vec()
+            }
+            Err(error) => {
+                self.note(&format!("{pid}/task"), &error);
+                Vec::new()
+            }
+        }
     }
 
-    fn process(&mut self, pid: Pid) -> Option<Process> {
-        let stat = self.reader.stat(pid).ok()?;
-        if pid == self.own {
+    /// The one list of all processes.
+    fn all(&mut self) -> Vec<Stat> {
+        let all = match self.reader.all() {
+            Ok(all) => all,
+            Err(error) => {
+                self.note("", &error);
+                return Vec::new();
+            }
+        };
+        let none = BTreeMap::new();
+        let stats = all.into_iter().filter_map(|pid| self.stat(pid, &none));
+        stats.collect()
+    }
+
+    /// Takes note of the first failure that says nothing of the process itself.
+    fn note(&mut self, file: &str, error: &io::Error) {
+        if Failure::of(error) == Failure::NoResources && self.gap.is_none() {
+            self.gap = Some(unreadable("job", &self.proc_root.join(file), error));
+        }
+    }
+
+    /// All that was found, with the pipes of those that may train. New children come with new pipes. What is not
+    /// among them is forgotten.
+    fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
+        let links = found
+            .iter()
+            .map(|process| (process.key.pid, process.parent));
+        let tree: ProcessTree = links.collect();
+        for process in &mut found {
+            let Some(known) = self.known.get_mut(&process.key) else {
+                continue;
+            };
+            let children = tree.children(process.key.pid);
+            if process.may_train() && (known.pipes.is_none() || known.children != children) {
+                let descriptors = self.reader.descriptors(process.key.pid);
+                (known.pipes, known.gpu) = descriptors.unzip();
+                known.children = children.to_vec();
+            }
+            process.pipes.clone_from(&known.pipes);
+            process.gpu = known.gpu;
+        }
+        let alive: BTreeSet<ProcessKey> = found.iter().map(|process| process.key).collect();
+        self.known.retain(|key, _| alive.contains(key));
+        found
+    }
+
+    fn process(&mut self, stat: Stat) -> Option<Process> {
+        if Some(stat.key.pid) == self.own {
             return None;
         }
         let mut process = Process {
@@ -153,7 +298,9 @@ impl Discovery {
             kernel: stat.kernel,
             rank: None,
             world_size: None,
+            runs_python: None,
             framework: None,
+            gpu: None,
             pipes: None,
         };
         if process.kernel || process.state == 'Z' {
@@ -166,6 +313,7 @@ impl Discovery {
             .filter(|known| known.comm == process.comm && !known.command.is_empty());
         let mut known = known.unwrap_or_else(|| self.ask(&process));
         process.command.clone_from(&known.command);
+        process.runs_python = known.runs_python;
         if process.may_train() {
             // A library once loaded stays; one that is missing may still come.
             if known.framework != Some(true) {
@@ -188,6 +336,7 @@ impl Discovery {
         Known {
             comm: process.comm.clone(),
             command,
+            runs_python: self.reader.runs_python(pid),
             rank: number(rank),
             world_size: number(world_size),
             ..Known::default()
@@ -195,11 +344,16 @@ impl Discovery {
     }
 
     /// `None`, that is not known, also while a process is so young that it may still be importing.
-    fn framework(&mut self, process: &Process) -> Option<bool> {
+    fn framework(&self, process: &Process) -> Option<bool> {
         let found = self.reader.has_framework(process.key.pid)?;
         let now = self.reader.uptime_ticks()?;
         (found || process.key.start_ticks + YOUNG_TICKS < now).then_some(found)
     }
+}
+
+/// The process and its parent.
+fn link(stat: &Stat) -> (Pid, Pid) {
+    (stat.key.pid, stat.parent)
 }
 
 #[cfg(test)]
@@ -236,6 +390,10 @@ mod tests {
             }
             children(&pids.map(|pid| pid.to_string()).join(" "));
             assert_eq!(discovery.family(&[rank], false).len(), 3);
+            // What has ended leaves the table with the next reading.
+            for pid in pids {
+                fs::remove_dir_all(root.path().join(pid.to_string())).unwrap();
+            }
         }
         assert_eq!(discovery.known.len(), 3);
     }
@@ -270,5 +428,119 @@ mod tests {
         // Then they are known, and not read each time.
         write("cmdline", "python3\0other.py\0");
         assert_eq!(told(), ("python3 train.py".into(), Some(3)));
+    }
+
+    /// A process that starts others with its last thread.
+    fn process(root: &Path, pid: i32, parent: i32, threads: &[i32], children: &str) {
+        let folder = root.join(pid.to_string());
+        for thread in threads {
+            let task = folder.join(format!("task/{thread}"));
+            fs::create_dir_all(&task).unwrap();
+            fs::write(task.join("children"), "").unwrap();
+        }
+        let stat =
+            format!("{pid} (python3) S {parent} 1 1 0 -1 0 0 0 0 0 7 3 0 0 20 0 1 0 9 0 2 0");
+        fs::write(folder.join("stat"), stat).unwrap();
+        fs::write(folder.join("cmdline"), format!("python3\0{pid}.py\0")).unwrap();
+        let last = threads.last().unwrap();
+        fs::write(folder.join(format!("task/{last}/children")), children).unwrap();
+    }
+
+    fn key(pid: i32) -> ProcessKey {
+        ProcessKey {
+            pid: Pid(pid),
+            start_ticks: 9,
+        }
+    }
+
+    fn found(discovery: &Discovery) -> Vec<i32> {
+        let found = discovery.last_family().found.iter();
+        found.map(|stat| stat.key.pid.0).collect()
+    }
+
+    #[test]
+    fn of_4096_processes_as_many_are_read_as_fit_and_the_rest_is_counted() {
+        let root = tempfile::tempdir().unwrap();
+        let pids: Vec<i32> = (1_000..1_000 + 4_096).collect();
+        let words: Vec<String> = pids.iter().map(i32::to_string).collect();
+        process(root.path(), 42, 1, &[42], &words.join(" "));
+        for pid in pids {
+            process(root.path(), pid, 42, &[pid], "");
+        }
+        let mut discovery = Discovery::new(root.path());
+        assert_eq!(discovery.everything().len(), 4_097);
+        discovery.family(&[key(42)], true);
+        let family = discovery.last_family();
+        assert_eq!(
+            (family.found.len(), family.left_out),
+            (FAMILY, 4_097 - FAMILY)
+        );
+    }
+
+    #[test]
+    fn what_a_thread_has_started_stays_known_and_what_has_ended_goes() {
+        let root = tempfile::tempdir().unwrap();
+        process(root.path(), 42, 1, &[42, 43], "50 51");
+        process(root.path(), 50, 42, &[50], "60");
+        process(root.path(), 51, 42, &[51], "");
+        process(root.path(), 60, 50, &[60], "");
+        let mut discovery = Discovery::new(root.path());
+        assert_eq!(discovery.family(&[key(42)], true).len(), 3);
+        assert_eq!(found(&discovery), [42, 50, 51, 60]);
+        // Threads other than the main one are not asked each time.
+        assert_eq!(discovery.family(&[key(42)], false).len(), 3);
+        assert_eq!(found(&discovery), [42, 50, 51, 60]);
+        fs::remove_dir_all(root.path().join("50")).unwrap();
+        discovery.family(&[key(42)], false);
+        assert_eq!(found(&discovery), [42, 51], "60 has another parent by now");
+        let reused = ProcessKey {
+            start_ticks: 8,
+            ..key(42)
+        };
+        assert_eq!(discovery.family(&[reused], true), []);
+    }
+
+    #[test]
+    fn a_kernel_that_lists_no_children_is_asked_for_parents() {
+        let root = tempfile::tempdir().unwrap();
+        for (pid, parent) in [(42, 1), (50, 42), (60, 50), (70, 1)] {
+            process(root.path(), pid, parent, &[pid], "");
+            fs::remove_dir_all(root.path().join(format!("{pid}/task"))).unwrap();
+        }
+        let mut discovery = Discovery::new(root.path());
+        assert_eq!(discovery.below(Pid(42)).len(), 3);
+        assert_eq!(found(&discovery), [42, 50, 60]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_for_now_has_not_ended() {
+        let root = tempfile::tempdir().unwrap();
+        process(root.path(), 42, 1, &[42], "50");
+        process(root.path(), 50, 42, &[50], "");
+        let mut discovery = Discovery::new(root.path());
+        let before = discovery.family(&[key(42)], false);
+        assert_eq!(before.len(), 2);
+        // Stands for any failure that is not of the process: it is there, and cannot be read.
+        let stat = root.path().join("42/stat");
+        fs::remove_file(&stat).unwrap();
+        fs::create_dir(&stat).unwrap();
+        assert_eq!(discovery.family(&[key(42)], false), before);
+        fs::remove_dir_all(root.path().join("42")).unwrap();
+        assert_eq!(discovery.family(&[key(42)], false), []);
+    }
+
+    #[test]
+    fn a_family_that_is_too_large_is_read_in_part() {
+        let root = tempfile::tempdir().unwrap();
+        let many = 100..100 + i32::try_from(FAMILY).unwrap() + 9;
+        let children: Vec<String> = many.clone().map(|pid| pid.to_string()).collect();
+        process(root.path(), 42, 1, &[42], &children.join(" "));
+        for pid in many {
+            process(root.path(), pid, 42, &[pid], "");
+        }
+        let mut discovery = Discovery::new(root.path());
+        discovery.family(&[key(42)], false);
+        let family = discovery.last_family();
+        assert_eq!((family.found.len(), family.left_out), (FAMILY, 10));
     }
 }

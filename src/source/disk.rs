@@ -1,17 +1,17 @@
 //! `/proc/diskstats`, and which device holds the files that a process has open.
 //!
-//! Knows devices and mounts; knows nothing of loaders, and opens no file of the job.
+//! Knows devices and mounts; knows nothing of loaders, and opens no file of the job. `sysinfo` knows disks too, but
+//! only of the real `/proc`, without the time that they were busy, and asks their file systems for free space.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use procfs::DiskStat;
 
 use crate::sample::{DiskSample, Gap};
-use crate::source::file::{KernelFile, unreadable};
-use crate::source::mounts::{self, Mount};
+use crate::source::file::{self, Failure, not_understood, unreadable};
+use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, Pid};
 
 /// The kernel counts sectors of this many bytes, whatever the device's own sectors are.
@@ -20,24 +20,29 @@ const SECTOR: u64 = 512;
 /// The reader of all block devices.
 #[derive(Debug)]
 pub struct Disks {
-    diskstats: KernelFile,
+    diskstats: PathBuf,
     sys_block: PathBuf,
 }
 
 impl Disks {
     pub fn new(proc_root: &Path, sys_root: &Path) -> Self {
         Self {
-            diskstats: KernelFile::new(proc_root.join("diskstats")),
+            diskstats: proc_root.join("diskstats"),
             sys_block: sys_root.join("block"),
         }
     }
 
     /// Every whole device: no partition, no RAM disk, and a loop device only where the job's files lie on
     /// it (images of containers and data sets are mounted so). `holding` are the devices of the job's files.
-    pub fn read(&mut self, holding: &BTreeSet<String>) -> (Vec<DiskSample>, Vec<Gap>) {
-        let text = match self.diskstats.read() {
+    pub fn read(&self, holding: &BTreeSet<String>) -> (Vec<DiskSample>, Vec<Gap>) {
+        let text = match file::read(&self.diskstats) {
             Ok(text) => text,
-            Err(error) => return (Vec::new(), vec![self.diskstats.gap("disk", &error)]),
+            Err(error) => {
+                return (
+                    Vec::new(),
+                    vec![unreadable("disk", &self.diskstats, &error)],
+                );
+            }
         };
         let (mut disks, mut torn) = (Vec::new(), false);
         for line in text.lines() {
@@ -53,16 +58,13 @@ impl Disks {
         }
         let mut gaps = Vec::new();
         if torn {
-            gaps.push(
-                self.diskstats
-                    .gap("disk", &io::ErrorKind::InvalidData.into()),
-            );
+            gaps.push(not_understood("disk", &self.diskstats));
         }
         if !disks.is_empty() && !self.sys_block.is_dir() {
             gaps.push(Gap {
                 source: "disk".to_owned(),
                 reason: format!(
-                    "no {}: partitions stand beside their disks",
+                    "no {}: cannot tell partitions from disks",
                     self.sys_block.display()
                 ),
                 hint: "mount sysfs at /sys".to_owned(),
@@ -109,36 +111,34 @@ pub fn holders(proc_root: &Path, sys_root: &Path, pid: Pid) -> Result<BTreeSet<H
     let mounts = mounts::read(&process)
         .map_err(|error| unreadable("disk", &process.join("mountinfo"), &error))?;
     let fdinfo = process.join("fdinfo");
-    let entries = std::fs::read_dir(&fdinfo).map_err(|error| Gap {
-        hint: "run as the user of the job, or as root".to_owned(),
-        ..unreadable("disk", &fdinfo, &error)
+    let entries = std::fs::read_dir(&fdinfo).map_err(|error| {
+        let mut gap = unreadable("disk", &fdinfo, &error);
+        if Failure::of(&error) == Failure::Denied {
+            "run pipetop as the job's user or as root".clone_into(&mut gap.hint);
+        }
+        gap
     })?;
-    // One that was closed meanwhile is nothing to speak of.
-    let mut used: Vec<&Mount> = entries
+    // One that was closed meanwhile does not count.
+    let mut used: Vec<&MountInfo> = entries
         .flatten()
-        .filter_map(|entry| std::fs::read_to_string(entry.path()).ok())
+        .filter_map(|entry| file::read(&entry.path()).ok())
         .filter_map(|text| mount_read_from(&text))
-        .filter_map(|id| mounts.iter().find(|mount| mount.id == id))
-        .filter(|mount| !KERNEL_MADE.contains(&&*mount.fs))
+        .filter_map(|id| mounts.iter().find(|mount| mount.mnt_id == id))
+        .filter(|mount| !KERNEL_MADE.contains(&&*mount.fs_type))
         .collect();
-    used.sort_by_key(|mount| mount.id);
-    used.dedup_by_key(|mount| mount.id);
+    used.sort_by_key(|mount| mount.mnt_id);
+    used.dedup_by_key(|mount| mount.mnt_id);
     Ok(used
         .into_iter()
         .map(|mount| holder_of(sys_root, &mounts, mount))
         .collect())
 }
 
-/// What the file at `path` lies on. `path` and `mounts` are one process's.
-pub fn holder_of_path(sys_root: &Path, mounts: &[Mount], path: &Path) -> Option<Holder> {
-    mounts::covering(mounts, path).map(|mount| holder_of(sys_root, mounts, mount))
-}
-
 /// File systems that hold no data: what a process has open there are devices and figures.
 const KERNEL_MADE: [&str; 5] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2"];
 
 /// The mount of an open file, from its `fdinfo`. `None` for one that is only written to, as logs are.
-fn mount_read_from(fdinfo: &str) -> Option<u64> {
+fn mount_read_from(fdinfo: &str) -> Option<i32> {
     const WRITE_ONLY: u32 = 0o1;
     const ACCESS: u32 = 0o3;
     let field = |name| {
@@ -152,16 +152,18 @@ fn mount_read_from(fdinfo: &str) -> Option<u64> {
     field("mnt_id:")?.parse().ok()
 }
 
-fn holder_of(sys_root: &Path, mounts: &[Mount], mount: &Mount) -> Holder {
-    let device = device_of(sys_root, mount.major, mount.minor)
+/// What the files of `mount` lie on. `mounts` are those of the same process.
+pub fn holder_of(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Holder {
+    let source = mount.mount_source.as_deref().unwrap_or_default();
+    let device = device_of(sys_root, &mount.majmin)
         // btrfs and others have a made-up device number, and their device as the source.
         .or_else(|| {
-            let name = mount.source.strip_prefix("/dev/")?;
+            let name = source.strip_prefix("/dev/")?;
             whole_device(&sys_root.join("class/block").join(name.replace('/', "!")))
         })
-        .or_else(|| device_behind(sys_root, &mount.source))
+        .or_else(|| device_behind(sys_root, source))
         .or_else(|| upper_device(sys_root, mounts, mount));
-    device.map_or_else(|| Holder::FileSystem(mount.fs.clone()), Holder::Device)
+    device.map_or_else(|| Holder::FileSystem(mount.fs_type.clone()), Holder::Device)
 }
 
 /// A name such as `/dev/mapper/data` is a link or a node of its own: its number says which device it is.
@@ -172,32 +174,26 @@ fn device_behind(sys_root: &Path, source: &str) -> Option<String> {
     }
     let node = std::fs::metadata(source).ok()?;
     let number = node.file_type().is_block_device().then(|| node.rdev())?;
-    device_of(
-        sys_root,
-        rustix::fs::major(number),
-        rustix::fs::minor(number),
-    )
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    device_of(sys_root, &format!("{major}:{minor}"))
 }
 
 /// An overlay writes to a directory of another file system. Seen from inside a container that path leads
 /// back to the overlay, and then nothing can be said.
-fn upper_device(sys_root: &Path, mounts: &[Mount], mount: &Mount) -> Option<String> {
-    let upper = mount
-        .options
-        .split(',')
-        .find_map(|option| option.strip_prefix("upperdir="))?;
+fn upper_device(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Option<String> {
+    let upper = mounts::option(mount, "upperdir")?;
     let below = mounts::covering(mounts, Path::new(upper))?;
-    (below.fs != "overlay").then_some(())?;
+    (below.fs_type != "overlay").then_some(())?;
     match holder_of(sys_root, mounts, below) {
         Holder::Device(name) => Some(name),
         Holder::FileSystem(_) => None,
     }
 }
 
-/// The whole device that a device number belongs to, by its name in `/proc/diskstats`. `None` for a number
+/// The whole device that a device number (`259:1`) belongs to, by its name in `/proc/diskstats`. `None` for a number
 /// without a device (network file systems, overlays, tmpfs, btrfs) and where sysfs is not mounted.
-pub fn device_of(sys_root: &Path, major: u32, minor: u32) -> Option<String> {
-    whole_device(&sys_root.join(format!("dev/block/{major}:{minor}")))
+fn device_of(sys_root: &Path, number: &str) -> Option<String> {
+    whole_device(&sys_root.join("dev/block").join(number))
 }
 
 /// A partition's directory lies in its disk's.
@@ -209,4 +205,26 @@ fn whole_device(link: &Path) -> Option<String> {
         &entry
     };
     Some(whole.file_name()?.to_str()?.replace('!', "/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use support::fuzz;
+
+    use super::*;
+
+    proptest::proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_disks_and_open_files(text in fuzz::text([
+            "pos:\t0\nflags:\t0100000\nmnt_id:\t27\nino:\t123\n",
+            " 254       0 vda 57821 8340 4014674 10000 81205 71384 2948098 30000 0 40000 40000 0 0 0 0 100 5\n",
+        ])) {
+            let _ = mount_read_from(&text);
+            for line in text.lines() {
+                let _ = DiskStat::from_line(line).map(|stat| sample(stat, true));
+            }
+        }
+    }
 }

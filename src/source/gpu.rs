@@ -3,6 +3,7 @@
 //! A driver that hangs makes one row old and holds up nobody: not the other GPUs, not who looks at the
 //! board, not the start and not the end of the program. Knows of NVML only how to open it.
 
+mod device;
 mod naming;
 mod users;
 
@@ -11,17 +12,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+pub use self::device::Gpu;
 use self::naming::named;
 pub(in crate::source) use self::users::Users;
 use super::nvml;
 use crate::sample::{Gap, GpuSample};
+use crate::source::events::Events;
 use crate::units::Moment;
-
-/// One GPU that can be asked.
-pub trait Gpu: Send {
-    /// Asks it. May take as long as the driver likes.
-    fn read(&mut self, at: Moment) -> GpuSample;
-}
 
 /// The GPUs of this machine, read in the background until this is dropped.
 pub struct Gpus {
@@ -53,6 +50,7 @@ struct Board {
 
 struct Row {
     sample: GpuSample,
+    util_samples: Events<(u64, f64)>,
     opened: Moment,
     /// When the reading under way began.
     asked: Option<Moment>,
@@ -114,7 +112,7 @@ impl Gpus {
 
     /// The newest reading of each selected GPU, and why there are none or not all. Returns at once.
     ///
-    /// Utilisation samples are handed out once; all else stays until it is read anew.
+    /// All but the utilisation samples stays until it is read anew.
     pub fn newest(&self) -> (Vec<GpuSample>, Vec<Gap>) {
         let now = (self.clock)();
         let late = |since: &Moment| now.seconds_since(since) > self.patience.as_secs_f64();
@@ -125,12 +123,11 @@ impl Gpus {
         };
         let chosen = |row: &&mut Row| row.chosen != Some(false);
         let rows = board.rows.iter_mut().filter(chosen).map(|row| {
-            let util_samples = std::mem::take(&mut row.sample.util_samples);
             let mut sample = row.sample.clone();
-            sample.util_samples = util_samples;
+            sample.util_samples = row.util_samples.hand_out();
             let overdue = |asked| now.seconds_since(&asked) > self.deadline.as_secs_f64();
             if row.asked.is_some_and(overdue) || late(&sample.read_at.unwrap_or(row.opened)) {
-                sample.gap = Some("driver does not answer".to_owned());
+                sample.gap = Some("driver not responding".to_owned());
             }
             sample
         });
@@ -148,8 +145,8 @@ impl Gpus {
             .filter(|word| !board.rows.is_empty() && !names(word))
             .map(|word| Gap {
                 source: SOURCE.to_owned(),
-                reason: format!("no GPU is named {word:?}"),
-                hint: "`nvidia-smi -L` lists their numbers and UUIDs".to_owned(),
+                reason: format!("no GPU {word:?}"),
+                hint: "`nvidia-smi -L` lists GPU indices and UUIDs".to_owned(),
             })
             .collect()
     }
@@ -183,6 +180,7 @@ impl Shared {
                     index,
                     ..GpuSample::default()
                 },
+                util_samples: Events::new(SAMPLES_KEPT),
                 opened: clock(),
                 asked: None,
                 chosen,
@@ -242,10 +240,8 @@ impl Shared {
         let Some(row) = board.rows.iter_mut().find(|row| row.sample.index == index) else {
             return false;
         };
-        let mut samples = std::mem::take(&mut row.sample.util_samples);
-        samples.append(&mut sample.util_samples);
-        samples.drain(..samples.len().saturating_sub(SAMPLES_KEPT));
-        sample.util_samples = samples;
+        row.util_samples
+            .extend(std::mem::take(&mut sample.util_samples).newest);
         row.sample = sample;
         row.asked = None;
         row.chosen = chosen;
@@ -272,19 +268,19 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Gap> 
     let started = thread.spawn(work).map(drop);
     started.map_err(|error| Gap {
         source: SOURCE.to_owned(),
-        reason: format!("no thread for a GPU: {error}"),
-        hint: "raise the limit on processes: `ulimit -u`".to_owned(),
+        reason: format!("cannot start a thread for a GPU: {error}"),
+        hint: "raise the process limit (ulimit -u)".to_owned(),
     })
 }
 
 fn not_open(late: bool) -> Gap {
     let (reason, hint) = if late {
         (
-            "the NVIDIA driver does not answer",
-            "look for `NVRM` and `Xid` in `dmesg`; it shows as soon as it answers",
+            "the NVIDIA driver is not responding",
+            "look for `NVRM` and `Xid` in `dmesg`; GPUs appear once it responds",
         )
     } else {
-        ("the NVIDIA driver is being opened", "")
+        ("opening the NVIDIA driver", "")
     };
     Gap {
         source: SOURCE.to_owned(),

@@ -1,68 +1,71 @@
 //! The machine as a whole: CPUs, memory, pressure; and what pipetop itself costs.
 //!
 //! Reads `/proc/stat`, `/proc/meminfo`, `/proc/pressure/*`, `/proc/self/statm` and the list of online
-//! CPUs. Knows no process of the job.
+//! CPUs, each at most once a second. Knows no process of the job.
+//!
+//! `sysinfo` gives such figures too, but only of the real `/proc`, and this reader has a root. The types of
+//! `procfs` for `stat` and `meminfo` are not used: they refuse the whole file where one line is odd or one of some
+//! twenty is missing, as in sandboxes and containers that write these files themselves (gVisor leaves out `Slab` and
+//! `Committed_AS`). Here each figure that can be read is read.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use procfs::process::StatM;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::sample::{Gap, HostSample, OwnSample, PressureSample};
-use crate::source::file::KernelFile;
+use crate::source::file::{self, not_understood, unreadable};
 use crate::units::Bytes;
 
-/// The readers of the whole machine.
+/// The reader of the whole machine.
 #[derive(Debug)]
 pub struct Host {
-    online: KernelFile,
-    stat: KernelFile,
-    meminfo: KernelFile,
-    pressure: Pressure,
+    proc_root: PathBuf,
+    sys_root: PathBuf,
 }
 
 impl Host {
     pub fn new(proc_root: &Path, sys_root: &Path) -> Self {
         Self {
-            online: KernelFile::new(sys_root.join("devices/system/cpu/online")),
-            stat: KernelFile::new(proc_root.join("stat")),
-            meminfo: KernelFile::new(proc_root.join("meminfo")),
-            pressure: Pressure::new(|resource| proc_root.join("pressure").join(resource)),
+            proc_root: proc_root.to_owned(),
+            sys_root: sys_root.to_owned(),
         }
     }
 
-    pub fn read(&mut self) -> (HostSample, Vec<Gap>) {
+    pub fn read(&self) -> (HostSample, Vec<Gap>) {
         let mut gaps = Vec::new();
         let mut sample = HostSample::default();
         let mut listed = 0;
-        match self.stat.read() {
+        let stat = self.proc_root.join("stat");
+        match file::read(&stat) {
             Ok(text) => {
-                sample.cpu_busy = cpu_busy(text, rustix::param::clock_ticks_per_second());
-                listed = cpus_listed(text);
+                sample.cpu_busy = cpu_busy(&text, rustix::param::clock_ticks_per_second());
+                listed = cpus_listed(&text);
                 if sample.cpu_busy.is_none() || listed == 0 {
-                    gaps.push(self.stat.gap("host", &io::ErrorKind::InvalidData.into()));
+                    gaps.push(not_understood("host", &stat));
                 }
             }
-            Err(error) => gaps.push(self.stat.gap("host", &error)),
+            Err(error) => gaps.push(unreadable("host", &stat, &error)),
         }
         // A masked /sys, as some containers have it, still leaves the lines of /proc/stat. Without either
         // there is a gap, and no share can be taken of 0 CPUs.
-        sample.cpus = match self.online.read().ok().and_then(cpus_in_list) {
-            Some(cpus) => cpus,
-            None => listed,
-        };
-        match self.meminfo.read() {
+        let online = file::read(&self.sys_root.join("devices/system/cpu/online"));
+        let online = online.ok().as_deref().and_then(cpus_in_list);
+        sample.cpus = online.unwrap_or(listed);
+        let memory = self.proc_root.join("meminfo");
+        match file::read(&memory) {
             Ok(text) => {
-                sample.mem_total = meminfo(text, "MemTotal:");
-                sample.mem_available = meminfo(text, "MemAvailable:");
+                sample.mem_total = meminfo(&text, "MemTotal:");
+                sample.mem_available = meminfo(&text, "MemAvailable:");
                 if sample.mem_total.is_none() || sample.mem_available.is_none() {
-                    gaps.push(self.meminfo.gap("host", &io::ErrorKind::InvalidData.into()));
+                    gaps.push(not_understood("host", &memory));
                 }
             }
-            Err(error) => gaps.push(self.meminfo.gap("host", &error)),
+            Err(error) => gaps.push(unreadable("host", &memory, &error)),
         }
-        match self.pressure.read() {
+        match pressure(|resource| self.proc_root.join("pressure").join(resource)) {
             Ok(pressure) => sample.pressure = Some(pressure),
             Err(gap) => gaps.push(gap),
         }
@@ -70,102 +73,83 @@ impl Host {
     }
 }
 
-/// The three pressure files of the machine or of one control group.
-#[derive(Debug)]
-pub struct Pressure {
-    cpu: KernelFile,
-    io: KernelFile,
-    memory: KernelFile,
-}
-
-impl Pressure {
-    /// `path` names the file of a resource: `cpu`, `io`, `memory`.
-    pub fn new(path: impl Fn(&str) -> std::path::PathBuf) -> Self {
-        Self {
-            cpu: KernelFile::new(path("cpu")),
-            io: KernelFile::new(path("io")),
-            memory: KernelFile::new(path("memory")),
+/// Totals of the three pressure files of the machine or of one control group, since boot or since the group was made.
+/// `path` names the file of a resource: `cpu`, `io`, `memory`. An error only where none of the three is known.
+pub fn pressure(path: impl Fn(&str) -> PathBuf) -> Result<PressureSample, Gap> {
+    let cpu = stalled(&path("cpu"));
+    let sample = PressureSample {
+        cpu: cpu.as_ref().ok().copied(),
+        io: stalled(&path("io")).ok(),
+        memory: stalled(&path("memory")).ok(),
+    };
+    match cpu {
+        Err(error) if sample == PressureSample::default() => {
+            Err(pressure_gap(&path("cpu"), &error))
         }
-    }
-
-    /// Totals since boot, or since the group was made. An error only where none of the three is known.
-    pub fn read(&mut self) -> Result<PressureSample, Gap> {
-        let cpu = stalled(&mut self.cpu);
-        let sample = PressureSample {
-            cpu: cpu.as_ref().ok().copied(),
-            io: stalled(&mut self.io).ok(),
-            memory: stalled(&mut self.memory).ok(),
-        };
-        match cpu {
-            Err(error) if sample == PressureSample::default() => Err(self.gap(&error)),
-            _ => Ok(sample),
-        }
-    }
-
-    fn gap(&self, error: &io::Error) -> Gap {
-        let (reason, hint) = match error.kind() {
-            io::ErrorKind::NotFound => (
-                "the kernel was built without pressure figures (PSI), or hides them here",
-                "a kernel with CONFIG_PSI=y",
-            ),
-            // Built in, but off unless the boot line asks for it: the default of some distributions.
-            io::ErrorKind::Unsupported => (
-                "the kernel has pressure figures (PSI) switched off",
-                "boot with psi=1 on the kernel command line",
-            ),
-            _ => return self.cpu.gap("psi", error),
-        };
-        Gap {
-            source: "psi".to_owned(),
-            reason: reason.to_owned(),
-            hint: hint.to_owned(),
-        }
+        _ => Ok(sample),
     }
 }
 
-/// Time in which at least one task was stalled: the total of the `some` line, in microseconds.
-fn stalled(file: &mut KernelFile) -> io::Result<Duration> {
-    let text = file.read()?;
+fn pressure_gap(path: &Path, error: &io::Error) -> Gap {
+    let (reason, hint) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            "no pressure figures: the kernel lacks PSI or hides it here",
+            "use a kernel with CONFIG_PSI=y",
+        ),
+        // Built in, but off unless the boot line asks for it: the default of some distributions.
+        io::ErrorKind::Unsupported => (
+            "pressure figures (PSI) are disabled in the kernel",
+            "boot with psi=1 on the kernel command line",
+        ),
+        _ => return unreadable("psi", path, error),
+    };
+    Gap {
+        source: "psi".to_owned(),
+        reason: reason.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+/// Time in which at least one task was stalled: the total of the `some` line. The line alone is parsed, as older
+/// kernels have no second line for the CPU and procfs refuses a file without it.
+fn stalled(path: &Path) -> io::Result<Duration> {
+    some_total(&file::read(path)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn some_total(text: &str) -> Option<Duration> {
     text.lines()
-        .find_map(|line| line.strip_prefix("some "))
-        .and_then(|line| {
-            line.split_ascii_whitespace()
-                .find_map(|word| word.strip_prefix("total="))
-        })
-        .and_then(|total| total.parse().ok())
-        .map(Duration::from_micros)
-        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+        .find(|line| line.starts_with("some ") && line.is_ascii())
+        .and_then(|line| procfs::parse_pressure_record(line).ok())
+        .map(|record| Duration::from_micros(record.total))
 }
 
 /// What pipetop itself costs.
 #[derive(Debug)]
 pub struct Own {
-    statm: KernelFile,
+    statm: PathBuf,
 }
 
 impl Own {
     pub fn new(proc_root: &Path) -> Self {
         Self {
-            statm: KernelFile::new(proc_root.join("self/statm")),
+            statm: proc_root.join("self/statm"),
         }
     }
 
     /// CPU time of all own threads from the kernel's clock of the process; `late` is the sampler's.
-    pub fn read(&mut self, late: u64) -> OwnSample {
+    pub fn read(&self, late: u64) -> OwnSample {
+        let statm = file::read(&self.statm).ok();
         OwnSample {
             cpu: Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).ok(),
-            rss: self.statm.read().ok().and_then(resident),
+            rss: statm.as_deref().and_then(file::parse).and_then(resident),
             late,
         }
     }
 }
 
-/// The second number of `statm`, in pages.
-fn resident(statm: &str) -> Option<Bytes> {
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    pages
-        .checked_mul(rustix::param::page_size() as u64)
-        .map(Bytes)
+fn resident(statm: StatM) -> Option<Bytes> {
+    let size = rustix::param::page_size() as u64;
+    statm.resident.checked_mul(size).map(Bytes)
 }
 
 /// Busy time of all CPUs together, from the `cpu` line of `/proc/stat`: user, nice, system, interrupts
@@ -219,6 +203,8 @@ fn meminfo(text: &str, name: &str) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use support::fuzz;
+
     use super::*;
 
     #[test]
@@ -233,10 +219,9 @@ mod tests {
 
     #[test]
     fn pressure_that_is_built_in_but_off_names_the_boot_option() {
-        let pressure = Pressure::new(|what| what.into());
         let eopnotsupp = io::Error::from(rustix::io::Errno::OPNOTSUPP);
         let hint = "boot with psi=1 on the kernel command line";
-        assert_eq!(pressure.gap(&eopnotsupp).hint, hint);
+        assert_eq!(pressure_gap(Path::new("cpu"), &eopnotsupp).hint, hint);
     }
 
     #[test]
@@ -245,6 +230,26 @@ mod tests {
         assert_eq!(cpus_in_list("5"), Some(1));
         for wrong in ["", "\n", "3-1", "0-4294967295", "a", "1,,2", "0-"] {
             assert_eq!(cpus_in_list(wrong), None, "{wrong}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_files_of_the_host(text in fuzz::text([
+            "cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 1\ncpu1 1 1\nintr 5\n",
+            "MemTotal:       16166320 kB\nMemFree: 1 kB\nMemAvailable:   12137184 kB\n",
+            "0-3,8,10-11\n",
+            "some avg10=1.42 avg60=0.56 avg300=0.35 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
+            "4096 2048 512 1 0 999 0\n",
+        ])) {
+            let _ = cpu_busy(&text, 100);
+            let _ = cpus_listed(&text);
+            let _ = cpus_in_list(&text);
+            let _ = (meminfo(&text, "MemTotal:"), meminfo(&text, "MemAvailable:"));
+            let _ = some_total(&text);
+            let _ = file::parse(&text).and_then(resident);
         }
     }
 }

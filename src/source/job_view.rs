@@ -3,6 +3,7 @@
 //! Keeps the looking thread told whom to look at. Knows nothing of the machine around the job.
 
 mod builtin;
+mod other;
 mod rank;
 mod reports;
 mod slots;
@@ -14,7 +15,7 @@ use crate::job::{Candidate, Loader, Tree};
 use crate::sample::{Gap, JobSample, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::looks::{Looks, Roster, Seen};
+use crate::source::poll::{Looks, PollTargets, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::python::PythonError;
@@ -34,7 +35,7 @@ pub struct JobView {
     reports: Option<Reports>,
     command: String,
     ranks: Vec<RankView>,
-    roster: Roster,
+    targets: PollTargets,
     tick: u64,
     last: Option<JobSample>,
     gaps: Vec<Gap>,
@@ -58,7 +59,7 @@ impl JobView {
             reports: probe.map(|probe| Reports::new(probe, clock)),
             command: job.command.clone(),
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
-            roster: Roster::default(),
+            targets: PollTargets::default(),
             tick: 0,
             last: None,
             gaps: vec![],
@@ -91,7 +92,8 @@ impl JobView {
         self.tell_looks(&found, alive);
         let seen = self.looks.take();
         self.gaps = python_gaps(&seen);
-        let reports = self.reports.as_ref();
+        self.gaps.extend(self.discovery.gap().cloned());
+        let reports = self.reports.as_mut();
         let told = reports
             .map(|reports| reports.take(&keys))
             .unwrap_or_default();
@@ -120,24 +122,20 @@ impl JobView {
             command.clone_into(&mut self.command);
         }
         let sample = JobSample {
-            key,
-            command: self.command.clone(),
-            access,
             cpus_allowed: ranks
                 .iter()
                 .filter_map(|rank| rank.process.cpus_allowed)
                 .max(),
             ranks,
-            cgroup: None,
-            ended: false,
+            ..JobSample::new(key, self.command.clone(), access)
         };
         self.last = Some(sample.clone());
         Some(sample)
     }
 
-    /// The arguments of one of the job's processes, where they were read.
-    pub fn command(&self, key: ProcessKey) -> Option<&str> {
-        self.discovery.command(key)
+    /// The job's processes as they were found for the last reading.
+    pub fn discovery(&self) -> &Discovery {
+        &self.discovery
     }
 
     /// What the last reading lacks.
@@ -157,12 +155,12 @@ impl JobView {
             // What another user's process sleeps in reads as nothing.
             .filter(|(view, _)| view.tier > Tier::T0)
             .map(|(view, loaders)| view.watched(loaders));
-        let roster = Roster {
+        let targets = PollTargets {
             ranks: ranks.collect(),
         };
-        if roster != self.roster {
-            self.looks.watch(roster.clone());
-            self.roster = roster;
+        if targets != self.targets {
+            self.looks.watch(targets.clone());
+            self.targets = targets;
         }
     }
 }

@@ -1,102 +1,80 @@
 //! `/proc/PID/mountinfo`: which file system stands where.
 //!
-//! Knows the table and nothing of what lies on the file systems.
+//! Knows the table and nothing of what lies on the file systems. Lines are split by `procfs`, one by one: it refuses a
+//! whole table for one torn line, and leaves the kernel's escapes in the names.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// One line of `mountinfo`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mount {
-    /// What `mnt_id` of `/proc/PID/fdinfo/N` points at.
-    pub id: u64,
-    pub major: u32,
-    pub minor: u32,
-    /// The directory of the file system that is mounted: not `/` for a bind mount or in a container.
-    pub root: PathBuf,
-    pub point: PathBuf,
-    /// `ext4`, `overlay`, `cgroup2`, `nfs4`, ...
-    pub fs: String,
-    /// The device where there is one, else whatever the mounter wrote.
-    pub source: String,
-    /// Options of the file system itself (the last column).
-    pub options: String,
-}
+pub use procfs::process::MountInfo;
+
+use crate::source::file;
 
 /// Every mount that the process sees, in the table's order. Lines that are not understood are left out.
 ///
 /// `process` is the process's directory: `/proc/self`, `/proc/4242`.
-pub fn read(process: &Path) -> io::Result<Vec<Mount>> {
-    Ok(parse(&std::fs::read(process.join("mountinfo"))?))
+pub fn read(process: &Path) -> io::Result<Vec<MountInfo>> {
+    Ok(parse(&file::read(&process.join("mountinfo"))?))
 }
 
 /// The mount that `path` lies on: the deepest, of those on the same point the last (it covers the others).
-pub fn covering<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+pub fn covering<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {
+    // The table was read as text: where a name is no UTF-8, both sides have the same replacement.
+    let path = path.to_string_lossy();
     mounts
         .iter()
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.as_os_str().len())
+        .filter(|mount| Path::new(&*path).starts_with(&mount.mount_point))
+        .max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-pub fn parse(table: &[u8]) -> Vec<Mount> {
-    table
-        .split(|&byte| byte == b'\n')
-        .filter_map(line)
-        .collect()
+/// The value of an option of the file system itself; empty for one without a value.
+pub fn option<'a>(mount: &'a MountInfo, name: &str) -> Option<&'a str> {
+    let value = mount.super_options.get(name)?;
+    Some(value.as_deref().unwrap_or_default())
 }
 
-/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
-fn line(line: &[u8]) -> Option<Mount> {
-    let mut columns = line.split(|&byte| byte == b' ');
-    let mut text = || {
-        columns
-            .next()
-            .map(|column| String::from_utf8_lossy(column).into_owned())
-    };
-    let id = text()?.parse().ok()?;
-    let _parent = text()?;
-    let device = text()?;
-    let (major, minor) = device.split_once(':')?;
-    let (major, minor) = (major.parse().ok()?, minor.parse().ok()?);
-    let mut path = || columns.next().map(|column| PathBuf::from(plain(column)));
-    let (root, point) = (path()?, path()?);
-    columns.by_ref().find(|column| *column == b"-")?;
-    let mut text = || {
-        columns
-            .next()
-            .map(|column| plain(column).to_string_lossy().into_owned())
-    };
-    Some(Mount {
-        id,
-        major,
-        minor,
-        root,
-        point,
-        fs: text()?,
-        source: text()?,
-        options: text()?,
-    })
+pub fn parse(table: &str) -> Vec<MountInfo> {
+    let lines = table.lines().map(MountInfo::from_line);
+    lines.filter_map(Result::ok).map(without_escapes).collect()
+}
+
+fn without_escapes(mut mount: MountInfo) -> MountInfo {
+    mount.root = plain(&mount.root);
+    mount.mount_point = plain(&mount.mount_point.to_string_lossy()).into();
+    mount.mount_source = mount.mount_source.as_deref().map(plain);
+    for value in mount.super_options.values_mut().flatten() {
+        *value = plain(value);
+    }
+    mount
 }
 
 /// Space, tab, newline and backslash stand in the table as `\040` and so on.
-fn plain(column: &[u8]) -> OsString {
-    let mut bytes = Vec::with_capacity(column.len());
-    let mut rest = column;
-    while let Some((&first, tail)) = rest.split_first() {
-        let digits = tail.get(..3).filter(|_| first == b'\\');
-        let octal = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(octal.unwrap_or(first));
-        rest = if octal.is_some() { &tail[3..] } else { tail };
+fn plain(name: &str) -> String {
+    let mut parts = name.split('\\');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let octal = part.get(..3).map(|digits| u8::from_str_radix(digits, 8));
+        match octal {
+            Some(Ok(byte)) if byte.is_ascii() => {
+                plain.push(char::from(byte));
+                plain.push_str(&part[3..]);
+            }
+            _ => {
+                plain.push('\\');
+                plain.push_str(part);
+            }
+        }
     }
-    OsString::from_vec(bytes)
+    plain
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use support::fuzz;
+
     use super::*;
 
     const TABLE: &str = "\
@@ -110,30 +88,60 @@ torn line
 
     #[test]
     fn a_line_with_optional_fields_and_escapes_is_read_and_a_torn_one_left_out() {
-        let mounts = parse(TABLE.as_bytes());
+        let mounts = parse(TABLE);
         assert_eq!(mounts.len(), 5);
-        assert_eq!(
-            mounts[2],
-            Mount {
-                id: 99,
-                major: 0,
-                minor: 44,
-                root: "/sub".into(),
-                point: "/mnt/my data".into(),
-                fs: "nfs4".into(),
-                source: "host:/x".into(),
-                options: "rw,vers=4.2".into(),
-            }
-        );
+        let mount = &mounts[2];
+        assert_eq!((mount.mnt_id, &*mount.majmin), (99, "0:44"));
+        assert_eq!(mount.root, "/sub");
+        assert_eq!(mount.mount_point, Path::new("/mnt/my data"));
+        assert_eq!(mount.fs_type, "nfs4");
+        assert_eq!(mount.mount_source.as_deref(), Some("host:/x"));
+        assert_eq!(option(mount, "vers"), Some("4.2"));
+        assert_eq!((option(mount, "rw"), option(mount, "ro")), (Some(""), None));
+    }
+
+    #[test]
+    fn escapes_are_undone_once_and_what_is_none_stays() {
+        for (escaped, expected) in [
+            ("/a\\040b\\011c\\012d", "/a b\tc\nd"),
+            ("/a\\134040", "/a\\040"),
+            ("/a\\9", "/a\\9"),
+            ("/a\\0", "/a\\0"),
+            ("/\\\u{e9}\\777", "/\\\u{e9}\\777"),
+        ] {
+            assert_eq!(plain(escaped), expected);
+        }
     }
 
     #[test]
     fn the_deepest_and_last_mount_covers_a_path() {
-        let mounts = parse(TABLE.as_bytes());
-        let fs = |path: &str| covering(&mounts, Path::new(path)).map(|mount| &*mount.source);
+        let mounts = parse(TABLE);
+        let fs = |path: &str| covering(&mounts, Path::new(path))?.mount_source.as_deref();
         assert_eq!(fs("/mnt/my data/shard"), Some("host:/x"));
         assert_eq!(fs("/mnt/other"), Some("/dev/sdb1"));
         assert_eq!(fs("/mntx"), Some("/dev/vda"));
         assert_eq!(fs("pipe:[17]"), None);
+    }
+
+    #[test]
+    fn a_mount_point_that_is_no_utf_8_covers_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        let table =
+            b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n2 1 8:2 / /caf\xe9 rw - xfs /dev/sdb1 rw\n";
+        std::fs::write(root.path().join("mountinfo"), table).unwrap();
+        let mounts = read(root.path()).unwrap();
+        let path = Path::new(OsStr::from_bytes(b"/caf\xe9/shard"));
+        assert_eq!(covering(&mounts, path).map(|mount| mount.mnt_id), Some(2));
+    }
+
+    proptest::proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_mounts(table in fuzz::text([TABLE])) {
+            for mount in parse(&table) {
+                let _ = covering(std::slice::from_ref(&mount), &mount.mount_point);
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ mod counters;
 mod errors;
 mod events;
 mod gauges;
+mod hardware;
 mod health;
 mod history;
 mod instances;
@@ -19,11 +20,13 @@ mod traffic;
 
 use std::path::Path;
 
+use nvml_wrapper::error::NvmlError;
 use nvml_wrapper::{Device, Nvml};
 
 use self::counters::Counters;
-use self::errors::{Trouble, Troubles, unopened};
+use self::errors::{Trouble, Troubles};
 use self::events::Events;
+use self::hardware::has_nvidia_gpu;
 use self::history::History;
 use self::instances::Instances;
 use self::pace::{Call, Pace};
@@ -42,11 +45,19 @@ pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
     if let Some(path) = library {
         builder.lib_path(path.as_os_str());
     }
-    let nvml = builder.init().map_err(|error| unopened(&error, library))?;
+    let unopened = |error: NvmlError| {
+        // A library that somebody names is wanted, whatever the machine has.
+        let has_gpu = match library {
+            Some(_) => None,
+            None => has_nvidia_gpu(Path::new("/sys")),
+        };
+        errors::unopened(&error, library, has_gpu)
+    };
+    let nvml = builder.init().map_err(unopened)?;
     // Never closed: closing may hang as any call may, and another thread may be inside a call.
     let nvml: &'static Nvml = Box::leak(Box::new(nvml));
     let count = nvml.device_count();
-    let count = count.map_err(|error| unopened(&error, library))?;
+    let count = count.map_err(unopened)?;
     if count == 0 {
         return Err(errors::no_gpu());
     }
@@ -98,7 +109,7 @@ struct Parts {
 
 impl Gpu for NvmlGpu {
     fn read(&mut self, at: Moment) -> GpuSample {
-        self.last.util_samples.clear();
+        self.last.util_samples.newest.clear();
         let mut worst = self.identify();
         if let Some(device) = self.device.take() {
             for call in Call::ALL {
@@ -115,8 +126,10 @@ impl Gpu for NvmlGpu {
             self.forget(at);
         }
         let mig = self.mig && self.last.util_percent.is_none();
-        let mig = mig.then(|| "MIG is on: no utilisation of the whole GPU".to_owned());
+        let mig = mig.then(|| "MIG is on: no whole-GPU utilisation".to_owned());
         self.last.read_at = Some(at);
+        // A figure that is denied is named in `absent`; the others are still worth their row.
+        let worst = worst.filter(|trouble| trouble.gone() || is_silent(&self.last));
         self.last.gap = worst.map(|trouble| trouble.to_string()).or(mig);
         self.last.driver_time = self.pace.spent();
         let absent = self.troubles.iter().flat_map(|met| &met.absent);
@@ -220,6 +233,14 @@ impl NvmlGpu {
             ..GpuSample::default()
         };
     }
+}
+
+/// None of the figures that every GPU gives is known.
+fn is_silent(sample: &GpuSample) -> bool {
+    sample.util_percent.is_none()
+        && sample.mem_used.is_none()
+        && sample.power_watts.is_none()
+        && sample.temperature_c.is_none()
 }
 
 fn read_util(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {

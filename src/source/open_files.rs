@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use crate::sample::{OpenFile, OpenFiles};
-use crate::source::file::{printable, unreadable};
-use crate::source::mounts::{self, Mount};
+use crate::source::file::{self, printable, unreadable};
+use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, ProcessKey};
 
 /// Files that are listed at most.
@@ -56,34 +56,34 @@ fn read(process: &Path) -> Result<(Vec<OpenFile>, usize), String> {
     numbers.sort_unstable();
     let unseen = numbers.len().saturating_sub(LOOKED_AT);
     numbers.truncate(LOOKED_AT);
-    // One that was closed meanwhile is nothing to speak of.
+    // One that was closed meanwhile does not count.
     let files = numbers
         .iter()
-        .filter_map(|number| file(process, *number, &mounts));
+        .filter_map(|number| open_file(process, *number, &mounts));
     Ok((files.collect(), unseen))
 }
 
 /// The file behind a descriptor. `None` for pipes, sockets, folders, devices and shared memory.
-fn file(process: &Path, number: u32, mounts: &[Mount]) -> Option<OpenFile> {
+fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFile> {
     let link = process.join(format!("fd/{number}"));
     let target = std::fs::read_link(&link).ok()?;
     if !target.is_absolute() || target.starts_with("/dev") {
         return None;
     }
-    let info = std::fs::read_to_string(process.join(format!("fdinfo/{number}"))).ok()?;
+    let info = file::read(&process.join(format!("fdinfo/{number}"))).ok()?;
     let field = |name| {
         let value = info.lines().find_map(|line| line.strip_prefix(name));
         value.map(str::trim)
     };
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
-    let mount: u64 = field("mnt_id:")?.parse().ok()?;
+    let mount: i32 = field("mnt_id:")?.parse().ok()?;
     // Shared memory without a name lies on no mount.
-    let mount = mounts.iter().find(|known| known.id == mount)?;
+    let mount = mounts.iter().find(|known| known.mnt_id == mount)?;
     let folder = OFlags::from_bits_retain(flags).contains(OFlags::DIRECTORY);
-    if folder || NO_DATA.contains(&&*mount.fs) {
+    if folder || NO_DATA.contains(&&*mount.fs_type) {
         return None;
     }
-    let size = if LOCAL.contains(&&*mount.fs) {
+    let size = if LOCAL.contains(&&*mount.fs_type) {
         let about = std::fs::metadata(&link).ok()?;
         if !about.is_file() {
             return None;

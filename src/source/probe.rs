@@ -29,7 +29,7 @@ use crate::probe::{self, Message};
 use crate::source::clock::Clock;
 use crate::units::Pid;
 use report::Accounts;
-pub use report::{Report, Totals};
+pub use report::ProbeReport;
 
 /// Room for a datagram. A longer one would be cut in the middle of a number: it is refused.
 const LARGEST: usize = 64 * 1024;
@@ -91,7 +91,7 @@ impl Listener {
 
     /// What this process has reported; its list of steps is handed over and begins anew. `None` where it has
     /// reported nothing.
-    pub fn take(&self, pid: Pid) -> Option<Report> {
+    pub fn take(&self, pid: Pid) -> Option<ProbeReport> {
         lock(&self.accounts).take(pid)
     }
 
@@ -103,6 +103,17 @@ impl Listener {
     /// Datagrams that were passed over so far.
     pub fn refused(&self) -> u64 {
         lock(&self.accounts).refused()
+    }
+
+    /// Why nothing more is received: what was reported is all that will be. `None` while it listens.
+    pub fn broken(&self) -> Option<Errno> {
+        lock(&self.accounts).broken
+    }
+
+    /// As if receiving had failed.
+    #[cfg(test)]
+    pub fn break_off(&self, error: Errno) {
+        lock(&self.accounts).broken = Some(error);
     }
 }
 
@@ -148,7 +159,10 @@ impl Listening {
                         Some((Pid(sender.pid()), Message::parse(&buffer[..length])?))
                     }),
                 Err(Errno::EINTR) => continue,
-                Err(_) => return,
+                Err(error) => {
+                    lock(&self.accounts).broken = Some(error);
+                    return;
+                }
             };
             let mut accounts = lock(&self.accounts);
             match message {
@@ -159,8 +173,8 @@ impl Listening {
     }
 }
 
-/// The next datagram's length and who sent it. `None` where it was cut, or comes from outside of our process
-/// namespace.
+/// The next datagram's length and who sent it. `None` where it was cut, comes from outside of our process
+/// namespace, or carries more than its sender: anybody may send anything, so this is no error.
 fn receive(
     socket: &UnixDatagram,
     buffer: &mut [u8],
@@ -169,10 +183,13 @@ fn receive(
     let mut parts = [IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(control), flags)?;
-    if received.flags.contains(MsgFlags::MSG_TRUNC) {
+    // There is room for the sender alone: the kernel keeps descriptors that somebody attaches, and sets MSG_CTRUNC.
+    if received
+        .flags
+        .intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC)
+    {
         return Ok(None);
     }
-    // There is room for this message alone: descriptors that somebody sends are not let in.
     let sender = received.cmsgs()?.find_map(|message| match message {
         ControlMessageOwned::ScmCredentials(sender) => Some(sender),
         _ => None,

@@ -11,12 +11,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use procfs::Uptime;
+use procfs::process::{FDInfo, FDPermissions, FDTarget};
+
 use crate::job::PipeEnd;
 use crate::sample::{ProcessSample, ThreadSample, Tier};
-use crate::source::file::read_once;
+use crate::source::file::{self, read_with};
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
-use parse::{cpus_in_mask, parse_io, pids, schedstat};
+use parse::{cpus_in_mask, io_counters, pids, schedstat};
 
 /// Reads processes below one proc root, with one buffer for all of them.
 #[derive(Debug)]
@@ -47,16 +50,22 @@ impl ProcessReader {
         self.root.join(format!("{pid}/{file}"))
     }
 
-    fn text(&mut self, pid: Pid, file: &str) -> Option<Cow<'_, str>> {
-        read_once(&self.path(pid, file), &mut self.buffer).ok()
+    fn read(&mut self, pid: Pid, file: &str) -> io::Result<Cow<'_, str>> {
+        let path = self.path(pid, file);
+        read_with(&path, &mut self.buffer)
     }
 
-    /// Numbers of all processes; empty where the root cannot be listed.
-    pub fn all(&self) -> Vec<Pid> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        entries
-            .filter_map(|entry| Some(Pid(entry.file_name().to_str()?.parse().ok()?)))
-            .collect()
+    fn text(&mut self, pid: Pid, file: &str) -> Option<Cow<'_, str>> {
+        self.read(pid, file).ok()
+    }
+
+    /// Numbers of all processes.
+    ///
+    /// # Errors
+    /// Where the root cannot be listed.
+    pub fn all(&self) -> io::Result<Vec<Pid>> {
+        // procfs lists them too, and opens each; one that it has no descriptor for it leaves out.
+        Ok(numbers(&self.root)?.into_iter().map(Pid).collect())
     }
 
     /// What `/proc/PID/stat` says now.
@@ -64,7 +73,7 @@ impl ProcessReader {
     /// # Errors
     /// Where the process is gone, or the text is not understood.
     pub fn stat(&mut self, pid: Pid) -> io::Result<Stat> {
-        let text = read_once(&self.path(pid, "stat"), &mut self.buffer)?;
+        let text = self.read(pid, "stat")?;
         Stat::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
@@ -83,10 +92,9 @@ impl ProcessReader {
         pid: Pid,
         names: [&str; N],
     ) -> Option<[Option<String>; N]> {
-        let text = fs::read(self.path(pid, "environ")).ok()?;
+        let text = self.text(pid, "environ")?;
         let mut values = [const { None }; N];
-        for entry in text.split(|byte| *byte == 0) {
-            let entry = String::from_utf8_lossy(entry);
+        for entry in text.split('\0') {
             if let Some((name, value)) = entry.split_once('=')
                 && let Some(at) = names.iter().position(|wanted| *wanted == name)
             {
@@ -100,30 +108,35 @@ impl ProcessReader {
     /// Takes the target's memory map lock: once per process.
     pub fn has_framework(&self, pid: Pid) -> Option<bool> {
         const LIBRARIES: [&str; 4] = ["/libtorch", "/libtensorflow", "/libjax", "/xla_extension"];
-        let maps = fs::read(self.path(pid, "maps")).ok()?;
-        let maps = String::from_utf8_lossy(&maps);
+        let maps = file::read(&self.path(pid, "maps")).ok()?;
         // A process that we may not read has maps that open but hold nothing.
         (!maps.is_empty()).then(|| LIBRARIES.iter().any(|library| maps.contains(library)))
     }
 
-    /// Children of all threads of the process. `None` where the kernel does not list them.
-    pub fn children(&mut self, pid: Pid) -> Option<Vec<Pid>> {
-        let mut children = Vec::new();
-        for thread in fs::read_dir(self.path(pid, "task")).ok()?.flatten() {
-            match read_once(&thread.path().join("children"), &mut self.buffer) {
-                Ok(text) => children.extend(pids(&text)),
-                // The thread may have ended; a kernel without the file has it for no thread.
-                Err(_) if thread.file_name().to_str() == Some(&pid.to_string()) => return None,
-                Err(_) => {}
+    /// Children of all threads of the process.
+    ///
+    /// # Errors
+    /// Where it is gone, or the kernel does not list them.
+    pub fn children(&mut self, pid: Pid) -> io::Result<Vec<Pid>> {
+        let mut children = self.children_of_main_thread(pid)?;
+        for thread in numbers(&self.path(pid, "task"))? {
+            // Another thread may have ended.
+            if thread != pid.0
+                && let Ok(text) = self.read(pid, &format!("task/{thread}/children"))
+            {
+                children.extend(pids(&text));
             }
         }
-        Some(children)
+        Ok(children)
     }
 
-    /// Children that the main thread started. `None` where the kernel does not list them.
-    pub fn children_of_main_thread(&mut self, pid: Pid) -> Option<Vec<Pid>> {
-        let text = self.text(pid, &format!("task/{pid}/children"))?;
-        Some(pids(&text).collect())
+    /// Children that the main thread started.
+    ///
+    /// # Errors
+    /// Where it is gone, or the kernel does not list them.
+    pub fn children_of_main_thread(&mut self, pid: Pid) -> io::Result<Vec<Pid>> {
+        let text = self.read(pid, &format!("task/{pid}/children"))?;
+        Ok(pids(&text).collect())
     }
 
     /// How deep the process can be looked into: system calls need the right to attach (T2), descriptors
@@ -139,39 +152,30 @@ impl ProcessReader {
     }
 
     /// Time since boot in clock ticks: what `start_ticks` counts in.
-    pub fn uptime_ticks(&mut self) -> Option<u64> {
-        let path = self.root.join("uptime");
-        let text = read_once(&path, &mut self.buffer).ok()?;
-        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-        Duration::try_from_secs_f64(seconds * self.ticks_per_second as f64)
+    pub fn uptime_ticks(&self) -> Option<u64> {
+        let text = file::read(&self.root.join("uptime")).ok()?;
+        let up: Uptime = file::parse(&text)?;
+        Duration::try_from_secs_f64(up.uptime * self.ticks_per_second as f64)
             .ok()
             .map(|ticks| ticks.as_secs())
     }
 
     /// Threads by number and name.
     pub fn threads(&mut self, pid: Pid) -> Vec<(Pid, String)> {
-        let entries = fs::read_dir(self.path(pid, "task"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        entries
-            .filter_map(|entry| {
-                let thread = Pid(entry.file_name().to_str()?.parse().ok()?);
-                let name = read_once(&entry.path().join("comm"), &mut self.buffer).ok()?;
-                Some((thread, printable(name.trim_end())))
-            })
-            .collect()
+        let threads = self.thread_numbers(pid).into_iter();
+        let named = threads.filter_map(|thread| {
+            let name = self.text(pid, &format!("task/{thread}/comm"))?;
+            Some((thread, printable(name.trim_end())))
+        });
+        named.collect()
     }
 
     /// Numbers of all threads, in their order; empty where the process is gone.
     pub fn thread_numbers(&self, pid: Pid) -> Vec<Pid> {
-        let entries = fs::read_dir(self.path(pid, "task"));
-        let entries = entries.into_iter().flatten().flatten();
-        let mut numbers: Vec<Pid> = entries
-            .filter_map(|entry| Some(Pid(entry.file_name().to_str()?.parse().ok()?)))
-            .collect();
-        numbers.sort_unstable();
-        numbers
+        let threads = numbers(&self.path(pid, "task")).unwrap_or_default();
+        let mut threads: Vec<Pid> = threads.into_iter().map(Pid).collect();
+        threads.sort_unstable();
+        threads
     }
 
     /// The counters of one thread. `None` where it is gone.
@@ -192,45 +196,88 @@ impl ProcessReader {
         })
     }
 
+    /// The counters of one thread as if it were a process of its own. `None` where it is gone.
+    pub fn thread_as_worker(
+        &mut self,
+        pid: Pid,
+        thread: Pid,
+    ) -> Option<(ProcessKey, ProcessSample)> {
+        let counted = self.thread(pid, thread)?;
+        let io = self.text(pid, &format!("task/{thread}/io"));
+        let sample = ProcessSample {
+            state: Some(counted.state),
+            cpu: counted.cpu,
+            main_cpu: counted.cpu,
+            main_run_delay: counted.run_delay,
+            threads: Some(1),
+            io: io.as_deref().and_then(io_counters),
+            ..ProcessSample::default()
+        };
+        Some((counted.key, sample))
+    }
+
     fn ticks(&self, ticks: u64) -> Option<Duration> {
         Duration::try_from_secs_f64(ticks as f64 / self.ticks_per_second as f64).ok()
     }
 
-    /// Open pipe ends. `None` where descriptors are denied (another user's process).
-    pub fn pipes(&self, pid: Pid) -> Option<Vec<PipeEnd>> {
-        let entries = fs::read_dir(self.path(pid, "fd")).ok()?.flatten();
-        let mut ends: Vec<_> = entries
-            .filter_map(|entry| pipe_end(&entry.path()))
-            .collect();
+    /// Open pipe ends, and whether a GPU of NVIDIA's is open. `None` where descriptors are denied (another user's
+    /// process).
+    pub fn descriptors(&self, pid: Pid) -> Option<(Vec<PipeEnd>, bool)> {
+        let mut ends = Vec::new();
+        let mut gpu = false;
+        for fd in numbers(&self.path(pid, "fd")).ok()? {
+            // One that was closed meanwhile is none.
+            let Ok(descriptor) = FDInfo::from_raw_fd_with_root(&self.root, pid.0, fd) else {
+                continue;
+            };
+            match &descriptor.target {
+                FDTarget::Pipe(inode) => ends.push(PipeEnd {
+                    fd: descriptor.fd,
+                    inode: *inode,
+                    // The link's own mode bits say which way the descriptor was opened.
+                    write: !descriptor.mode().contains(FDPermissions::READ),
+                }),
+                FDTarget::Path(path) => gpu |= is_gpu(path),
+                _ => {}
+            }
+        }
         ends.sort_unstable();
-        Some(ends)
+        Some((ends, gpu))
+    }
+
+    /// Whether its program is a Python interpreter. `None` where that is denied, as it is of another user's process.
+    pub fn runs_python(&self, pid: Pid) -> Option<bool> {
+        let program = fs::read_link(self.path(pid, "exe")).ok()?;
+        let name = program.file_name()?.to_string_lossy();
+        Some(name.starts_with("python"))
     }
 
     /// The counters of a process, for the path that runs each second: all `None` where it is gone or
     /// another has its number.
     pub fn sample(&mut self, key: ProcessKey) -> ProcessSample {
-        let mut sample = ProcessSample::default();
-        let Ok(stat) = self.stat(key.pid) else {
-            return sample;
-        };
-        if stat.key != key {
-            return sample;
+        match self.stat(key.pid) {
+            Ok(stat) if stat.key == key => self.sample_with(&stat),
+            _ => ProcessSample::default(),
         }
-        sample.state = Some(stat.state);
-        sample.cpu = self.ticks(stat.cpu_ticks);
-        sample.major_faults = Some(stat.major_faults);
-        sample.threads = Some(stat.threads);
-        sample.rss = Some(Bytes(stat.rss_pages.saturating_mul(self.page_size)));
-        if let Some((on_cpu, delay)) = self
-            .text(key.pid, "schedstat")
-            .as_deref()
-            .and_then(schedstat)
-        {
-            sample.main_cpu = Some(on_cpu);
-            sample.main_run_delay = Some(delay);
+    }
+
+    /// Like [`ProcessReader::sample`], of a process whose `stat` was just read.
+    pub fn sample_with(&mut self, stat: &Stat) -> ProcessSample {
+        let pid = stat.key.pid;
+        let times = self.text(pid, "schedstat");
+        let times = times.as_deref().and_then(schedstat);
+        let io = self.text(pid, "io").as_deref().and_then(io_counters);
+        ProcessSample {
+            state: Some(stat.state),
+            cpu: self.ticks(stat.cpu_ticks),
+            main_cpu: times.map(|(on_cpu, _)| on_cpu),
+            main_run_delay: times.map(|(_, delay)| delay),
+            major_faults: Some(stat.major_faults),
+            threads: Some(stat.threads),
+            rss: Some(Bytes(stat.rss_pages.saturating_mul(self.page_size))),
+            io,
+            ..ProcessSample::default()
         }
-        sample.io = self.text(key.pid, "io").as_deref().and_then(parse_io);
-        sample
     }
 
     /// How many CPUs the main thread may run on (`Cpus_allowed` of `status`).
@@ -239,23 +286,19 @@ impl ProcessReader {
     }
 }
 
-/// The pipe end behind a `/proc/PID/fd/N` link: `None` where it is no pipe or is gone.
-fn pipe_end(link: &Path) -> Option<PipeEnd> {
-    let target = fs::read_link(link).ok()?;
-    let inode = target
-        .to_str()?
-        .strip_prefix("pipe:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()?;
-    // The link's own mode bits say which way the descriptor was opened.
-    let mode = std::os::unix::fs::MetadataExt::mode(&fs::symlink_metadata(link).ok()?);
-    let fd = link.file_name()?.to_str()?.parse().ok()?;
-    Some(PipeEnd {
-        fd,
-        inode,
-        write: mode & 0o400 == 0,
-    })
+/// One GPU; `nvidiactl` and `nvidia-uvm` are opened by whoever only asks what there is.
+fn is_gpu(path: &Path) -> bool {
+    let number = path
+        .to_str()
+        .and_then(|path| path.strip_prefix("/dev/nvidia"));
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// The entries of a folder that are numbers: processes, threads or descriptors.
+fn numbers(folder: &Path) -> io::Result<Vec<i32>> {
+    let names = fs::read_dir(folder)?.flatten();
+    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    Ok(numbers.collect())
 }
 
 #[cfg(test)]

@@ -1,27 +1,26 @@
 //! The job's processes as a tree, with what launched them and the threads of some.
 //!
-//! Reads only while somebody looks, no more often than each second, and no more at once than is set here. Knows the
-//! ranks and workers from the job's sample, and asks nothing of them that stands there; asks for nothing that waits
-//! for a lock on memory.
+//! Reads only while somebody looks, no more often than each second, and no more at once than is set here. Takes the
+//! ranks, the workers and the tree below them from what was read for the job's sample; asks for nothing that waits for
+//! a lock on memory.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use crate::job::ancestors;
 use crate::sample::{
-    JobSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample, ThreadsSample,
+    JobSample, LoaderSample, ProcessRole, ProcessSample, ProcessSeen, ProcessesSample,
+    ThreadsSample,
 };
+use crate::source::discovery::Discovery;
 use crate::source::process::{ProcessReader, Stat};
-use crate::units::{Pid, ProcessKey};
+use crate::units::ProcessKey;
 
 /// Between two readings, however short the interval.
 const PAUSE: Duration = Duration::from_millis(800);
-/// Processes in a reading.
-const PROCESSES: usize = 1024;
 /// Threads in a reading: some 20 us each.
 const THREADS: usize = 256;
-/// In every so many readings, threads other than the main one are asked for children, too.
-const THOROUGH: u64 = 5;
 /// Ancestors of a rank that are looked at.
 const ANCESTORS: usize = 4;
 /// Names of programs that launch ranks; so do scripts of Python.
@@ -43,9 +42,6 @@ pub struct Processes {
     /// Whose threads are wanted. `None` = nobody looks.
     wanted: Option<BTreeSet<ProcessKey>>,
     read_at: Option<Duration>,
-    readings: u64,
-    /// Everything below the ranks that was found so far, by what `stat` said of it first.
-    known: BTreeMap<ProcessKey, Stat>,
     threads: BTreeMap<ProcessKey, ThreadsSample>,
 }
 
@@ -55,8 +51,6 @@ impl Processes {
             reader: ProcessReader::new(proc_root),
             wanted: None,
             read_at: None,
-            readings: 0,
-            known: BTreeMap::new(),
             threads: BTreeMap::new(),
         }
     }
@@ -64,22 +58,20 @@ impl Processes {
     /// Reads from now on, with the threads of these; nothing any more where nobody looks.
     pub fn watch(&mut self, wanted: Option<BTreeSet<ProcessKey>>) {
         if wanted.is_none() {
-            self.known.clear();
             self.threads.clear();
-            self.readings = 0;
         }
         // Who asks for more sees it with the next sample.
         self.read_at = None;
         self.wanted = wanted;
     }
 
-    /// The processes of `job`. `None` where nobody looks, the job has ended, or the last reading is too near. `command`
-    /// gives the arguments of a process where they are known: they are not asked for here.
-    pub fn read<'a>(
+    /// The processes of `job`, as `discovery` has found them for its sample. `None` where nobody looks, the job has
+    /// ended, or the last reading is too near.
+    pub fn read(
         &mut self,
         now: Duration,
         job: &JobSample,
-        command: impl Fn(ProcessKey) -> Option<&'a str>,
+        discovery: &Discovery,
     ) -> Option<ProcessesSample> {
         let wanted = self.wanted.clone()?;
         let recently = |at: Duration| now.saturating_sub(at) < PAUSE;
@@ -87,88 +79,60 @@ impl Processes {
             return None;
         }
         self.read_at = Some(now);
-        let thorough = self.readings.is_multiple_of(THOROUGH);
-        self.readings += 1;
         let counted = counted(job);
         let ranks: Vec<ProcessKey> = job.ranks.iter().map(|rank| rank.key).collect();
-        let (below, left_out) = self.below(&ranks, thorough);
-        let found = self.launchers(&ranks).into_iter().chain(below);
-        let processes: Vec<ProcessSeen> = found
-            .map(|(stat, launcher)| ProcessSeen {
+        let family = discovery.last_family();
+        let launchers = self.launchers(&ranks).into_iter();
+        let launchers = launchers.map(|stat| (stat, ProcessRole::Launcher));
+        let below = family.found.iter().map(|stat| {
+            let role = role(discovery.command(stat.key));
+            (stat.clone(), role)
+        });
+        let processes: Vec<ProcessSeen> = launchers
+            .chain(below)
+            .map(|(stat, role)| ProcessSeen {
+                process: match counted.get(&stat.key) {
+                    Some(process) => (*process).clone(),
+                    None => self.reader.sample_with(&stat),
+                },
                 key: stat.key,
                 parent: stat.parent,
                 name: stat.comm,
-                role: if launcher {
-                    ProcessRole::Launcher
-                } else {
-                    role(command(stat.key))
-                },
-                process: match counted.get(&stat.key) {
-                    Some(process) => (*process).clone(),
-                    None => self.reader.sample(stat.key),
-                },
+                role,
             })
             .collect();
         let alive: BTreeSet<ProcessKey> = processes.iter().map(|process| process.key).collect();
-        self.known.retain(|key, _| alive.contains(key));
         self.read_threads(now, &wanted.intersection(&alive).copied().collect());
         Some(ProcessesSample {
             processes,
-            left_out,
+            left_out: family.left_out,
             threads: self.threads.clone(),
         })
     }
 
     /// What started the ranks, the uppermost first.
-    fn launchers(&mut self, ranks: &[ProcessKey]) -> Vec<(Stat, bool)> {
-        let mut found: Vec<(Stat, bool)> = Vec::new();
+    fn launchers(&mut self, ranks: &[ProcessKey]) -> Vec<Stat> {
+        let mut found: Vec<Stat> = Vec::new();
         for rank in ranks {
-            let mut above = Vec::new();
-            let mut below = self.reader.stat(rank.pid).ok();
-            while let Some(stat) = below.take()
-                && above.len() < ANCESTORS
-            {
-                below = self.reader.stat(stat.parent).ok().filter(|parent| {
-                    let known = found.iter().any(|(other, _)| other.key == parent.key);
-                    !known && !ranks.contains(&parent.key) && launches(parent)
-                });
-                above.extend(below.clone());
-            }
-            found.extend(above.into_iter().rev().map(|stat| (stat, true)));
+            let mut above: Vec<Stat> = Vec::new();
+            ancestors(rank.pid, |pid| {
+                let parent = match above.last() {
+                    Some(below) => below.parent,
+                    None => self.reader.stat(pid).ok()?.parent,
+                };
+                let parent = self.reader.stat(parent).ok()?;
+                let known = found.iter().any(|other| other.key == parent.key)
+                    || ranks.contains(&parent.key);
+                if known || above.len() >= ANCESTORS || !launches(&parent) {
+                    return None;
+                }
+                let pid = parent.key.pid;
+                above.push(parent);
+                Some(pid)
+            });
+            found.extend(above.into_iter().rev());
         }
         found
-    }
-
-    /// The ranks and everything below them, parents before children, and how many more there are at least.
-    fn below(&mut self, ranks: &[ProcessKey], thorough: bool) -> (Vec<(Stat, bool)>, usize) {
-        let mut found: Vec<(Stat, bool)> = Vec::new();
-        let mut seen = BTreeSet::new();
-        let mut next: VecDeque<Pid> = ranks.iter().map(|rank| rank.pid).collect();
-        while found.len() < PROCESSES
-            && let Some(pid) = next.pop_front()
-        {
-            let Ok(stat) = self.reader.stat(pid) else {
-                continue;
-            };
-            // A damaged tree could name a process its own ancestor; one that has another parent by now is not ours.
-            let ours = ranks.contains(&stat.key) || seen.contains(&stat.parent);
-            if !ours || !seen.insert(pid) {
-                continue;
-            }
-            let children = if thorough {
-                self.reader.children(pid)
-            } else {
-                self.reader.children_of_main_thread(pid)
-            };
-            next.extend(children.unwrap_or_default());
-            // Those that another thread has started, and that may still be there.
-            let known = self.known.values().filter(|known| known.parent == pid);
-            next.extend(known.map(|known| known.key.pid));
-            self.known.insert(stat.key, stat.clone());
-            found.push((stat, false));
-        }
-        next.retain(|pid| !seen.contains(pid));
-        (found, next.len())
     }
 
     /// Reads the threads of as many processes as may be read at once: those first that were read longest ago.
@@ -203,7 +167,7 @@ impl Processes {
 fn counted(job: &JobSample) -> BTreeMap<ProcessKey, &ProcessSample> {
     let ranks = job.ranks.iter().map(|rank| (rank.key, &rank.process));
     let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-    let workers = loaders.flat_map(|loader| &loader.workers);
+    let workers = loaders.flat_map(LoaderSample::processes);
     ranks
         .chain(workers.map(|worker| (worker.key, &worker.process)))
         .collect()
@@ -232,6 +196,7 @@ mod tests {
 
     use super::*;
     use crate::sample::literals;
+    use crate::units::Pid;
 
     /// A temporary proc root.
     struct Root(tempfile::TempDir);
@@ -264,12 +229,21 @@ mod tests {
             fs::write(last, children.join(" ")).unwrap();
         }
 
-        fn ends(&self, pid: i32) {
-            fs::remove_dir_all(self.0.path().join(pid.to_string())).unwrap();
+        fn command(&self, pid: i32, arguments: &str) {
+            let folder = self.0.path().join(pid.to_string());
+            fs::write(folder.join("cmdline"), arguments).unwrap();
         }
 
         fn processes(&self) -> Processes {
             Processes::new(self.0.path())
+        }
+
+        /// What was found for a sample of this job.
+        fn found(&self, job: &JobSample) -> Discovery {
+            let ranks: Vec<ProcessKey> = job.ranks.iter().map(|rank| rank.key).collect();
+            let mut discovery = Discovery::new(self.0.path());
+            discovery.family(&ranks, true);
+            discovery
         }
     }
 
@@ -303,31 +277,32 @@ mod tests {
             root.process(worker, rank, "pt_data_worker", &[], &[worker]);
         }
         root.process(900, rank, "a) b\u{1b}[2J", &[901], &[900]);
+        root.command(
+            900,
+            "python\0-c\0from multiprocessing.forkserver import main",
+        );
         root.process(901, 900, "sh", &[], &[901]);
         root
-    }
-
-    fn pids(sample: &ProcessesSample) -> Vec<i32> {
-        sample.processes.iter().map(|seen| seen.key.pid.0).collect()
     }
 
     #[test]
     fn nothing_is_read_where_nobody_looks() {
         let root = root();
         let mut processes = root.processes();
-        assert_eq!(processes.read(seconds(1), &job(), |_| None), None);
+        let found = root.found(&job());
+        assert_eq!(processes.read(seconds(1), &job(), &found), None);
         processes.watch(Some(BTreeSet::new()));
-        assert!(processes.read(seconds(2), &job(), |_| None).is_some());
+        assert!(processes.read(seconds(2), &job(), &found).is_some());
         assert_eq!(
-            processes.read(Duration::from_millis(2500), &job(), |_| None),
+            processes.read(Duration::from_millis(2500), &job(), &found),
             None
         );
-        assert!(processes.read(seconds(3), &job(), |_| None).is_some());
+        assert!(processes.read(seconds(3), &job(), &found).is_some());
         let mut ended = job();
         ended.ended = true;
-        assert_eq!(processes.read(seconds(4), &ended, |_| None), None);
+        assert_eq!(processes.read(seconds(4), &ended, &found), None);
         processes.watch(None);
-        assert_eq!(processes.read(seconds(5), &job(), |_| None), None);
+        assert_eq!(processes.read(seconds(5), &job(), &found), None);
     }
 
     #[test]
@@ -336,8 +311,8 @@ mod tests {
         let mut processes = root.processes();
         processes.watch(Some(BTreeSet::new()));
         let job = job();
-        let command = |asked| (asked == key(901)).then_some("python -c multiprocessing.forkserver");
-        let sample = processes.read(seconds(1), &job, command).unwrap();
+        let sample = processes.read(seconds(1), &job, &root.found(&job));
+        let sample = sample.unwrap();
         let rank = job.ranks[0].key;
         let workers = &job.ranks[0].loaders[0].workers;
         assert_eq!(sample.processes.len(), 4 + workers.len());
@@ -362,23 +337,8 @@ mod tests {
         assert_eq!(of(key(900)).parent, rank.pid);
         assert!(!of(key(900)).name.contains('\u{1b}'));
         assert_eq!(of(key(901)).parent, Pid(900));
-        assert_eq!(of(key(901)).role, ProcessRole::ForkServer);
-        assert_eq!(of(key(900)).role, ProcessRole::Other);
-    }
-
-    #[test]
-    fn what_a_thread_has_started_stays_known_and_what_has_ended_goes() {
-        let root = root();
-        let mut processes = root.processes();
-        processes.watch(Some(BTreeSet::new()));
-        let first = processes.read(seconds(1), &job(), |_| None).unwrap();
-        // Not asked for by each reading, as each of its threads would have to be.
-        let second = processes.read(seconds(2), &job(), |_| None).unwrap();
-        assert_eq!(pids(&first), pids(&second));
-        root.ends(900);
-        let third = processes.read(seconds(3), &job(), |_| None).unwrap();
-        assert!(!pids(&third).contains(&900));
-        assert!(!pids(&third).contains(&901), "its parent is another by now");
+        assert_eq!(of(key(900)).role, ProcessRole::ForkServer);
+        assert_eq!(of(rank).role, ProcessRole::Other);
     }
 
     #[test]
@@ -388,7 +348,7 @@ mod tests {
         let job = job();
         let rank = job.ranks[0].key;
         processes.watch(Some([rank, key(4711)].into()));
-        let sample = processes.read(seconds(1), &job, |_| None).unwrap();
+        let sample = processes.read(seconds(1), &job, &root.found(&job)).unwrap();
         assert_eq!(sample.threads.keys().collect::<Vec<_>>(), [&rank]);
         let threads = &sample.threads[&rank];
         assert_eq!((threads.threads.len(), threads.left_out), (3, 0));
@@ -398,7 +358,7 @@ mod tests {
         processes.watch(Some(BTreeSet::new()));
         assert!(
             processes
-                .read(seconds(2), &job, |_| None)
+                .read(seconds(2), &job, &root.found(&job))
                 .unwrap()
                 .threads
                 .is_empty()
@@ -420,8 +380,9 @@ mod tests {
         root.process(6000, rank, "sh", &[], &many(6000, crowd + 10));
         let mut processes = root.processes();
         processes.watch(Some([2000, 4000, 6000].map(key).into()));
+        let found = root.found(&job);
         let mut read_at = |at| {
-            let sample = processes.read(seconds(at), &job, |_| None).unwrap();
+            let sample = processes.read(seconds(at), &job, &found).unwrap();
             let read = sample
                 .threads
                 .values()

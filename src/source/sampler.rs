@@ -4,17 +4,16 @@
 //! samples will mean; slow sources have threads of their own, whose newest reading it takes along.
 
 mod launched;
+mod options;
 mod watched;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::job::{Candidate, NoTarget, Target, resolve};
-use crate::record::Recorder;
 use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, OpenFiles, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
@@ -23,39 +22,15 @@ use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::open_files;
-use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
 use launched::Launched;
+pub use options::Options;
 use watched::Watched;
 
 /// Between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
-
-/// Where and what to read.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// `/proc`, or what stands for it.
-    pub proc_root: PathBuf,
-    /// `/sys`, or what stands for it.
-    pub sys_root: PathBuf,
-    /// The NVML library to load. `None` = the driver's own.
-    pub nvml_lib: Option<PathBuf>,
-    /// GPUs to show, by index or UUID. `None` = those that the job may use; all without a job.
-    pub gpus: Option<Vec<String>>,
-    /// From one sample to the next.
-    pub interval: Duration,
-    /// The job to watch where none was resolved before, and after the end of one that was not launched.
-    pub target: Target,
-    /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
-    /// to read the reports alone leaves this out, as each step is handed over once.
-    pub probe: Option<Arc<Listener>>,
-    /// Where each sample goes beside. `None` = nothing is recorded.
-    pub recorder: Option<Arc<Recorder>>,
-    /// What is known to be missing from the start.
-    pub lacking: Vec<Gap>,
-}
 
 /// Between two readings of the files that a process has open, a little less than a second.
 const FILES_PAUSE: Duration = Duration::from_millis(900);
@@ -125,7 +100,7 @@ impl Drop for Sampler {
 /// # Errors
 /// Where it names none, several, or something that is no training job.
 pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTarget> {
-    resolve(&Discovery::new(proc_root).everything(), target)
+    Discovery::new(proc_root).find(target)
 }
 
 /// The job of a trainer that was just started, and need not look like one yet. `None` where it is gone.
@@ -169,7 +144,7 @@ struct Round {
 impl Round {
     fn new(options: Options, clock: Clock, job: Option<Candidate>) -> Self {
         let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
-        let mut reader = ProcessReader::new(proc_root);
+        let reader = ProcessReader::new(proc_root);
         let mut round = Self {
             clock,
             host: Host::new(proc_root, sys_root),
@@ -279,10 +254,11 @@ impl Round {
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files(now, job.as_ref());
-        let command = |key| self.watched.as_ref()?.command(key);
+        let found = self.watched.as_ref().map(Watched::discovery);
         let processes = job
             .as_ref()
-            .and_then(|job| self.processes.read(now, job, command));
+            .zip(found)
+            .and_then(|(job, found)| self.processes.read(now, job, found));
         Sample {
             at,
             host,
@@ -357,9 +333,11 @@ impl Round {
     /// Looks for the job among what began at `since`, in ticks since boot, or later.
     fn search(&mut self, target: &Target, since: Option<u64>) {
         let mut processes = self.discovery.everything();
+        self.gaps.extend(self.discovery.gap().cloned());
         processes.retain(|process| since.is_none_or(|since| process.key.start_ticks >= since));
         self.candidates.clear();
-        match resolve(&processes, target) {
+        let ours = self.discovery.ours(&processes);
+        match resolve(&processes, target, &ours) {
             Ok(Some(job)) => self.attach(&job),
             Err(NoTarget::Several(jobs)) => {
                 let choice = |job: Candidate| {
@@ -386,7 +364,7 @@ impl Round {
             Err(error) => self.gaps.push(Gap {
                 source: "job".into(),
                 reason: format!("cannot start a thread: {error}"),
-                hint: "raise the limit of processes (ulimit -u)".into(),
+                hint: "raise the process limit (ulimit -u)".into(),
             }),
         }
     }

@@ -3,25 +3,53 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::print;
-use crate::cli::Places;
-use crate::config::{Config, Environment, Overrides, usual_path};
+use crate::config::{Config, usual_path};
 use crate::error::Hinted;
+use crate::loaders::{FILE, Names};
+use crate::options::Places;
+use crate::setup::print;
 use crate::units::printable;
 
 /// Checks the file that was named, else the one that would be in use.
 pub(super) fn configuration(file: Option<&Path>, places: &Places) -> Result<ExitCode, Hinted> {
+    if let Some(path) = file.filter(|path| path.file_name().is_some_and(|name| name == FILE)) {
+        return loaders(path);
+    }
+    if let Some(trouble) = Names::trouble().filter(|_| file.is_none()) {
+        return Err(Hinted::new(trouble, NAMES_HINT));
+    }
     let named = file.or(places.config.as_deref());
     let usual = usual_path().filter(|path| named.is_none() && path.exists());
     let Some(path) = named.or(usual.as_deref()) else {
         let place = usual_path().map_or_else(String::new, |path| {
             format!(" at {}", printable(&path.display().to_string()))
         });
-        let line = format!("there is no configuration file{place}: the defaults are in use\n");
+        let line = format!("no configuration file{place}: using the defaults\n");
         return print(&mut std::io::stdout(), line.as_bytes());
     };
-    Config::load(Some(path), &Overrides::default(), &Environment::read())
-        .map_err(|error| Hinted::new(error.to_string(), error.hint()))?;
-    let line = format!("{} is right\n", printable(&path.display().to_string()));
+    let errors = Config::check(path);
+    if let Some((first, others)) = errors.split_first() {
+        let others = others.iter().map(ToString::to_string);
+        return Err(Hinted::new(first.to_string(), first.hint()).choices(others));
+    }
+    let line = format!("{}: OK\n", printable(&path.display().to_string()));
+    print(&mut std::io::stdout(), line.as_bytes())
+}
+
+const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
+
+/// Checks a file of loaders' names.
+fn loaders(path: &Path) -> Result<ExitCode, Hinted> {
+    let shown = printable(&path.display().to_string());
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Hinted::new(
+            format!("cannot read {shown}: {error}"),
+            "give a file that exists",
+        )
+    })?;
+    let names = Names::parse(&text)
+        .map_err(|trouble| Hinted::new(format!("{shown}:{trouble}"), NAMES_HINT))?;
+    let count = names.loaders.len();
+    let line = format!("{shown}: OK, {count} loaders\n");
     print(&mut std::io::stdout(), line.as_bytes())
 }

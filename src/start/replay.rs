@@ -3,13 +3,15 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use super::{config, exit_code, has_screen};
-use crate::app::{self, Film};
-use crate::cli::{Places, Replay};
+use crate::app::{self, ReplaySession};
+use crate::cli::Replay;
 use crate::error::Hinted;
-use crate::observe::{Observation, observe_again};
+use crate::headless::{Observation, observe_again};
+use crate::options::Places;
 use crate::record::{RecordError, Recording};
+use crate::setup::{config, exit_code, has_screen};
 use crate::source::replay::window;
+use crate::units::span;
 
 pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
     let watch = asked.watch();
@@ -20,29 +22,29 @@ pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
         .from
         .is_some_and(|from| from > end.saturating_sub(begin))
     {
-        let length = humantime::format_duration(end.saturating_sub(begin));
+        let length = span(end.saturating_sub(begin).as_secs_f64());
         return Err(Hinted::new(
-            "--from lies behind the end of the recording",
-            format!("it is {length} long"),
+            "--from is past the end of the recording",
+            format!("the recording is {length} long"),
         ));
     }
     let numbers = window(&mut recording, asked.from, asked.to).map_err(|error| refused(&error))?;
     config.interval = recording.header().interval;
     let cut = recording.is_cut().then(|| {
         format!(
-            "{} was cut off or is still being written: shown up to its last whole reading",
+            "{} is truncated or still being written: showing it up to the last complete sample",
             asked.file.display()
         )
     });
     if has_screen(&watch) {
-        let film = Film {
+        let session = ReplaySession {
             recording,
             numbers,
             speed: asked.speed,
             config,
             notice: cut,
         };
-        let kind = app::replay(film).map_err(|error| {
+        let kind = app::replay(session).map_err(|error| {
             Hinted::new(
                 format!("cannot use this terminal: {error:#}"),
                 "--once prints a report without a screen",
@@ -60,8 +62,7 @@ pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
         span: None,
         steady: false,
     };
-    let kind = observe_again(&mut recording, numbers, how, &mut std::io::stdout());
-    let kind = kind.map_err(|error| refused(&error))?;
+    let kind = observe_again(recording, numbers, how, &mut std::io::stdout())?;
     Ok(exit_code(kind, &asked.fail_if))
 }
 

@@ -6,101 +6,62 @@ use std::time::Duration;
 
 use ratatui::layout::Rect;
 
-use super::layout::{self, Chrome};
-use super::{View, format, history};
+use super::layout::{self, BorderStyle};
+use super::zoom::Zoom;
+use super::{View, format};
 use crate::model::Axis;
-
-const MINUTE: f64 = 60.0;
-const HOUR: f64 = 3600.0;
-/// Seconds that keys step through.
-const SPANS: [f64; 11] = [
-    10.0,
-    30.0,
-    MINUTE,
-    2.0 * MINUTE,
-    5.0 * MINUTE,
-    10.0 * MINUTE,
-    30.0 * MINUTE,
-    HOUR,
-    3.0 * HOUR,
-    12.0 * HOUR,
-    24.0 * HOUR,
-];
-
-/// How much of the past is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Zoom {
-    /// As much as the history panel has cells for readings.
-    #[default]
-    Automatic,
-    /// So many seconds.
-    Span(f64),
-    /// All that there is.
-    Whole,
-}
-
-impl Zoom {
-    /// The next closer or wider one; `automatic` is what that is in seconds now.
-    #[must_use]
-    pub fn next(self, wider: bool, automatic: f64) -> Self {
-        let other = |span: &f64| (*span / automatic - 1.0).abs() > 0.02;
-        let mut steps: Vec<(f64, Self)> = SPANS
-            .into_iter()
-            .filter(other)
-            .map(|span| (span, Self::Span(span)))
-            .collect();
-        steps.push((automatic, Self::Automatic));
-        steps.push((f64::INFINITY, Self::Whole));
-        steps.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let now = match self {
-            Self::Automatic => automatic,
-            Self::Span(seconds) => seconds,
-            Self::Whole => f64::INFINITY,
-        };
-        let mut steps = steps.into_iter();
-        let next = if wider {
-            steps.find(|(span, _)| *span > now)
-        } else {
-            steps.rfind(|(span, _)| *span < now)
-        };
-        next.map_or(self, |(_, zoom)| zoom)
-    }
-}
 
 /// What is shown on a screen of this size where the user has not chosen, in seconds: a reading a cell.
 pub fn automatic(view: &View<'_>, screen: Rect) -> f64 {
-    let boxed = layout::chrome(screen) == Chrome::Boxed;
-    history::cells(screen.width, boxed).max(1) as f64 * view.config.interval.as_secs_f64()
+    let boxed = layout::border(screen) == BorderStyle::Boxed;
+    cells(screen.width, boxed).max(1) as f64 * view.config.interval.as_secs_f64()
 }
 
-/// What is shown, in seconds.
-pub(super) fn seconds(view: &View<'_>) -> f64 {
-    let automatic = automatic(view, view.screen);
-    match view.state.zoom {
-        Zoom::Automatic => automatic,
+/// The length of the axis on a screen of this size, in seconds. It holds all that is chosen, and what there is less
+/// than that; it changes by doubling and halving, so that the picture seldom moves.
+pub fn length(view: &View<'_>, screen: Rect) -> f64 {
+    let there = there(view).max(view.config.interval.as_secs_f64());
+    let mut length = match view.state.zoom {
+        Zoom::Automatic | Zoom::Whole => automatic(view, screen),
         Zoom::Span(seconds) => seconds,
-        Zoom::Whole => {
-            let there = view.history.span().map_or(0.0, |(from, to)| to - from);
-            // By doubling, so that the picture stays as it is for as long as it holds all.
-            let mut all = automatic;
-            while all < there {
-                all *= 2.0;
-            }
-            all
-        }
+    };
+    while view.state.zoom == Zoom::Whole && length < there {
+        length *= 2.0;
     }
+    while length / 2.0 >= there {
+        length /= 2.0;
+    }
+    length
 }
 
-/// As panels say it: `last 2 min`.
+/// The length of the axis, in seconds.
+fn seconds(view: &View<'_>) -> f64 {
+    length(view, view.screen)
+}
+
+/// The seconds that there are to show.
+fn there(view: &View<'_>) -> f64 {
+    view.history.span().map_or(0.0, |(from, to)| {
+        view.past.map_or(to, |past| past.until.as_secs_f64()) - from
+    })
+}
+
+/// The time that is drawn, as panels name it: `last 2 min`.
 pub(super) fn words(view: &View<'_>) -> String {
-    let name = match view.state.zoom {
-        Zoom::Whole => "all",
-        _ => "last",
-    };
-    let length = format::span(seconds(view));
-    match ends_ago(view) {
-        Some(ago) => format!("{length} until {} ago", format::ago(ago.as_secs())),
-        None => format!("{name} {length}"),
+    let there = there(view);
+    if there <= 0.0 {
+        return "nothing yet".to_owned();
+    }
+    let drawn = format::span(seconds(view).min(there));
+    if let Some(ago) = ends_ago(view) {
+        return format!("{drawn} until {} ago", format::ago(ago.as_secs()));
+    }
+    match view.state.zoom {
+        Zoom::Whole => format!("all {drawn}"),
+        Zoom::Span(chosen) if chosen > there && format::span(chosen) != drawn => {
+            format!("{drawn} of {}", format::span(chosen))
+        }
+        Zoom::Automatic | Zoom::Span(_) => format!("last {drawn}"),
     }
 }
 
@@ -124,10 +85,13 @@ fn end(view: &View<'_>, seconds: f64) -> Option<Duration> {
         .ceil()
         .max(0.0);
     let back = Duration::try_from_secs_f64(turns * TURN * seconds).ok()?;
-    Some(past.until.saturating_sub(back))
+    // The first page begins where the past does, and is full where there is enough to fill it.
+    let (first, _) = view.history.span()?;
+    let full = Duration::try_from_secs_f64(first + seconds).ok()?;
+    Some(past.until.saturating_sub(back).max(full.min(past.until)))
 }
 
-/// How long before now the axis ends; `None` where it ends with what was newest when the screen was frozen.
+/// How long before now the axis ends; `None` where it ends with what was newest when the screen was paused.
 fn ends_ago(view: &View<'_>) -> Option<Duration> {
     let past = view.past?;
     let end = end(view, seconds(view)).filter(|end| *end < past.until)?;
@@ -147,6 +111,31 @@ pub(super) fn newest(view: &View<'_>, cells: usize) -> Option<Axis> {
     view.history.axis(until, seconds, cells)
 }
 
+/// By how much the lens is finer than the axis.
+const FINER: f64 = 10.0;
+
+/// The end of the axis ten times as fine: up to the newest, or to the moment that is looked at.
+pub(super) fn lens(view: &View<'_>, cells: usize) -> Option<Axis> {
+    let seconds = match view.state.zoom {
+        Zoom::Automatic => automatic(view, view.screen),
+        Zoom::Span(seconds) => seconds,
+        Zoom::Whole => seconds(view),
+    };
+    let until = view.past.map(|past| past.at.since_start);
+    view.history.axis(until, seconds / FINER, cells)
+}
+
+/// Cells for the names on the left and the figures on the right.
+pub(super) const LABEL: usize = 7;
+
+pub(super) const FIGURE: usize = 11;
+
+/// Cells that the past has on a screen of this width.
+pub(super) fn cells(width: u16, boxed: bool) -> usize {
+    let around = if boxed { 4 } else { 2 };
+    usize::from(width).saturating_sub(around + LABEL + FIGURE)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +145,7 @@ mod tests {
         let mut zoom = Zoom::Automatic;
         let mut wider = Vec::new();
         for _ in 0..12 {
-            zoom = zoom.next(true, 98.0);
+            zoom = zoom.next(true, 98.0, f64::INFINITY);
             wider.push(zoom);
         }
         let minutes = |minutes: f64| Zoom::Span(60.0 * minutes);
@@ -173,7 +162,7 @@ mod tests {
         );
         let mut closer = Vec::new();
         for _ in 0..13 {
-            zoom = zoom.next(false, 98.0);
+            zoom = zoom.next(false, 98.0, f64::INFINITY);
             closer.push(zoom);
         }
         assert_eq!(
@@ -188,7 +177,9 @@ mod tests {
             ]
         );
         // What is as good as one of them stands in its place.
-        assert_eq!(Zoom::Automatic.next(true, 120.0), minutes(5.0));
-        assert_eq!(minutes(5.0).next(false, 119.0), Zoom::Automatic);
+        assert_eq!(Zoom::Automatic.next(true, 120.0, 120.0), minutes(5.0));
+        assert_eq!(minutes(5.0).next(false, 119.0, 300.0), Zoom::Automatic);
+        // While the job is young, lengths that it does not fill are no steps on the way in.
+        assert_eq!(minutes(5.0).next(false, 98.0, 24.5), Zoom::Span(10.0));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows how a page stands on screen; what it says is its own file's business.
 
+mod content;
 mod disk;
 mod figures;
 mod gpu;
@@ -12,31 +13,12 @@ mod worker;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 
-use super::layout::{self, Chrome};
+use super::layout::{self, BorderStyle};
 use super::state::Panel;
-use super::{View, footer, header, history, log, panel};
-use crate::config::Paint::{Dim, Title};
-
-/// What a page says.
-struct Content {
-    /// What it is about.
-    name: String,
-    /// What its figures cover.
-    remark: String,
-    lines: Vec<Line<'static>>,
-}
-
-impl Content {
-    fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
-        Self {
-            name: name.to_owned(),
-            remark: remark.to_owned(),
-            lines,
-        }
-    }
-}
+use super::{View, footer, header, history, log, panel, timeline};
+use crate::config::Role::{Dim, Title};
+use content::Content;
 
 /// Draws what stands around a page, and gives what lies between.
 pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
@@ -63,15 +45,16 @@ pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let body = around(view, frame, area);
-    let chrome = layout::chrome(area);
+    let border = layout::border(area);
     match view.state.focus {
-        Panel::Verdict => page(view, frame, body, chrome, verdict::content),
-        Panel::Pipeline => page(view, frame, body, chrome, rank::content),
-        Panel::Gpu => page(view, frame, body, chrome, gpu::content),
-        Panel::Workers => page(view, frame, body, chrome, worker::content),
-        Panel::Disk => page(view, frame, body, chrome, disk::content),
-        Panel::History => history::draw(view, frame, body, chrome),
-        Panel::Log => log::draw(view, frame, body, chrome),
+        Panel::Verdict => page(view, frame, body, border, verdict::content),
+        Panel::Pipeline => page(view, frame, body, border, rank::content),
+        Panel::Gpu => page(view, frame, body, border, gpu::content),
+        Panel::Workers => page(view, frame, body, border, worker::content),
+        Panel::Disk => page(view, frame, body, border, disk::content),
+        Panel::Timeline => timeline::draw(view, frame, body, border),
+        Panel::History => history::draw(view, frame, body, border),
+        Panel::Log => log::draw(view, frame, body, border),
     }
 }
 
@@ -80,13 +63,13 @@ fn page(
     view: &View<'_>,
     frame: &mut Frame<'_>,
     body: Rect,
-    chrome: Chrome,
+    border: BorderStyle,
     content: fn(&View<'_>, u16) -> Content,
 ) {
     // What a box takes on either side, or a cell of air.
-    let (sides, ends) = match chrome {
-        Chrome::Boxed => (4, 2),
-        Chrome::Ruled | Chrome::Bare => (2, 1),
+    let (sides, ends) = match border {
+        BorderStyle::Boxed => (4, 2),
+        BorderStyle::Ruled | BorderStyle::Bare => (2, 1),
     };
     let Content {
         name,
@@ -107,7 +90,7 @@ fn page(
         String::new()
     };
     let remark = format!("{remark}{part}");
-    let inner = if chrome == Chrome::Bare {
+    let inner = if border == BorderStyle::Bare {
         let mut row = view.row(body.width);
         row.space(1).text(Title, &name);
         row.at_end(&[(Dim, &remark)]);
@@ -118,9 +101,9 @@ fn page(
             ..body
         }
     } else {
-        panel::set_off(view.config, frame, body, chrome, (true, &name), &remark)
+        panel::set_off(view.config, frame, body, border, (true, &name), &remark)
     };
-    let indent = u16::from(chrome != Chrome::Boxed);
+    let indent = u16::from(border != BorderStyle::Boxed);
     let inner = Rect {
         x: inner.x + indent,
         width: inner.width.saturating_sub(indent),

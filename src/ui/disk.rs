@@ -5,32 +5,32 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::history::{disk_read, spark};
-use super::layout::Chrome;
-use super::row::Row;
+use super::layout::BorderStyle;
+use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, axis, format, panel};
-use crate::config::Paint::{Dim, Read, Text, Trouble};
+use crate::config::Role::{Dim, Read, Text, Trouble};
 use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
 
 pub(super) fn wanted(view: &View<'_>) -> u16 {
     let workers = view.loader().map_or(0, |loader| loader.workers.len());
     let disks = view.figures().map_or(0, |rates| shown(rates).len().max(1));
     // Devices, the job, the machine, then each worker, who else are told of in one line.
-    super::count(disks + 2 + workers.clamp(1, 16))
+    super::layout::count(disks + 2 + workers.clamp(1, 16))
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
-    let inner = panel::open(view, frame, area, chrome, Panel::Disk, "disk", &view.span());
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
+    let inner = panel::open(view, frame, area, border, Panel::Disk, "disk", &view.span());
     let room = usize::from(inner.height);
     let Some(rates) = view.figures() else {
         let mut row = view.row(inner.width);
-        row.space(usize::from(chrome != Chrome::Boxed))
+        row.space(usize::from(border != BorderStyle::Boxed))
             .text(Dim, "disk  n/a");
         return panel::write(frame, inner, vec![row.line()]);
     };
     let start = || {
         let mut row = view.row(inner.width);
-        row.space(usize::from(chrome != Chrome::Boxed));
+        row.space(usize::from(border != BorderStyle::Boxed));
         row
     };
     let disks = shown(rates);
@@ -91,7 +91,7 @@ fn shown(rates: &Rates) -> Vec<&DiskRates> {
 fn device(
     view: &View<'_>,
     disk: &DiskRates,
-    mut row: Row<'_>,
+    mut row: LineBuilder<'_>,
     rates: &Rates,
     only: bool,
     alone: bool,
@@ -141,7 +141,7 @@ fn cached(job: &JobRates) -> Option<f64> {
     Some((job.rchar?.0 - job.read?.0).max(0.0)).filter(|rate| *rate >= 1000.0)
 }
 
-fn job_line(job: &JobRates, mut row: Row<'_>) -> Line<'static> {
+fn job_line(job: &JobRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.padded(Dim, "job", 8).text(Dim, " read");
     row.right(Read, &format::rate(job.read.map(|rate| rate.0)), 9)
         .text(Dim, " from disk");
@@ -153,7 +153,7 @@ fn job_line(job: &JobRates, mut row: Row<'_>) -> Line<'static> {
 }
 
 /// `workers  53 MB/s each`, or from least to most where they differ.
-fn together(workers: &[WorkerRates], mut row: Row<'_>) -> Option<Line<'static>> {
+fn together(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let rates: Vec<f64> = workers
         .iter()
         .filter_map(|worker| Some(worker.read?.0))
@@ -178,7 +178,7 @@ fn together(workers: &[WorkerRates], mut row: Row<'_>) -> Option<Line<'static>> 
     Some(row.line())
 }
 
-fn worker_line(worker: &WorkerRates, mut row: Row<'_>) -> Line<'static> {
+fn worker_line(worker: &WorkerRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let name = format!("{:>3} {}", worker.id, worker.pid());
     row.padded(Dim, &name, 13);
     row.right(Read, &format::rate(worker.read.map(|rate| rate.0)), 9)
@@ -191,7 +191,7 @@ fn worker_line(worker: &WorkerRates, mut row: Row<'_>) -> Line<'static> {
 }
 
 /// What the machine, or the job's group, is short of.
-fn machine(rates: &Rates, mut row: Row<'_>) -> Line<'static> {
+fn machine(rates: &Rates, mut row: LineBuilder<'_>) -> Line<'static> {
     let host = &rates.host;
     let pressures = [
         ("cpu ", host.pressure_cpu),

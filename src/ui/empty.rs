@@ -1,21 +1,22 @@
-//! The screen while there is no job: what is looked for, and how to start one.
+//! The screen while there is no job: what pipetop looks for, and how to start one.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Chrome;
+use super::layout::BorderStyle;
 use super::state::Panel;
 use super::{View, footer, format, header, log, panel};
-use crate::config::Paint::{Dim, Key, Text, Unknown};
+use crate::config::Role::{Dim, Key, Text, Unknown};
 
 /// Lines of the output of a launched command that are left for it at least.
 const OUTPUT: u16 = 4;
 
+const DEMO: &str = "pipetop demo";
 const WAYS: [(&str, &str); 4] = [
-    ("python train.py", "start a training: it is found"),
-    ("pipetop demo", "start a built-in one and watch it"),
-    ("pipetop PID", "watch a process by its number"),
-    ("pipetop doctor", "what can be seen here"),
+    ("python train.py", "start a training job"),
+    (DEMO, "start a demo job and watch it"),
+    ("pipetop PID", "watch a process"),
+    ("pipetop doctor", "check what pipetop can see here"),
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &str) {
@@ -28,29 +29,29 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
             height: body.height - top,
             ..body
         };
-        let chrome = if below.height >= 5 && below.width >= 30 {
-            Chrome::Boxed
+        let border = if below.height >= 5 && below.width >= 30 {
+            BorderStyle::Boxed
         } else {
-            Chrome::Ruled
+            BorderStyle::Ruled
         };
-        log::draw(view, frame, below, chrome);
+        log::draw(view, frame, below, border);
         body.height = top;
     }
-    let chrome = if body.height >= 5 && body.width >= 30 {
-        Chrome::Boxed
+    let border = if body.height >= 5 && body.width >= 30 {
+        BorderStyle::Boxed
     } else {
-        Chrome::Bare
+        BorderStyle::Bare
     };
-    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, "no job yet", "");
+    let inner = panel::open(view, frame, body, border, Panel::Verdict, "no job yet", "");
     let mut first = view.row(inner.width);
     if view.state.replay.is_some() {
-        let words = "there was no job to watch at this moment of the recording";
+        let words = "no job at this point of the recording";
         first.sentence(Text, words);
         return panel::write(frame, inner, vec![first.line()]);
     }
     first
         .bold(Unknown, "LOOKING")
-        .item(2, &[(Text, "for a training job to watch")]);
+        .item(2, &[(Text, "for a training job")]);
     let mut lines = vec![first.line()];
     let parts = format::wrap(wanted, usize::from(inner.width).saturating_sub(6));
     for (place, part) in parts.iter().enumerate() {
@@ -59,11 +60,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
             .sentence(Text, part);
         lines.push(row.line());
     }
-    let ways = if launched { &[][..] } else { &WAYS };
-    if !ways.is_empty() {
+    if !launched {
         lines.push(ratatui::text::Line::default());
     }
-    for (place, (command, what)) in ways.iter().enumerate() {
+    // The built-in job is not in every build.
+    let exists = |command: &str| cfg!(feature = "lab") || command != DEMO;
+    let ways = WAYS
+        .iter()
+        .filter(|(command, _)| !launched && exists(command));
+    for (place, (command, what)) in ways.enumerate() {
         let mut row = view.row(inner.width);
         row.padded(Dim, if place == 0 { "or" } else { "" }, 6);
         row.padded(Key, command, 34).sentence(Dim, what);

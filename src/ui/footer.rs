@@ -8,7 +8,7 @@ use ratatui::text::Line;
 
 use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
-use crate::config::Paint::{Dim, Focus, Key, Text, Trouble};
+use crate::config::Role::{Dim, Focus, Key, Text, Trouble};
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -76,9 +76,9 @@ fn filter<'a>(view: &View<'a>) -> &'a Filter {
 /// The line that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (what, all) = match (view.attach, view.state.page) {
-        (Attach::Picker(_), _) => ("show jobs with ", "all jobs"),
-        (_, Page::Tree) => ("show lines with ", "all lines"),
-        (_, Page::Panels | Page::Detail) => ("show workers with ", "all workers"),
+        (Attach::Picker(_), _) => ("filter jobs: ", "all jobs"),
+        (_, Page::Tree) => ("filter lines: ", "all lines"),
+        (_, Page::Panels | Page::Detail) => ("filter workers: ", "all workers"),
     };
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
@@ -98,13 +98,13 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 /// What an action does on this screen.
 pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
-        (Action::Freeze, None) if view.past.is_some() => "go on",
+        (Action::Pause, None) if view.past.is_some() => "resume",
         (Action::ToEnd, None) => "now",
-        (Action::Freeze, Some(replay)) if replay.paused => "go on",
-        (Action::Freeze, Some(_)) => "pause",
+        (Action::Pause, Some(replay)) if replay.paused => "resume",
+        (Action::Pause, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
         (Action::Select, _) if view.state.page == Page::Tree => "fold",
-        (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "go on",
+        (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "cancel",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
@@ -176,7 +176,7 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
 const REPLAYING: [Action; 15] = [
     Action::Help,
     Action::Quit,
-    Action::Freeze,
+    Action::Pause,
     Action::SeekBack,
     Action::SeekForward,
     Action::StepForward,
@@ -195,7 +195,7 @@ const REPLAYING: [Action; 15] = [
 const LOOKING_BACK: [Action; 15] = [
     Action::Help,
     Action::Quit,
-    Action::Freeze,
+    Action::Pause,
     Action::SeekBack,
     Action::SeekForward,
     Action::StepBack,
@@ -216,7 +216,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
         return vec![Action::EndCommand, Action::Detach, Action::Cancel];
     }
     if view.state.help {
-        return vec![Action::Help, Action::Down, Action::Quit];
+        return vec![Action::Cancel, Action::Down, Action::Quit];
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
     if view.state.page != Page::Panels && watched {
@@ -241,7 +241,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
             let mut actions = vec![
                 Action::Help,
                 Action::Quit,
-                Action::Freeze,
+                Action::Pause,
                 Action::NextPanel,
                 Action::Select,
             ];
@@ -273,10 +273,10 @@ fn on_page(view: &View<'_>) -> Vec<Action> {
             Action::Down,
             Action::SortNext,
             Action::Filter,
-            Action::Freeze,
+            Action::Pause,
         ]);
     } else {
-        actions.extend([Action::NextPanel, Action::Down, Action::Freeze]);
+        actions.extend([Action::NextPanel, Action::Down, Action::Pause]);
         if view.ranks().len() > 1 {
             actions.push(Action::NextRank);
         }

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+pub(crate) use crate::units::span;
 use crate::units::{Bytes, Share};
 
 /// What stands for a figure that is not known.
@@ -122,21 +123,6 @@ pub(crate) fn time_of_day(wall: SystemTime) -> String {
     let of_day = since.as_secs() % 86_400;
     let (hours, minutes, rest) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     format!("{hours:02}:{minutes:02}:{rest:02} UTC")
-}
-
-/// `10 s`, `2.5 s`, `2 min`, `3 h`: a length of time in words.
-pub(crate) fn span(seconds: f64) -> String {
-    if seconds >= 7170.0 {
-        let hours = seconds / 3600.0;
-        let decimals = usize::from(hours < 9.95 && (hours - hours.round()).abs() >= 0.05);
-        format!("{hours:.decimals$} h")
-    } else if seconds >= 119.5 {
-        format!("{:.0} min", seconds / 60.0)
-    } else if seconds < 9.95 && (seconds - seconds.round()).abs() >= 0.05 {
-        format!("{seconds:.1} s")
-    } else {
-        format!("{seconds:.0} s")
-    }
 }
 
 /// How many cells a text takes.

@@ -4,32 +4,33 @@
 
 use ratatui::symbols::border;
 
-use crate::config::{Config, Paint};
+use crate::config::{Config, Role};
 use crate::model::MarkKind;
+use crate::sample::WorkerNow;
 
 /// One set of signs. Every sign is one cell wide.
 #[derive(Debug, PartialEq)]
-pub(super) struct Glyphs {
-    pub(super) border: border::Set<'static>,
-    pub(super) rule: &'static str,
+pub(crate) struct Glyphs {
+    pub(crate) border: border::Set<'static>,
+    pub(crate) rule: &'static str,
     /// Eight heights, lowest first.
-    pub(super) levels: [&'static str; 8],
+    pub(crate) levels: [&'static str; 8],
     /// An interval without a reading.
-    pub(super) gap: &'static str,
+    pub(crate) gap: &'static str,
     /// The moment that is looked at, over the past.
-    pub(super) cursor: &'static str,
-    pub(super) slot_full: &'static str,
-    pub(super) slot_empty: &'static str,
-    pub(super) bar_full: &'static str,
-    pub(super) bar_low: &'static str,
-    pub(super) bar_empty: &'static str,
-    pub(super) arrow: &'static str,
-    pub(super) mark: &'static str,
-    pub(super) more: &'static str,
+    pub(crate) cursor: &'static str,
+    pub(crate) slot_full: &'static str,
+    pub(crate) slot_empty: &'static str,
+    pub(crate) bar_full: &'static str,
+    pub(crate) bar_low: &'static str,
+    pub(crate) bar_empty: &'static str,
+    pub(crate) arrow: &'static str,
+    pub(crate) mark: &'static str,
+    pub(crate) more: &'static str,
     /// Before a line of a tree that others follow, before the last, and above what is below the first.
-    pub(super) branches: [&'static str; 3],
-    pub(super) down: &'static str,
-    pub(super) up: &'static str,
+    pub(crate) branches: [&'static str; 3],
+    down: &'static str,
+    up: &'static str,
     /// Another verdict.
     turn: &'static str,
     cpu: &'static str,
@@ -41,12 +42,12 @@ pub(super) struct Glyphs {
     trouble: &'static str,
     unknown: &'static str,
     /// Only ASCII may be drawn.
-    pub(super) ascii: bool,
+    pub(crate) ascii: bool,
 }
 
 impl Glyphs {
     /// The sign of what happened.
-    pub(super) fn happened(&self, kind: MarkKind) -> &'static str {
+    pub(crate) fn happened(&self, kind: MarkKind) -> &'static str {
         match kind {
             MarkKind::JobBegin => "b",
             MarkKind::Epoch => "e",
@@ -58,27 +59,32 @@ impl Glyphs {
         }
     }
 
+    /// The arrow of an order, which may be reversed.
+    pub(crate) fn order(&self, reversed: bool) -> &'static str {
+        if reversed { self.up } else { self.down }
+    }
+
     /// The sign of a meaning.
-    pub(super) fn sign(&self, paint: Paint) -> &'static str {
+    pub(crate) fn sign(&self, paint: Role) -> &'static str {
         match paint {
-            Paint::Cpu => self.cpu,
-            Paint::Read => self.read,
-            Paint::Wait => self.wait,
-            Paint::Full => self.full,
-            Paint::Runnable => self.runnable,
-            Paint::Compute => self.compute,
-            Paint::Trouble => self.trouble,
+            Role::Cpu => self.cpu,
+            Role::Read => self.read,
+            Role::Wait => self.wait,
+            Role::Full => self.full,
+            Role::Runnable => self.runnable,
+            Role::Compute => self.compute,
+            Role::Trouble => self.trouble,
             _ => self.unknown,
         }
     }
 }
 
 /// The set that the user's terminal can show.
-pub(super) fn of(config: &Config) -> &'static Glyphs {
+pub(crate) fn of(config: &Config) -> &'static Glyphs {
     if config.ascii { &ASCII } else { &UNICODE }
 }
 
-pub(super) static UNICODE: Glyphs = Glyphs {
+pub(crate) static UNICODE: Glyphs = Glyphs {
     border: border::PLAIN,
     rule: "─",
     levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
@@ -107,7 +113,7 @@ pub(super) static UNICODE: Glyphs = Glyphs {
     ascii: false,
 };
 
-pub(super) static ASCII: Glyphs = Glyphs {
+pub(crate) static ASCII: Glyphs = Glyphs {
     border: border::Set {
         top_left: "+",
         top_right: "+",
@@ -145,13 +151,31 @@ pub(super) static ASCII: Glyphs = Glyphs {
     ascii: true,
 };
 
+/// What a worker does, as meaning, word and sign.
+pub(super) fn doing(now: WorkerNow, glyphs: &Glyphs) -> (Role, &'static str, &'static str) {
+    let (paint, word) = match now {
+        WorkerNow::Unknown => (Role::Unknown, "n/a"),
+        WorkerNow::Idle => (Role::Wait, "idle"),
+        WorkerNow::Cpu => (Role::Cpu, "cpu"),
+        WorkerNow::Runnable => (Role::Runnable, "runnable"),
+        WorkerNow::Read => (Role::Read, "read"),
+        WorkerNow::Network => (Role::Read, "network"),
+        WorkerNow::Handover => (Role::Full, "full"),
+        WorkerNow::Sleep => return (Role::Wait, "asleep", "z"),
+        WorkerNow::Stopped => (Role::Trouble, "stopped"),
+        WorkerNow::Starting => return (Role::Cpu, "starting", "+"),
+        WorkerNow::Gone => (Role::Trouble, "gone"),
+    };
+    (paint, word, glyphs.sign(paint))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_meaning_has_a_sign_of_its_own() {
-        use Paint::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
+        use Role::{Compute, Cpu, Full, Read, Runnable, Trouble, Unknown, Wait};
         for glyphs in [&UNICODE, &ASCII] {
             let mut signs = [Cpu, Read, Wait, Full, Runnable, Compute, Trouble, Unknown]
                 .map(|paint| glyphs.sign(paint));

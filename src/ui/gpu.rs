@@ -4,39 +4,40 @@
 //! With the keys, the block says what is missing and why, and of several GPUs the one that was scrolled to is
 //! shown in full where there is room for it.
 
-mod absent;
 mod detail;
+mod errors;
 mod graphs;
 mod line;
-mod told;
-mod trouble;
+mod no_gpu;
+mod reported;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::{Chrome, ROOM_FOR_ONE};
+use super::layout::{BorderStyle, ROOM_FOR_ONE};
 use super::state::Panel;
 use super::{View, panel};
-use crate::config::Paint::Dim;
+use crate::config::Role::Dim;
 use crate::model::rates::GpuRates;
-use absent::absent;
-use detail::detail;
-use told::told;
+use detail::{detail, scrolled};
+use no_gpu::no_gpu;
+use reported::reported;
 
 /// GPUs that are shown in full at most.
 const MOST_IN_FULL: usize = 4;
 
 pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
-    let told = told::wanted(view, width);
-    told + match view.gpus() {
-        [] => u16::from(told == 0),
-        [gpu] => super::count(detail(view, gpu, width, Chrome::Boxed).len()),
-        many => {
-            let lines = |gpu| height(view, gpu, width, false);
-            super::count(many.iter().map(lines).sum())
+    let reported = reported::wanted(view, width);
+    reported
+        + match view.gpus() {
+            [] => u16::from(reported == 0),
+            [gpu] => super::layout::count(detail(view, gpu, width, BorderStyle::Boxed).len()),
+            many => {
+                let lines = |gpu| height(view, gpu, width, false);
+                super::layout::count(many.iter().map(lines).sum())
+            }
         }
-    }
 }
 
 /// The same with all of the one that is marked.
@@ -47,74 +48,71 @@ pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
         let lines = |whole| height(view, gpu, width, whole);
         Some(lines(true) - lines(false))
     });
-    wanted(view, width).saturating_add(super::count(more.unwrap_or(0)))
+    wanted(view, width).saturating_add(super::layout::count(more.unwrap_or(0)))
 }
 
 /// Lines with which each of several GPUs is shown in full; for one that is what it wants anyway.
 pub(super) fn wanted_in_full(view: &View<'_>, width: u16) -> u16 {
-    match in_full(view, width, Chrome::Boxed) {
-        Some(lines) => told::wanted(view, width).saturating_add(super::count(lines.len())),
+    match in_full(view, width, BorderStyle::Boxed) {
+        Some(lines) => {
+            reported::wanted(view, width).saturating_add(super::layout::count(lines.len()))
+        }
         None => wanted_open(view, width),
     }
 }
 
 /// Each of several GPUs with all of it. `None` where they are too many for any screen, or one.
-fn in_full(view: &View<'_>, width: u16, chrome: Chrome) -> Option<Vec<Line<'static>>> {
+fn in_full(view: &View<'_>, width: u16, border: BorderStyle) -> Option<Vec<Line<'static>>> {
     let gpus = view.gpus();
     let blocks = gpus.iter().enumerate();
-    let blocks = blocks.flat_map(|gpu| block(view, gpu, width, chrome, true));
+    let blocks = blocks.flat_map(|gpu| block(view, gpu, width, border, true));
     (2..=MOST_IN_FULL)
         .contains(&gpus.len())
         .then(|| blocks.collect())
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let gpus = view.gpus();
     let name = match gpus {
-        [gpu] if chrome == Chrome::Boxed => {
+        [gpu] if border == BorderStyle::Boxed => {
             format!("GPU {}  {}", gpu.now.index, line::full_name(gpu))
         }
         [] | [_] => "GPU".to_owned(),
         many => format!("{} GPUs", many.len()),
     };
-    let inner = panel::open(view, frame, area, chrome, Panel::Gpu, &name, &view.span());
-    let mut told = told(view, inner.width, chrome);
-    let room = usize::from(inner.height).saturating_sub(told.len());
+    let inner = panel::open(view, frame, area, border, Panel::Gpu, &name, &view.span());
+    let mut reported = reported(view, inner.width, border);
+    let room = usize::from(inner.height).saturating_sub(reported.len());
     let lines = match gpus {
-        [] if !told.is_empty() => vec![],
-        [] => absent(view, inner.width, chrome),
+        [] if !reported.is_empty() => vec![],
+        [] => no_gpu(view, inner.width, border),
         [gpu] if room >= 2 => {
-            let lines = detail(view, gpu, inner.width, chrome);
+            let lines = detail(view, gpu, inner.width, border);
             let shown = panel::window(lines.len(), room, scrolled(view).unwrap_or(0));
             lines[shown].to_vec()
         }
         many if room == 1 && many.len() > 1 => vec![line::all_of(view, many, inner.width)],
-        many => list(view, many, inner.width, chrome, room),
+        many => list(view, many, inner.width, border, room),
     };
-    told.extend(lines);
-    panel::write(frame, inner, told);
+    reported.extend(lines);
+    panel::write(frame, inner, reported);
 }
 
 /// All that is known of the GPU in this place, what the job tells of its device above it; without a GPU, why.
 /// For a page of its own.
 pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
-    let mut lines = told(view, width, Chrome::Boxed);
+    let mut lines = reported(view, width, BorderStyle::Boxed);
     match view.gpus().get(place) {
-        None if lines.is_empty() => lines = absent(view, width, Chrome::Boxed),
+        None if lines.is_empty() => lines = no_gpu(view, width, BorderStyle::Boxed),
         None => {}
         Some(gpu) => {
             if !lines.is_empty() {
                 lines.push(Line::default());
             }
-            lines.extend(detail(view, gpu, width, Chrome::Boxed));
+            lines.extend(detail(view, gpu, width, BorderStyle::Boxed));
         }
     }
     lines
-}
-
-/// How far this panel was scrolled; `None` while it does not have the keys.
-fn scrolled(view: &View<'_>) -> Option<usize> {
-    (view.state.focus == Panel::Gpu).then_some(view.state.scroll)
 }
 
 /// The place of the GPU that is marked; `None` while this panel does not have the keys.
@@ -129,17 +127,17 @@ fn list(
     view: &View<'_>,
     gpus: &[GpuRates],
     width: u16,
-    chrome: Chrome,
+    border: BorderStyle,
     room: usize,
 ) -> Vec<Line<'static>> {
-    if let Some(lines) = in_full(view, width, chrome).filter(|lines| lines.len() <= room) {
+    if let Some(lines) = in_full(view, width, border).filter(|lines| lines.len() <= room) {
         return lines;
     }
     let picked_fits = picked(view).filter(|_| room >= usize::from(ROOM_FOR_ONE));
     let blocks: Vec<_> = gpus
         .iter()
         .enumerate()
-        .map(|gpu| block(view, gpu, width, chrome, picked_fits == Some(gpu.0)))
+        .map(|gpu| block(view, gpu, width, border, picked_fits == Some(gpu.0)))
         .collect();
     let all: usize = blocks.iter().map(Vec::len).sum();
     if all <= room {
@@ -188,10 +186,10 @@ fn block(
     view: &View<'_>,
     (place, gpu): (usize, &GpuRates),
     width: u16,
-    chrome: Chrome,
+    border: BorderStyle,
     whole: bool,
 ) -> Vec<Line<'static>> {
-    let mut lines = vec![line::one_line(view, place, gpu, width, chrome)];
+    let mut lines = vec![line::one_line(view, place, gpu, width, border)];
     lines.extend(below(view, gpu, width, whole));
     lines
 }
@@ -199,7 +197,7 @@ fn block(
 /// What stands below that line.
 fn below(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> Vec<Line<'static>> {
     if whole {
-        detail(view, gpu, width, Chrome::Ruled)
+        detail(view, gpu, width, BorderStyle::Ruled)
     } else {
         detail::parts(view, gpu, width)
     }

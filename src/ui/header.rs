@@ -5,12 +5,11 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::{Attach, View, format, panel};
-use crate::config::Paint::{Dim, Focus, Text, Trouble};
+use crate::config::Role::{Dim, Focus, Text, Trouble};
+use crate::job::{BUILTIN_COMMAND, script};
 use crate::model::rates::{JobRates, LoaderRates};
 use crate::sample::LoaderKind;
 
-/// How the command line of the built-in trainer begins.
-const BUILTIN: &str = "pipetop builtin-trainer ";
 /// What of it tells one built-in job from another, with the values that change nothing. The rest stands among the
 /// loader's settings or is of no matter.
 const TELLING: [(&str, &str); 8] = [
@@ -37,12 +36,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         }
         Some(job) => {
             let room = usize::from(area.width);
-            if let Some(flags) = job.command.strip_prefix(BUILTIN) {
+            if let Some(flags) = job.command.strip_prefix(BUILTIN_COMMAND) {
                 let place = place(view, job, room).width();
                 let others = 1 + 2 + place + 2 + format::width(&settings.join("  ")) + 1;
                 row.text(Text, &builtin(flags, room.saturating_sub(others)));
             } else {
-                let command = command(&job.command);
+                let command = script(&job.command);
                 // Half of the line at most: pid and settings must stay.
                 let command = format::clean(&command, view.config.ascii);
                 row.text(Text, &format::cut(&command, room / 2, view.glyphs().more));
@@ -54,8 +53,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
             }
         }
     }
-    if view.state.frozen {
-        row.item(2, &[(Focus, "FROZEN")]);
+    if view.state.paused {
+        row.item(2, &[(Focus, "PAUSED")]);
     }
     if view.state.replay.is_some() {
         row.item(2, &[(Focus, "REPLAY")]);
@@ -81,12 +80,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
 
 /// Which of the job's processes is shown, and how long it runs.
 fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
-    let mut row = view.row(super::count(room));
+    let mut row = view.row(super::layout::count(room));
     if let Some(rank) = view.rank() {
         let place = view.rank_number();
         let all = rank.world_size.map_or(job.ranks.len() as u64, u64::from);
-        // The built-in job never has another.
-        if !job.command.starts_with(BUILTIN) {
+        if all > 1 {
             row.item(2, &[(Dim, "rank "), (Text, &format!("{place} of {all}"))]);
         }
         row.item(2, &[(Dim, "pid "), (Text, &rank.key.pid.to_string())]);
@@ -124,23 +122,6 @@ fn builtin(flags: &str, room: usize) -> String {
     shown
 }
 
-/// The script rather than the interpreter's path: `train.py --lr 1` of `/usr/bin/python3 -u train.py --lr 1`.
-pub(super) fn command(line: &str) -> String {
-    let mut words = line.split(' ').filter(|word| !word.is_empty());
-    let script = words.find(|word| {
-        let name = word.rsplit('/').next().unwrap_or(word);
-        !name.starts_with("python") && !name.starts_with('-')
-    });
-    let Some(script) = script else {
-        return line.to_owned();
-    };
-    let name = script.rsplit('/').next().unwrap_or(script);
-    std::iter::once(name)
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
 /// The most telling first.
 fn settings(loader: &LoaderRates) -> Vec<String> {
     let set = &loader.settings;
@@ -148,7 +129,15 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
     match loader.kind {
         LoaderKind::PytorchMain => words.push("loads in the main thread".to_owned()),
         LoaderKind::Reported => words.push("reports its own steps".to_owned()),
-        LoaderKind::PytorchProcesses | LoaderKind::Builtin => {
+        LoaderKind::Other if loader.workers.is_empty() => {
+            words.push(
+                loader
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| "own loader".to_owned()),
+            );
+        }
+        LoaderKind::PytorchProcesses | LoaderKind::Builtin | LoaderKind::Other => {
             let count = set
                 .num_workers
                 .map_or(loader.workers.len() as u64, u64::from);
@@ -176,16 +165,6 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn the_script_stands_for_the_command() {
-        assert_eq!(
-            super::command("/usr/bin/python3 -u /home/me/train.py --lr 1"),
-            "train.py --lr 1"
-        );
-        assert_eq!(super::command("python3"), "python3");
-        assert_eq!(super::command("./bench"), "bench");
-    }
-
     #[test]
     fn the_built_in_job_is_named_by_what_tells_it_from_others() {
         let slow = "--workers=4 --load-ms=60 --load-jitter=0 --slow-worker=6 --step-ms=40 --seed=0";

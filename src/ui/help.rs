@@ -1,89 +1,68 @@
-//! The help: keys from the key map, colours and signs, what is not known and why, the words.
+//! The help: keys from the key map, colours and signs, reasons for unknown figures, terms.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::Chrome;
+use super::layout::BorderStyle;
 use super::state::Panel;
 use super::{View, footer, format, marks, panel};
 use crate::action::Action;
-use crate::config::Paint::{
+use crate::config::Role::{
     self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
 };
 
-/// Every abbreviation and term of the screen.
+/// Every abbreviation and term on the screen.
 const WORDS: [(&str, &str); 19] = [
     ("DATA-BOUND", "the trainer loses time waiting for batches"),
     (
         "COMPUTE-BOUND",
-        "batches are ready in time; the GPU sets the pace",
+        "batches are ready in time; the GPU is the limit",
     ),
-    ("BALANCED", "5 to 10 % is lost: at the edge"),
+    ("BALANCED", "waits cost 5 to 10 %: borderline"),
     (
         "HOST-BOUND",
-        "the GPU idles, though not for data: Python, launches, copies",
+        "the GPU idles, but not for data: Python, launches, copies",
     ),
     (
         "wait",
-        "time that the trainer's main thread is blocked in the loader",
+        "time the trainer's main thread blocks in the loader",
     ),
-    ("step", "time between two batches, less the wait"),
-    ("load", "time that one worker needs for one batch"),
-    (
-        "queue",
-        "batches ready, of those that fit: workers x prefetch",
-    ),
-    (
-        "idle",
-        "of a worker: nothing to do; of a GPU: no kernel runs",
-    ),
-    (
-        "delay",
-        "share of time runnable, not running: another has the CPU",
-    ),
-    (
-        "util",
-        "share of time in which the device does anything at all",
-    ),
-    (
-        "SM",
-        "streaming multiprocessor: the part of a GPU that computes",
-    ),
+    ("step", "time between two batches, minus the wait"),
+    ("load", "time one worker takes for one batch"),
+    ("queue", "batches ready / capacity (workers x prefetch)"),
+    ("idle", "worker: nothing to do; GPU: no kernel running"),
+    ("delay", "share of time runnable, but waiting for a CPU"),
+    ("util", "share of time the device is busy"),
+    ("SM", "streaming multiprocessor: the GPU's compute unit"),
     (
         "pressure",
-        "share of time in which something waited for cpu, io, memory",
+        "share of time something waited for cpu, io, memory",
     ),
     (
         "quota cut",
-        "scheduler periods that the CPU quota of the group cut short",
+        "scheduler periods throttled by the cgroup's CPU quota",
     ),
-    (
-        "faults",
-        "pages per second that had to be read before going on",
-    ),
-    (
-        "asked",
-        "bytes asked for by read calls, from disk or from memory",
-    ),
+    ("faults", "major page faults per second"),
+    ("asked", "bytes requested by read calls, from disk or cache"),
     (
         "access",
         "T0 any user, T1 same user, T2 may attach, T3 the job reports",
     ),
-    ("own cost", "CPU time of pipetop, of one core"),
-    ("n/a, ~", "not known; an estimate"),
+    ("own cost", "CPU use of pipetop, in % of one core"),
+    ("n/a, ~", "unknown; an estimate"),
 ];
 
-/// What each colour and sign stands for.
-const MEANINGS: [(Paint, &str); 8] = [
+/// The meaning of each colour and sign.
+const MEANINGS: [(Role, &str); 8] = [
     (Cpu, "working on the CPU"),
-    (Read, "reading, from disk or network"),
+    (Read, "reading from disk or network"),
     (Wait, "waiting for something upstream"),
     (Full, "blocked on something downstream"),
     (Runnable, "runnable, not running"),
     (Compute, "computing on the GPU"),
-    (Trouble, "stopped, lost, held back"),
-    (Unknown, "not known, or old"),
+    (Trouble, "stopped, lost, throttled"),
+    (Unknown, "unknown or out of date"),
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -92,12 +71,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         height: area.height - footer_height,
         ..area
     };
-    let chrome = if area.width >= 40 && area.height >= 10 {
-        Chrome::Boxed
+    let border = if area.width >= 40 && area.height >= 10 {
+        BorderStyle::Boxed
     } else {
-        Chrome::Bare
+        BorderStyle::Bare
     };
-    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, "help", "");
+    let inner = panel::open(view, frame, body, border, Panel::Verdict, "help", "");
     let mut lines = lines(view, inner.width);
     let shown = panel::window(lines.len(), usize::from(inner.height), view.state.scroll);
     panel::write(frame, inner, lines.drain(shown).collect());
@@ -144,7 +123,7 @@ fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
 fn entry(
     view: &View<'_>,
     width: u16,
-    label: (Paint, &str),
+    label: (Role, &str),
     indent: usize,
     text: &str,
 ) -> Vec<Line<'static>> {
@@ -178,12 +157,12 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// A replay takes some wishes otherwise than a job that runs.
+/// Some actions do something else in a replay.
 fn meaning(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
-        (Action::Freeze, Some(_)) => "pause, and go on",
-        (Action::IntervalLonger, Some(_)) => "replay faster",
-        (Action::IntervalShorter, Some(_)) => "replay slower",
+        (Action::Pause, Some(_)) => "pause or resume",
+        (Action::IntervalLonger, Some(_)) => "play faster",
+        (Action::IntervalShorter, Some(_)) => "play slower",
         _ => action.words(),
     }
 }
@@ -198,7 +177,7 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         ("z +", "asleep while a batch is due; starting"),
         (
             "0 1",
-            "a worker's hue; a batch in the queue wears its worker's",
+            "each worker's colour, also for its batches in the queue",
         ),
     ];
     for (sign, text) in others {
@@ -207,7 +186,7 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// What each mark below the past stands for.
+/// The meaning of each mark below the history.
 fn marks(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "MARKS BELOW THE HISTORY")];
     for (kind, text) in marks::MEANINGS {
@@ -217,12 +196,12 @@ fn marks(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// Why something is `n/a`, and what would change it.
+/// Why figures are `n/a`, and what would fix it.
 fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if view.gaps.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::default(), heading(view, width, "NOT KNOWN, AND WHY")];
+    let mut lines = vec![Line::default(), heading(view, width, "NOT AVAILABLE")];
     for gap in view.gaps {
         let mut row = view.row(width);
         row.padded(Key, &format!("  {}", gap.source), 12);
@@ -240,7 +219,7 @@ fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
 }
 
 fn words(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut lines = vec![heading(view, width, "WORDS")];
+    let mut lines = vec![heading(view, width, "TERMS")];
     for (word, text) in WORDS {
         lines.extend(entry(view, width, (Key, word), 17, text));
     }

@@ -1,25 +1,25 @@
-//! The past: one line or more per figure, a cell an interval, the newest on the right.
+//! The past: one line or more per figure, a cell an interval, from the left edge on; once full, it scrolls.
 
 use ratatui::Frame;
+use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
+use ratatui::symbols::bar;
 use ratatui::text::Line;
+use ratatui::widgets::{Sparkline, Widget};
 
+use super::axis::{self, FIGURE, LABEL, cells};
 use super::glyphs::Glyphs;
-use super::layout::Chrome;
-use super::row::Row;
+use super::layout::{BorderStyle, count};
+use super::line_builder::LineBuilder;
 use super::state::Panel;
-use super::{View, axis, format, marks, panel};
-use crate::config::Paint::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
+use super::{View, format, marks, panel};
+use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
 use crate::model::history::{Known, Point, RankPoint};
-
-/// Cells for the names on the left and the figures on the right.
-const LABEL: usize = 7;
-const FIGURE: usize = 11;
 
 /// One figure over time, 0 to 1 as drawn.
 struct Series {
     name: String,
-    paint: Paint,
+    paint: Role,
     values: Vec<Option<f64>>,
     /// The figure of the window, in words.
     now: String,
@@ -29,21 +29,15 @@ struct Series {
 
 /// Figures that there are.
 pub(super) fn wanted(view: &View<'_>) -> u16 {
-    super::count(series(view, 0).len())
+    count(series(view, 0).len())
 }
 
-/// Cells that the past has on a screen of this width.
-pub(super) fn cells(width: u16, boxed: bool) -> usize {
-    let around = if boxed { 4 } else { 2 };
-    usize::from(width).saturating_sub(around + LABEL + FIGURE)
-}
-
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
-    let indent = usize::from(chrome != Chrome::Boxed);
-    let cells = cells(area.width, chrome == Chrome::Boxed);
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
+    let indent = usize::from(border != BorderStyle::Boxed);
+    let cells = cells(area.width, border == BorderStyle::Boxed);
     let span = axis::words(view);
     let name = title(view, usize::from(area.width), &span, cells);
-    let inner = panel::open(view, frame, area, chrome, Panel::History, &name, &span);
+    let inner = panel::open(view, frame, area, border, Panel::History, &name, &span);
     let mut series = series(view, cells);
     let height = usize::from(inner.height);
     // The last line, where there is room for more than a figure or two.
@@ -98,7 +92,7 @@ fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
 
 fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
     let rank = view.rank();
-    let queue = rank.and_then(|rank| rank.busiest_loader()?.queue);
+    let queue = rank.and_then(|rank| rank.main_loader()?.queue);
     let number = view.rank_number();
     let of_rank = |point: &Point, pick: fn(&RankPoint) -> Known| pick(point.rank(number)?).get();
     let mut series = vec![
@@ -187,13 +181,14 @@ impl Series {
         (cells, cursor): (usize, Option<usize>),
         rows: usize,
     ) -> Vec<Line<'static>> {
+        let picture = sparkline(view.glyphs(), &self.values, cells, rows);
         (0..rows)
             .rev()
             .map(|level| {
                 let mut row = view.row(width);
                 row.space(indent);
                 row.padded(Dim, if level == 0 { &self.name } else { "" }, LABEL);
-                let texts = spark_texts(row.glyphs(), &self.values, cells, level, rows);
+                let texts = texts(&picture, rows - 1 - level);
                 let line = view.glyphs().cursor;
                 in_cells(
                     &mut row,
@@ -217,21 +212,22 @@ impl Series {
     }
 }
 
-/// A line of heights: values from 0 to 1, the newest at the right end of `cells`; the one at the cursor stands out.
-pub(super) fn spark(
-    row: &mut Row<'_>,
-    paint: Paint,
+/// A line of heights: values from 0 to 1, the last at the right end of `cells`; the one at the cursor stands out.
+pub(crate) fn spark(
+    row: &mut LineBuilder<'_>,
+    paint: Role,
     values: &[Option<f64>],
     cells: usize,
     cursor: Option<usize>,
 ) {
-    let texts = spark_texts(row.glyphs(), values, cells, 0, 1);
+    let picture = sparkline(row.glyphs(), values, cells, 1);
+    let texts = texts(&picture, 0);
     let cursor = cursor.and_then(|cell| Some((cell, *texts.get(cell)?)));
     in_cells(row, paint, &texts, cursor);
 }
 
 /// A text for each cell; at the cursor another one in the colour of what has the keys.
-fn in_cells(row: &mut Row<'_>, paint: Paint, texts: &[&str], cursor: Option<(usize, &str)>) {
+fn in_cells(row: &mut LineBuilder<'_>, paint: Role, texts: &[&str], cursor: Option<(usize, &str)>) {
     match cursor.filter(|(cell, _)| *cell < texts.len()) {
         None => row.text(paint, &texts.concat()),
         Some((cell, line)) => row
@@ -241,35 +237,50 @@ fn in_cells(row: &mut Row<'_>, paint: Paint, texts: &[&str], cursor: Option<(usi
     };
 }
 
-/// One of `rows` lines of a taller picture, `level` 0 at the bottom: a text for each cell.
-fn spark_texts(
-    glyphs: &Glyphs,
-    values: &[Option<f64>],
-    cells: usize,
-    level: usize,
-    rows: usize,
-) -> Vec<&'static str> {
+/// Values from 0 to 1, the last at the right end of `cells`.
+fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize) -> Buffer {
     let values = &values[values.len().saturating_sub(cells)..];
-    let mut texts = vec![" "; cells - values.len()];
-    for value in values {
-        // Eighths of a line above the bottom of this line; the lowest line always shows something, and
-        // the last eighth stays free, so that what is full does not run into the line above.
-        let full = 8.0 * rows as f64 - 1.0;
-        let eighths = value.map(|value| value.clamp(0.0, 1.0) * full - 8.0 * level as f64);
-        texts.push(match eighths {
-            None if level == 0 => glyphs.gap,
-            None => " ",
-            Some(height) => {
-                let step = (1..=8)
-                    .rev()
-                    .find(|step| height.round() >= f64::from(*step));
-                match (step, level) {
-                    (Some(step), _) => glyphs.levels[usize::try_from(step - 1).unwrap_or(0)],
-                    (None, 0) => glyphs.levels[0],
-                    (None, _) => " ",
-                }
-            }
-        });
-    }
-    texts
+    let levels = glyphs.levels;
+    let bars = bar::Set {
+        empty: " ",
+        one_eighth: levels[0],
+        one_quarter: levels[1],
+        three_eighths: levels[2],
+        half: levels[3],
+        five_eighths: levels[4],
+        three_quarters: levels[5],
+        seven_eighths: levels[6],
+        full: levels[7],
+    };
+    // The lowest line always shows something, and the last eighth stays free, so that what is full does not run into
+    // the line above.
+    let most = 8 * rows as u64;
+    let eighths = |value: f64| {
+        let height = (value.clamp(0.0, 1.0) * (most - 1) as f64).round();
+        (1..most).rev().find(|eighths| height >= *eighths as f64)
+    };
+    let data = values
+        .iter()
+        .map(|value| value.map(|value| eighths(value).unwrap_or(1)));
+    let sparkline = Sparkline::default()
+        .data(data)
+        .max(most)
+        .bar_set(bars)
+        .absent_value_symbol(glyphs.gap);
+    let mut picture = Buffer::empty(Rect::new(0, 0, count(cells), count(rows)));
+    let area = Rect {
+        x: count(cells - values.len()),
+        width: count(values.len()),
+        ..picture.area
+    };
+    sparkline.render(area, &mut picture);
+    picture
+}
+
+/// A text for each cell of a line of it, the highest line first.
+fn texts(picture: &Buffer, line: usize) -> Vec<&str> {
+    let width = usize::from(picture.area.width);
+    let mut lines = picture.content.chunks(width.max(1));
+    let cells = lines.nth(line).into_iter().flatten();
+    cells.map(Cell::symbol).collect()
 }

@@ -13,12 +13,15 @@ const BOXED: (u16, u16) = (100, 26);
 /// From this height on, each panel has a rule with its name.
 const RULED: u16 = 18;
 
+/// From this height on, in boxes, the newest seconds have a panel of their own; lower, where it has the keys.
+const ROOM_FOR_TIMELINE: u16 = 34;
+
 /// Lines from which on one of several GPUs is shown in full: with fewer, the others matter more.
 pub(super) const ROOM_FOR_ONE: u16 = 10;
 
 /// How a panel is set off from its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chrome {
+pub enum BorderStyle {
     Boxed,
     /// A line with the panel's name above it.
     Ruled,
@@ -28,9 +31,11 @@ pub enum Chrome {
 
 /// How many lines each part could fill. At least 1 where there is anything to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wants {
+pub struct SizeHints {
     pub verdict: u16,
     pub pipeline: u16,
+    /// Of the pipeline's lines, those of loaders beside the first.
+    pub other_loaders: u16,
     pub gpus: u16,
     /// With one of several GPUs in full, and with each; next to nothing is gained by fewer lines than that.
     pub gpus_open: u16,
@@ -38,6 +43,8 @@ pub struct Wants {
     /// Without the line of column names.
     pub workers: u16,
     pub disk: u16,
+    /// Everyone whose looks are shown, a line each; 0 = nobody was looked at.
+    pub timeline: u16,
     /// Figures of the past, one line each at least.
     pub history: u16,
     /// Lines that a launched command has printed; 0 = there is no such command.
@@ -49,10 +56,10 @@ pub struct Wants {
 /// Where everything stands. An empty area is not drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regions {
-    pub chrome: Chrome,
+    pub border: BorderStyle,
     pub header: Rect,
     pub footer: Rect,
-    panels: [Rect; 7],
+    panels: [Rect; 8],
 }
 
 impl Regions {
@@ -61,6 +68,7 @@ impl Regions {
     }
 
     /// Every area, drawn or not.
+    #[cfg(feature = "testing")]
     pub fn all(&self) -> impl Iterator<Item = Rect> + '_ {
         [self.header, self.footer].into_iter().chain(self.panels)
     }
@@ -72,34 +80,43 @@ pub(super) fn is_too_small(area: Rect) -> bool {
 }
 
 /// How panels are set off on a screen of this size.
-pub(super) fn chrome(area: Rect) -> Chrome {
+pub(crate) fn border(area: Rect) -> BorderStyle {
     if area.width >= BOXED.0 && area.height >= BOXED.1 {
-        Chrome::Boxed
+        BorderStyle::Boxed
     } else if area.width >= SMALLEST.0 && area.height >= RULED {
-        Chrome::Ruled
+        BorderStyle::Ruled
     } else {
-        Chrome::Bare
+        BorderStyle::Bare
     }
 }
 
+/// The timeline has a panel on a screen of this size, whoever has the keys.
+pub(super) fn shows_timeline(area: Rect) -> bool {
+    border(area) == BorderStyle::Boxed && area.height >= ROOM_FOR_TIMELINE
+}
+
 /// Lines inside each panel, by `Panel as usize`; 0 = not shown.
-type Lines = [u16; 7];
+type Lines = [u16; 8];
 
 /// Divides the room.
-pub fn regions(area: Rect, wants: &Wants) -> Regions {
-    let chrome = chrome(area);
-    let mut lines: Lines = [0; 7];
+pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
+    let border = border(area);
+    let mut lines: Lines = [0; 8];
     if is_too_small(area) {
         lines[Panel::Verdict as usize] = area.height.min(1);
-        return place(area, chrome, &lines, false, false);
+        return place(area, border, &lines, false, false);
     }
     for panel in Panel::ALL {
-        let there = panel != Panel::Log || wants.log > 0;
+        let there = match panel {
+            Panel::Log => wants.log > 0,
+            Panel::Timeline => wants.timeline > 0 && (shows_timeline(area) || wants.focus == panel),
+            _ => true,
+        };
         lines[panel as usize] = u16::from(there);
     }
     // Header and footer have a line each; so has every panel, in the smallest room, too.
     let room = area.height - 2;
-    for (panel, target) in steps(chrome, wants) {
+    for (panel, target) in steps(border, wants) {
         let place = panel as usize;
         while lines[place] > 0 {
             let before = lines[place];
@@ -108,21 +125,21 @@ pub fn regions(area: Rect, wants: &Wants) -> Regions {
                 // Column names and a single worker.
                 lines[place] = lines[place].min(target.max(2));
             }
-            if lines[place] > target || height(chrome, &lines) > room {
+            if lines[place] > target || height(border, &lines) > room {
                 lines[place] = before;
                 break;
             }
         }
     }
     // What nobody could use up is the past's: no empty band above the footer.
-    if chrome != Chrome::Bare {
-        lines[Panel::History as usize] += room.saturating_sub(height(chrome, &lines));
+    if border != BorderStyle::Bare {
+        lines[Panel::History as usize] += room.saturating_sub(height(border, &lines));
     }
-    place(area, chrome, &lines, true, true)
+    place(area, border, &lines, true, true)
 }
 
 /// The next number of lines at which a panel shows more.
-fn next(panel: Panel, lines: u16, wants: &Wants) -> u16 {
+fn next(panel: Panel, lines: u16, wants: &SizeHints) -> u16 {
     match (panel, lines) {
         // From one line for all to column names and workers.
         (Panel::Workers, 1) => 3,
@@ -146,11 +163,11 @@ fn next_history(lines: u16, figures: u16) -> u16 {
 }
 
 /// How panels grow beyond one line, the most useful line first.
-fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
+fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
     let gpus = wants.gpus.max(1);
     let figures = wants.history.clamp(2, 4);
     let all_workers = wants.workers.saturating_add(1);
-    if chrome == Chrome::Bare {
+    if border == BorderStyle::Bare {
         return vec![
             (Panel::Verdict, wants.verdict.min(3)),
             (Panel::Log, wants.log.min(3)),
@@ -167,18 +184,23 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Log, wants.log.min(2)),
         (Panel::Workers, all_workers.min(5)),
         (Panel::Verdict, wants.verdict.min(4)),
-        (Panel::Pipeline, wants.pipeline.min(2)),
+        (
+            Panel::Pipeline,
+            wants.pipeline.min(2 + wants.other_loaders.min(2)),
+        ),
         (Panel::Verdict, wants.verdict.min(5)),
     ];
-    if chrome == Chrome::Boxed || gpus < 4 {
+    if border == BorderStyle::Boxed || gpus < 4 {
         steps.push((Panel::Gpu, gpus.min(4)));
     }
+    steps.push((Panel::Timeline, wants.timeline.min(7)));
     steps.push(match wants.focus {
         Panel::Verdict => (Panel::Verdict, wants.verdict),
         Panel::Pipeline => (Panel::Pipeline, wants.pipeline),
         Panel::Gpu => (Panel::Gpu, wants.gpus_open.max(gpus)),
         Panel::Workers => (Panel::Workers, all_workers.min(17)),
         Panel::Disk => (Panel::Disk, wants.disk),
+        Panel::Timeline => (Panel::Timeline, wants.timeline.min(20)),
         Panel::History => (Panel::History, 2 * figures),
         Panel::Log => (Panel::Log, wants.log.min(20)),
     });
@@ -187,16 +209,19 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
         (Panel::Log, wants.log.min(4)),
         (Panel::Gpu, gpus.min(8)),
         (Panel::Disk, wants.disk.min(4)),
+        (Panel::Timeline, wants.timeline.min(11)),
         (Panel::Workers, all_workers.min(9)),
         (Panel::Pipeline, wants.pipeline),
         (Panel::Verdict, wants.verdict),
         (Panel::Gpu, gpus),
         (Panel::History, figures),
+        (Panel::Timeline, wants.timeline.min(20)),
         (Panel::Log, wants.log.min(8)),
         (Panel::Workers, all_workers.min(33)),
         (Panel::Disk, wants.disk),
         (Panel::Gpu, wants.gpus_in_full),
         (Panel::History, 5 * figures - 1),
+        (Panel::Timeline, wants.timeline),
         (Panel::Workers, all_workers),
         (Panel::History, 8 * figures - 1),
         (Panel::Log, wants.log),
@@ -205,20 +230,20 @@ fn steps(chrome: Chrome, wants: &Wants) -> Vec<(Panel, u16)> {
 }
 
 /// Lines that a panel takes with what sets it off.
-fn outer(chrome: Chrome, panel: Panel, lines: u16) -> u16 {
-    match (chrome, panel) {
+fn outer(border: BorderStyle, panel: Panel, lines: u16) -> u16 {
+    match (border, panel) {
         _ if lines == 0 => 0,
-        (Chrome::Boxed, _) => lines.saturating_add(2),
-        (Chrome::Ruled, Panel::Verdict) | (Chrome::Bare, _) => lines,
-        (Chrome::Ruled, _) => lines.saturating_add(1),
+        (BorderStyle::Boxed, _) => lines.saturating_add(2),
+        (BorderStyle::Ruled, Panel::Verdict) | (BorderStyle::Bare, _) => lines,
+        (BorderStyle::Ruled, _) => lines.saturating_add(1),
     }
 }
 
 /// Lines that all panels take together.
-fn height(chrome: Chrome, lines: &Lines) -> u16 {
-    let of = |panel: Panel| outer(chrome, panel, lines[panel as usize]);
-    let beside = match chrome {
-        Chrome::Boxed => of(Panel::Gpu).min(of(Panel::Disk)),
+fn height(border: BorderStyle, lines: &Lines) -> u16 {
+    let of = |panel: Panel| outer(border, panel, lines[panel as usize]);
+    let beside = match border {
+        BorderStyle::Boxed => of(Panel::Gpu).min(of(Panel::Disk)),
         _ => 0,
     };
     Panel::ALL
@@ -227,7 +252,7 @@ fn height(chrome: Chrome, lines: &Lines) -> u16 {
         .saturating_sub(beside)
 }
 
-fn place(area: Rect, chrome: Chrome, lines: &Lines, header: bool, footer: bool) -> Regions {
+fn place(area: Rect, border: BorderStyle, lines: &Lines, header: bool, footer: bool) -> Regions {
     let mut rest = area;
     let header = take(&mut rest, u16::from(header));
     let footer_height = u16::from(footer).min(rest.height);
@@ -237,12 +262,12 @@ fn place(area: Rect, chrome: Chrome, lines: &Lines, header: bool, footer: bool) 
         height: footer_height,
         ..rest
     };
-    let mut panels = [Rect::default(); 7];
+    let mut panels = [Rect::default(); 8];
     for panel in Panel::ALL {
-        let own = outer(chrome, panel, lines[panel as usize]);
-        panels[panel as usize] = match (chrome, panel) {
-            (Chrome::Boxed, Panel::Gpu) => {
-                let disk = outer(chrome, Panel::Disk, lines[Panel::Disk as usize]);
+        let own = outer(border, panel, lines[panel as usize]);
+        panels[panel as usize] = match (border, panel) {
+            (BorderStyle::Boxed, Panel::Gpu) => {
+                let disk = outer(border, Panel::Disk, lines[Panel::Disk as usize]);
                 let both = take(&mut rest, own.max(disk));
                 let left = both.width.div_ceil(2);
                 panels[Panel::Disk as usize] = Rect {
@@ -255,12 +280,12 @@ fn place(area: Rect, chrome: Chrome, lines: &Lines, header: bool, footer: bool) 
                     ..both
                 }
             }
-            (Chrome::Boxed, Panel::Disk) => continue,
+            (BorderStyle::Boxed, Panel::Disk) => continue,
             _ => take(&mut rest, own),
         };
     }
     Regions {
-        chrome,
+        border,
         header,
         footer,
         panels,
@@ -274,4 +299,9 @@ fn take(rest: &mut Rect, height: u16) -> Rect {
     rest.y += height;
     rest.height -= height;
     taken
+}
+
+/// A number of lines for the layout.
+pub(super) fn count(lines: usize) -> u16 {
+    u16::try_from(lines).unwrap_or(u16::MAX)
 }

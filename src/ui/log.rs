@@ -3,10 +3,10 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::Chrome;
+use super::layout::BorderStyle;
 use super::state::Panel;
 use super::{View, panel};
-use crate::config::Paint::{Dim, Text};
+use crate::config::Role::{Dim, Text};
 
 /// Room for it. The same from the first line on, so that nothing moves while the first ones come.
 const WANTED: u16 = 20;
@@ -15,7 +15,7 @@ pub(super) fn wanted(view: &View<'_>) -> u16 {
     view.command.map_or(0, |_| WANTED)
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let Some(command) = view.command else {
         return;
     };
@@ -23,12 +23,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         view,
         frame,
         area,
-        chrome,
+        border,
         Panel::Log,
         "output",
         command.state,
     );
-    let indent = usize::from(chrome != Chrome::Boxed);
+    let indent = usize::from(border != BorderStyle::Boxed);
     if command.printed.is_empty() {
         let mut row = view.row(inner.width);
         row.space(indent).text(Dim, "nothing printed yet");

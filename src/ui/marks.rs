@@ -3,23 +3,20 @@
 use ratatui::text::Line;
 
 use super::{View, axis};
-use crate::config::Paint::{self, Dim, Focus, Text, Trouble};
+use crate::config::Role::{self, Dim, Focus, Text, Trouble};
 use crate::model::{Axis, Mark, MarkKind};
 
 /// Each kind with what the help says of it.
 pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
-    (MarkKind::JobBegin, "the job began"),
-    (
-        MarkKind::Epoch,
-        "an epoch: the training data is gone through anew",
-    ),
+    (MarkKind::JobBegin, "the job started"),
+    (MarkKind::Epoch, "an epoch started"),
     (
         MarkKind::Validation,
-        "other data is gone through than that of training",
+        "validation: the trainer reads other data",
     ),
-    (MarkKind::Checkpoint, "a checkpoint is written"),
-    (MarkKind::Worker, "a single worker ended or was made anew"),
-    (MarkKind::Verdict, "the verdict turned"),
+    (MarkKind::Checkpoint, "a checkpoint was written"),
+    (MarkKind::Worker, "a single worker ended or was restarted"),
+    (MarkKind::Verdict, "the verdict changed"),
     (MarkKind::JobEnd, "the job ended"),
 ];
 
@@ -90,7 +87,7 @@ pub(super) fn line(
 }
 
 /// In the colour of trouble only what ended.
-pub(super) fn paint(kind: MarkKind) -> Paint {
+pub(super) fn paint(kind: MarkKind) -> Role {
     match kind {
         MarkKind::JobEnd | MarkKind::Worker => Trouble,
         _ => Text,

@@ -5,27 +5,27 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
-use super::layout::Chrome;
-use super::row::Row;
+use super::layout::BorderStyle;
+use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, glyphs};
-use crate::config::{Config, Paint};
+use crate::config::{Config, Role};
 
 /// Draws box or rule with the panel's name on the left and a remark on the right; gives what is left.
 pub(crate) fn open(
     view: &View<'_>,
     frame: &mut Frame<'_>,
     area: Rect,
-    chrome: Chrome,
+    border: BorderStyle,
     panel: Panel,
     name: &str,
     remark: &str,
 ) -> Rect {
-    if chrome == Chrome::Ruled && panel == Panel::Verdict {
+    if border == BorderStyle::Ruled && panel == Panel::Verdict {
         return airy(area);
     }
     let focused = view.state.focus == panel;
-    set_off(view.config, frame, area, chrome, (focused, name), remark)
+    set_off(view.config, frame, area, border, (focused, name), remark)
 }
 
 /// The same for a region of any screen; the first of `title` says whether it has the keys.
@@ -33,17 +33,17 @@ pub(crate) fn set_off(
     config: &Config,
     frame: &mut Frame<'_>,
     area: Rect,
-    chrome: Chrome,
+    border: BorderStyle,
     title: (bool, &str),
     remark: &str,
 ) -> Rect {
     let (focused, name) = title;
     let glyphs = glyphs::of(config);
-    let new_row = |width| Row::new(&config.theme, glyphs, width);
-    let style = config.theme.style(Paint::Border);
-    let (line, inner, inset) = match chrome {
-        Chrome::Bare => return airy(area),
-        Chrome::Boxed => {
+    let new_row = |width| LineBuilder::new(&config.theme, glyphs, width);
+    let style = config.theme.style(Role::Border);
+    let (line, inner, inset) = match border {
+        BorderStyle::Bare => return airy(area),
+        BorderStyle::Boxed => {
             let block = Block::bordered()
                 .border_set(glyphs.border)
                 .border_style(style);
@@ -57,7 +57,7 @@ pub(crate) fn set_off(
             };
             (Rect { height: 1, ..area }, inner, 2)
         }
-        Chrome::Ruled => {
+        BorderStyle::Ruled => {
             let rule = Rect {
                 height: area.height.min(1),
                 ..area
@@ -74,9 +74,9 @@ pub(crate) fn set_off(
     };
     let room = line.width.saturating_sub(2 * inset);
     let (paint, mark) = if focused {
-        (Paint::Focus, glyphs.mark)
+        (Role::Focus, glyphs.mark)
     } else {
-        (Paint::Title, "")
+        (Role::Title, "")
     };
     let mut title = new_row(room);
     title
@@ -96,7 +96,7 @@ pub(crate) fn set_off(
     if !remark.is_empty()
         && right.item(
             0,
-            &[(Paint::Dim, " "), (Paint::Dim, remark), (Paint::Dim, " ")],
+            &[(Role::Dim, " "), (Role::Dim, remark), (Role::Dim, " ")],
         )
     {
         let right = right.line();

@@ -1,15 +1,16 @@
-//! Several jobs could be meant: a list to choose from.
+//! The list to choose from when several jobs match.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::filter::jobs_found;
-use super::layout::Chrome;
+use super::layout::BorderStyle;
 use super::state::Panel;
+use super::table::{self, Column};
 use super::{View, empty, panel};
 use crate::action::Action;
-use crate::config::Paint::{Dim, Focus, Key, Text};
+use crate::config::Role::{Dim, Focus, Key, Text};
 use crate::sample::JobCandidate;
 
 pub(super) fn draw(
@@ -19,27 +20,28 @@ pub(super) fn draw(
     candidates: &[JobCandidate],
 ) {
     let body = empty::ends(view, frame, area);
-    let chrome = if body.height >= 5 && body.width >= 30 {
-        Chrome::Boxed
+    let border = if body.height >= 5 && body.width >= 30 {
+        BorderStyle::Boxed
     } else {
-        Chrome::Bare
+        BorderStyle::Bare
     };
-    let name = format!("which of {} jobs?", candidates.len());
+    let name = format!("choose one of {} jobs", candidates.len());
     let filter = &view.state.filter;
     let found = jobs_found(candidates, filter);
     let remark = if filter.is_set() {
-        format!("{} with `{}`", found.len(), filter.text().trim())
+        format!("{} matching `{}`", found.len(), filter.text().trim())
     } else {
         String::new()
     };
-    let inner = panel::open(view, frame, body, chrome, Panel::Verdict, &name, &remark);
-    let wide = inner.width >= 60;
-    let mut head = view.row(inner.width);
-    head.right(Dim, "pid", 9);
-    if wide {
-        head.right(Dim, "ranks", 8).right(Dim, "workers", 10);
+    let inner = panel::open(view, frame, body, border, Panel::Verdict, &name, &remark);
+    let mut columns = vec![Column::figures("pid", 8)];
+    if inner.width >= 60 {
+        columns.extend([Column::figures("ranks", 8), Column::figures("workers", 10)]);
     }
-    head.space(2).text(Dim, "command");
+    columns.push(Column::words("command", usize::from(inner.width)));
+    let mut head = view.row(inner.width);
+    head.space(1);
+    table::head(&mut head, &columns, "");
     let mut lines = vec![head.line()];
     let room = usize::from(inner.height).saturating_sub(1);
     let picked = view.state.picked.min(found.len().saturating_sub(1));
@@ -57,21 +59,24 @@ pub(super) fn draw(
         let mut row = view.row(inner.width);
         let paint = if marked { Focus } else { Text };
         row.text(Focus, if marked { view.glyphs().mark } else { " " });
-        row.right(paint, &candidate.pid.to_string(), 8);
-        if wide {
-            row.right(Text, &candidate.ranks.to_string(), 8);
-            row.right(Text, &candidate.workers.to_string(), 10);
+        let count = |count: usize| (Text, count.to_string());
+        let mut cells = vec![(paint, candidate.pid.to_string())];
+        if columns.len() > 2 {
+            cells.extend([count(candidate.ranks), count(candidate.workers)]);
         }
-        row.space(2).text(paint, &candidate.command);
+        cells.push((paint, candidate.command.clone()));
+        for (column, (paint, text)) in columns.iter().zip(&cells) {
+            column.put(&mut row, *paint, text);
+        }
         lines.push(row.line());
     }
     panel::write(frame, inner, lines);
 }
 
-/// The filter finds no job.
+/// The filter matches no job.
 fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
-    row.space(2).text(Dim, "no job has these words");
+    row.space(2).text(Dim, "no match");
     if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
         row.item(
             0,

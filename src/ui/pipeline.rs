@@ -6,35 +6,52 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::Chrome;
+use super::layout::BorderStyle;
+use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, format, panel};
-use crate::config::Paint::{self, Dim, Text};
-use crate::model::rates::{QueueRates, RankRates};
+use crate::config::Role::{self, Dim, Text};
+use crate::model::rates::{LoaderRates, QueueRates, RankRates};
 use flow::flow;
 
 pub(super) fn wanted(view: &View<'_>) -> u16 {
     let ranks = view.ranks().len();
-    2 + if ranks > 1 { super::count(ranks) } else { 0 }
+    2 + other_loaders(view)
+        + if ranks > 1 {
+            super::layout::count(ranks)
+        } else {
+            0
+        }
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+/// A line each.
+pub(super) fn other_loaders(view: &View<'_>) -> u16 {
+    super::layout::count(view.rank().map_or(0, |rank| rank.other_loaders().count()))
+}
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let inner = panel::open(
         view,
         frame,
         area,
-        chrome,
+        border,
         Panel::Pipeline,
         "pipeline",
         &view.span(),
     );
-    let wide = chrome == Chrome::Boxed;
+    let wide = border == BorderStyle::Boxed;
     let mut lines = vec![flow(view, inner.width, wide, inner.height == 1)];
     lines.push(times(view, inner.width, wide));
+    let others = view.rank().into_iter().flat_map(RankRates::other_loaders);
+    lines.extend(
+        (2..)
+            .zip(others)
+            .map(|other| other_line(view, other, inner.width, wide)),
+    );
     if view.ranks().len() > 1 {
         let shown = panel::window(
             view.ranks().len(),
-            usize::from(inner.height).saturating_sub(2),
+            usize::from(inner.height).saturating_sub(lines.len()),
             view.rank_place(),
         );
         for place in shown {
@@ -117,7 +134,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     let shown = place == view.rank_place();
     let mark = if shown { view.glyphs().mark } else { " " };
     let name = rank.number(place);
-    row.text(Paint::Focus, mark)
+    row.text(Role::Focus, mark)
         .text(Dim, " rank ")
         .right(Text, &name.to_string(), 2);
     let wait = format::percent(rank.wait.map(|wait| wait.share));
@@ -129,23 +146,58 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
         .right(Text, &format::per_second(rank.step.batches_per_s), 5)
         .text(Dim, " batches/s");
     if let Some(queue) = queue_of(rank) {
-        let capacity = queue
-            .capacity
-            .map_or_else(String::new, |capacity| format!(" of {capacity}"));
-        let ready = format::per_second(Some(queue.mean_ready));
-        row.item(
-            2,
-            &[
-                (Dim, "queue "),
-                (Text, &format!("{ready:>4}")),
-                (Dim, &capacity),
-            ],
-        );
+        queue_item(&mut row, queue);
     }
     row.item(2, &[(Dim, "pid "), (Dim, &rank.key.pid.to_string())]);
     row.line()
 }
 
+/// A loader beside the one that the lines above are of.
+fn other_line(
+    view: &View<'_>,
+    (number, loader): (u32, &LoaderRates),
+    width: u16,
+    wide: bool,
+) -> Line<'static> {
+    let mut row = view.row(width);
+    if !wide {
+        row.space(1);
+    }
+    let workers = match loader.workers.len() {
+        0 => "in the main thread".to_owned(),
+        1 => "1 worker".to_owned(),
+        count => format!("{count} workers"),
+    };
+    row.text(Dim, &format!("loader {number}  "))
+        .text(Text, &workers);
+    row.item(
+        2,
+        &[
+            (Text, &format::per_second(loader.batches_per_s)),
+            (Dim, " batches/s"),
+        ],
+    );
+    if let Some(queue) = loader.queue {
+        queue_item(&mut row, queue);
+    }
+    row.line()
+}
+
+fn queue_item(row: &mut LineBuilder<'_>, queue: QueueRates) {
+    let capacity = queue
+        .capacity
+        .map_or_else(String::new, |capacity| format!(" of {capacity}"));
+    let ready = format::per_second(Some(queue.mean_ready));
+    row.item(
+        2,
+        &[
+            (Dim, "queue "),
+            (Text, &format!("{ready:>4}")),
+            (Dim, &capacity),
+        ],
+    );
+}
+
 fn queue_of(rank: &RankRates) -> Option<QueueRates> {
-    rank.busiest_loader()?.queue
+    rank.main_loader()?.queue
 }

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use super::axis::Zoom;
 use super::filter::Filter;
 use super::tree::state::{Node, Toggle, TreeState};
-use crate::action::Action;
+use super::zoom::Zoom;
 use crate::config::Column;
 
 /// Lines that a page key goes.
@@ -22,18 +21,20 @@ pub enum Panel {
     #[default]
     Workers,
     Disk,
+    Timeline,
     History,
     /// What a launched command prints.
     Log,
 }
 
 impl Panel {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Verdict,
         Self::Pipeline,
         Self::Gpu,
         Self::Workers,
         Self::Disk,
+        Self::Timeline,
         Self::History,
         Self::Log,
     ];
@@ -132,7 +133,7 @@ pub struct UiState {
     pub focus: Panel,
     pub sort: Sort,
     pub reversed: bool,
-    pub frozen: bool,
+    pub paused: bool,
     pub help: bool,
     /// First line shown of the help, or of the panel or page that has the keys.
     pub scroll: usize,
@@ -159,51 +160,86 @@ pub struct UiState {
 }
 
 impl UiState {
-    /// Applies what only concerns the look.
-    pub fn apply(&mut self, action: Action, choices: &Choices) {
-        match action {
-            Action::Help => {
-                self.help = !self.help;
-                self.scroll = 0;
-            }
-            // The tree is no panel's.
-            Action::NextPanel | Action::PreviousPanel if self.page == Page::Tree => {
-                self.turn_to(Page::Panels);
-            }
-            Action::NextPanel => self.step_panel(true),
-            Action::PreviousPanel => self.step_panel(false),
-            Action::Up => self.step(choices, false, 1),
-            Action::Down => self.step(choices, true, 1),
-            Action::PageUp => self.step(choices, false, PAGE),
-            Action::PageDown => self.step(choices, true, PAGE),
-            Action::Select if self.page == Page::Tree => self.tree.toggle(&choices.tree),
-            Action::Select => self.turn_to(Page::Detail),
-            Action::Tree => self.turn_to(match self.page {
-                Page::Tree if !self.help => Page::Panels,
-                _ => Page::Tree,
-            }),
-            Action::Filter if self.page == Page::Tree => {
-                self.tree.filter.open();
-                self.help = false;
-            }
-            Action::Filter => {
-                self.filter.open();
-                self.turn_to(Page::Panels);
-                self.focus = Panel::Workers;
-            }
-            Action::Cancel if self.page == Page::Tree && self.tree.filter.is_set() => {
-                self.tree.filter.clear();
-            }
-            Action::Cancel if self.page != Page::Panels => self.turn_to(Page::Panels),
-            Action::Cancel => self.filter.clear(),
-            Action::SortReverse if self.page == Page::Tree => {
-                self.tree.reversed = !self.tree.reversed;
-            }
-            Action::SortReverse => self.reversed = !self.reversed,
-            Action::NextRank if choices.ranks > 0 => {
-                self.rank = Some((choices.rank + 1) % choices.ranks);
-            }
-            _ => {}
+    pub fn toggle_help(&mut self) {
+        self.help = !self.help;
+        self.scroll = 0;
+    }
+
+    /// Gives the next panel the keys, or goes back to the panels: the tree is none of them.
+    pub fn next_panel(&mut self) {
+        self.step_panel(true);
+    }
+
+    pub fn previous_panel(&mut self) {
+        self.step_panel(false);
+    }
+
+    pub fn up(&mut self, choices: &Choices) {
+        self.step(choices, false, 1);
+    }
+
+    pub fn down(&mut self, choices: &Choices) {
+        self.step(choices, true, 1);
+    }
+
+    pub fn page_up(&mut self, choices: &Choices) {
+        self.step(choices, false, PAGE);
+    }
+
+    pub fn page_down(&mut self, choices: &Choices) {
+        self.step(choices, true, PAGE);
+    }
+
+    /// Opens the panel, or what is marked in the tree.
+    pub fn select(&mut self, choices: &Choices) {
+        match self.page {
+            Page::Tree => self.tree.toggle(&choices.tree),
+            Page::Panels | Page::Detail => self.turn_to(Page::Detail),
+        }
+    }
+
+    pub fn toggle_tree(&mut self) {
+        let shown = self.page == Page::Tree && !self.help;
+        self.turn_to(if shown { Page::Panels } else { Page::Tree });
+    }
+
+    /// Has words typed that find workers or jobs; in the tree, processes.
+    pub fn open_filter(&mut self) {
+        if self.page == Page::Tree {
+            self.tree.filter.open();
+            self.help = false;
+        } else {
+            self.filter.open();
+            self.turn_to(Page::Panels);
+            self.focus = Panel::Workers;
+        }
+    }
+
+    /// Goes back by one thing: the help, the tree's filter, the page, the filter.
+    pub fn cancel(&mut self) {
+        if self.help {
+            self.toggle_help();
+        } else if self.page == Page::Tree && self.tree.filter.is_set() {
+            self.tree.filter.clear();
+        } else if self.page != Page::Panels {
+            self.turn_to(Page::Panels);
+        } else {
+            self.filter.clear();
+        }
+    }
+
+    /// Reverses the order of the workers; in the tree, its own.
+    pub fn reverse(&mut self) {
+        let reversed = match self.page {
+            Page::Tree => &mut self.tree.reversed,
+            Page::Panels | Page::Detail => &mut self.reversed,
+        };
+        *reversed = !*reversed;
+    }
+
+    pub fn next_rank(&mut self, choices: &Choices) {
+        if choices.ranks > 0 {
+            self.rank = Some((choices.rank + 1) % choices.ranks);
         }
     }
 
@@ -241,6 +277,9 @@ impl UiState {
     }
 
     fn step_panel(&mut self, forward: bool) {
+        if self.page == Page::Tree {
+            return self.turn_to(Page::Panels);
+        }
         let count = Panel::ALL.len() - usize::from(!self.log);
         let place = Panel::ALL
             .iter()
@@ -302,10 +341,10 @@ mod tests {
         }
     }
 
-    fn after(state: &UiState, actions: &[Action]) -> UiState {
+    fn after(state: &UiState, steps: &[fn(&mut UiState, &Choices)]) -> UiState {
         let mut state = state.clone();
-        for action in actions {
-            state.apply(*action, &choices());
+        for step in steps {
+            step(&mut state, &choices());
         }
         state
     }
@@ -313,41 +352,57 @@ mod tests {
     #[test]
     fn the_mark_goes_through_the_table_and_stays_at_its_ends() {
         let start = UiState::default();
-        assert_eq!(after(&start, &[Action::Down]).worker, Some(0));
-        assert_eq!(after(&start, &[Action::Down, Action::Up]).worker, Some(3));
-        assert_eq!(after(&start, &[Action::PageDown]).worker, Some(1));
+        assert_eq!(after(&start, &[UiState::down]).worker, Some(0));
+        assert_eq!(after(&start, &[UiState::down, UiState::up]).worker, Some(3));
+        assert_eq!(after(&start, &[UiState::page_down]).worker, Some(1));
         let lost = UiState {
             worker: Some(9),
             ..start
         };
-        assert_eq!(after(&lost, &[Action::Down]).worker, Some(0));
+        assert_eq!(after(&lost, &[UiState::down]).worker, Some(0));
     }
 
     #[test]
     fn in_the_details_page_keys_scroll_and_single_steps_choose() {
-        let start = after(&UiState::default(), &[Action::Down, Action::Select]);
+        let start = after(&UiState::default(), &[UiState::down, UiState::select]);
         assert_eq!(start.page, Page::Detail);
-        let next = after(&start, &[Action::Down, Action::PageDown]);
+        let next = after(&start, &[UiState::down, UiState::page_down]);
         assert_eq!((next.worker, next.scroll), (Some(2), 10));
-        let gpu = after(&start, &[Action::PreviousPanel, Action::Down, Action::Down]);
+        let gpu = after(
+            &start,
+            &[
+                |state, _| state.previous_panel(),
+                UiState::down,
+                UiState::down,
+            ],
+        );
         assert_eq!((gpu.focus, gpu.gpu, gpu.scroll), (Panel::Gpu, 1, 0));
-        let disk = after(&start, &[Action::NextPanel, Action::Down]);
+        let disk = after(&start, &[|state, _| state.next_panel(), UiState::down]);
         assert_eq!((disk.focus, disk.scroll), (Panel::Disk, 1));
     }
 
     #[test]
     fn cancel_goes_back_one_thing_at_a_time() {
+        let cancel = |state: &mut UiState, _: &Choices| state.cancel();
         let mut state = UiState::default();
         state.filter.add('1');
-        let back = after(&state, &[Action::Select, Action::PageDown, Action::Cancel]);
+        let back = after(&state, &[UiState::select, UiState::page_down, cancel]);
         assert_eq!((back.page, back.scroll), (Page::Panels, 0));
         assert!(back.filter.is_set());
-        assert!(!after(&back, &[Action::Cancel]).filter.is_set());
+        assert!(!after(&back, &[cancel]).filter.is_set());
+        let help = after(&state, &[UiState::select, |state, _| state.toggle_help()]);
+        let closed = after(&help, &[cancel]);
+        assert!(help.help && !closed.help);
+        assert_eq!(closed.page, Page::Detail);
+        assert!(closed.filter.is_set());
     }
 
     #[test]
     fn what_is_typed_for_is_seen() {
-        let typing = after(&UiState::default(), &[Action::Select, Action::Filter]);
+        let typing = after(
+            &UiState::default(),
+            &[UiState::select, |state, _| state.open_filter()],
+        );
         assert_eq!((typing.page, typing.focus), (Page::Panels, Panel::Workers));
     }
 }

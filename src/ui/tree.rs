@@ -13,28 +13,21 @@ use ratatui::text::Line;
 use super::state::Panel;
 use super::{View, detail, format, layout, panel};
 use crate::action::Action;
-use crate::config::Paint::{Dim, Key};
-use branch::{Branch, grow};
+use crate::config::Role::{Dim, Key};
+use branch::{Branch, Shown, grow};
 use state::{Node, Toggle};
 use table::Table;
-
-/// A branch as a line: what stands before it tells its place in the tree.
-#[derive(Debug)]
-struct Shown {
-    guides: String,
-    branch: Branch,
-}
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let body = detail::around(view, frame, area);
     let shown = shown(view);
-    let chrome = layout::chrome(area);
+    let border = layout::border(area);
     let remark = remark(view, &shown);
     let inner = panel::open(
         view,
         frame,
         body,
-        chrome,
+        border,
         Panel::Verdict,
         "processes",
         &remark,
@@ -128,10 +121,10 @@ fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
     if !view.state.tree.filter.is_set() {
         row.space(2)
-            .text(Dim, "nothing is known of the job's processes so far");
+            .text(Dim, "no information about the job's processes yet");
         return row.line();
     }
-    row.space(2).text(Dim, "no line has these words");
+    row.space(2).text(Dim, "no match");
     if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
         row.item(
             0,

@@ -8,20 +8,21 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::Chrome;
+use super::glyphs::doing;
+use super::layout::BorderStyle;
 use super::state::{Panel, Sort};
-use super::{View, doing, format, panel};
+use super::{View, format, panel};
 use crate::action::Action;
-use crate::config::Paint::{Cpu, Dim, Key, Read, Text, Unknown};
+use crate::config::Role::{Cpu, Dim, Key, Read, Text, Unknown};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
-use table::Columns;
+use table::{Columns, cpu};
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: Chrome) {
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let Some(loader) = view.loader() else {
-        let inner = panel::open(view, frame, area, chrome, Panel::Workers, "workers", "");
+        let inner = panel::open(view, frame, area, border, Panel::Workers, "workers", "");
         let mut row = view.row(inner.width);
-        row.space(usize::from(chrome != Chrome::Boxed))
+        row.space(usize::from(border != BorderStyle::Boxed))
             .text(Unknown, "workers  n/a");
         return panel::write(frame, inner, vec![row.line()]);
     };
@@ -31,7 +32,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         view,
         frame,
         area,
-        chrome,
+        border,
         Panel::Workers,
         "workers",
         &remark,
@@ -41,7 +42,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
         return panel::write(
             frame,
             inner,
-            vec![summary(view, loader, inner.width, chrome)],
+            vec![summary(view, loader, inner.width, border)],
         );
     }
     let marked = (view.state.focus == Panel::Workers).then(|| marked(view, &order));
@@ -51,7 +52,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, chrome: C
     let first = marked.unwrap_or(0).saturating_sub(slots / 2);
     // Where not all fit, the last line says how many are left out.
     let shown = panel::window(order.len(), slots, first);
-    let columns = Columns::new(view, loader, inner.width, chrome);
+    let columns = Columns::new(view, loader, inner.width, border);
     let mut lines = vec![columns.head(view)];
     if order.is_empty() {
         lines.push(nothing(view, inner.width));
@@ -87,6 +88,7 @@ fn remark(view: &View<'_>, loader: &LoaderRates, found: usize) -> String {
         }
         _ if loader.kind == LoaderKind::Reported => String::new(),
         0 => format!("{busy} busy, {idle} idle"),
+        1 if other == all => "1 worker".to_owned(),
         _ if other == all => format!("{other} workers"),
         _ => format!("{busy} busy, {idle} idle, {other} neither"),
     };
@@ -100,7 +102,7 @@ fn remark(view: &View<'_>, loader: &LoaderRates, found: usize) -> String {
 /// The filter finds nobody.
 fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
-    row.space(4).text(Dim, "no worker has these words");
+    row.space(4).text(Dim, "no match");
     if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
         row.item(
             0,
@@ -110,19 +112,11 @@ fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
     row.line()
 }
 
-/// What a worker does at the last look.
-pub(super) fn now(view: &View<'_>, worker: &WorkerRates) -> WorkerNow {
-    let newest = view
-        .loader_now()
-        .and_then(|loader| loader.workers.iter().find(|other| other.key == worker.key));
-    newest.map_or(worker.now, |worker| worker.now)
-}
-
 /// Workers that are busy, idle, and of which neither can be said.
 fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
     let (mut busy, mut idle, mut other) = (0, 0, 0);
     for worker in &loader.workers {
-        match now(view, worker) {
+        match view.worker_now(worker) {
             WorkerNow::Idle => idle += 1,
             WorkerNow::Unknown | WorkerNow::Gone | WorkerNow::Stopped => other += 1,
             _ => busy += 1,
@@ -155,7 +149,7 @@ fn marked(view: &View<'_>, order: &[&WorkerRates]) -> usize {
 
 fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates> {
     let shown = |worker: &&WorkerRates| {
-        let (_, word, _) = doing(now(view, worker), view.glyphs());
+        let (_, word, _) = doing(view.worker_now(worker), view.glyphs());
         view.state.filter.finds(worker, word)
     };
     let mut order: Vec<&WorkerRates> = loader.workers.iter().filter(shown).collect();
@@ -181,22 +175,30 @@ fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates>
 }
 
 /// All workers in one line.
-fn summary(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) -> Line<'static> {
+fn summary(
+    view: &View<'_>,
+    loader: &LoaderRates,
+    width: u16,
+    border: BorderStyle,
+) -> Line<'static> {
     let mut row = view.row(width);
-    row.space(usize::from(chrome != Chrome::Boxed));
+    row.space(usize::from(border != BorderStyle::Boxed));
     if loader.kind == LoaderKind::Reported {
         row.text(Dim, "workers  ").text(Unknown, "n/a  ");
-        row.sentence(
-            Text,
-            "none was found: what is known is what the job reports",
-        );
+        row.sentence(Text, "none found: all figures come from the job's reports");
+        return row.line();
+    }
+    if loader.kind == LoaderKind::Other && loader.workers.is_empty() {
+        let name = loader.name.as_deref().unwrap_or("the program's own loader");
+        row.text(Dim, "workers  ").text(Unknown, "n/a  ");
+        row.sentence(Text, &format!("{name}: single threads are not shown"));
         return row.line();
     }
     if loader.kind == LoaderKind::PytorchMain || loader.workers.is_empty() {
         row.text(Dim, "workers  ");
         row.sentence(
             Text,
-            "none: the trainer's main thread makes the batches itself",
+            "none: the trainer's main thread loads the batches itself",
         );
         return row.line();
     }
@@ -226,11 +228,4 @@ fn summary(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) ->
         &[(Dim, "read "), (Read, &format::rate(read)), (Dim, " each")],
     );
     row.line()
-}
-
-fn cpu(cores: Option<f64>) -> String {
-    cores.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |cores| format::whole_percent(cores * 100.0),
-    )
 }

@@ -4,9 +4,10 @@
 //! The thresholds of the counters follow what is published on them (more than half of the multiprocessors
 //! active for work that fills the card; memory or compute above 60-70 % for the limit that it is near).
 
-use super::case::{Case, time_in};
+use super::context::{Context, time_in};
+use super::level::{MODERATE, SLIGHT};
 use super::{Evidence, Kind, Limit};
-use crate::model::Swing;
+use crate::model::Oscillation;
 use crate::model::rates::RankRates;
 use crate::units::Share;
 
@@ -39,8 +40,8 @@ const COLLECTIVES: [&str; 8] = [
 
 /// What a GPU that is hardly ever without a kernel is near. `None` where its counters do not tell, or tell of
 /// nothing in particular.
-pub(super) fn limit(case: &Case<'_>) -> Option<Limit> {
-    let counters = case.gpu()?.counters;
+pub(super) fn limit(context: &Context<'_>) -> Option<Limit> {
+    let counters = context.gpu()?.counters;
     let (active, memory) = (counters.sm_active?.0, counters.dram?.0);
     let tensor = counters.tensor.map_or(0.0, |tensor| tensor.0);
     if memory >= NEAR && memory >= tensor {
@@ -55,8 +56,8 @@ pub(super) fn limit(case: &Case<'_>) -> Option<Limit> {
 }
 
 /// The fact that says that the rank waits for other ranks.
-pub(super) fn communication(case: &Case<'_>) -> Option<Evidence> {
-    in_collectives(case).or_else(|| kernels_of_collectives(case))
+pub(super) fn communication(context: &Context<'_>) -> Option<Evidence> {
+    in_collectives(context).or_else(|| kernels_of_collectives(context))
 }
 
 /// Share of time that a rank's main thread is seen in a function that waits for the other ranks.
@@ -69,8 +70,8 @@ pub(super) fn time_in_collectives(rank: &RankRates) -> Share {
 }
 
 /// Asked also where no GPU is seen: ranks on CPUs wait for each other, too.
-pub(super) fn in_collectives(case: &Case<'_>) -> Option<Evidence> {
-    let share = time_in_collectives(case.rank);
+pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
+    let share = time_in_collectives(context.rank);
     (share.0 >= OFTEN).then(|| Evidence {
         id: "collectives",
         supports: true,
@@ -78,15 +79,15 @@ pub(super) fn in_collectives(case: &Case<'_>) -> Option<Evidence> {
         threshold: Some(OFTEN),
         text: format!(
             "main thread in collectives {share} of the time{}",
-            comes_last(case, share)
+            comes_last(context, share)
         ),
     })
 }
 
 /// The rank that waits least for the others is the one that they wait for.
-fn comes_last(case: &Case<'_>, own: Share) -> String {
+fn comes_last(context: &Context<'_>, own: Share) -> String {
     const APART: f64 = 0.2;
-    let ranks = case.job.ranks.iter();
+    let ranks = context.job.ranks.iter();
     let seen = ranks.filter_map(|rank| Some((rank.rank?, time_in_collectives(rank))));
     let last = seen.min_by(|one, other| one.1.0.total_cmp(&other.1.0));
     let last = last.filter(|(_, share)| own.0 - share.0 >= APART);
@@ -96,8 +97,8 @@ fn comes_last(case: &Case<'_>, own: Share) -> String {
 }
 
 /// That the rank's process has threads of NCCL.
-fn nccl(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
-    (kind == Kind::CommunicationBound && case.rank.nccl).then(|| Evidence {
+fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    (kind == Kind::CommunicationBound && context.rank.nccl).then(|| Evidence {
         id: "nccl-threads",
         supports: true,
         value: 1.0,
@@ -108,9 +109,12 @@ fn nccl(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
 
 /// A job of several ranks whose GPU is always busy and hardly active. Ranks that were not started by a launcher
 /// show by NCCL's threads that there are others.
-fn kernels_of_collectives(case: &Case<'_>) -> Option<Evidence> {
-    let several = case.rank.world_size.map_or(case.rank.nccl, |size| size > 1);
-    let gpu = case.gpu()?;
+fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
+    let several = context
+        .rank
+        .world_size
+        .map_or(context.rank.nccl, |size| size > 1);
+    let gpu = context.gpu()?;
     let counters = gpu.counters;
     let (active, memory) = (counters.sm_active?, counters.dram?);
     let busy = gpu.busy?.0 >= BUSY;
@@ -126,29 +130,29 @@ fn kernels_of_collectives(case: &Case<'_>) -> Option<Evidence> {
 }
 
 /// Facts of the GPU beside its idle time.
-pub(super) fn facts(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Evidence> {
+pub(super) fn facts(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Evidence> {
     let facts = [
-        swing(case, kind),
-        overlap(case, kind),
-        counters(case, kind, limit),
-        held_back(case, kind),
-        nccl(case, kind),
+        swing(context, kind),
+        overlap(context, kind),
+        counters(context, kind, limit),
+        held_back(context, kind),
+        nccl(context, kind),
     ];
     facts.into_iter().flatten().collect()
 }
 
 /// How much of the waits finds the GPU without work.
-fn overlap(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     const MOST: f64 = 0.5;
-    let (lost, waited) = match (case.told_stall(), case.overlap()) {
-        (Some(told), _) => (told.0, case.wait()?.share),
+    let (lost, waited) = match (context.told_stall(), context.overlap()) {
+        (Some(told), _) => (told.0, context.wait()?.share),
         (None, Some(overlap)) => (f64::midpoint(overlap.low.0, overlap.high.0), overlap.wait),
         (None, None) => return None,
     };
     let part = Share::of(lost, waited.0)?;
     let supports = match kind {
         Kind::DataBound => part.0 >= MOST,
-        Kind::Balanced | Kind::HostBound if waited.0 >= super::kinds::MODERATE => part.0 < MOST,
+        Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MOST,
         _ => return None,
     };
     Some(Evidence {
@@ -161,8 +165,8 @@ fn overlap(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
 }
 
 /// Users know it as "100 %, then 0 %, again and again".
-fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
-    let found: Swing = case.gpu()?.swing?;
+fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let found: Oscillation = context.gpu()?.swing?;
     let about = if found.regular {
         "every"
     } else {
@@ -174,25 +178,25 @@ fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
         found.period
     );
     // Pieces of the driver's history may reach over the ends of the window.
-    let slow = found.seconds > 1.2 * case.rates.seconds;
-    let beside = case.beside_swing(slow);
+    let slow = found.seconds > 1.2 * context.rates.seconds;
+    let beside = context.beside_swing(slow);
     let with = beside.and_then(|overlap| overlap.correlation);
     let waits = match beside.filter(|_| slow) {
         Some(overlap) => overlap.wait.0,
-        None => case.wait()?.share.0,
+        None => context.wait()?.share.0,
     };
     let related = match with {
-        Some(with) if with >= TOGETHER => format!("{text}: it rests while the trainer waits"),
-        _ if waits < super::kinds::SLIGHT => format!("{text}, but not for want of data"),
-        Some(with) if with < APART => format!("{text}, but not with the trainer's waits"),
-        _ => format!("{text}; whether with the waits is not clear"),
+        Some(with) if with >= TOGETHER => format!("{text}: it idles while the trainer waits"),
+        _ if waits < SLIGHT => format!("{text}, but not for lack of data"),
+        Some(with) if with < APART => format!("{text}, but not in step with the trainer's waits"),
+        _ => format!("{text}; unclear whether in step with the waits"),
     };
     let together = with.is_some_and(|with| with >= TOGETHER);
-    let apart = waits < super::kinds::SLIGHT || with.is_some_and(|with| with < APART);
+    let apart = waits < SLIGHT || with.is_some_and(|with| with < APART);
     let (supports, text) = match kind {
         Kind::DataBound => (!apart, related),
         Kind::HostBound | Kind::CommunicationBound if apart => {
-            (true, format!("{text}, but not for want of data"))
+            (true, format!("{text}, but not for lack of data"))
         }
         Kind::HostBound | Kind::CommunicationBound | Kind::Balanced => {
             (false, if slow || together { related } else { text })
@@ -210,11 +214,11 @@ fn swing(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-fn counters(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Option<Evidence> {
+fn counters(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Option<Evidence> {
     if kind != Kind::ComputeBound {
         return None;
     }
-    let counters = case.gpu()?.counters;
+    let counters = context.gpu()?.counters;
     let (active, memory) = (counters.sm_active?, counters.dram?);
     let text = match limit {
         Some(Limit::Memory) => format!("memory bandwidth {memory} in use, SMs {active}"),
@@ -232,8 +236,8 @@ fn counters(case: &Case<'_>, kind: Kind, limit: Option<Limit>) -> Option<Evidenc
     })
 }
 
-fn held_back(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
-    let reasons = case.gpu()?.now.throttle.as_ref()?;
+fn held_back(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let reasons = context.gpu()?.now.throttle.as_ref()?;
     (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| Evidence {
         id: "clock-held-back",
         supports: true,

@@ -1,50 +1,62 @@
-//! The facts that speak for the kind and those that speak against it, in words with their numbers.
+//! The facts for the kind and those against it, in words with their numbers.
 
-use super::case::Case;
-use super::kinds::{HIGH, MODERATE};
-use super::{Cause, Evidence, Kind, Limit, Missing, causes, device};
+use super::busy_time::most_of_the_wait;
+use super::context::Context;
+use super::device;
+use super::level::{HIGH, MODERATE};
+use super::rule::Picture;
+use super::rules::Cause;
+use super::{Evidence, Kind, Limit, Missing};
 use crate::sample::{Gap, Tier};
 
 /// Facts about main thread, queue, workers and GPU, the deciding fact of the cause first.
 pub(super) fn evidence(
-    case: &Case<'_>,
+    context: &Context<'_>,
     kind: Kind,
     limit: Option<Limit>,
     (cause, decisive): (Option<Cause>, Option<Evidence>),
 ) -> Vec<Evidence> {
     let about = [
-        waits(case, kind),
-        queue(case, kind, cause),
-        workers(case, kind, cause),
-        gpu(case, kind),
-        gil(case, kind),
+        waits(context, kind),
+        queue(context, kind, cause),
+        workers(context, kind, cause),
+        gpu(context, kind),
+        gil(context, kind),
+        other_waits(context, kind).filter(|_| cause.is_none()),
     ];
     let mut facts: Vec<Evidence> = decisive.into_iter().collect();
     if kind == Kind::CommunicationBound {
-        facts.extend(device::communication(case));
+        facts.extend(device::communication(context));
     }
     facts.extend(about.into_iter().flatten());
-    facts.extend(device::facts(case, kind, limit));
+    facts.extend(device::facts(context, kind, limit));
     // Stable: within each half the order above, which is the order of strength.
     facts.sort_by_key(|fact| !fact.supports);
     facts
 }
 
-fn fact(id: &'static str, supports: bool, value: f64, threshold: f64, text: String) -> Evidence {
-    Evidence {
-        id,
-        supports,
-        value,
-        threshold: Some(threshold),
-        text,
+impl Evidence {
+    fn new(id: &'static str, supports: bool, value: f64, threshold: f64, text: String) -> Self {
+        Self {
+            id,
+            supports,
+            value,
+            threshold: Some(threshold),
+            text,
+        }
+    }
+
+    /// A fact that supports the verdict: its value reached the threshold.
+    pub(super) fn supporting(id: &'static str, value: f64, threshold: f64, text: String) -> Self {
+        Self::new(id, true, value, threshold, text)
     }
 }
 
-fn waits(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
-    let wait = case.wait()?.share;
+fn waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let wait = context.wait()?.share;
     let much = wait.0 >= MODERATE;
     let supports = much == (kind == Kind::DataBound);
-    Some(fact(
+    Some(Evidence::new(
         "wait",
         supports,
         wait.0,
@@ -53,18 +65,27 @@ fn waits(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
     ))
 }
 
-fn queue(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
+/// What workers and queue look like under this cause.
+fn picture(cause: Option<Cause>) -> Picture {
+    cause.map_or(Picture::BusyWorkers, |cause| cause.rule().picture)
+}
+
+fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
     const OFTEN: f64 = 0.5;
-    let empty = case.queue_empty()?;
+    let empty = context.queue_empty()?;
     let often = empty.0 >= OFTEN;
     let supports = match kind {
-        // Batches that are ready and still waited for are slow to hand over.
-        Kind::DataBound if cause == Some(Cause::Ipc) => !often,
+        // The trainer waits for batches that are ready.
+        Kind::DataBound if picture(cause) == Picture::ReadyBatches => !often,
+        // They are ready, and the workers are held up so that they cannot hand them over.
+        Kind::DataBound if most_of_the_wait(context, context.rank.receiving).is_some() => {
+            return None;
+        }
         Kind::DataBound | Kind::Balanced => often,
         Kind::ComputeBound | Kind::HostBound => !often,
         _ => return None,
     };
-    Some(fact(
+    Some(Evidence::new(
         "queue-empty",
         supports,
         empty.0,
@@ -73,54 +94,76 @@ fn queue(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> 
     ))
 }
 
-fn workers(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
+fn workers(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
     const BUSY: f64 = 0.9;
-    let busy = case.mean_share(|worker| worker.busy)?;
+    let busy = context.mean_share(|worker| worker.busy)?;
     let all = busy.0 >= BUSY;
-    let supports = match (kind, cause) {
-        // Here idle workers belong to the cause.
-        (Kind::DataBound, Some(Cause::HeadOfLine | Cause::FewShards | Cause::WorkerRestart)) => {
-            return None;
-        }
-        (Kind::DataBound, Some(Cause::Ipc)) | (Kind::ComputeBound, _) => !all,
-        (Kind::DataBound, _) => all,
+    let supports = match (kind, picture(cause)) {
+        (Kind::DataBound, Picture::ReadyBatches) | (Kind::ComputeBound, _) => !all,
+        (Kind::DataBound, Picture::BusyWorkers) => all,
+        // Workers say nothing, or the cause says itself why some of them are idle.
         _ => return None,
     };
     let text = if !all && !supports {
         // "busy 90 %" would read as if it spoke for them.
-        format!("workers idle {} of the time", busy.rest())
+        format!("workers idle {} of the time", busy.complement())
     } else {
-        let hottest = case.hottest();
+        let hottest = context.hottest();
         let inside =
             hottest.map_or_else(String::new, |(name, share)| format!(": {share} in {name}"));
         format!("workers busy {busy}{inside}")
     };
-    Some(fact("workers-busy", supports, busy.0, BUSY, text))
+    Some(Evidence::new("workers-busy", supports, busy.0, BUSY, text))
 }
 
-fn gpu(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
-    let idle = case.gpu_idle()?;
+fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let idle = context.gpu_idle()?;
     let much = idle.0 >= HIGH;
     let supports = match kind {
         Kind::DataBound | Kind::HostBound => much,
         Kind::ComputeBound | Kind::Balanced => !much,
         _ => return None,
     };
-    let text = if case.reported_idle().is_some() {
+    let text = if context.reported_idle().is_some() {
         format!("device idle {idle} of the time, by the job's own report")
     } else {
         format!("GPU idle {idle} of the time")
     };
-    Some(fact("gpu-idle", supports, idle.0, HIGH, text))
+    Some(Evidence::new("gpu-idle", supports, idle.0, HIGH, text))
 }
 
-/// A step that is slow by the interpreter's lock looks like one that computes where no GPU shows that it rests.
-fn gil(case: &Case<'_>, kind: Kind) -> Option<Evidence> {
+/// Waits that are none for data.
+fn other_waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let longest = context.rank.not_data.first()?;
+    let all = context.other_waits();
+    (kind == Kind::HostBound && all.0 >= MODERATE).then(|| {
+        let text = format!(
+            "main thread waits {all} of the time, but not for batches: {}",
+            longest.name
+        );
+        Evidence::supporting("other-waits", all.0, MODERATE, text)
+    })
+}
+
+/// A step that Python's lock slows down looks like one that computes, where no GPU shows that it is idle.
+fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let slow_step = matches!(kind, Kind::ComputeBound | Kind::Balanced);
-    let waits = causes::gil(case).filter(|_| slow_step)?;
+    let waits = Cause::Gil
+        .check(context, Kind::HostBound)
+        .filter(|_| slow_step)?;
     Some(Evidence {
         supports: false,
         ..waits
+    })
+}
+
+/// Between two epochs there may be no loader: what is known of it is from the epoch before.
+pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
+    let seconds = context.loader?.gone_seconds?;
+    Some(Missing {
+        id: "loader".into(),
+        why: format!("no loader now: its figures are from {seconds:.0} s ago"),
+        hint: "the next epoch starts its workers again".into(),
     })
 }
 
@@ -129,13 +172,12 @@ pub(super) fn missing(access: Tier, gaps: &[Gap]) -> Vec<Missing> {
     let right = match access {
         Tier::T0 => Some(Missing {
             id: "same-user".into(),
-            why: "what another user's process waits for cannot be read".into(),
-            hint: "run pipetop as the user of the job, or as root".into(),
+            why: "cannot read what another user's process waits for".into(),
+            hint: "run pipetop as the job's user or as root".into(),
         }),
         Tier::T1 => Some(Missing {
             id: "attach".into(),
-            why: "no right to attach: Python stacks and the loader's settings cannot be read"
-                .into(),
+            why: "no permission to attach: cannot read Python stacks and loader settings".into(),
             hint: "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`"
                 .into(),
         }),

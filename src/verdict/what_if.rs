@@ -1,12 +1,14 @@
-//! What the trainer would wait with other numbers of workers, by load and step time alone.
+//! What the trainer would wait with other numbers of workers, from load and step time alone.
 //!
-//! The law is that of a pipeline: a batch comes every `max(step, load / workers)`, and workers beyond those that
-//! the CPUs feed add nothing: what workers have of the CPUs now, and what of them nobody uses. It holds where making batches is work for CPUs. Where it is not, where the times
-//! are not known, or where the law does not explain the wait that is seen, there is no table but a reason.
+//! The law is that of a pipeline: a batch comes every `max(step, load / workers)`. Workers add nothing beyond those
+//! that the CPUs can feed: the CPUs that workers have now, and those that nobody uses. It holds where loading is work
+//! for CPUs. Where it is not, where the times are not known, or where the law does not explain the wait that is seen,
+//! there is no table but a reason.
 
-use super::advice::{cpu_feeds, cpu_per_worker};
-use super::case::Case;
-use super::{Cause, Expected, Interval, Kind, WorkerAdvice};
+use super::context::Context;
+use super::rules::Cause;
+use super::workers::{cpu_feeds, cpu_per_worker};
+use super::{Expected, Interval, Kind, WorkerAdvice};
 use crate::units::Share;
 
 /// Rows at most.
@@ -18,24 +20,28 @@ const SHARED: f64 = 0.2;
 
 /// The table, or why there is none.
 pub(super) fn what_if(
-    case: &Case<'_>,
+    context: &Context<'_>,
     kind: Kind,
     cause: Option<Cause>,
     workers: Option<WorkerAdvice>,
 ) -> Result<Vec<Expected>, String> {
-    if let Some(reason) = another_limit(case, kind, cause) {
+    if let Some(reason) = another_limit(context, kind, cause) {
         return Err(reason);
     }
     let unknown = |what: &str| format!("{what} is not known");
     let workers = workers.ok_or_else(|| unknown("the number of workers"))?;
-    let wait = case.wait().ok_or_else(|| unknown("the share of waits"))?;
-    let step = case.rank.step;
-    let delayed = case.of_busy(|worker| worker.run_delay).unwrap_or_default();
+    let wait = context
+        .wait()
+        .ok_or_else(|| unknown("the share of waits"))?;
+    let step = context.rank.step;
+    let delayed = context
+        .of_busy(|worker| worker.run_delay)
+        .unwrap_or_default();
     let pipeline = Pipeline {
         // What a worker spends waiting for a CPU is no work.
-        load_ms: step.load_ms.ok_or_else(|| unknown("the load time"))? * delayed.rest().0,
+        load_ms: step.load_ms.ok_or_else(|| unknown("the load time"))? * delayed.complement().0,
         step_ms: step.step_ms.ok_or_else(|| unknown("the step time"))?,
-        fed: fed(case),
+        fed: fed(context),
         wait: Interval {
             share: wait.share,
             low: wait.low,
@@ -43,7 +49,7 @@ pub(super) fn what_if(
         },
     };
     if pipeline.load_ms <= 0.0 || pipeline.step_ms <= 0.0 {
-        return Err("the times are too short to go by".to_owned());
+        return Err("the times are too short for an estimate".to_owned());
     }
     let now = pipeline.row(workers.now);
     if now.wait.low.0 - APART > wait.share.0 || now.wait.high.0 + APART < wait.share.0 {
@@ -59,36 +65,22 @@ pub(super) fn what_if(
 }
 
 /// Why the times of workers and step alone would not tell.
-fn another_limit(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<String> {
+fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<String> {
     if matches!(kind, Kind::WarmingUp | Kind::Stalled | Kind::Unknown) {
-        return Some("there is no verdict to go by".to_owned());
+        return Some("there is no verdict yet".to_owned());
     }
-    if case.loads_in_main() {
-        return Some(
-            "the main thread loads: what a worker would take has not been seen".to_owned(),
-        );
+    if context.loads_in_main() {
+        return Some("the main thread loads: a worker's load time is unknown".to_owned());
     }
-    let other = [
-        Cause::Disk,
-        Cause::Network,
-        Cause::CpuAffinity,
-        Cause::HeadOfLine,
-        Cause::Ipc,
-        Cause::InMain,
-        Cause::WorkerRestart,
-        Cause::MemoryPressure,
-        Cause::FewShards,
-        Cause::Gil,
-    ];
-    if let Some(cause) = cause.filter(|cause| other.contains(cause)) {
+    if let Some(cause) = cause.filter(|cause| !cause.rule().what_if) {
         return Some(format!(
             "load and step time do not tell what other workers would change (cause: {})",
             cause.words()
         ));
     }
     let shared = [
-        ("disk", case.of_busy(|worker| worker.disk)),
-        ("network", case.of_busy(|worker| worker.network)),
+        ("disk", context.of_busy(|worker| worker.disk)),
+        ("network", context.of_busy(|worker| worker.network)),
     ];
     shared.into_iter().find_map(|(what, share)| {
         let share = share.filter(|share| share.0 >= SHARED)?;
@@ -99,14 +91,16 @@ fn another_limit(case: &Case<'_>, kind: Kind, cause: Option<Cause>) -> Option<St
 }
 
 /// Workers that the CPUs feed as the machine is: by what the job may use, and by what others leave of it.
-fn fed(case: &Case<'_>) -> Option<f64> {
-    let allowed = cpu_feeds(case)?;
-    let host = &case.rates.host;
-    let ranks = case.job.ranks.len().max(1) as f64;
+fn fed(context: &Context<'_>) -> Option<f64> {
+    let allowed = cpu_feeds(context)?;
+    let host = &context.rates.host;
+    let ranks = context.job.ranks.len().max(1) as f64;
     let unused = host
         .cpu
-        .map(|busy| f64::from(host.cpus) * busy.rest().0 / ranks);
-    let within_reach = unused.zip(case.workers_cpu()).zip(cpu_per_worker(case));
+        .map(|busy| f64::from(host.cpus) * busy.complement().0 / ranks);
+    let within_reach = unused
+        .zip(context.workers_cpu())
+        .zip(cpu_per_worker(context));
     let within_reach = within_reach.map(|((unused, own), each)| (unused.max(0.0) + own) / each);
     Some(within_reach.map_or(allowed, |reach| reach.min(allowed)))
 }
@@ -128,9 +122,9 @@ impl Pipeline {
         let made_every = self.load_ms / at_work;
         let expected = |step: f64| Share(1.0 - step / made_every).clamped();
         // What is not known of the wait is not known of the step: the two make up the same time.
-        let rest = self.wait.share.rest().0.max(0.001);
-        let slowest = self.step_ms * self.wait.low.rest().0 / rest;
-        let quickest = self.step_ms * self.wait.high.rest().0 / rest;
+        let rest = self.wait.share.complement().0.max(0.001);
+        let slowest = self.step_ms * self.wait.low.complement().0 / rest;
+        let quickest = self.step_ms * self.wait.high.complement().0 / rest;
         Expected {
             workers,
             wait: Interval {

@@ -6,14 +6,13 @@ use std::thread;
 
 use fake_nvml::FakeNvml;
 
-use crate::machine::{Python, note};
 use crate::report::Report;
-use crate::trial::{Outcome, PIPETOP, Situation, about, ensure, heavy, last_python};
+use crate::trial::{OBSERVED, Outcome, PIPETOP, Situation, about, ensure, heavy, last_python};
+use support::machine::{Python, note};
+use support::measured::two_of_three;
 
 const PYTHON_THREAD: Situation = heavy("python-thread").steady_after(5);
 const NATIVE_THREAD: Situation = heavy("native-thread");
-/// A verdict takes ten.
-const SECONDS: u32 = 12;
 
 fn report(situation: Situation, python: &Python) -> Result<Report, String> {
     let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -21,35 +20,39 @@ fn report(situation: Situation, python: &Python) -> Result<Report, String> {
     let job = situation.job(python)?;
     let mut command = Command::new(PIPETOP);
     command.arg("--nvml-lib").arg(fake.library());
-    Report::of(command, job.pid(), SECONDS)
+    Report::of(command, job.pid(), OBSERVED)
 }
 
 #[test]
 fn only_a_thread_that_runs_python_is_to_blame() {
     last_python(PYTHON_THREAD, |python| {
-        let (contended, free) = thread::scope(|scope| {
-            let free = scope.spawn(|| report(NATIVE_THREAD, python));
-            (report(PYTHON_THREAD, python), free.join())
-        });
-        let contended = contended?;
-        let free = free.map_err(|_| "the other trial broke off")??;
-        let words = contended.fact("gil").unwrap_or_default();
-        note(&format!(
-            "torch {}: {} {}, {words}; beside native work: {} {}",
-            python.torch,
-            contended.kind(),
-            contended.text("/verdict/cause"),
-            free.kind(),
-            free.text("/verdict/cause"),
-        ));
-        about(&contended, blames_python(&contended))?;
-        about(
-            &free,
-            ensure(free.fact("gil").is_none(), || {
-                "blames a thread that works without the lock".into()
-            }),
-        )
+        two_of_three(|| blames_rightly(python))
     });
+}
+
+fn blames_rightly(python: &Python) -> Outcome {
+    let (contended, free) = thread::scope(|scope| {
+        let free = scope.spawn(|| report(NATIVE_THREAD, python));
+        (report(PYTHON_THREAD, python), free.join())
+    });
+    let contended = contended?;
+    let free = free.map_err(|_| "the other trial broke off")??;
+    let words = contended.fact("gil").unwrap_or_default();
+    note(&format!(
+        "torch {}: {} {}, {words}; beside native work: {} {}",
+        python.torch,
+        contended.kind(),
+        contended.text("/verdict/cause"),
+        free.kind(),
+        free.text("/verdict/cause"),
+    ));
+    about(&contended, blames_python(&contended))?;
+    about(
+        &free,
+        ensure(free.fact("gil").is_none(), || {
+            "blames a thread that works without the lock".into()
+        }),
+    )
 }
 
 fn blames_python(report: &Report) -> Outcome {

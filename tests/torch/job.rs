@@ -5,9 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use support::machine::Share;
 use tempfile::TempDir;
 
 use crate::cgroup::{Cgroup, Limit};
@@ -17,11 +20,15 @@ use crate::truth::Truth;
 const SCRIPT: &str = include_str!("situations.py");
 /// In the environment of every process of a job, with the job's directory as its value.
 const MARK: &str = "PIPETOP_TEST_JOB";
-const STEADY_DEADLINE: f64 = 90.0;
+/// Only ends what hangs: a busy machine takes a minute to import torch.
+const STEADY_DEADLINE: f64 = 300.0;
+/// The user and the group that own nothing.
+pub(crate) const NOBODY: u32 = 65534;
 
 /// Fields drop in this order, after all processes have ended.
 pub(crate) struct Job {
     child: Child,
+    nice: bool,
     _cgroup: Option<Cgroup>,
     directory: TempDir,
 }
@@ -42,11 +49,10 @@ impl Job {
         python: &str,
         situation: &str,
         start: Start,
+        share: Share,
         limit: Option<Limit>,
     ) -> Result<Self, String> {
-        // Below the target folder: a temporary folder may lie in memory, and files in memory are on no disk.
-        let directory =
-            tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(|error| error.to_string())?;
+        let directory = folder()?;
         let path = directory.path();
         fs::write(path.join("situations.py"), SCRIPT).map_err(|error| error.to_string())?;
         let name = format!("pipetop-{}", path.file_name().unwrap_or_default().display());
@@ -73,10 +79,43 @@ impl Job {
         words.push(path.join("situations.py").display().to_string());
         words.push(situation.to_owned());
         words.push(path.display().to_string());
+        Self::spawn(&words, share, cgroup, directory)
+    }
 
+    /// Starts a script that gets its folder as its first argument; `launcher` stands before it.
+    pub(crate) fn script(
+        python: &str,
+        launcher: &[&str],
+        share: Share,
+        script: &Path,
+        arguments: &[String],
+    ) -> Result<Self, String> {
+        let directory = folder()?;
+        let mut words = vec![python.to_owned()];
+        words.extend(launcher.iter().map(|word| (*word).to_owned()));
+        words.extend([script, directory.path()].map(|path| path.display().to_string()));
+        words.extend_from_slice(arguments);
+        Self::spawn(&words, share, None, directory)
+    }
+
+    fn spawn(
+        words: &[String],
+        share: Share,
+        cgroup: Option<Cgroup>,
+        directory: TempDir,
+    ) -> Result<Self, String> {
+        let path = directory.path();
         let output = File::create(path.join("output")).map_err(|error| error.to_string())?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
-        let child = Command::new(&words[0])
+        // Nothing is measured beside one that has the machine to itself.
+        let nice = share != Share::Whole && may_take_back();
+        let before: &[&str] = if nice { &NICE } else { &[] };
+        let words: Vec<&str> = before
+            .iter()
+            .copied()
+            .chain(words.iter().map(String::as_str))
+            .collect();
+        let child = Command::new(words[0])
             .args(&words[1..])
             .env(MARK, path)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -89,6 +128,7 @@ impl Job {
             .map_err(|error| format!("cannot start {}: {error}", words[0]))?;
         Ok(Self {
             child,
+            nice,
             _cgroup: cgroup,
             directory,
         })
@@ -104,12 +144,22 @@ impl Job {
         Truth::read(&self.directory.path().join(file))
     }
 
+    /// The rank that this process is, by the first line of what it has marked.
+    pub(crate) fn rank_of(&self, pid: u64) -> Option<u64> {
+        let ranks = (0..).map_while(|rank| {
+            let marks = self.file(&format!("truth.{rank}"));
+            let line = marks.lines().next()?;
+            Some((rank, line == format!("pid {pid}")))
+        });
+        ranks.filter(|(_, same)| *same).map(|(rank, _)| rank).next()
+    }
+
     /// A file that the script writes, as far as it has; empty where it has not begun.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
     }
 
-    /// Waits until the script has had so many batches.
+    /// Waits until the script has had so many batches. From then on it is as nice as any other.
     pub(crate) fn reach(&mut self, batches: usize, rank: Option<u64>) -> Result<(), String> {
         let deadline = now() + STEADY_DEADLINE;
         while self.truth(rank).batches() < batches {
@@ -122,6 +172,13 @@ impl Job {
                 ));
             }
             sleep(Duration::from_millis(50));
+        }
+        if self.nice {
+            // One that has another title has overwritten its environment, by which the others are found.
+            let processes = self.processes().into_iter();
+            processes
+                .chain([Pid::from_child(&self.child)])
+                .for_each(as_nice_as_others);
         }
         Ok(())
     }
@@ -153,8 +210,39 @@ impl Job {
     }
 }
 
+/// What it imports takes only what the jobs beside it leave, which are measured meanwhile.
+const NICE: [&str; 3] = ["nice", "-n", "19"];
+
+/// Whether a process may become less nice, which takes a right; tried by a thread that ends after it.
+fn may_take_back() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    let try_it = || {
+        rustix::process::nice(1).is_ok() && rustix::process::setpriority_process(None, 0).is_ok()
+    };
+    *MAY.get_or_init(|| thread::spawn(try_it).join().unwrap_or(false))
+}
+
+/// All of its threads: each has a niceness of its own.
+fn as_nice_as_others(process: Pid) {
+    let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
+    for thread in threads.into_iter().flatten().flatten() {
+        let thread = thread.file_name().to_str().and_then(|id| id.parse().ok());
+        if let Some(thread) = thread.and_then(Pid::from_raw) {
+            // One that has just ended needs none.
+            let _ = rustix::process::setpriority_process(Some(thread), 0);
+        }
+    }
+}
+
+/// Below the target folder: a temporary folder may lie in memory, and files in memory are on no disk.
+fn folder() -> Result<TempDir, String> {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(|error| error.to_string())
+}
+
 impl Drop for Job {
     fn drop(&mut self) {
+        // A process that gives itself a title overwrites its environment, by which it is found below.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         // One may have been born while the others were killed.
         for _ in 0..100 {
             let left = self.processes();
@@ -174,7 +262,7 @@ impl Drop for Job {
 pub(crate) fn for_everyone(file: &Path) -> Result<(TempDir, PathBuf), String> {
     let copy = || {
         let directory = tempfile::tempdir()?;
-        let path = directory.path().join("pipetop");
+        let path = directory.path().join("program");
         fs::copy(file, &path)?;
         for path in [directory.path(), &path] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;

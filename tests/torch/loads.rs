@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::job::Job;
-use crate::machine::note;
 use crate::report::Report;
 use crate::trial::{Outcome, ensure};
+use support::machine::note;
 
 /// Milliseconds that a worker has a batch in work before and after the dataset: putting it together, handing it over.
 const AROUND: f64 = 60.0;

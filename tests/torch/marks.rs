@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use pipetop::model::{MarkKind, Model};
-use pipetop::record::Recording;
 use pipetop::sample::Sample;
+use pipetop::testing::engine::Engine;
+use pipetop::testing::model::MarkKind;
+use pipetop::testing::record::Recording;
 use pipetop::units::ProcessKey;
 
-use crate::machine::note;
 use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light, no_ptrace};
+use support::machine::{Python, note};
+use support::measured::two_of_three;
 
 /// Seconds by which a mark may lie behind: two readings, a look at the stack, and a machine that is busy.
 const LATE: f64 = 1.5;
@@ -22,64 +24,66 @@ const MARKS: Situation = light("marks").steady_after(10);
 
 #[test]
 fn marks_lie_where_things_happened() {
-    each_python(MARKS, |python| {
-        let job = MARKS.job(python)?;
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let watch = |name: &str, library: Option<&Path>| {
-            let path = folder.path().join(name);
-            let mut command = Command::new(PIPETOP);
-            if let Some(library) = library {
-                command.env("LD_PRELOAD", library);
-            }
-            command
-                .arg(job.pid().to_string())
-                .args(["--interval", "250ms", "--for", "20s", "--json", "--record"])
-                .arg(&path)
-                .stdout(File::create(path.with_extension("json"))?)
-                .stderr(Stdio::piped());
-            command.spawn().map(|child| (path, child))
-        };
-        let library = no_ptrace();
-        let whole = watch("run.rec", None).map_err(|error| error.to_string())?;
-        let from_outside = library.map(|library| watch("outside.rec", Some(&library)));
-        let seen = marks_of(whole)?;
-        let from_outside = from_outside.map(|watched| {
-            let watched = watched.map_err(|error| error.to_string())?;
-            marks_of(watched)
-        });
-        let events = job.file("events");
-        let wanted: Vec<(&str, f64)> = events
-            .lines()
-            .filter_map(|line| {
-                let (kind, at) = line.split_once(' ')?;
-                Some((kind, at.parse().ok()?))
-            })
-            .filter(|(kind, _)| *kind != "under-way")
-            .collect();
-        note(&format!(
-            "torch {}: {:?}",
-            python.torch,
-            offsets(&seen, &wanted)
-        ));
-        let kinds = |list: &[(&str, f64)]| {
-            list.iter()
-                .map(|(kind, _)| (*kind).to_owned())
-                .collect::<Vec<_>>()
-        };
-        ensure(kinds(&seen) == kinds(&wanted), || {
-            format!("marks {seen:?}, not {wanted:?}")
-        })?;
-        let near = |(kind, late): &(&str, f64)| {
-            ensure((-EARLY..=LATE).contains(late), || {
-                format!("{kind} is marked {late:.2} s late")
-            })
-        };
-        offsets(&seen, &wanted).iter().try_for_each(near)?;
-        match from_outside {
-            Some(seen) => tells_most(&seen?, &wanted),
-            None => Err("libno_ptrace.so was not built".to_owned()),
+    each_python(MARKS, |python| two_of_three(|| marks_of_a_job(python)));
+}
+
+fn marks_of_a_job(python: &Python) -> Outcome {
+    let job = MARKS.job(python)?;
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let watch = |name: &str, library: Option<&Path>| {
+        let path = folder.path().join(name);
+        let mut command = Command::new(PIPETOP);
+        if let Some(library) = library {
+            command.env("LD_PRELOAD", library);
         }
+        command
+            .arg(job.pid().to_string())
+            .args(["--interval", "250ms", "--for", "20s", "--json", "--record"])
+            .arg(&path)
+            .stdout(File::create(path.with_extension("json"))?)
+            .stderr(Stdio::piped());
+        command.spawn().map(|child| (path, child))
+    };
+    let library = no_ptrace();
+    let whole = watch("run.rec", None).map_err(|error| error.to_string())?;
+    let from_outside = library.map(|library| watch("outside.rec", Some(&library)));
+    let seen = marks_of(whole)?;
+    let from_outside = from_outside.map(|watched| {
+        let watched = watched.map_err(|error| error.to_string())?;
+        marks_of(watched)
     });
+    let events = job.file("events");
+    let wanted: Vec<(&str, f64)> = events
+        .lines()
+        .filter_map(|line| {
+            let (kind, at) = line.split_once(' ')?;
+            Some((kind, at.parse().ok()?))
+        })
+        .filter(|(kind, _)| *kind != "under-way")
+        .collect();
+    note(&format!(
+        "torch {}: {:?}",
+        python.torch,
+        offsets(&seen, &wanted)
+    ));
+    let kinds = |list: &[(&str, f64)]| {
+        list.iter()
+            .map(|(kind, _)| (*kind).to_owned())
+            .collect::<Vec<_>>()
+    };
+    ensure(kinds(&seen) == kinds(&wanted), || {
+        format!("marks {seen:?}, not {wanted:?}")
+    })?;
+    let near = |(kind, late): &(&str, f64)| {
+        ensure((-EARLY..=LATE).contains(late), || {
+            format!("{kind} is marked {late:.2} s late")
+        })
+    };
+    offsets(&seen, &wanted).iter().try_for_each(near)?;
+    match from_outside {
+        Some(seen) => tells_most(&seen?, &wanted),
+        None => Err("libno_ptrace.so was not built".to_owned()),
+    }
 }
 
 /// Without stacks: nothing that was not, a validation may be taken for an epoch, and what can be told is told.
@@ -119,19 +123,24 @@ fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)
     })?;
     replays(&path)?;
     let mut recording = Recording::open(&path).map_err(|error| error.to_string())?;
-    let mut model = Model::new(Duration::from_secs(10));
+    let mut engine = Engine::new(Duration::from_secs(10));
     let mut began = SystemTime::UNIX_EPOCH;
     let mut last = None;
     for number in 0..recording.len() {
         let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
         began = sample.at.wall - sample.at.since_start;
         follows(&sample, &mut last)?;
-        model.apply(sample);
+        engine.push(sample);
     }
     let began = began
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();
-    let marks = model.history().marks().between(-1.0, f64::MAX);
+    let marks = engine
+        .state()
+        .model
+        .history()
+        .marks()
+        .between(-1.0, f64::MAX);
     let mut seen: Vec<(&str, f64)> = marks
         .iter()
         .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))

@@ -29,8 +29,8 @@ impl Report {
         let file = |path| std::fs::File::create(path).map_err(|error| error.to_string());
         let mut child = command
             .args([
-                &pid.to_string(),
                 "--once",
+                &pid.to_string(),
                 "--json",
                 "--for",
                 &format!("{seconds}s"),
@@ -94,6 +94,11 @@ impl Report {
     /// The rank that the verdict speaks of.
     pub(crate) fn rank(&self) -> Option<u64> {
         self.document.pointer("/verdict/rank")?.as_u64()
+    }
+
+    /// The process that it speaks of.
+    pub(crate) fn pid(&self) -> Option<u64> {
+        self.document.pointer("/verdict/pid")?.as_u64()
     }
 
     pub(crate) fn advice(&self) -> impl Iterator<Item = &str> {

@@ -37,14 +37,30 @@ impl Truth {
     }
 
     pub(crate) fn batches(&self) -> usize {
-        self.batches_between(f64::MIN, f64::MAX)
+        self.begun().count()
     }
 
-    pub(crate) fn batches_between(&self, from: f64, to: f64) -> usize {
-        self.marks
-            .iter()
-            .filter(|(at, state)| *state == State::Step && (from..to).contains(at))
-            .count()
+    /// Batches per second from the first that came between the two moments to the last. `None` = fewer than two came.
+    pub(crate) fn rate(&self, from: f64, to: f64) -> Option<f64> {
+        let came: Vec<f64> = self.begun().filter(|at| (from..to).contains(at)).collect();
+        let (first, last) = (came.first()?, came.last()?);
+        (last > first).then(|| (came.len() - 1) as f64 / (last - first))
+    }
+
+    /// Seconds of a step, on average over the whole ones between the two moments. `None` = there was none.
+    pub(crate) fn step(&self, from: f64, to: f64) -> Option<f64> {
+        let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
+        let whole = pairs.filter(|((begun, state), (end, _))| {
+            *state == State::Step && *begun >= from && *end <= to
+        });
+        let steps: Vec<f64> = whole.map(|((begun, _), (end, _))| end - begun).collect();
+        (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)
+    }
+
+    /// When each batch came.
+    fn begun(&self) -> impl Iterator<Item = f64> {
+        let steps = self.marks.iter().filter(|(_, state)| *state == State::Step);
+        steps.map(|(at, _)| *at)
     }
 
     /// Share of the time between the two moments in which the script waited for its loader.
@@ -83,6 +99,21 @@ mod tests {
                 "{from} to {to}"
             );
         }
+    }
+
+    #[test]
+    fn a_rate_is_that_of_whole_periods() {
+        let truth = Truth::parse("step 1\nstep 2\nwait 2.5\nstep 3\nstep 4\n");
+        assert_eq!(truth.rate(1.5, 4.5), Some(1.0));
+        assert_eq!(truth.rate(1.5, 2.5), None);
+    }
+
+    #[test]
+    fn a_step_is_that_of_the_whole_ones() {
+        let truth = Truth::parse(MARKS);
+        assert_eq!(truth.step(10.0, 14.0), Some(0.75));
+        assert_eq!(truth.step(10.0, 13.5), Some(0.5));
+        assert_eq!(truth.step(11.2, 13.5), None);
     }
 
     #[test]

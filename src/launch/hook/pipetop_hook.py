@@ -150,7 +150,7 @@ class _Probe:
         if self.device:
             self.lines.extend(line for line, *_ in self.device.behind)
         self.device = False
-        self.notice("the GPU's idle time is not told: %s: %s" % (type(error).__name__, error))
+        self.notice("cannot report the GPU's idle time: %s: %s" % (type(error).__name__, error))
 
     def turn_to(self, iterator):
         """Another loader, or a new round of one: how many batches it can hold, and who counts them."""
@@ -218,7 +218,7 @@ class _Probe:
     def other_thread(self):
         if not self.told:
             self.told = True
-            self.notice("a thread beside the main one reads the loader: its waits are not the trainer's")
+            self.notice("another thread than the main one reads the loader: its waits are not the trainer's")
 
 
 def _ready_shared(iterator):
@@ -251,7 +251,7 @@ def _start():
         if address and not worker:
             _probe = _Probe(address)
             if _trial.UNKNOWN:
-                _probe.notice("PIPETOP_HOOK says what is not known, and it is passed over: " + " ".join(_trial.UNKNOWN))
+                _probe.notice("ignoring unknown settings in PIPETOP_HOOK: " + " ".join(_trial.UNKNOWN))
             multiprocessing = sys.modules.get("multiprocessing.util")
             if multiprocessing is not None:
                 # Its processes end without atexit.
@@ -272,7 +272,7 @@ def _step_aside(error):
     try:
         probe = _probe or _Probe(os.environ["PIPETOP_PROBE"])
         _probe = False
-        probe.notice("the hook in Python stepped aside: %s: %s" % (type(error).__name__, error))
+        probe.notice("the Python hook is disabled after an error: %s: %s" % (type(error).__name__, error))
     except Exception:
         _probe = False
 

@@ -2,7 +2,7 @@
 //!
 //! Knows time alone; not what is drawn, and on which screen.
 
-use super::levels::Entry;
+use super::downsampling::Entry;
 
 /// A stretch of time that is drawn in so many cells, in seconds since pipetop started.
 ///
@@ -13,20 +13,31 @@ pub struct Axis {
     from: f64,
     cell: f64,
     cells: usize,
+    /// Where the newest entry ends: cells behind it are free.
+    newest: f64,
 }
 
 impl Axis {
-    /// The newest `seconds` before and at the entry that lasted from `newest.0` to `newest.1`. `None` without a
-    /// cell or a length.
-    pub(super) fn ending(newest: (f64, f64), seconds: f64, cells: usize) -> Option<Self> {
+    /// The newest `seconds` before and at the entry `newest`. While there is less than that since the entry `oldest`,
+    /// the axis begins with that one, and the cells behind the newest stay free. `None` without a cell or a length.
+    pub(super) fn ending(
+        oldest: (f64, f64),
+        newest: (f64, f64),
+        seconds: f64,
+        cells: usize,
+    ) -> Option<Self> {
         let cell = seconds / cells as f64;
         let lasts = cell.is_finite() && cell > 0.0;
         lasts.then(|| {
             let last = (middle(newest, cell) / cell).floor();
+            // The first cell that shows the oldest: that of its middle, or the first whose own middle lies in it.
+            let inside = (f64::midpoint(oldest.0, oldest.1) / cell).floor();
+            let first = inside.min((oldest.0 / cell - 0.5).ceil());
             Self {
-                from: (last + 1.0 - cells as f64) * cell,
+                from: first.max(last + 1.0 - cells as f64) * cell,
                 cell,
                 cells,
+                newest: newest.1,
             }
         })
     }
@@ -35,8 +46,16 @@ impl Axis {
         self.from
     }
 
+    /// The end of what is drawn: of the last cell, or of the newest entry where that comes first.
     pub fn to(&self) -> f64 {
-        self.from + self.cell * self.cells as f64
+        (self.from + self.cell * self.cells as f64).min(self.newest)
+    }
+
+    /// From and to when each cell lasts.
+    pub fn bounds(&self) -> impl Iterator<Item = (f64, f64)> {
+        let Self { from, cell, .. } = *self;
+        let at = move |place: usize| from + cell * place as f64;
+        (0..self.cells).map(move |place| (at(place), at(place + 1)))
     }
 
     /// The cell that shows what lasted from `from` to `to`; `None` where it lies outside.

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::WorkerPlace;
-use super::point::Reading;
+use super::point::{Reading, WorkerPlace};
 
 /// Workers whose past is kept at most.
 pub(super) const MOST: usize = 1024;

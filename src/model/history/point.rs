@@ -1,8 +1,8 @@
 //! One reading as the history keeps it: small, and made one with its neighbour when it is old.
 
-use super::WorkerPlace;
-use super::levels::Entry;
+use super::downsampling::Entry;
 use crate::sample::WorkerNow;
+use crate::units::ProcessKey;
 
 /// What is to be kept of one reading. `None` = not known.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -203,4 +203,12 @@ impl Entry for Point {
                 .collect(),
         }
     }
+}
+
+/// Where a worker stands on screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerPlace {
+    pub rank: ProcessKey,
+    pub loader: u64,
+    pub id: u32,
 }

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::units::Pid;
+use crate::units::ProcessKey;
 
 fn place(id: u32) -> WorkerPlace {
     WorkerPlace {
@@ -100,8 +101,34 @@ fn what_is_not_known_is_a_gap_and_not_nothing() {
         [Some(0.5), Some(0.5), None, Some(0.5)]
     );
     assert_eq!(waits(&history, 4.0, 2), [Some(0.5), Some(0.5)]);
-    // Before the first reading nothing is known.
-    assert_eq!(waits(&history, 6.0, 6)[..3], [None, None, Some(0.5)]);
+}
+
+#[test]
+fn a_short_past_begins_at_the_left_and_grows_until_it_fills_the_axis() {
+    let mut history = History::new();
+    for at in 0..9_u32 {
+        // It began some time after pipetop did.
+        let from = f64::from(at) + 3.4;
+        history.add(reading(from, from + 1.0, Some(f64::from(at) / 8.0)));
+        let values = waits(&history, 6.0, 6);
+        let newest = at.min(5) as usize;
+        assert_eq!(values[0], Some(f64::from(at.saturating_sub(5)) / 8.0));
+        assert_eq!(values[newest], Some(f64::from(at) / 8.0));
+        assert_eq!(values[newest + 1..], [None; 6][newest + 1..]);
+    }
+}
+
+#[test]
+fn the_free_end_of_the_axis_shows_nothing_of_what_came_later() {
+    let mut history = History::new();
+    for at in 0..5_u32 {
+        history.add(reading(f64::from(at), f64::from(at + 1), Some(0.5)));
+    }
+    let axis = history.axis(Some(Duration::from_secs(2)), 6.0, 6).unwrap();
+    let values = history.means(&axis, wait);
+    assert_eq!(values[..2], [Some(0.5); 2]);
+    assert_eq!(values[2..], [None; 4]);
+    assert!((axis.to() - 2.0).abs() < 1e-9);
 }
 
 #[test]
@@ -120,8 +147,10 @@ fn what_a_cell_shows_stays_while_it_moves() {
                 "by whole cells: {moved}"
             );
             let moved = usize::from(moved.round() > 0.0);
-            // All but the newest, which still fills.
-            assert_eq!(values[moved..12], now[..12 - moved]);
+            // All but the newest, which still fills, and those that are free.
+            let known = values.iter().filter(|value| value.is_some()).count();
+            let whole = known.saturating_sub(1);
+            assert_eq!(values[moved..whole], now[..whole - moved]);
         }
     }
 }

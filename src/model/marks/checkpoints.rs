@@ -1,4 +1,4 @@
-//! Checkpoints: the main thread's stack is in a function that saves, or the trainer writes much after it wrote
+//! Checkpoints: the main thread is in a function that saves, or the trainer writes much after it wrote
 //! next to nothing.
 
 use std::time::Duration;
@@ -16,7 +16,7 @@ const NEXT_TO_NOTHING: u64 = 8;
 /// Seconds of quiet that must have been seen before.
 const QUIET: f64 = 5.0;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Checkpoints {
     /// When one was last under way.
     last: Option<Duration>,
@@ -42,10 +42,10 @@ impl Checkpoints {
         let written = written.and_then(|(newer, older)| newer.checked_sub(older));
         let burst = self.burst(written, seconds);
         let words = if saved {
-            "checkpoint: the main thread's stack is in a function that saves".to_owned()
+            "checkpoint: the main thread is in a function that saves".to_owned()
         } else if let Some(burst) = burst {
             format!(
-                "checkpoint: the trainer wrote {} within {seconds:.1} s, next to nothing before",
+                "checkpoint: the trainer wrote {} within {seconds:.1} s, almost nothing before",
                 Bytes(burst)
             )
         } else {

@@ -20,7 +20,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 /// Batches that another loader delivers without one of the training loader, before that is a validation.
 const WITHOUT_TRAINING: u64 = 2;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
     /// A pass of which it is not yet said what it is: dataset, begin, and batches of the dataset before it.
     pending: Option<(u64, Duration, u64)>,
@@ -94,10 +94,10 @@ impl Epochs {
         let of_training =
             |passes: &Passes| passes.dataset == dataset && Some(passes.batches) == most;
         let (kind, words) = if rank.passes.iter().any(of_training) {
-            let words = "epoch: the iterator over the data of most batches counts from 0";
+            let words = "epoch: the main loader's iterator started again at 0";
             (MarkKind::Epoch, words)
         } else {
-            let words = "validation: other data than that of most batches is gone through";
+            let words = "validation: the trainer reads other data than in training";
             (MarkKind::Validation, words)
         };
         marks.add(Mark {
@@ -134,9 +134,11 @@ impl Epochs {
             let before = self.workers.insert(loader.id, now);
             let now = &self.workers[&loader.id];
             let words = match before {
-                Some(before) if before.is_disjoint(now) => {
-                    format!("epoch: all {count} workers of the loader were made anew")
-                }
+                Some(before) if before.is_disjoint(now) => match count {
+                    1 => "epoch: the loader's worker was restarted".to_owned(),
+                    _ => format!("epoch: all {count} workers of the loader were restarted"),
+                },
+                None if first && count == 1 => "epoch: 1 worker was started".to_owned(),
                 None if first => format!("epoch: {count} workers were started"),
                 _ => continue,
             };
@@ -182,8 +184,7 @@ impl Epochs {
             *batches += more;
             if *batches >= WITHOUT_TRAINING && !self.validating {
                 self.validating = true;
-                let words =
-                    "validation: another loader delivers while the one that delivered most rests";
+                let words = "validation: another loader delivers while the main loader is idle";
                 marks.add(Mark {
                     at: *since,
                     kind: MarkKind::Validation,

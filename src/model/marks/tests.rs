@@ -91,9 +91,9 @@ fn workers_made_anew_are_an_epoch_and_one_that_ends_is_none() {
         kinds(&marks),
         [(10, MarkKind::Epoch), (20, MarkKind::Worker)]
     );
-    assert!(marks[0].2.contains("made anew"), "{marks:?}");
+    assert!(marks[0].2.contains("were restarted"), "{marks:?}");
     assert!(
-        marks[1].2.contains("has ended") && marks[1].2.contains("others go on"),
+        marks[1].2.contains(") ended, ") && marks[1].2.contains("others are still running"),
         "{marks:?}"
     );
 }
@@ -107,7 +107,7 @@ fn a_worker_in_the_place_of_another_is_named() {
     });
     assert_eq!(kinds(&marks), [(10, MarkKind::Worker)]);
     assert!(
-        marks[0].2.starts_with("worker 1 was made anew: pid "),
+        marks[0].2.starts_with("worker 1 was restarted: pid "),
         "{marks:?}"
     );
 }
@@ -230,7 +230,7 @@ fn the_ends_of_a_job_are_marks() {
         kinds(&marks),
         [(4, MarkKind::JobBegin), (20, MarkKind::JobEnd)]
     );
-    assert!(marks[1].2.contains("was gone before it"), "{marks:?}");
+    assert!(marks[1].2.contains("ended before it"), "{marks:?}");
 }
 
 #[test]

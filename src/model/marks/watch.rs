@@ -4,12 +4,12 @@ use super::checkpoints::Checkpoints;
 use super::epochs::Epochs;
 use super::workers::Workers;
 use super::{Mark, MarkKind, Marks};
-use crate::model::span::Span;
+use crate::model::interval::Interval;
 use crate::sample::{JobSample, Sample};
 use crate::units::ProcessKey;
 
 /// Follows one job after the other.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Watch {
     job: Option<ProcessKey>,
     ended: bool,
@@ -28,7 +28,7 @@ impl Watch {
                 job: Some(job.key),
                 ..Self::default()
             };
-            marks_begin(job, &Span::new(older, newer), marks);
+            marks_begin(job, &Interval::new(older, newer), marks);
         }
         if job.ended {
             if !std::mem::replace(&mut self.ended, true) {
@@ -59,14 +59,14 @@ impl Watch {
 }
 
 /// A job that began before us has its begin nowhere on the axis.
-fn marks_begin(job: &JobSample, span: &Span, marks: &mut Marks) {
-    let began = span.start_of(job.key).filter(|start| *start >= 0.0);
+fn marks_begin(job: &JobSample, interval: &Interval, marks: &mut Marks) {
+    let began = interval.start_of(job.key).filter(|start| *start >= 0.0);
     let began = began.and_then(|start| std::time::Duration::try_from_secs_f64(start).ok());
     if let Some(at) = began {
         marks.add(Mark {
             at,
             kind: MarkKind::JobBegin,
-            words: format!("process {} began", job.key.pid),
+            words: format!("process {} started", job.key.pid),
         });
     }
 }

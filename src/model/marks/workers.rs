@@ -11,7 +11,7 @@ use crate::units::ProcessKey;
 /// ended alone.
 const OUTLIVED: Duration = Duration::from_millis(1500);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Workers {
     /// By rank and loader: the living, with their numbers.
     living: BTreeMap<(ProcessKey, u64), BTreeMap<ProcessKey, u32>>,
@@ -19,7 +19,7 @@ pub(super) struct Workers {
 }
 
 /// A worker that was there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Gone {
     loader: (ProcessKey, u64),
     worker: ProcessKey,
@@ -83,7 +83,7 @@ impl Workers {
     pub(super) fn gone_before_the_end(&self) -> String {
         self.gone.first().map_or_else(String::new, |gone| {
             format!(
-                "; worker {} (pid {}) was gone before it",
+                "; worker {} (pid {}) ended before it",
                 gone.id, gone.worker.pid
             )
         })
@@ -96,9 +96,9 @@ fn words(gone: &Gone, now: &BTreeMap<ProcessKey, u32>) -> String {
         .iter()
         .find(|(key, other)| **other == id && !gone.others.contains(key));
     match heir {
-        Some((key, _)) => format!("worker {id} was made anew: pid {pid}, now {}", key.pid),
+        Some((key, _)) => format!("worker {id} was restarted: pid {pid}, now {}", key.pid),
         None => format!(
-            "worker {id} (pid {pid}) has ended, {} others go on",
+            "worker {id} (pid {pid}) ended, {} others are still running",
             gone.others.len()
         ),
     }

@@ -17,7 +17,11 @@
 //! - Looks that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
 //!   end to `(in the loader + unseen) / looks`. A main thread that worker processes feed does not load
 //!   itself: there, an unseen look at it on a CPU hides no more than the unpacking of batches, for which
-//!   a tenth of the looks is allowed.
+//!   a tenth of the looks is allowed. Without stacks that holds of every look at it on a CPU, and the time that it
+//!   was ready while no CPU was free may have been in the loader, too; and so may all time in which it waited for another of
+//!   its threads. Of another library's loader they say nothing: `p` is
+//!   of the others, and both ends allow for them as for time that no report speaks of. So they do for looks before it was
+//!   learned where the main thread asks for its batches (`before`); waits for a loader of PyTorch's were waits then, too.
 //! - Where the job reports its steps, `p` = waited / (waited + stepped) is exact for the time; the interval
 //!   says how far the window stands for the job. The pairs are then all there, from one end of a step to
 //!   another, so nothing is cut; the part of the time that no report speaks of may have been all wait or
@@ -26,8 +30,11 @@
 use std::collections::VecDeque;
 
 use crate::model::Estimate;
+use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::model::rates::reported::Grown;
-use crate::sample::{MainTally, Wait};
+use crate::model::rates::sequential::{Blocks, Bounds};
+use crate::model::rates::tally::MainGrown;
+use crate::sample::Wait;
 use crate::units::Share;
 
 /// Two-sided 95 % of the normal distribution.
@@ -37,33 +44,70 @@ const NARROWEST: f64 = 0.01;
 /// Most of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 
-/// Pairs of a step and a wait from which on their own variance is taken.
-const ENOUGH: usize = 5;
+/// What looks may have been that could not be told apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Unseen {
+    /// Loading, where the main thread does that itself.
+    Loads,
+    /// Unpacking of batches, where all loaders have worker processes.
+    Fed,
+    /// The same where no stack is ever read, with the share of time that the main thread was ready without a CPU.
+    FedBlindly(Share),
+    /// Anything. They count for nothing.
+    Unknown,
+}
 
 /// The wait share that a tally shows. `waits` are those that were seen, oldest first, `episodes` how many
-/// there were in all; `fed` where all loaders have worker processes.
+/// there were in all.
 pub(super) fn wait(
-    tally: &MainTally,
+    grown: &MainGrown,
     waits: &VecDeque<Wait>,
     episodes: u64,
-    fed: bool,
+    may_be: Unseen,
+    blocks: &Blocks,
 ) -> Estimate {
-    let looks = tally.looks as f64;
+    let (tally, before) = (&grown.tally, grown.before as f64);
+    let unseen = tally.unseen as f64;
+    let unknown = match may_be {
+        Unseen::Unknown => unseen.min(tally.looks as f64 - 1.0),
+        Unseen::Loads | Unseen::Fed | Unseen::FedBlindly(_) => 0.0,
+    };
+    let looks = tally.looks as f64 - unknown;
     let inside = tally.waiting as f64 + tally.receiving as f64 + tally.loading as f64;
     let p = (inside / looks).clamp(0.0, 1.0);
-    let (low, high) = wilson(p, independent(p, looks, waits, episodes));
-    let unseen = tally.unseen as f64;
-    let hidden = if fed {
-        let asleep = unseen.min(tally.other as f64);
-        asleep + (unseen - asleep).min(UNPACKING * looks)
-    } else {
-        unseen
+    let hidden = match may_be {
+        Unseen::Fed => {
+            let asleep = unseen.min(tally.other as f64);
+            asleep + (unseen - asleep).min(UNPACKING * looks)
+        }
+        Unseen::FedBlindly(delay) => {
+            unseen + (tally.running as f64).min((UNPACKING + delay.0) * looks)
+        }
+        Unseen::Loads => unseen,
+        Unseen::Unknown => 0.0,
     };
+    let known = looks / (looks + unknown + before);
+    let waited_before = match may_be {
+        Unseen::Unknown => 0.0,
+        _ => grown.waited_before as f64 / (looks + unknown + before),
+    };
+    let ends = |(low, high): (f64, f64)| Bounds {
+        low: Share((low * known + waited_before).min(p - NARROWEST)).clamped(),
+        high: Share(high.max(p + NARROWEST).max(p + hidden / looks) * known + 1.0 - known)
+            .clamped(),
+    };
+    let Bounds { low, high } = ends(wilson(p, independent(p, looks, waits, episodes), Z));
     Estimate {
         share: Share(p),
-        low: Share(low.min(p - NARROWEST)).clamped(),
-        high: Share(high.max(p + NARROWEST).max(p + hidden / looks)).clamped(),
-        looks: tally.looks,
+        low,
+        high,
+        looks: tally.looks + grown.before,
+        unknown: Share(1.0 - known),
+        unclear: match may_be {
+            Unseen::Unknown | Unseen::FedBlindly(_) => Share(unseen / tally.looks as f64).clamped(),
+            Unseen::Loads | Unseen::Fed => Share::ZERO,
+        },
+        early: blocks.bounds(p, looks).map(ends),
     }
 }
 
@@ -101,10 +145,12 @@ pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     } else {
         told.steps
     };
-    let (low, high) = wilson(p, n);
     let unreported = told.unreported().0;
-    let low = low.min(p - NARROWEST) * (1.0 - unreported);
-    let high = high.max(p + NARROWEST) * (1.0 - unreported) + unreported;
+    let ends = |(low, high): (f64, f64)| Bounds {
+        low: Share(low.min(p - NARROWEST) * (1.0 - unreported)).clamped(),
+        high: Share(high.max(p + NARROWEST) * (1.0 - unreported) + unreported).clamped(),
+    };
+    let Bounds { low, high } = ends(wilson(p, n, Z));
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -113,9 +159,12 @@ pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     let looks = told.steps as u64;
     Estimate {
         share: Share(p),
-        low: Share(low).clamped(),
-        high: Share(high.max(p)).clamped(),
+        low,
+        high: Share(high.0.max(p)),
         looks,
+        unknown: Share::ZERO,
+        unclear: Share::ZERO,
+        early: Blocks::of_waits(waits, 0.0).bounds(p, told.steps).map(ends),
     }
 }
 
@@ -131,27 +180,4 @@ fn pairs(waits: &VecDeque<Wait>, belong: impl Fn(&Wait, &Wait) -> bool) -> Vec<(
             (waited, cycle)
         })
         .collect()
-}
-
-/// Variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.
-fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
-    let k = pairs.len() as f64;
-    let whole: f64 = pairs.iter().map(|(_, whole)| whole).sum();
-    if whole <= 0.0 {
-        return 1.0;
-    }
-    let ratio = pairs.iter().map(|(part, _)| part).sum::<f64>() / whole;
-    let apart: f64 = pairs
-        .iter()
-        .map(|(part, whole)| (part - ratio * whole).powi(2))
-        .sum();
-    let mean = whole / k;
-    (1.0 + 4.0 / k) * apart / (k * (k - 1.0) * mean * mean)
-}
-
-fn wilson(p: f64, n: f64) -> (f64, f64) {
-    let z2 = Z * Z;
-    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
-    let half = Z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
-    (centre - half, centre + half)
 }

@@ -2,9 +2,12 @@
 //!
 //! Knows nothing of the job.
 
-use crate::model::Interim;
-use crate::model::gpu::{CounterSums, Figure, GpuInterim, Traffic};
-use crate::model::swing::{Swing, swing};
+use std::collections::VecDeque;
+
+use crate::model::gpu::{CounterSums, Figure, GpuSums, Piece, Traffic};
+use crate::model::oscillation::{Oscillation, oscillation};
+use crate::model::rates::sequential::{self, Bounds};
+use crate::model::window::WindowSums;
 use crate::sample::{GpuSample, Sample};
 use crate::units::{BytesPerSecond, Share};
 
@@ -20,6 +23,9 @@ pub struct GpuRates {
     /// Share of time in which a kernel ran, from the driver's sample history where it has one, else from the
     /// performance counters.
     pub busy: Option<Share>,
+    /// The ends of the share of time without a kernel, for judging before much was seen. `None` where no reading tells
+    /// of less than the whole time.
+    pub early_idle: Option<Bounds>,
     /// Age of the reading in seconds where it is older than an interval should make it.
     pub stale_seconds: Option<f64>,
     /// What the performance counters say of this time (Hopper and newer).
@@ -38,7 +44,7 @@ pub struct GpuRates {
     pub nvlink_rx: Option<BytesPerSecond>,
     pub nvlink_tx: Option<BytesPerSecond>,
     /// Full load and rest by turns.
-    pub swing: Option<Swing>,
+    pub swing: Option<Oscillation>,
     /// Share of time with a kernel of each part of a divided GPU, in the order of `now.instances`.
     pub parts: Vec<Option<Share>>,
     /// Time that pipetop spent in calls of the driver, as a share of this time.
@@ -57,25 +63,40 @@ pub struct CounterRates {
     pub dram: Option<Share>,
 }
 
-pub(super) fn rows(newer: &Sample, interim: &Interim) -> Vec<GpuRates> {
+/// GPUs that oscillate too slowly for the window to show it, each with the time that does.
+pub(super) type Slow = Vec<(u32, VecDeque<Piece>)>;
+
+pub(super) fn rows(
+    newer: &Sample,
+    sums: &WindowSums,
+    session: &WindowSums,
+) -> (Vec<GpuRates>, Slow) {
+    let mut slow = Slow::new();
     let row = |gpu: &GpuSample| {
         let age = gpu.read_at.map(|read| newer.at.seconds_since(&read));
-        let nothing = GpuInterim::default();
-        let seen = interim.gpu(gpu).unwrap_or(&nothing);
+        let nothing = GpuSums::default();
+        let seen = sums.gpu(gpu).unwrap_or(&nothing);
         let mut row = self::row(gpu, seen);
-        row.stale_seconds = age.filter(|age| *age > FRESH.max(2.0 * interim.last_step));
+        row.stale_seconds = age.filter(|age| *age > FRESH.max(2.0 * sums.last_step));
         let sampled = gpu.traffic.and_then(|traffic| traffic.pcie_sampled);
         if let Some(sampled) = sampled.filter(|_| row.pcie_rx.is_none()) {
             row.pcie_rx = Some(sampled.rx);
             row.pcie_tx = Some(sampled.tx);
             row.pcie_age = Some(newer.at.seconds_since(&sampled.read_at));
         }
+        if let Some(longer) = session.gpu(gpu).filter(|_| row.swing.is_none())
+            && let Some(found) = oscillation(&longer.pieces)
+        {
+            row.swing = Some(found);
+            slow.push((gpu.index, longer.since(found.seconds)));
+        }
         row
     };
-    newer.gpus.iter().map(row).collect()
+    let rows = newer.gpus.iter().map(row).collect();
+    (rows, slow)
 }
 
-fn row(gpu: &GpuSample, seen: &GpuInterim) -> GpuRates {
+fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
     let sums = seen.counters();
     let share = |figure| sums.mean(figure).map(|share| Share(share).clamped());
     let history = seen.history();
@@ -101,6 +122,7 @@ fn row(gpu: &GpuSample, seen: &GpuInterim) -> GpuRates {
         now: gpu.clone(),
         util_percent,
         busy: history.or_else(|| share(Figure::Graphics)),
+        early_idle: sequential::idle(&seen.pieces),
         stale_seconds: None,
         load_estimate: guess.filter(|_| counters.sm_active.is_none()),
         counters,
@@ -110,7 +132,7 @@ fn row(gpu: &GpuSample, seen: &GpuInterim) -> GpuRates {
         pcie_age: None,
         nvlink_rx: rate(Figure::NvlinkRx, Traffic::NvlinkRx),
         nvlink_tx: rate(Figure::NvlinkTx, Traffic::NvlinkTx),
-        swing: swing(&seen.pieces),
+        swing: oscillation(&seen.pieces),
         parts: parts.collect(),
         driver_time: seen.driver(),
     }
@@ -131,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::model::literals::{machine, moment};
-    use crate::sample::{GpuCounters, GpuInstance, GpuTraffic, PcieSampled};
+    use crate::sample::{GpuCounters, GpuInstance, GpuTraffic, PcieSampled, Tail};
     use crate::units::Bytes;
 
     fn gpu(sample: &mut Sample) -> &mut GpuSample {
@@ -166,7 +188,7 @@ mod tests {
     }
 
     fn row(older: &Sample, newer: &Sample) -> GpuRates {
-        let mut rates = crate::model::Rates::between(older, newer).unwrap();
+        let mut rates = crate::model::between(older, newer).unwrap();
         rates.gpus.remove(0)
     }
 
@@ -228,16 +250,12 @@ mod tests {
             let mut sample = machine(at);
             let to = if at > 13.0 { 14.0 } else { 11.0_f64.min(at) };
             gpu(&mut sample).counters = Some(counters(from, to, share));
-            gpu(&mut sample).util_samples.clear();
+            gpu(&mut sample).util_samples.newest.clear();
             gpu(&mut sample).util_percent = None;
             sample
         })
         .collect();
-        let mut interim = Interim::default();
-        for pair in samples.windows(2) {
-            interim.add(&pair[0], &pair[1]);
-        }
-        let rates = crate::model::Rates::over(&samples[0], &interim, &samples[3]).unwrap();
+        let rates = crate::model::rates_of(&samples).unwrap();
         let row = &rates.gpus[0];
         // One second at 1.0 and three at 0.2.
         close(row.busy.map(|busy| busy.0), 0.4);
@@ -280,15 +298,12 @@ mod tests {
             let now = 5_000_000 + u64::from(second) * 1_000_000;
             // One second at full load, one at rest; the driver's clock is another.
             let percent = if second % 2 == 0 { 100.0 } else { 0.0 };
-            gpu(&mut sample).util_samples = (1..=5).map(|n| (now + n * 200_000, percent)).collect();
+            let utils = (1..=5).map(|n| (now + n * 200_000, percent));
+            gpu(&mut sample).util_samples = Tail::new(5 * u64::from(second + 1), utils);
             gpu(&mut sample).driver_zero_us = Some(0);
             samples.push(sample);
         }
-        let mut interim = Interim::default();
-        for pair in samples.windows(2) {
-            interim.add(&pair[0], &pair[1]);
-        }
-        let rates = crate::model::Rates::over(&samples[0], &interim, &samples[11]).unwrap();
+        let rates = crate::model::rates_of(&samples).unwrap();
         let swing = rates.gpus[0].swing.expect("it swings");
         assert!((swing.period - 2.0).abs() < 0.05, "{swing:?}");
         assert!(swing.regular);

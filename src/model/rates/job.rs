@@ -3,49 +3,58 @@
 //! Knows nothing of how a loader works inside.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
-use crate::model::Interim;
-use crate::model::interim::RankInterim;
+use crate::model::Overlap;
+use crate::model::interval::{Interval, count_grown};
+use crate::model::overlap::overlap;
+use crate::model::periodicity;
+use crate::model::rates::gpu::Slow;
 use crate::model::rates::reported::Grown;
+use crate::model::rates::sequential::Blocks;
+use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{
     CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates, RankRates,
     StepRates, estimate, loader, tally,
 };
-use crate::model::rhythm;
-use crate::model::span::{Growth, Span, count_grown};
+use crate::model::usage::{Delta, Usage};
+use crate::model::window::{RankSums, WindowSums};
 use crate::sample::{
-    CgroupSample, IoSample, JobSample, LoaderKind, MainTally, ProcessSample, RankSample, Reported,
+    CgroupSample, JobSample, LoaderKind, LoaderSample, MainTally, ProcessSample, RankSample,
+    Reported, Tier, Wait,
 };
-use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
+use crate::units::{BytesPerSecond, ProcessKey, Share};
+
+/// What passed in the window, and in a longer time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sums<'a> {
+    pub(super) window: &'a WindowSums,
+    pub(super) session: &'a WindowSums,
+    pub(super) slow: &'a Slow,
+}
 
 /// `older` is the same job, by its key.
 pub(super) fn rates(
     older: Option<&JobSample>,
     newer: &JobSample,
-    interim: &Interim,
-    span: &Span,
+    sums: Sums<'_>,
+    interval: &Interval,
 ) -> JobRates {
     let row = |rank: &RankSample| {
         let older = older.and_then(|older| older.ranks.iter().find(|old| old.key == rank.key));
-        let overlaps = interim.overlaps(rank.key);
-        RankRates {
-            overlaps,
-            ..self::rank(older, rank, interim.rank(rank.key), span)
-        }
+        self::rank(older, rank, newer.access, sums, interval)
     };
     let ranks = || newer.ranks.iter().map(|rank| (rank.key, &rank.process));
     let workers = || {
         let loaders = newer.ranks.iter().flat_map(|rank| &rank.loaders);
-        let workers = loaders.flat_map(|loader| &loader.workers);
+        let workers = loaders.flat_map(LoaderSample::processes);
         workers.map(|worker| (worker.key, &worker.process))
     };
     let grown = |(key, process): (ProcessKey, _)| {
-        Growth::new(
+        Delta::new(
             older.and_then(|older| process_of(older, key)),
             process,
             key,
-            span,
+            interval,
         )
     };
     JobRates {
@@ -62,22 +71,22 @@ pub(super) fn rates(
         cpu_cores: sum(ranks().chain(workers()).map(grown), |process| {
             process.time(|process| process.cpu)
         })
-        .map(|cpu| cpu / span.seconds),
+        .map(|cpu| cpu / interval.seconds),
         read: sum(ranks().chain(workers()).map(grown), |process| {
             process.count(|process| Some(process.io?.read_bytes.0))
         })
-        .map(|bytes| BytesPerSecond(bytes / span.seconds)),
+        .map(|bytes| BytesPerSecond(bytes / interval.seconds)),
         rchar: sum(workers().map(grown), |process| {
             process.count(|process| Some(process.io?.rchar.0))
         })
-        .map(|bytes| BytesPerSecond(bytes / span.seconds)),
+        .map(|bytes| BytesPerSecond(bytes / interval.seconds)),
     }
 }
 
 /// The sum of what is known; `None` where nothing is.
 fn sum<'a>(
-    processes: impl Iterator<Item = Growth<'a>>,
-    of: impl Fn(&Growth<'a>) -> Option<f64>,
+    processes: impl Iterator<Item = Delta<'a>>,
+    of: impl Fn(&Delta<'a>) -> Option<f64>,
 ) -> Option<f64> {
     processes
         .filter_map(|process| of(&process))
@@ -114,21 +123,36 @@ const ONE_BY_ONE: f64 = 0.15;
 fn rank(
     older: Option<&RankSample>,
     newer: &RankSample,
-    interim: Option<&RankInterim>,
-    span: &Span,
+    access: Tier,
+    all: Sums<'_>,
+    interval: &Interval,
 ) -> RankRates {
-    let empty = RankInterim::default();
-    let interim = interim.unwrap_or(&empty);
-    let main = tally::main(older.and_then(|older| older.main), newer.main);
+    let empty = RankSums::default();
+    let sums = all.window.rank(newer.key).unwrap_or(&empty);
+    let session = all.session.rank(newer.key).unwrap_or(&empty);
+    let looked = tally::main(
+        older.and_then(|older| older.main),
+        newer.main,
+        newer.recognised,
+    );
+    let main = looked.map(|looked| looked.tally);
     let told = Grown::between(
         older.and_then(|older| older.reported.as_ref()),
         newer.reported.as_ref(),
-        span,
+        interval,
     );
     let exact = told.as_ref().filter(|told| told.covers());
+    let grown = Delta::new(
+        older.map(|older| &older.process),
+        &newer.process,
+        newer.key,
+        interval,
+    );
+    let usage = grown.usage();
+    let delay = (access < Tier::T2).then(|| usage.run_delay.unwrap_or(Share::ZERO));
     let wait = match exact {
-        Some(told) => Some(estimate::reported(told, &interim.waits)),
-        None => main.map(|main| seen(&main, newer, interim)),
+        Some(told) => Some(estimate::reported(told, &sums.waits)),
+        None => looked.map(|looked| seen(&looked, newer, sums, delay)),
     };
     let looks = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.looks as f64))
@@ -143,25 +167,7 @@ fn rank(
         }
         None => looks(of),
     };
-    let grown = Growth::new(
-        older.map(|older| &older.process),
-        &newer.process,
-        newer.key,
-        span,
-    );
-    let time = |of: fn(&ProcessSample) -> Option<Duration>| {
-        grown
-            .time(of)
-            .and_then(|time| Share::of(time, grown.seconds))
-    };
-    let loaders: Vec<_> = newer
-        .loaders
-        .iter()
-        .map(|loader| {
-            let older = older.and_then(|rank| rank.loaders.iter().find(|old| old.id == loader.id));
-            loader::rates(older, loader, interim, span)
-        })
-        .collect();
+    let loaders = loaders(older, newer, (sums, session));
     let loading = of_wait(|main| main.loading);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
@@ -174,19 +180,25 @@ fn rank(
         waiting: nothing_seen.or_else(|| of_wait(|main| main.waiting)),
         receiving: of_wait(|main| main.receiving),
         loading,
+        dispatched: of_wait(|main| main.dispatched),
         disk: looks(|main| main.disk),
         stopped: looks(|main| main.stopped),
-        main_cpu: time(|process| process.main_cpu),
-        main_run_delay: time(|process| process.main_run_delay),
-        io: io(&grown),
-        startup: wait.and_then(|_| rhythm::startup(interim, span)),
-        period_batches: rhythm::period_batches(&interim.waits),
+        main_cpu: usage.main_cpu,
+        main_run_delay: usage.run_delay,
+        io: io(usage),
+        not_data: tally::not_data(
+            older.map(|older| &older.not_data),
+            &newer.not_data,
+            looked.map_or(0, |looked| looked.tally.looks + looked.before),
+        ),
+        startup: wait.and_then(|_| periodicity::startup(sums, interval)),
+        period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(told) => reported_step(told, loading, &loaders),
-            None => step(interim, wait.map(|wait| wait.share), loading, &loaders),
+            None => step(sums, wait.map(|wait| wait.share), loading, &loaders),
         },
-        overlaps: Vec::new(),
-        beside_swings: Vec::new(),
+        overlaps: all.window.overlaps(newer.key),
+        beside_swings: beside(&session.waits, all.slow),
         device: told
             .map(|told| told.device)
             .or_else(|| silent(newer.reported.as_ref()?)),
@@ -197,15 +209,30 @@ fn rank(
     }
 }
 
-fn io(grown: &Growth<'_>) -> Option<IoRates> {
-    let rate = |of: fn(IoSample) -> Bytes| {
-        let bytes = grown.count(|process| Some(of(process.io?).0))?;
-        Some(BytesPerSecond(bytes / grown.seconds))
-    };
+fn loaders(
+    older: Option<&RankSample>,
+    newer: &RankSample,
+    sums: (&RankSums, &RankSums),
+) -> Vec<LoaderRates> {
+    let before = |id| older.and_then(|rank| rank.loaders.iter().find(|old| old.id == id));
+    let loaders = newer.loaders.iter();
+    loaders
+        .map(|loader| loader::rates(before(loader.id), loader, sums))
+        .collect()
+}
+
+/// The waits beside the idle time of the GPUs that oscillate slowly.
+fn beside(waits: &VecDeque<Wait>, slow: &Slow) -> Vec<Overlap> {
+    let slow = slow.iter();
+    slow.filter_map(|(gpu, pieces)| overlap(*gpu, waits, pieces))
+        .collect()
+}
+
+fn io(usage: Usage) -> Option<IoRates> {
     Some(IoRates {
-        read: rate(|io| io.read_bytes)?,
-        write: rate(|io| io.write_bytes)?,
-        rchar: rate(|io| io.rchar)?,
+        read: usage.read?,
+        write: usage.write?,
+        rchar: usage.rchar?,
     })
 }
 
@@ -218,8 +245,8 @@ fn gil(main: &MainTally) -> Option<GilRates> {
     })
 }
 
-/// The wait share by looks at the main thread.
-fn seen(main: &MainTally, newer: &RankSample, interim: &RankInterim) -> Estimate {
+/// The wait share by looks at the main thread. Without stacks, `delay` is the share of time that it was ready without a CPU.
+fn seen(looked: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
     let fed = !newer.loaders.is_empty()
         && newer
             .loaders
@@ -227,15 +254,32 @@ fn seen(main: &MainTally, newer: &RankSample, interim: &RankInterim) -> Estimate
             .all(|loader| loader.kind != LoaderKind::PytorchMain);
     // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
     // to end, each batch stands for one.
-    let period = interim.batches.per_second().map(|rate| 1.0 / rate);
+    let period = sums.batches.per_second().map(|rate| 1.0 / rate);
     let merged = period.is_some_and(|period| period < ONE_BY_ONE);
     let nothing = VecDeque::new();
-    let (waits, episodes) = if merged || interim.waits_ended == 0 {
-        (&nothing, interim.batches.batches)
+    let (waits, episodes) = if merged || sums.waits_ended == 0 {
+        (&nothing, sums.batches.batches)
     } else {
-        (&interim.waits, interim.waits_ended)
+        (&sums.waits, sums.waits_ended)
     };
-    estimate::wait(main, waits, episodes, fed)
+    let other = |loader: &LoaderSample| loader.kind == LoaderKind::Other;
+    let unseen = if newer.loaders.iter().any(other) {
+        estimate::Unseen::Unknown
+    } else if fed {
+        delay.map_or(estimate::Unseen::Fed, estimate::Unseen::FedBlindly)
+    } else {
+        estimate::Unseen::Loads
+    };
+    // Of batches too fast to be told apart, workers in step make one burst of a batch each.
+    let workers: usize = newer
+        .loaders
+        .iter()
+        .map(|loader| loader.workers.len())
+        .sum();
+    let bursts = sums.batches.batches as f64 / workers.max(1) as f64;
+    let least = if merged { bursts } else { 0.0 };
+    let blocks = Blocks::of_waits(&sums.waits, least);
+    estimate::wait(looked, waits, episodes, unseen, &blocks)
 }
 
 /// A device of which nothing was told in this time but what it is.
@@ -266,20 +310,20 @@ fn reported_step(told: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) 
 }
 
 fn step(
-    interim: &RankInterim,
+    sums: &RankSums,
     wait: Option<Share>,
     loading: Option<Share>,
     loaders: &[LoaderRates],
 ) -> StepRates {
-    let batches_per_s = interim.batches.per_second();
+    let batches_per_s = sums.batches.per_second();
     let period_ms = batches_per_s
         .filter(|rate| *rate > 0.0)
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
     StepRates {
-        batches: interim.batches.known(),
+        batches: sums.batches.known(),
         batches_per_s,
-        step_ms: part(wait.map(Share::rest)),
+        step_ms: part(wait.map(Share::complement)),
         wait_ms: part(wait),
         load_ms: loader::load_ms(loaders, loading, period_ms),
     }

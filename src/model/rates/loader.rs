@@ -1,33 +1,29 @@
 //! Rates of a loader: its queue and its workers. Knows nothing of the trainer.
 
-use crate::model::interim::RankInterim;
-use crate::model::rates::{LoadRates, LoaderRates, QueueRates, WorkerRates, tally};
-use crate::model::span::{Growth, Span};
-use crate::sample::{BatchClock, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally};
-use crate::units::{BytesPerSecond, Share};
+use std::cmp::Ordering;
 
-/// `older` is the same loader, by its id.
+use crate::model::rates::{LoadRates, LoaderRates, QueueRates, RankRates, WorkerRates, tally};
+use crate::model::window::{RankSums, WorkerSums};
+use crate::sample::{BatchClock, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally};
+use crate::units::Share;
+
+/// `older` is the same loader, by its id; the sums are those of the window and of a longer time.
 pub(super) fn rates(
     older: Option<&LoaderSample>,
     newer: &LoaderSample,
-    interim: &RankInterim,
-    span: &Span,
+    sums: (&RankSums, &RankSums),
 ) -> LoaderRates {
-    let row = |worker: &WorkerSample| {
-        let older = older.and_then(|loader| {
-            let mut workers = loader.workers.iter();
-            workers.find(|old| old.key == worker.key)
-        });
-        self::worker(older, worker, interim, span)
-    };
+    let row = |worker: &WorkerSample| self::worker(older, newer.id, worker, sums);
     let mut workers: Vec<_> = newer.workers.iter().map(row).collect();
     workers.sort_by_key(|worker| (worker.id, worker.key.start_ticks));
-    let batches_per_s = interim.loader(newer.id).per_second();
-    share_out(&mut workers, older, newer, batches_per_s);
+    let batches_per_s = sums.0.loader(newer.id).per_second();
+    share_out(&mut workers, newer.id, sums.0, batches_per_s);
     let queue = tally::queue(older.and_then(|older| older.queue), newer.queue);
     LoaderRates {
+        gone_seconds: None,
         id: newer.id,
         kind: newer.kind,
+        name: newer.name.clone(),
         settings: newer.settings.clone(),
         workers,
         workers_started: newer
@@ -47,27 +43,21 @@ pub(super) fn rates(
 /// behind by what the trainer took unseen; it stays where the bytes of some worker are not known.
 fn share_out(
     workers: &mut [WorkerRates],
-    older: Option<&LoaderSample>,
-    newer: &LoaderSample,
+    loader: u64,
+    sums: &RankSums,
     batches_per_s: Option<f64>,
 ) {
-    let bytes = |loader: &LoaderSample, key| {
-        let worker = loader.workers.iter().find(|worker| worker.key == key)?;
-        Some(worker.process.io?.wchar.0)
-    };
-    let written: Option<Vec<u64>> = workers
-        .iter()
-        .map(|worker| bytes(newer, worker.key)?.checked_sub(bytes(older?, worker.key)?))
-        .collect();
+    let written = |worker: &WorkerRates| sums.worker(loader, worker.id)?.written.known();
+    let written: Option<Vec<f64>> = workers.iter().map(written).collect();
     let (Some(written), Some(rate)) = (written, batches_per_s) else {
         return;
     };
-    let all: u64 = written.iter().sum();
-    if all == 0 {
+    let all: f64 = written.iter().sum();
+    if all <= 0.0 {
         return;
     }
     for (worker, written) in workers.iter_mut().zip(written) {
-        let own = rate * written as f64 / all as f64;
+        let own = rate * written / all;
         worker.batches_per_s = Some(own);
         worker.load_ms = load_time(own, worker.busy);
     }
@@ -94,58 +84,44 @@ fn queue(grown: QueueTally) -> Option<QueueRates> {
 }
 
 fn worker(
-    older: Option<&WorkerSample>,
+    older: Option<&LoaderSample>,
+    loader: u64,
     newer: &WorkerSample,
-    interim: &RankInterim,
-    span: &Span,
+    (sums, session): (&RankSums, &RankSums),
 ) -> WorkerRates {
-    let grown = Growth::new(
-        older.map(|older| &older.process),
-        &newer.process,
-        newer.key,
-        span,
-    );
-    let tally = tally::worker(older.and_then(|older| older.tally), newer.tally);
-    let looks = |of: fn(&WorkerTally) -> u64| {
-        tally.and_then(|tally| Share::of(of(&tally) as f64, tally.looks as f64))
-    };
-    let busy = looks(|tally| tally.idle).map(Share::rest);
-    let batches_per_s = interim.worker(newer.key).per_second();
+    let nothing = WorkerSums::default();
+    let sums = sums.worker(loader, newer.id).unwrap_or(&nothing);
+    let usage = sums.usage();
+    let looks =
+        |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.looks as f64);
+    let busy = looks(|tally| tally.idle).map(Share::complement);
+    let batches_per_s = sums.batches.per_second();
     WorkerRates {
         key: newer.key,
         id: newer.id,
+        thread: newer.thread,
         now: newer.tally.map_or(WorkerNow::Unknown, |tally| tally.now),
-        cpu: grown
-            .time(|process| process.cpu)
-            .map(|cpu| cpu / grown.seconds),
-        run_delay: grown
-            .time(|process| process.main_run_delay)
-            .and_then(|delay| Share::of(delay, grown.seconds)),
+        cpu: usage.cpu,
+        run_delay: usage.run_delay,
         busy,
         disk: looks(|tally| tally.disk),
         network: looks(|tally| tally.network),
         handover: looks(|tally| tally.handover),
         asleep: looks(|tally| tally.other),
-        read: grown
-            .count(|process| Some(process.io?.read_bytes.0))
-            .map(|bytes| BytesPerSecond(bytes / grown.seconds)),
-        rchar: grown
-            .count(|process| Some(process.io?.rchar.0))
-            .map(|bytes| BytesPerSecond(bytes / grown.seconds)),
-        write: grown
-            .count(|process| Some(process.io?.write_bytes.0))
-            .map(|bytes| BytesPerSecond(bytes / grown.seconds)),
-        major_faults_per_s: grown
-            .count(|process| process.major_faults)
-            .map(|faults| faults / grown.seconds),
+        read: usage.read,
+        rchar: usage.rchar,
+        write: usage.write,
+        major_faults_per_s: usage.major_faults_per_s,
         batches_per_s,
         load_ms: batches_per_s.and_then(|rate| load_time(rate, busy)),
         cpus_allowed: newer.process.cpus_allowed,
-        activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
+        activity: tally::activity(None, &sums.activity),
         loads: newer.loads.as_ref().map(|loads| {
-            let before = older.and_then(|older| older.loads.as_ref());
+            let mut workers = older.into_iter().flat_map(|loader| &loader.workers);
+            let before = workers.find(|old| old.key == newer.key);
+            let before = before.and_then(|older| older.loads.as_ref());
             LoadRates {
-                last: interim.loads(newer.key),
+                last: session.loads(newer.key),
                 short: loads
                     .short
                     .saturating_sub(before.map_or(0, |before| before.short)),
@@ -155,23 +131,69 @@ fn worker(
     }
 }
 
-/// Worker time to make one batch of a rank: the busy time of all its workers over the batches that it
-/// took, or the main thread's own loading where there is no worker. Where nothing counts the rank's
-/// batches, the mean over workers whose own are counted: those counts are late by a batch or two.
+/// Worker time to make one batch of the loader that stands for a rank: the busy time of its workers over the batches that
+/// it yielded, or the main thread's own loading where there is no worker. Where nothing counts the rank's batches,
+/// the mean over workers whose own are counted: those counts are late by a batch or two.
 pub(super) fn load_ms(
     loaders: &[LoaderRates],
     loading: Option<Share>,
     period_ms: Option<f64>,
 ) -> Option<f64> {
-    let workers = || loaders.iter().flat_map(|loader| &loader.workers);
+    let main = main_loader(loaders);
+    let workers = main.map_or(&[][..], |loader| &loader.workers);
     let Some(period_ms) = period_ms else {
-        let each: Vec<f64> = workers().filter_map(|worker| worker.load_ms).collect();
+        let each: Vec<f64> = workers.iter().filter_map(|worker| worker.load_ms).collect();
         return (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64);
     };
-    let busy: Option<f64> = if workers().next().is_some() {
-        workers().map(|worker| Some(worker.busy?.0)).sum()
-    } else {
+    let busy: Option<f64> = if workers.is_empty() {
         loading.map(|share| share.0).filter(|share| *share > 0.0)
+    } else {
+        workers.iter().map(|worker| Some(worker.busy?.0)).sum()
     };
     Some(busy? * period_ms)
+}
+
+impl RankRates {
+    /// The loader that stands for the rank. `None` where it has none.
+    pub fn main_loader(&self) -> Option<&LoaderRates> {
+        main_loader(&self.loaders)
+    }
+
+    /// The others that it takes batches from, as of two that take turns.
+    pub fn other_loaders(&self) -> impl Iterator<Item = &LoaderRates> {
+        let main = self.main_loader().map(|loader| loader.id);
+        let others = self
+            .loaders
+            .iter()
+            .filter(move |loader| Some(loader.id) != main);
+        others.filter(|loader| loader.batches_per_s.is_some_and(|rate| rate > 0.0))
+    }
+}
+
+/// Of these, a batch more or less in a window makes no difference.
+const AS_MANY: f64 = 0.8;
+
+/// The loader that stands for its rank: the one that yields most batches. Of those that yield as many, as loaders do that
+/// are asked in turn, the one whose workers are busiest, as that is the one that limits; then the one whose queue is
+/// seen, then the one with more workers, then the first. `None` without any loader.
+pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
+    let rate = |loader: &LoaderRates| loader.batches_per_s.unwrap_or(0.0);
+    let most = loaders.iter().map(rate).fold(0.0, f64::max);
+    let busy = |loader: &LoaderRates| {
+        let busy = loader.workers.iter().filter_map(|worker| worker.busy);
+        busy.map(|share| share.0).sum::<f64>() / loader.workers.len().max(1) as f64
+    };
+    let before = |one: &&LoaderRates, other: &&LoaderRates| {
+        let apart = (busy(one) - busy(other)).abs() > 1.0 - AS_MANY;
+        let busier = busy(one).total_cmp(&busy(other));
+        let busier = if apart { busier } else { Ordering::Equal };
+        busier
+            .then(one.queue.is_some().cmp(&other.queue.is_some()))
+            .then(one.workers.len().cmp(&other.workers.len()))
+    };
+    let as_many = loaders
+        .iter()
+        .filter(|loader| rate(loader) >= AS_MANY * most);
+    // `max_by` takes the last of equals: reversed, that is the first.
+    as_many.rev().max_by(before)
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::model::interval::{count_grown, seconds_grown};
 use crate::model::rates::{DiskRates, HostRates};
-use crate::model::span::{count_grown, seconds_grown};
 use crate::sample::{DiskSample, HostSample, PressureSample};
 use crate::units::{BytesPerSecond, Share};
 

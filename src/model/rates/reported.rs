@@ -3,8 +3,8 @@
 //! Pure arithmetic on sums; knows nothing of what was seen from outside. A sum that went backwards, and a
 //! time in which no step ended, gives `None`.
 
+use crate::model::interval::{Interval, count_grown, seconds_grown};
 use crate::model::rates::DeviceRates;
-use crate::model::span::{Span, count_grown, seconds_grown};
 use crate::sample::{DeviceTime, Reported};
 use crate::units::Share;
 
@@ -33,7 +33,7 @@ impl Grown {
     pub(super) fn between(
         older: Option<&Reported>,
         newer: Option<&Reported>,
-        span: &Span,
+        interval: &Interval,
     ) -> Option<Self> {
         let newer = newer?;
         let nothing = Reported::default();
@@ -49,10 +49,13 @@ impl Grown {
         let (begun, from) = match older {
             Some(older) => (older.last_to.as_secs_f64(), older.last_to.as_secs_f64()),
             // Before the first report there may have been steps without one.
-            None => (span.from.max(newer.first_from.as_secs_f64()), span.from),
+            None => (
+                interval.from.max(newer.first_from.as_secs_f64()),
+                interval.from,
+            ),
         };
         // The step under way is one like the others; only what it takes longer is not known.
-        let under_way = (span.to - last - told / steps).max(0.0);
+        let under_way = (interval.to - last - told / steps).max(0.0);
         Some(Self {
             steps,
             lost: count_grown(Some(before.lost), Some(newer.lost)).unwrap_or(0.0),
@@ -111,8 +114,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::model::between;
     use crate::model::literals::{first_rank, secs, training, wait};
-    use crate::model::rates::{RankRates, Rates};
+    use crate::model::rates::RankRates;
     use crate::sample::{BatchClock, BatchCount, Sample, Wait};
 
     /// Ten steps a second since time 0, of 25 ms waited and 75 ms worked each; looks see 60 % of waiting.
@@ -133,7 +137,7 @@ mod tests {
             count: steps,
             source: BatchClock::Probe,
         });
-        rank.waits = waits(at, |_| 0.025);
+        rank.waits = waits(at, |_| 0.025).into();
         sample
     }
 
@@ -158,7 +162,7 @@ mod tests {
     }
 
     fn rank(older: &Sample, newer: &Sample) -> RankRates {
-        let mut job = Rates::between(older, newer).unwrap().job.unwrap();
+        let mut job = between(older, newer).unwrap().job.unwrap();
         job.ranks.remove(0)
     }
 
@@ -189,7 +193,8 @@ mod tests {
     #[test]
     fn waits_that_differ_widen_the_interval() {
         let mut newer = telling(6.0);
-        first_rank(&mut newer).waits = waits(6.0, |n| if n % 5 == 0 { 0.095 } else { 0.0075 });
+        first_rank(&mut newer).waits =
+            waits(6.0, |n| if n % 5 == 0 { 0.095 } else { 0.0075 }).into();
         let wait = rank(&telling(4.0), &newer).wait.unwrap();
         close(wait.share.0, 0.25);
         assert!(wait.low.0 < 0.2 && wait.high.0 > 0.3, "{wait:?}");

@@ -4,16 +4,51 @@
 //! nothing can spike. `None` where any count went backwards or there was no look.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{GilTally, MainTally, QueueSource, QueueTally, WorkerTally};
+use crate::sample::{GilTally, MainTally, QueueSource, QueueTally, ReadyTally};
 use crate::units::Share;
 
 /// Functions that are kept of an activity: the hottest.
 const HOTTEST: usize = 8;
+/// What one look of a [`MainTally`] stands for.
+const LOOK: Duration = Duration::from_millis(10);
+/// Looks at a thread that is ready, and at one that sleeps, from which on each kind is described by its own.
+const OF_EACH_KIND: u64 = 30;
 
-pub(super) fn main(older: Option<MainTally>, newer: Option<MainTally>) -> Option<MainTally> {
-    let (older, newer) = (older.unwrap_or_default(), newer?);
+/// Looks at the main thread that tell something, and how many before them do not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MainGrown {
+    pub(super) tally: MainTally,
+    pub(super) before: u64,
+    /// Of these, looks in a loader, as far as it was known.
+    pub(super) waited_before: u64,
+}
+
+/// `recognised` is the tally from which on looks tell waits from steps.
+pub(super) fn main(
+    older: Option<MainTally>,
+    newer: Option<MainTally>,
+    recognised: Option<MainTally>,
+) -> Option<MainGrown> {
+    let older = older.unwrap_or_default();
+    let late = recognised.filter(|recognised| recognised.looks > older.looks);
+    let before = late.and_then(|late| main_grown(older, late));
+    let tally = main_grown(late.unwrap_or(older), newer?)?;
+    Some(MainGrown {
+        tally: post_stratified(tally),
+        before: before.map_or(0, |before| before.looks),
+        waited_before: before.map_or(0, |before| {
+            before
+                .waiting
+                .saturating_add(before.receiving)
+                .saturating_add(before.loading)
+        }),
+    })
+}
+
+fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
     let grown = MainTally {
         looks: newer.looks.checked_sub(older.looks)?,
         waiting: newer.waiting.checked_sub(older.waiting)?,
@@ -23,13 +58,94 @@ pub(super) fn main(older: Option<MainTally>, newer: Option<MainTally>) -> Option
         other: newer.other.checked_sub(older.other)?,
         disk: newer.disk.checked_sub(older.disk)?,
         stopped: newer.stopped.checked_sub(older.stopped)?,
-        unseen: newer.unseen.checked_sub(older.unseen)?,
+        // What could not be told apart may turn out to have been no wait.
+        unseen: newer.unseen.saturating_sub(older.unseen),
+        dispatched: newer.dispatched.checked_sub(older.dispatched)?,
         gil: match newer.gil {
             Some(newer) => Some(gil(older.gil.unwrap_or_default(), newer)?),
             None => None,
         },
+        ready: match newer.ready {
+            Some(newer) => Some(ready(older.ready.unwrap_or_default(), newer)?),
+            None => None,
+        },
     };
     (grown.looks > 0).then_some(grown)
+}
+
+fn ready(older: ReadyTally, newer: ReadyTally) -> Option<ReadyTally> {
+    Some(ReadyTally {
+        time: newer.time.checked_sub(older.time)?,
+        waiting: newer.waiting.checked_sub(older.waiting)?,
+        receiving: newer.receiving.checked_sub(older.receiving)?,
+        loading: newer.loading.checked_sub(older.loading)?,
+    })
+}
+
+/// Gives the looks at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
+/// count of time. Looks are a sample, and one that comes late where CPUs are short: whether a thread is ready is known
+/// exactly, so the sample only has to tell what it does within each kind. Unchanged where either kind is too few.
+fn post_stratified(looked: MainTally) -> MainTally {
+    let Some(ready) = looked.ready.filter(|ready| !ready.time.is_zero()) else {
+        return looked;
+    };
+    let all = looked.looks;
+    let in_loader = [ready.waiting, ready.receiving, ready.loading];
+    let awake = in_loader
+        .iter()
+        .fold(looked.running, |sum, looks| sum.saturating_add(*looks));
+    let asleep = all.saturating_sub(awake);
+    if awake.min(asleep) < OF_EACH_KIND {
+        return looked;
+    }
+    let ready_looks = (ready.time.as_secs_f64() / LOOK.as_secs_f64()).min(all as f64);
+    let (for_awake, for_asleep) = (
+        ready_looks / awake as f64,
+        (all as f64 - ready_looks) / asleep as f64,
+    );
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most the count of all looks"
+    )]
+    let weighed = |awake: u64, asleep: u64| {
+        (awake as f64)
+            .mul_add(for_awake, asleep as f64 * for_asleep)
+            .round() as u64
+    };
+    let split = |of: u64, awake: u64| weighed(awake, of.saturating_sub(awake));
+    let running = weighed(looked.running, 0);
+    let (disk, other) = (weighed(0, looked.disk), weighed(0, looked.other));
+    let waiting = split(looked.waiting, ready.waiting);
+    let receiving = split(looked.receiving, ready.receiving);
+    let loading = split(looked.loading, ready.loading);
+    let stopped = weighed(0, looked.stopped);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of a count"
+    )]
+    let part = |part: u64, of: u64, weighed: u64| {
+        let share = Share::of(part as f64, of as f64).unwrap_or_default();
+        (share.0 * weighed as f64).round() as u64
+    };
+    let outside = looked.running.saturating_add(looked.disk);
+    let outside = outside.saturating_add(looked.other);
+    let unseen = part(looked.unseen, outside, running + disk + other);
+    let dispatched = part(looked.dispatched, looked.waiting, waiting);
+    MainTally {
+        looks: waiting + receiving + loading + running + disk + other + stopped,
+        waiting,
+        receiving,
+        loading,
+        running,
+        disk,
+        other,
+        stopped,
+        unseen,
+        dispatched,
+        ..looked
+    }
 }
 
 fn gil(older: GilTally, newer: GilTally) -> Option<GilTally> {
@@ -37,24 +153,6 @@ fn gil(older: GilTally, newer: GilTally) -> Option<GilTally> {
         in_loader: newer.in_loader.checked_sub(older.in_loader)?,
         outside: newer.outside.checked_sub(older.outside)?,
     })
-}
-
-pub(super) fn worker(
-    older: Option<WorkerTally>,
-    newer: Option<WorkerTally>,
-) -> Option<WorkerTally> {
-    let (older, newer) = (older.unwrap_or_default(), newer?);
-    let grown = WorkerTally {
-        looks: newer.looks.checked_sub(older.looks)?,
-        idle: newer.idle.checked_sub(older.idle)?,
-        cpu: newer.cpu.checked_sub(older.cpu)?,
-        disk: newer.disk.checked_sub(older.disk)?,
-        network: newer.network.checked_sub(older.network)?,
-        handover: newer.handover.checked_sub(older.handover)?,
-        other: newer.other.checked_sub(older.other)?,
-        now: newer.now,
-    };
-    (grown.looks > 0).then_some(grown)
 }
 
 /// Reports and looks count each for themselves. Looks that take the place of reports begin with their first look;
@@ -74,6 +172,32 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
         ..newer
     };
     (grown.looks > 0).then_some(grown)
+}
+
+/// The share of all looks that each has. Empty where a count went backwards.
+pub(super) fn not_data(
+    older: Option<&BTreeMap<String, u64>>,
+    newer: &BTreeMap<String, u64>,
+    looks: u64,
+) -> Vec<Activity> {
+    let grown: u64 = newer
+        .iter()
+        .filter_map(|(name, count)| {
+            count.checked_sub(
+                older
+                    .and_then(|older| older.get(name))
+                    .copied()
+                    .unwrap_or(0),
+            )
+        })
+        .sum();
+    let mut rows = activity(older, newer);
+    rows.retain_mut(|row| {
+        let share = Share::of(row.share.0 * grown as f64, looks as f64);
+        row.share = share.unwrap_or_default();
+        share.is_some()
+    });
+    rows
 }
 
 /// The share that each function has of the looks that saw one, hottest first. Empty where none did or

@@ -1,10 +1,13 @@
 use std::time::Duration;
 
+use super::sequential::Blocks;
+use super::tally::MainGrown;
 use super::*;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, worker,
 };
-use crate::sample::{BatchClock, IoSample, MainTally, Wait};
+use crate::model::{between, rates_of};
+use crate::sample::{BatchClock, IoSample, MainTally, ReadyTally, Sample, Wait};
 
 fn job(rates: Option<Rates>) -> JobRates {
     rates.unwrap().job.unwrap()
@@ -20,7 +23,7 @@ fn close(value: impl Into<Option<f64>>, expected: f64) {
 
 #[test]
 fn the_measured_interval_is_what_counts() {
-    let rates = Rates::between(&training(4.0), &training(6.5)).unwrap();
+    let rates = between(&training(4.0), &training(6.5)).unwrap();
     close(rates.seconds, 2.5);
     close(rates.host.cpu.map(|cpu| cpu.0), 0.5);
     close(rates.host.pressure_cpu.map(|cpu| cpu.0), 0.5);
@@ -34,14 +37,27 @@ fn the_measured_interval_is_what_counts() {
     close(disk.await_ms, 2.0);
     close(disk.queue_depth, 0.2);
     let gpu = &rates.gpus[0];
-    close(gpu.util_percent, 40.0);
-    close(gpu.busy.map(|busy| busy.0), 0.4);
+    close(gpu.util_percent, 38.0);
+    close(gpu.busy.map(|busy| busy.0), 0.38);
     assert_eq!(gpu.stale_seconds, None);
 }
 
 #[test]
+fn what_threads_of_the_trainer_use_counts_once() {
+    let threads = |mut sample: Sample| {
+        for worker in &mut first_rank(&mut sample).loaders[0].workers {
+            worker.thread = true;
+        }
+        sample
+    };
+    let job = job(between(&threads(training(4.0)), &threads(training(6.0))));
+    close(job.cpu_cores, 0.3);
+    close(job.ranks[0].loaders[0].workers[0].cpu, 0.8);
+}
+
+#[test]
 fn a_job_shows_what_all_its_processes_use() {
-    let job = job(Rates::between(&training(4.0), &training(6.0)));
+    let job = job(between(&training(4.0), &training(6.0)));
     close(job.cpu_cores, 0.3 + 2.0 * 0.8);
     close(job.read.map(|read| read.0), 3.0 * 20e6);
     close(job.rchar.map(|rchar| rchar.0), 2.0 * 100e6);
@@ -51,7 +67,7 @@ fn a_job_shows_what_all_its_processes_use() {
 
 #[test]
 fn a_rank_shows_wait_step_and_load() {
-    let job = job(Rates::between(&training(4.0), &training(6.0)));
+    let job = job(between(&training(4.0), &training(6.0)));
     let rank = &job.ranks[0];
     let wait = rank.wait.unwrap();
     close(wait.share.0, 0.6);
@@ -88,9 +104,9 @@ fn a_rank_shows_wait_step_and_load() {
 
 #[test]
 fn an_interval_below_a_millisecond_says_nothing() {
-    assert_eq!(Rates::between(&training(4.0), &training(4.0009)), None);
-    assert_eq!(Rates::between(&training(4.0), &training(3.0)), None);
-    assert!(Rates::between(&training(4.0), &training(4.002)).is_some());
+    assert_eq!(between(&training(4.0), &training(4.0009)), None);
+    assert_eq!(between(&training(4.0), &training(3.0)), None);
+    assert!(between(&training(4.0), &training(4.002)).is_some());
 }
 
 #[test]
@@ -102,7 +118,7 @@ fn looks_that_follow_reports_count_alone_and_reports_that_follow_looks_do_not() 
         };
         source(&mut first, older);
         source(&mut last, newer);
-        let rates = Rates::between(&first, &last).unwrap();
+        let rates = between(&first, &last).unwrap();
         let queue = rates.job.unwrap().ranks[0].loaders[0].queue;
         queue.map(|queue| queue.empty.0)
     };
@@ -125,7 +141,7 @@ fn a_counter_that_went_backwards_is_unknown_and_alone() {
     loader.workers[0].tally.as_mut().unwrap().cpu = 1;
     loader.workers[0].process.io.as_mut().unwrap().rchar = Bytes(1);
     loader.workers[0].batches = Some(0);
-    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    let rates = between(&training(4.0), &newer).unwrap();
     assert_eq!(rates.host.cpu, None);
     assert!(rates.host.pressure_cpu.is_some());
     assert_eq!(rates.disks, []);
@@ -150,7 +166,7 @@ fn a_reused_pid_is_another_process() {
     let mut newer = training(6.0);
     // Started half a second before pipetop did.
     first_loader(&mut newer).workers[0].key.start_ticks = 99_950;
-    let job = job(Rates::between(&training(4.0), &newer));
+    let job = job(between(&training(4.0), &newer));
     let worker = &job.ranks[0].loaders[0].workers[0];
     assert_eq!((worker.cpu, worker.read), (None, None));
     assert_eq!((worker.batches_per_s, worker.load_ms), (None, None));
@@ -165,7 +181,7 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
     let mut young = worker(1.0, 2);
     young.key.start_ticks = 100_500;
     first_loader(&mut newer).workers.push(young);
-    let rates = job(Rates::between(&training(4.0), &newer));
+    let rates = job(between(&training(4.0), &newer));
     let young = &rates.ranks[0].loaders[0].workers[2];
     close(young.cpu, 0.8);
     close(young.rchar.map(|rchar| rchar.0), 100e6);
@@ -174,11 +190,11 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
 
     // Too young for a clock of 10 ms ticks, and with no clock at all.
     first_loader(&mut newer).workers[2].key.start_ticks = 100_595;
-    let rates = job(Rates::between(&training(4.0), &newer));
+    let rates = job(between(&training(4.0), &newer));
     assert_eq!(rates.ranks[0].loaders[0].workers[2].cpu, None);
     first_loader(&mut newer).workers[2].key.start_ticks = 100_500;
     newer.host.boot_ticks_at_start = None;
-    let rates = job(Rates::between(&training(4.0), &newer));
+    let rates = job(between(&training(4.0), &newer));
     let young = &rates.ranks[0].loaders[0].workers[2];
     assert_eq!((young.cpu, young.batches_per_s), (None, None));
     assert_eq!(rates.ranks[0].startup, None);
@@ -190,13 +206,13 @@ fn what_vanished_is_not_in_the_rates() {
     first_loader(&mut newer).workers.remove(0);
     newer.gpus.clear();
     newer.disks.clear();
-    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    let rates = between(&training(4.0), &newer).unwrap();
     assert!(rates.gpus.is_empty() && rates.disks.is_empty());
     let job = rates.job.unwrap();
     assert_eq!(job.ranks[0].loaders[0].workers.len(), 1);
     close(job.cpu_cores, 0.3 + 0.8);
     newer.job = None;
-    assert_eq!(Rates::between(&training(4.0), &newer).unwrap().job, None);
+    assert_eq!(between(&training(4.0), &newer).unwrap().job, None);
 }
 
 #[test]
@@ -204,7 +220,7 @@ fn what_is_not_read_stays_unknown() {
     let mut newer = training(6.0);
     newer.host = crate::sample::HostSample::default();
     newer.own = crate::sample::OwnSample::default();
-    newer.gpus[0].util_samples.clear();
+    newer.gpus[0].util_samples.newest.clear();
     newer.gpus[0].util_percent = None;
     let job = newer.job.as_mut().unwrap();
     job.cgroup.as_mut().unwrap().periods = None;
@@ -218,7 +234,7 @@ fn what_is_not_read_stays_unknown() {
     loader.workers[0].process = crate::sample::ProcessSample::default();
     loader.workers[0].tally = None;
     loader.workers[0].batches = None;
-    let rates = Rates::between(&training(4.0), &newer).unwrap();
+    let rates = between(&training(4.0), &newer).unwrap();
     assert_eq!(rates.host, HostRates::default());
     assert_eq!((rates.own_cpu, rates.own_rss), (None, None));
     assert_eq!(
@@ -243,7 +259,7 @@ fn what_is_not_read_stays_unknown() {
 
 #[test]
 fn a_job_seen_for_the_first_time_has_only_its_tallies() {
-    let job = job(Rates::between(&machine(4.0), &training(6.0)));
+    let job = job(between(&machine(4.0), &training(6.0)));
     assert_eq!((job.cpu_cores, job.read), (None, None));
     let rank = &job.ranks[0];
     assert_eq!(rank.step.batches, None);
@@ -254,15 +270,12 @@ fn a_job_seen_for_the_first_time_has_only_its_tallies() {
 fn a_batch_clock_that_changes_loses_one_step() {
     let mut newer = training(6.0);
     first_loader(&mut newer).batches.as_mut().unwrap().source = BatchClock::SharedMemory;
-    let rates = job(Rates::between(&training(4.0), &newer));
+    let rates = job(between(&training(4.0), &newer));
     assert_eq!(rates.ranks[0].step.batches, None);
 
-    let mut interim = Interim::default();
     let mut oldest = training(3.0);
     first_loader(&mut oldest).batches.as_mut().unwrap().source = BatchClock::Waits;
-    interim.add(&oldest, &training(4.0));
-    interim.add(&training(4.0), &training(6.0));
-    let rates = job(Rates::over(&oldest, &interim, &training(6.0)));
+    let rates = job(rates_of([&oldest, &training(4.0), &training(6.0)]));
     assert_eq!(rates.ranks[0].step.batches, Some(20));
     close(rates.ranks[0].step.batches_per_s, 10.0);
 }
@@ -272,11 +285,11 @@ fn a_new_loader_counts_from_zero_only_by_our_own_clock() {
     let mut older = training(4.0);
     first_rank(&mut older).loaders.clear();
     let mut newer = training(6.0);
-    let rates = job(Rates::between(&older, &newer));
+    let rates = job(between(&older, &newer));
     assert_eq!(rates.ranks[0].step.batches, None);
     let batches = first_loader(&mut newer).batches.as_mut().unwrap();
     (batches.count, batches.source) = (20, BatchClock::Waits);
-    let rates = job(Rates::between(&older, &newer));
+    let rates = job(between(&older, &newer));
     assert_eq!(rates.ranks[0].step.batches, Some(20));
 }
 
@@ -288,11 +301,11 @@ fn load_falls_back_to_the_workers_time_over_the_trainers_batches() {
             worker.batches = None;
         }
     }
-    let rates = job(Rates::between(&older, &newer));
+    let rates = job(between(&older, &newer));
     close(rates.ranks[0].step.load_ms, 180.0);
     // A worker whose time is unknown would make it look too short.
     first_loader(&mut newer).workers[1].tally = None;
-    let rates = job(Rates::between(&older, &newer));
+    let rates = job(between(&older, &newer));
     assert_eq!(rates.ranks[0].step.load_ms, None);
 }
 
@@ -306,7 +319,7 @@ fn a_loader_in_the_main_thread_loads_there() {
         rank.loaders[0].workers.clear();
         rank.loaders[0].kind = LoaderKind::PytorchMain;
     }
-    let rates = job(Rates::between(&older, &newer));
+    let rates = job(between(&older, &newer));
     close(rates.ranks[0].step.load_ms, 60.0);
     close(rates.ranks[0].wait.map(|wait| wait.share.0), 0.6);
 }
@@ -315,16 +328,16 @@ fn a_loader_in_the_main_thread_loads_there() {
 fn a_gpu_that_hangs_is_stale_and_has_no_news() {
     let mut newer = training(12.0);
     newer.gpus[0].read_at = Some(moment(4.0));
-    let gpu = &Rates::between(&training(4.0), &newer).unwrap().gpus[0];
+    let gpu = &between(&training(4.0), &newer).unwrap().gpus[0];
     assert_eq!((gpu.util_percent, gpu.busy), (None, None));
     assert_eq!(gpu.stale_seconds, None);
-    let gpu = &Rates::between(&training(9.0), &newer).unwrap().gpus[0];
+    let gpu = &between(&training(9.0), &newer).unwrap().gpus[0];
     close(gpu.stale_seconds, 8.0);
     // Another GPU at the same place, and a driver without a history.
     let mut newer = training(5.0);
     newer.gpus[0].uuid = Some("GPU-1".to_owned());
-    newer.gpus[0].util_samples.clear();
-    let gpu = &Rates::between(&training(4.0), &newer).unwrap().gpus[0];
+    newer.gpus[0].util_samples.newest.clear();
+    let gpu = &between(&training(4.0), &newer).unwrap().gpus[0];
     close(gpu.util_percent, 40.0);
     assert_eq!(gpu.busy, None);
 }
@@ -344,7 +357,7 @@ fn workers_share_the_loaders_batches_by_what_they_wrote() {
         sample
     };
     let rates = |older, newer| {
-        let job = job(Rates::between(&with(4.0, older), &with(6.0, newer)));
+        let job = job(between(&with(4.0, older), &with(6.0, newer)));
         job.ranks[0].loaders[0].workers.clone()
     };
     let workers = rates(
@@ -391,7 +404,13 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
         ..MainTally::default()
     };
     let width = |waits| {
-        let estimate = estimate::wait(&tally, &waits, 10, true);
+        let estimate = estimate::wait(
+            &looked(tally, 0),
+            &waits,
+            10,
+            estimate::Unseen::Fed,
+            &Blocks::default(),
+        );
         assert!(estimate.low.0 < 0.65 && estimate.high.0 > 0.65);
         estimate.high.0 - estimate.low.0
     };
@@ -402,6 +421,43 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
 }
 
 #[test]
+fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
+    let loader = |id, batches_per_s, busy: f64| {
+        let job = job(between(&training(4.0), &training(6.0)));
+        let loader = job.ranks[0].loaders[0].clone();
+        let workers = loader.workers.into_iter().map(|worker| WorkerRates {
+            busy: Some(Share(busy)),
+            ..worker
+        });
+        LoaderRates {
+            id,
+            batches_per_s: Some(batches_per_s),
+            workers: workers.collect(),
+            ..loader
+        }
+    };
+    let main = |loaders: &[LoaderRates]| loader::main_loader(loaders).map(|loader| loader.id);
+    // A batch more in the window makes no difference.
+    let in_turn = [loader(1, 2.6, 0.25), loader(2, 2.5, 1.0)];
+    assert_eq!(main(&in_turn), Some(2));
+    // Its load time is that of its own two workers.
+    close(super::loader::load_ms(&in_turn, None, Some(400.0)), 800.0);
+    // One that hardly yields anything is busy for another time.
+    assert_eq!(main(&[loader(1, 2.5, 0.25), loader(2, 0.2, 1.0)]), Some(1));
+    // Of those alike the first.
+    assert_eq!(main(&[loader(1, 2.5, 0.95), loader(2, 2.5, 1.0)]), Some(1));
+    assert_eq!(main(&[]), None);
+}
+
+fn looked(tally: MainTally, before: u64) -> MainGrown {
+    MainGrown {
+        tally,
+        before,
+        waited_before: 0,
+    }
+}
+
+#[test]
 fn the_interval_of_a_share_has_a_width_everywhere() {
     let tally = |waiting, looks| MainTally {
         looks,
@@ -409,20 +465,147 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         running: looks - waiting,
         ..MainTally::default()
     };
-    let none = estimate::wait(&tally(0, 200), &no_waits(), 0, true);
+    let none = estimate::wait(
+        &looked(tally(0, 200), 0),
+        &no_waits(),
+        0,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
     assert_eq!((none.share, none.low), (Share::ZERO, Share::ZERO));
     close(none.high.0, 3.8416 / (200.0 + 3.8416));
-    let all = estimate::wait(&tally(200, 200), &no_waits(), 1, true);
+    let all = estimate::wait(
+        &looked(tally(200, 200), 0),
+        &no_waits(),
+        1,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
     assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
     close(all.low.0, 200.0 / (200.0 + 3.8416));
     // However many looks: one point to each side.
-    let many = estimate::wait(&tally(500_000, 1_000_000), &no_waits(), 1_000_000, true);
+    let many = estimate::wait(
+        &looked(tally(500_000, 1_000_000), 0),
+        &no_waits(),
+        1_000_000,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
     close(many.low.0, 0.49);
     close(many.high.0, 0.51);
     // Looks within one long wait are one observation, not a hundred.
-    let few = estimate::wait(&tally(100, 200), &no_waits(), 2, true);
-    let more = estimate::wait(&tally(100, 200), &no_waits(), 50, true);
+    let few = estimate::wait(
+        &looked(tally(100, 200), 0),
+        &no_waits(),
+        2,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
+    let more = estimate::wait(
+        &looked(tally(100, 200), 0),
+        &no_waits(),
+        50,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
     assert!(few.high.0 - few.low.0 > 0.5 && more.high.0 - more.low.0 < 0.14);
+}
+
+#[test]
+fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
+    let older = MainTally {
+        looks: 200,
+        other: 200,
+        ..MainTally::default()
+    };
+    let from = MainTally {
+        looks: 300,
+        waiting: 30,
+        other: 270,
+        ..MainTally::default()
+    };
+    let newer = MainTally {
+        looks: 1200,
+        waiting: 480,
+        other: 720,
+        ..MainTally::default()
+    };
+    let looked = tally::main(Some(older), Some(newer), Some(from)).expect("it grew");
+    assert_eq!((looked.before, looked.waited_before), (100, 30));
+    assert_eq!(looked.tally.looks, 900);
+    let by = |looked, may_be| estimate::wait(&looked, &no_waits(), 100, may_be, &Blocks::default());
+    let wait = |looked| by(looked, estimate::Unseen::Unknown);
+    let seen = wait(looked);
+    close(seen.share.0, 0.5);
+    close(seen.unknown.0, 0.1);
+    close(seen.unclear.0, 0.0);
+    // All of a tenth of the time may have been waits, or none.
+    let after = wait(self::looked(looked.tally, 0));
+    close(seen.low.0, after.low.0 * 0.9);
+    close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
+    // Waits for a loader of PyTorch's were waits before, too.
+    let pytorch = by(looked, estimate::Unseen::Fed);
+    close(pytorch.low.0, after.low.0.mul_add(0.9, 0.03));
+    assert_eq!(pytorch.high, seen.high);
+    // Looks after it that do not tell are another matter.
+    let tally = MainTally {
+        unseen: 90,
+        ..looked.tally
+    };
+    let seen = wait(tally::MainGrown { tally, ..looked });
+    close(seen.unclear.0, 0.1);
+    close(seen.unknown.0, 0.19);
+    // A window that begins later has nothing of it.
+    let later = tally::main(Some(from), Some(newer), Some(from)).expect("it grew");
+    assert_eq!((later.before, later.tally.looks), (0, 900));
+}
+
+#[test]
+fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
+    // It put batches together for 600 ms of a second and slept for 400. Looks came late while it was on a CPU.
+    let newer = MainTally {
+        looks: 100,
+        loading: 45,
+        running: 5,
+        other: 40,
+        waiting: 10,
+        unseen: 9,
+        ready: Some(ReadyTally {
+            time: Duration::from_millis(600),
+            loading: 45,
+            ..ReadyTally::default()
+        }),
+        ..MainTally::default()
+    };
+    let main = |newer| tally::main(None, Some(newer), None).expect("it grew").tally;
+    let weighed = main(newer);
+    assert_eq!(
+        (
+            weighed.loading,
+            weighed.running,
+            weighed.other,
+            weighed.waiting
+        ),
+        (54, 6, 32, 8)
+    );
+    assert_eq!((weighed.looks, weighed.unseen), (100, 8));
+    // Too few looks of a kind to describe it, or no count: as they are.
+    let few = MainTally {
+        other: 0,
+        looks: 60,
+        ..newer
+    };
+    assert_eq!(main(few), few);
+    let uncounted = MainTally {
+        ready: None,
+        ..newer
+    };
+    assert_eq!(main(uncounted), uncounted);
+    let nothing = MainTally {
+        ready: Some(ReadyTally::default()),
+        ..newer
+    };
+    assert_eq!(main(nothing), nothing);
 }
 
 #[test]
@@ -434,14 +617,44 @@ fn unseen_looks_raise_the_upper_end_only() {
         other: 100,
         ..MainTally::default()
     };
-    let seen = estimate::wait(&tally, &no_waits(), 500, true);
+    let seen = estimate::wait(
+        &looked(tally, 0),
+        &no_waits(),
+        500,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
     tally.unseen = 850;
-    let fed = estimate::wait(&tally, &no_waits(), 500, true);
-    let alone = estimate::wait(&tally, &no_waits(), 500, false);
+    let fed = estimate::wait(
+        &looked(tally, 0),
+        &no_waits(),
+        500,
+        estimate::Unseen::Fed,
+        &Blocks::default(),
+    );
+    let alone = estimate::wait(
+        &looked(tally, 0),
+        &no_waits(),
+        500,
+        estimate::Unseen::Loads,
+        &Blocks::default(),
+    );
     assert_eq!((fed.share, fed.low), (seen.share, seen.low));
     // Asleep for an unknown reason: all of it; on a CPU: a tenth of the looks.
     close(fed.high.0, 0.1 + 0.1 + 0.1);
     close(alone.high.0, 0.1 + 0.85);
+    // Without stacks every look that does not tell, those at it on a CPU, and the time that it waited for one.
+    tally.unseen = 100;
+    let blindly = estimate::wait(
+        &looked(tally, 0),
+        &no_waits(),
+        500,
+        estimate::Unseen::FedBlindly(Share(0.05)),
+        &Blocks::default(),
+    );
+    assert_eq!((blindly.share, blindly.low), (seen.share, seen.low));
+    close(blindly.high.0, 0.1 + 0.1 + 0.1 + 0.05);
+    close(blindly.unclear.0, 0.1);
 }
 
 #[test]
@@ -449,13 +662,13 @@ fn own_figures_and_late_looks_are_differences() {
     let mut newer = machine(6.0);
     newer.own.late = 5;
     newer.own.cpu = Some(secs(0.04));
-    let rates = Rates::between(&machine(4.0), &newer).unwrap();
+    let rates = between(&machine(4.0), &newer).unwrap();
     assert_eq!(rates.own_late, 3);
     assert_eq!(rates.own_cpu, Some(Share::ZERO));
     assert_eq!(rates.own_rss, Some(Bytes(8 << 20)));
     assert_eq!(rates.job, None);
     let mut other = training(6.0);
     other.job.as_mut().unwrap().key = key(101);
-    let rates = job(Rates::between(&training(4.0), &other));
+    let rates = job(between(&training(4.0), &other));
     assert_eq!(rates.cpu_cores, None);
 }

@@ -7,45 +7,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::sample::{CgroupSample, Gap};
-use crate::source::cgroup::place::Version;
-use crate::source::file::KernelFile;
+use crate::source::cgroup::membership::Version;
+use crate::source::file::{self, Failure, unreadable};
+use crate::source::host::cpus_in_list;
 use crate::units::Bytes;
 
 /// "No limit" is a number in version 1: the largest that the counter holds, rounded down to a page. It
 /// differs with the page size and the kernel, but always lies above this.
 const NO_LIMIT: u64 = 1 << 62;
 
-#[derive(Debug)]
-pub(super) struct CpuFiles {
-    limit: CpuLimit,
-    stat: KernelFile,
-}
-
-#[derive(Debug)]
-enum CpuLimit {
-    /// `cpu.max`
-    V2(KernelFile),
-    /// `cpu.cfs_quota_us`, `cpu.cfs_period_us`
-    V1(KernelFile, KernelFile),
-}
-
-#[derive(Debug)]
-pub(super) struct MemoryFiles {
-    limit: KernelFile,
-    used: KernelFile,
-    stat: KernelFile,
-}
-
 /// A limit file's value: `None` where the group has no such file (the controller is not used there) or sets
 /// no limit.
-fn limit<T>(
-    file: &mut KernelFile,
-    parse: fn(&str) -> io::Result<Option<T>>,
-) -> Result<Option<T>, Gap> {
-    match file.read().and_then(|text| parse(text.trim())) {
+fn limit<T>(path: &Path, parse: fn(&str) -> io::Result<Option<T>>) -> Result<Option<T>, Gap> {
+    match file::read(path).and_then(|text| parse(text.trim())) {
         Ok(limit) => Ok(limit),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(file.gap("cgroup", &error)),
+        Err(error) if Failure::of(&error) == Failure::Gone => Ok(None),
+        Err(error) => Err(unreadable("cgroup", path, &error)),
     }
 }
 
@@ -80,74 +57,69 @@ fn number(text: &str) -> io::Result<i64> {
     text.parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-impl CpuFiles {
-    pub(super) fn new(version: Version, group: &Path) -> Self {
-        let file = |name: &str| KernelFile::new(group.join(name));
-        Self {
-            limit: match version {
-                Version::V1 => CpuLimit::V1(file("cpu.cfs_quota_us"), file("cpu.cfs_period_us")),
-                Version::V2 => CpuLimit::V2(file("cpu.max")),
-            },
-            stat: file("cpu.stat"),
+/// CPUs' worth of time per second that the group's quota allows.
+pub(super) fn cpu_quota(version: Version, group: &Path) -> Result<Option<f64>, Gap> {
+    match version {
+        Version::V2 => limit(&group.join("cpu.max"), cpu_max),
+        Version::V1 => {
+            let quota = group.join("cpu.cfs_quota_us");
+            // -1 is no limit.
+            let Some(us @ 0..) = limit(&quota, |text| number(text).map(Some))? else {
+                return Ok(None);
+            };
+            let period = group.join("cpu.cfs_period_us");
+            let read = file::read(&period).and_then(|text| number(text.trim()));
+            let quota = read.and_then(|period| cpus(us, period));
+            quota
+                .map(Some)
+                .map_err(|error| unreadable("cgroup", &period, &error))
         }
-    }
-
-    /// CPUs' worth of time per second.
-    pub(super) fn quota(&mut self) -> Result<Option<f64>, Gap> {
-        match &mut self.limit {
-            CpuLimit::V2(max) => limit(max, cpu_max),
-            CpuLimit::V1(quota, period) => {
-                // -1 is no limit.
-                let Some(us @ 0..) = limit(quota, |text| number(text).map(Some))? else {
-                    return Ok(None);
-                };
-                let read = period.read().and_then(|text| number(text.trim()));
-                match read.and_then(|period| cpus(us, period)) {
-                    Ok(cpus) => Ok(Some(cpus)),
-                    Err(error) => Err(period.gap("cgroup", &error)),
-                }
-            }
-        }
-    }
-
-    /// Version 1 counts throttled time in nanoseconds, version 2 in microseconds.
-    pub(super) fn read_stat(&mut self, sample: &mut CgroupSample) {
-        let Ok(text) = self.stat.read() else { return };
-        sample.periods = keyed(text, "nr_periods");
-        sample.throttled_periods = keyed(text, "nr_throttled");
-        sample.throttled = keyed(text, "throttled_usec")
-            .map(Duration::from_micros)
-            .or_else(|| keyed(text, "throttled_time").map(Duration::from_nanos));
     }
 }
 
-impl MemoryFiles {
-    pub(super) fn new(version: Version, group: &Path) -> Self {
-        let (limit, used) = match version {
-            Version::V1 => ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-            Version::V2 => ("memory.max", "memory.current"),
-        };
-        Self {
-            limit: KernelFile::new(group.join(limit)),
-            used: KernelFile::new(group.join(used)),
-            stat: KernelFile::new(group.join("memory.stat")),
-        }
-    }
+/// What the quota did. Version 1 counts throttled time in nanoseconds, version 2 in microseconds.
+pub(super) fn read_throttling(group: &Path, sample: &mut CgroupSample) {
+    let Ok(text) = file::read(&group.join("cpu.stat")) else {
+        return;
+    };
+    sample.periods = keyed(&text, "nr_periods");
+    sample.throttled_periods = keyed(&text, "nr_throttled");
+    sample.throttled = keyed(&text, "throttled_usec")
+        .map(Duration::from_micros)
+        .or_else(|| keyed(&text, "throttled_time").map(Duration::from_nanos));
+}
 
-    /// In bytes.
-    pub(super) fn limit(&mut self) -> Result<Option<u64>, Gap> {
-        limit(&mut self.limit, bytes)
-    }
+/// How many CPUs the group may use: already what the groups above leave. `None` where the group has no such file.
+pub(super) fn cpuset(version: Version, group: &Path) -> Option<u32> {
+    let name = match version {
+        Version::V1 => "cpuset.effective_cpus",
+        Version::V2 => "cpuset.cpus.effective",
+    };
+    cpus_in_list(&file::read(&group.join(name)).ok()?)
+}
 
-    /// What the group cannot give back at once: its usage less the page cache that is not in use. A data set
-    /// that streams through the cache fills any limit and presses on nothing.
-    pub(super) fn used(&mut self) -> Option<Bytes> {
-        let used: u64 = self.used.read().ok()?.trim().parse().ok()?;
-        let stat = self.stat.read().ok()?;
-        // Version 1's plain figure leaves out the groups below.
-        let idle = keyed(stat, "total_inactive_file").or_else(|| keyed(stat, "inactive_file"))?;
-        Some(Bytes(used.saturating_sub(idle)))
-    }
+/// In bytes.
+pub(super) fn memory_limit(version: Version, group: &Path) -> Result<Option<u64>, Gap> {
+    let name = match version {
+        Version::V1 => "memory.limit_in_bytes",
+        Version::V2 => "memory.max",
+    };
+    limit(&group.join(name), bytes)
+}
+
+/// What the group cannot give back at once: its usage less the page cache that is not in use. A data set
+/// that streams through the cache fills any limit and presses on nothing.
+pub(super) fn memory_used(version: Version, group: &Path) -> Option<Bytes> {
+    let name = match version {
+        Version::V1 => "memory.usage_in_bytes",
+        Version::V2 => "memory.current",
+    };
+    let used = file::read(&group.join(name)).ok()?;
+    let used: u64 = used.trim().parse().ok()?;
+    let stat = file::read(&group.join("memory.stat")).ok()?;
+    // Version 1's plain figure leaves out the groups below.
+    let idle = keyed(&stat, "total_inactive_file").or_else(|| keyed(&stat, "inactive_file"))?;
+    Some(Bytes(used.saturating_sub(idle)))
 }
 
 /// The number behind a name: `nr_periods 12`.
@@ -159,6 +131,8 @@ fn keyed(text: &str, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use support::fuzz;
+
     use super::*;
 
     #[test]
@@ -180,6 +154,20 @@ mod tests {
         assert_eq!(cpu_max("150000 100000").unwrap(), Some(1.5));
         for wrong in ["", "150000", "0 0", "1 0", "x 100000", "-5 100000"] {
             assert!(cpu_max(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_files_of_a_group(text in fuzz::text([
+            "max 100000", "150000 100000", "max", "68719476736", "-1",
+            "usage_usec 1\nnr_periods 12\nnr_throttled 3\nthrottled_usec 9\ninactive_file 5\n",
+        ])) {
+            let _ = bytes(&text);
+            proptest::prop_assert!(cpu_max(&text).ok().flatten().is_none_or(|cpus| cpus > 0.0));
+            let _ = keyed(&text, "nr_periods");
         }
     }
 }

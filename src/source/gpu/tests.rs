@@ -2,6 +2,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::SystemTime;
 
 use super::*;
+use crate::sample::Tail;
 
 /// Waits for its cue before every reading.
 struct Cued {
@@ -58,7 +59,7 @@ fn until(gpus: &Gpus, shown: impl Fn(&[GpuSample]) -> bool) -> Vec<GpuSample> {
 fn with_util(util_percent: f64) -> GpuSample {
     GpuSample {
         util_percent: Some(util_percent),
-        util_samples: vec![(7, util_percent)],
+        util_samples: vec![(7, util_percent)].into(),
         ..GpuSample::default()
     }
 }
@@ -78,7 +79,7 @@ fn a_gpu_that_hangs_goes_stale_and_the_others_live() {
     let rows = until(&gpus, |rows| rows[1].util_percent == Some(40.0));
     assert_eq!(rows[0].util_percent, Some(10.0), "the old figures stay");
     assert_eq!(rows[0].read_at.unwrap().since_start, Duration::ZERO);
-    assert_eq!(rows[0].gap.as_deref(), Some("driver does not answer"));
+    assert_eq!(rows[0].gap.as_deref(), Some("driver not responding"));
     assert_eq!(rows[1].gap, None);
 }
 
@@ -96,20 +97,21 @@ fn a_call_that_takes_longer_than_an_interval_makes_the_row_stale_at_once() {
     assert_eq!(gpus.newest().0[0].gap, None);
     *time.lock().unwrap() = 1;
     let row = gpus.newest().0.remove(0);
-    assert_eq!(row.gap.as_deref(), Some("driver does not answer"));
+    assert_eq!(row.gap.as_deref(), Some("driver not responding"));
     assert_eq!(row.util_percent, Some(10.0));
 }
 
 #[test]
-fn samples_are_handed_out_once_and_gathered_until_then() {
+fn samples_of_the_history_are_gathered_and_numbered() {
     let (gpus, cues, _) = gpus(1, None);
     for util in [1.0, 2.0, 3.0] {
         cues[0].send(with_util(util)).unwrap();
     }
-    let mut taken = Vec::new();
+    let (mut taken, mut known) = (Vec::new(), Tail::default());
     while taken.len() < 3 {
         for row in gpus.newest().0 {
-            taken.extend(row.util_samples);
+            taken.extend(row.util_samples.since(Some(&known)).copied());
+            known = row.util_samples;
         }
     }
     assert_eq!(taken, [(7, 1.0), (7, 2.0), (7, 3.0)]);
@@ -151,14 +153,11 @@ fn a_library_that_never_opens_is_told_and_holds_up_nothing() {
         since_start: Duration::from_secs(*clock.lock().unwrap()),
         wall: SystemTime::UNIX_EPOCH,
     });
-    assert_eq!(
-        gpus.newest().1[0].reason,
-        "the NVIDIA driver is being opened"
-    );
+    assert_eq!(gpus.newest().1[0].reason, "opening the NVIDIA driver");
     *time.lock().unwrap() = 60;
     let (rows, gaps) = gpus.newest();
     assert_eq!(rows, []);
-    assert_eq!(gaps[0].reason, "the NVIDIA driver does not answer");
+    assert_eq!(gaps[0].reason, "the NVIDIA driver is not responding");
     drop(gpus);
     drop(keep);
 }

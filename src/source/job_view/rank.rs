@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use super::builtin;
 use super::reports::Told;
 use super::slots::Slots;
+use super::{builtin, other};
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
-    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, ProcessSample, QueueTally,
-    RankSample, Tier, WorkerSample,
+    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, Looks, ProcessSample,
+    QueueTally, RankSample, Tail, Tier, Wait, WorkerSample,
 };
-use crate::source::looks::{IteratorSeen, MAIN_LOADER, Seen, WatchedLoader, WatchedRank};
+use crate::source::events::Events;
+use crate::source::poll::{IteratorSeen, MAIN_LOADER, Seen, WatchedLoader, WatchedRank};
 use crate::source::process::ProcessReader;
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
@@ -22,6 +23,8 @@ use crate::units::{Pid, ProcessKey};
 const PIN_THREAD: &str = "pt_data_pin";
 /// The number of a loader that is known by the job's reports alone.
 const REPORTED_LOADER: u64 = MAIN_LOADER - 1;
+/// Waits of one sample at most, the newest: no reader keeps more.
+const WAITS: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct RankView {
@@ -38,6 +41,12 @@ pub(super) struct RankView {
     polled: Vec<i32>,
     /// CPUs that each worker may run on, asked for now and then.
     affinity: BTreeMap<ProcessKey, Option<u32>>,
+    waits: Events<Wait>,
+    /// How many waits there were by the looks, and by the rank's own reports.
+    seen_waits: Tail<Wait>,
+    told_waits: Tail<Wait>,
+    /// Where the looks of the last two samples end, the longer ago first: of two samples in a row, one may be lost.
+    looks_end: [u64; 2],
 }
 
 impl RankView {
@@ -53,6 +62,10 @@ impl RankView {
             slots: Slots::default(),
             polled: vec![],
             affinity: BTreeMap::new(),
+            waits: Events::new(WAITS),
+            seen_waits: Tail::default(),
+            told_waits: Tail::default(),
+            looks_end: [0; 2],
         }
     }
 
@@ -121,10 +134,17 @@ impl RankView {
             .and_then(|main| main.iterators.get(&MAIN_LOADER))
             .map(main_loader);
         let mut loaders = with_workers.chain(in_main).collect();
+        if let Some(main) = main {
+            let threads =
+                || other::threads(reader, self.key.pid, main, |looks| self.new_looks(looks));
+            other::add(&mut loaders, placed, main, threads);
+        }
         if let Some(told) = told {
             add_told(&mut loaders, told);
         }
-        let seen_waits = || main.map_or_else(Vec::new, |main| main.waits.clone());
+        self.take_waits(main.map(|main| &main.waits), told);
+        let looks = main.map_or_else(Looks::default, |main| self.new_looks(&main.looks));
+        self.looks_end = [self.looks_end[1], seen.published];
         RankSample {
             key: self.key,
             rank: self.rank.or(told.and_then(|told| told.rank)),
@@ -132,17 +152,42 @@ impl RankView {
             nccl: self.nccl,
             process,
             main: main.map(|main| main.tally),
+            recognised: main.and_then(|main| main.recognised),
             passes: main.map(|main| main.passes.clone()).unwrap_or_default(),
             saving: main.and_then(|main| main.saving),
+            not_data: main.map(other::not_data).unwrap_or_default(),
             reported: told.map(|told| told.reported.clone()),
-            waits: told
-                .filter(|told| told.fresh)
-                .map_or_else(seen_waits, |told| told.waits.clone()),
+            waits: self.waits.hand_out(),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             gil_holders: main
                 .map(|main| main.gil_holders.clone())
                 .unwrap_or_default(),
             loaders,
+            looks,
+        }
+    }
+
+    /// What this sample and the one before brought.
+    fn new_looks(&self, looks: &Looks) -> Looks {
+        looks.since(self.looks_end[0])
+    }
+
+    /// Those that it reports where it does, else those that were seen: one row of numbers for both.
+    fn take_waits(&mut self, seen: Option<&Tail<Wait>>, told: Option<&Told>) {
+        let fresh = told.is_some_and(|told| told.fresh);
+        let rows = [
+            (seen, &mut self.seen_waits, !fresh),
+            (told.map(|told| &told.waits), &mut self.told_waits, fresh),
+        ];
+        for (now, before, counts) in rows {
+            let Some(now) = now else { continue };
+            if counts {
+                let new = now.since(Some(before));
+                let lost = now.grown(Some(before)) - new.size_hint().0 as u64;
+                self.waits.skip(lost);
+                self.waits.extend(new.copied());
+            }
+            before.count = now.count;
         }
     }
 
@@ -182,7 +227,8 @@ impl RankView {
         };
         let capacity = settings.num_workers.zip(settings.prefetch_factor);
         let pinned = iterator.and_then(|iterator| iterator.pinned);
-        let queue = pinned.or_else(|| seen.queues.get(&(self.key, id)).copied());
+        let looked = seen.queues.get(&(self.key, id));
+        let queue = pinned.or(looked.map(|queue| queue.tally));
         LoaderSample {
             id,
             kind: if self.builtin {
@@ -190,12 +236,17 @@ impl RankView {
             } else {
                 LoaderKind::PytorchProcesses
             },
+            name: None,
             workers,
             workers_started: self.slots.started(id),
             queue: queue.map(|queue| QueueTally {
                 capacity: capacity.map(|(workers, prefetch)| workers.saturating_mul(prefetch)),
                 ..queue
             }),
+            // The batches that wait to be pinned are counted, and not looked at.
+            queue_looks: looked
+                .filter(|_| pinned.is_none())
+                .map_or_else(Looks::default, |queue| self.new_looks(&queue.looks)),
             batches: yielded.or(taken).or(made),
             settings,
         }
@@ -222,6 +273,7 @@ impl RankView {
         WorkerSample {
             key,
             id: looked.and_then(|worker| worker.id).unwrap_or(place),
+            thread: false,
             process,
             tally: looked
                 .map(|worker| worker.tally)
@@ -231,6 +283,7 @@ impl RankView {
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),
             loads: looked.and_then(|worker| worker.loads.clone()),
+            looks: looked.map_or_else(Looks::default, |worker| self.new_looks(&worker.looks)),
         }
     }
 }
@@ -244,15 +297,7 @@ fn is_of_nccl(thread: &str) -> bool {
 /// one that is known by this alone. Who has fallen silent may load on: then what is seen counts, if anything.
 fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
     if loaders.is_empty() {
-        loaders.push(LoaderSample {
-            id: REPORTED_LOADER,
-            kind: LoaderKind::Reported,
-            settings: LoaderSettings::default(),
-            workers: vec![],
-            workers_started: 0,
-            queue: None,
-            batches: None,
-        });
+        loaders.push(LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported));
     }
     // `max_by_key` takes the last of equals: reversed, that is the first.
     let largest = loaders.iter_mut().rev();
@@ -272,16 +317,12 @@ fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
 /// A loader without workers: only its iterator shows it.
 fn main_loader(iterator: &IteratorSeen) -> LoaderSample {
     LoaderSample {
-        id: MAIN_LOADER,
-        kind: LoaderKind::PytorchMain,
         settings: iterator.settings.clone(),
-        workers: vec![],
-        workers_started: 0,
-        queue: None,
         batches: Some(BatchCount {
             count: iterator.batches,
             source: BatchClock::Iterator,
         }),
+        ..LoaderSample::new(MAIN_LOADER, LoaderKind::PytorchMain)
     }
 }
 

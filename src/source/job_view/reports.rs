@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use crate::probe::Step;
-use crate::sample::{BatchClock, BatchCount, Gap, QueueTally, Reported, Wait};
+use crate::sample::{BatchClock, BatchCount, Gap, QueueTally, Reported, Tail, Wait};
 use crate::source::clock::Clock;
-use crate::source::probe::{Listener, Report, Timeline};
+use crate::source::probe::{Listener, ProbeReport, Timeline};
 use crate::units::ProcessKey;
 
 /// Who has ended no step for so long, and for so many times its usual step, is no longer taken to report.
@@ -21,6 +23,8 @@ pub(super) struct Reports {
     listener: Arc<Listener>,
     clock: Clock,
     timeline: Timeline,
+    /// By rank: steps that ended, those of which nothing came to us among them.
+    ended: BTreeMap<ProcessKey, u64>,
 }
 
 /// What every rank told by now.
@@ -29,6 +33,10 @@ pub(super) struct AllTold {
     ranks: BTreeMap<ProcessKey, Told>,
     /// Steps whose times are of another clock.
     misdated: u64,
+    /// Datagrams of anybody that were no message of the job.
+    refused: u64,
+    /// Why no more reports can come. `None` while they can.
+    broken: Option<Errno>,
 }
 
 /// What one rank told by now.
@@ -37,8 +45,8 @@ pub(super) struct Told {
     /// Its newest step is not long ago.
     pub(super) fresh: bool,
     pub(super) reported: Reported,
-    /// Of the steps that ended since this was last asked for.
-    pub(super) waits: Vec<Wait>,
+    /// Of the steps that ended; here are those since this was last asked for.
+    pub(super) waits: Tail<Wait>,
     pub(super) rank: Option<u32>,
     pub(super) queue: Option<QueueTally>,
     pub(super) batches: BatchCount,
@@ -50,25 +58,34 @@ impl Reports {
             listener,
             clock,
             timeline: Timeline::new(clock),
+            ended: BTreeMap::new(),
         }
     }
 
     /// Takes what these processes reported.
-    pub(super) fn take(&self, ranks: &[ProcessKey]) -> AllTold {
-        let mut all = AllTold::default();
+    pub(super) fn take(&mut self, ranks: &[ProcessKey]) -> AllTold {
+        let mut all = AllTold {
+            refused: self.listener.refused(),
+            broken: self.listener.broken(),
+            ..AllTold::default()
+        };
         for key in ranks {
             let Some(report) = self.listener.take(key.pid) else {
                 continue;
             };
             all.misdated = all.misdated.saturating_add(report.misdated);
-            if let Some(told) = self.told(report) {
+            let ended = self.ended.entry(*key).or_default();
+            *ended += report.steps.len() as u64 + report.dropped;
+            let ended = *ended;
+            if let Some(mut told) = self.told(report, ended) {
+                told.fresh &= all.broken.is_none();
                 all.ranks.insert(*key, told);
             }
         }
         all
     }
 
-    fn told(&self, report: Report) -> Option<Told> {
+    fn told(&self, report: ProbeReport, ended: u64) -> Option<Told> {
         let totals = report.totals;
         let last_number = totals.last_number?;
         let wait = |step: &Step| Wait {
@@ -82,7 +99,7 @@ impl Reports {
         let silence = self.clock.since_start().saturating_sub(last_to);
         Some(Told {
             fresh: silence <= SILENT.max(usual.saturating_mul(SILENT_STEPS)),
-            waits: report.steps.iter().map(wait).collect(),
+            waits: Tail::new(ended, report.steps.iter().map(wait)),
             rank: report.rank,
             queue: totals.queue,
             batches: BatchCount {
@@ -112,15 +129,91 @@ impl AllTold {
         self.ranks.get(&rank)
     }
 
-    /// What was told and cannot be used.
-    pub(super) fn gaps(&self) -> Option<Gap> {
-        (self.misdated > 0).then(|| Gap {
+    /// What was told and cannot be used, and what can no longer be told.
+    pub(super) fn gaps(&self) -> Vec<Gap> {
+        let gap = |reason, hint: &str| Gap {
             source: "probe".into(),
-            reason: format!(
-                "{} steps were reported with times that lie in the future",
-                self.misdated
-            ),
-            hint: "the protocol's clock is CLOCK_MONOTONIC in nanoseconds (docs/probe.md)".into(),
-        })
+            reason,
+            hint: hint.into(),
+        };
+        let misdated = (self.misdated > 0).then(|| {
+            gap(
+                format!("{} steps reported with times in the future", self.misdated),
+                "use CLOCK_MONOTONIC in nanoseconds (see docs/probe.md)",
+            )
+        });
+        let refused = (self.refused > 0).then(|| {
+            gap(
+                format!("messages refused so far: {}", self.refused),
+                "they were unreadable or another user's; ss -xp lists who has the socket open",
+            )
+        });
+        let broken = self.broken.map(|error| {
+            gap(
+                format!("the job's reports cannot be received: {}", error.desc()),
+                "waits are observed from outside; start the command again for exact ones",
+            )
+        });
+        [misdated, refused, broken].into_iter().flatten().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::probe::{ProbeWriter, now};
+    use crate::units::Pid;
+
+    #[test]
+    fn what_cannot_be_received_is_said() {
+        let told = AllTold {
+            refused: 3,
+            broken: Some(Errno::ENOTSOCK),
+            ..AllTold::default()
+        };
+        let reasons: Vec<String> = told.gaps().into_iter().map(|gap| gap.reason).collect();
+        assert_eq!(
+            reasons,
+            [
+                "messages refused so far: 3",
+                "the job's reports cannot be received: Socket operation on non-socket"
+            ]
+        );
+        assert_eq!(AllTold::default().gaps(), []);
+    }
+
+    #[test]
+    fn reports_are_old_as_soon_as_no_more_can_come() {
+        let listener = Arc::new(Listener::bind().unwrap());
+        let mut writer = ProbeWriter::connect(OsStr::new(listener.address()), None).unwrap();
+        let key = ProcessKey {
+            pid: Pid(std::process::id().cast_signed()),
+            start_ticks: 0,
+        };
+        let mut reports = Reports::new(Arc::clone(&listener), Clock::start());
+        let step = |number| Step {
+            number,
+            wait_from: now(),
+            wait_to: now(),
+            step_to: now(),
+            ..Step::default()
+        };
+        let mut number = 0;
+        let mut fresh = || {
+            loop {
+                writer.step(&step(number));
+                writer.flush();
+                number += 1;
+                if let Some(told) = reports.take(&[key]).of(key) {
+                    return told.fresh;
+                }
+                std::thread::yield_now();
+            }
+        };
+        assert!(fresh());
+        listener.break_off(Errno::ENOTSOCK);
+        assert!(!fresh());
     }
 }

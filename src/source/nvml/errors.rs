@@ -1,16 +1,16 @@
-//! What goes wrong with NVML, in plain words with what would help. Asks nothing itself.
+//! NVML errors, with hints. Calls nothing itself.
 
 use std::fmt;
 use std::path::Path;
 
 use nvml_wrapper::error::NvmlError;
 
-use crate::sample::{Absent, Gap};
+use crate::sample::{Absent, Gap, NO_PERMISSION};
 
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
 const OTHER_FORM: u32 = 25;
 
-/// Why a GPU gives less than it should. The later the worse.
+/// Why a call gave nothing. The later the worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     Failed(String),
@@ -47,7 +47,7 @@ impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(words) => write!(f, "driver: {words}"),
-            Self::NoPermission => f.write_str("no permission"),
+            Self::NoPermission => f.write_str(NO_PERMISSION),
             Self::NeedsReset => f.write_str("needs a reset"),
             Self::Lost => f.write_str("lost"),
         }
@@ -81,15 +81,15 @@ impl Troubles {
         let reason = match &error {
             // Nothing newer than what was given before.
             NvmlError::NotFound | NvmlError::NoData => None,
-            NvmlError::NotSupported if self.mig => Some("not told while MIG is on".to_owned()),
-            NvmlError::NotSupported => Some("this GPU does not tell it".to_owned()),
+            NvmlError::NotSupported if self.mig => Some("not available while MIG is on".to_owned()),
+            NvmlError::NotSupported => Some("not supported by this GPU".to_owned()),
             NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
-                Some("the driver is too old to tell it".to_owned())
+                Some("the driver is too old".to_owned())
             }
             NvmlError::UnexpectedVariant(OTHER_FORM) => {
-                Some("this driver tells it in another form".to_owned())
+                Some("unknown format from this driver".to_owned())
             }
-            NvmlError::NoPermission => Some("no permission".to_owned()),
+            NvmlError::NoPermission => Some(NO_PERMISSION.to_owned()),
             other => Some(other.to_string()),
         };
         self.absent.extend(reason.map(|reason| Absent {
@@ -107,8 +107,8 @@ impl Troubles {
     }
 }
 
-/// Why the library cannot be used.
-pub(super) fn unopened(error: &NvmlError, library: Option<&Path>) -> Gap {
+/// Why the library cannot be used. `has_gpu` says whether the machine has a GPU of NVIDIA's, `None` where that is not known.
+pub(super) fn unopened(error: &NvmlError, library: Option<&Path>, has_gpu: Option<bool>) -> Gap {
     let name = library.map_or_else(
         || "libnvidia-ml.so.1".to_owned(),
         |path| path.display().to_string(),
@@ -117,33 +117,37 @@ pub(super) fn unopened(error: &NvmlError, library: Option<&Path>) -> Gap {
     // The same words with another name in front speak of a library that this one needs.
     let absent = text.contains(&format!("{name}: cannot open")) && text.contains("No such file");
     match error {
+        // Then nothing is missing.
+        NvmlError::LibloadingError(_) if absent && has_gpu == Some(false) => {
+            gap("no NVIDIA GPU on this machine".to_owned(), "")
+        }
         NvmlError::LibloadingError(_) if absent => gap(
             format!("{name} not found"),
-            "no NVIDIA driver here, or a container started without it (`docker run --gpus all`)",
+            "install the NVIDIA driver, or start the container with access to it (`docker run --gpus all`)",
         ),
         NvmlError::LibloadingError(_) => gap(
             format!("cannot load {name}: {text}"),
-            "it must be the 64-bit library of the installed NVIDIA driver",
+            "use the 64-bit library of the installed NVIDIA driver",
         ),
         NvmlError::FailedToLoadSymbol(_) => gap(
             format!("{name} is not NVML"),
-            "it must be libnvidia-ml.so.1 of the NVIDIA driver, not another library",
+            "use libnvidia-ml.so.1 of the NVIDIA driver",
         ),
         NvmlError::LibRmVersionMismatch => gap(
-            "NVIDIA driver and library have different versions".to_owned(),
-            "the driver was upgraded: reboot, or reload the nvidia modules; restart a container",
+            "NVIDIA driver/library version mismatch".to_owned(),
+            "after a driver upgrade, reboot or reload the nvidia modules, and restart containers",
         ),
         NvmlError::DriverNotLoaded => gap(
             "the NVIDIA driver is not loaded".to_owned(),
-            "`sudo modprobe nvidia`, then see `dmesg`; a container needs `--gpus all`",
+            "run `sudo modprobe nvidia` and check `dmesg`; a container needs `--gpus all`",
         ),
         NvmlError::NoPermission => gap(
             "no permission to use the NVIDIA driver".to_owned(),
-            "look at the rights of /dev/nvidia*, and at the container's or job's device list",
+            "check the permissions of /dev/nvidia* and the device list of the container or job",
         ),
         _ => gap(
-            format!("NVML does not start: {text}"),
-            "see whether `nvidia-smi` works, and `dmesg`",
+            format!("cannot initialise NVML: {text}"),
+            "check `nvidia-smi` and `dmesg`",
         ),
     }
 }
@@ -151,7 +155,7 @@ pub(super) fn unopened(error: &NvmlError, library: Option<&Path>) -> Gap {
 pub(super) fn no_gpu() -> Gap {
     gap(
         "the NVIDIA driver lists no GPU".to_owned(),
-        "see `nvidia-smi -L`; in a container, which GPUs it was given",
+        "check `nvidia-smi -L`; in a container, check which GPUs it may use",
     )
 }
 

@@ -47,7 +47,7 @@ fn throttle_words(bits: u64) -> Vec<String> {
         (ThrottleReasons::SYNC_BOOST, "sync boost"),
         (
             ThrottleReasons::APPLICATIONS_CLOCKS_SETTING,
-            "clocks set by hand",
+            "application clocks",
         ),
         (ThrottleReasons::DISPLAY_CLOCK_SETTING, "display clocks"),
     ];

@@ -59,7 +59,7 @@ impl History {
             self.zero = zero(*newest, at, self.zero);
         }
         sample.driver_zero_us = self.zero;
-        sample.util_samples = samples;
+        sample.util_samples = samples.into();
     }
 
     /// When the driver took something, since pipetop started.

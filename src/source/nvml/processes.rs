@@ -39,7 +39,7 @@ impl Processes {
         } else {
             troubles.absent.push(Absent {
                 figure: "process_sm".to_owned(),
-                reason: "this driver numbers samples of processes as the host does, and lists them as here"
+                reason: "this driver reports per-process samples with host PIDs, but lists processes with PIDs of this namespace"
                     .to_owned(),
             });
         }
@@ -97,7 +97,7 @@ pub(super) fn list(
     if all >= 3 && list.len() * 3 <= all {
         troubles.absent.push(Absent {
             figure: "processes".to_owned(),
-            reason: "the driver's list does not have the form of the call".to_owned(),
+            reason: "unexpected format of the driver's process list".to_owned(),
         });
         return None;
     }

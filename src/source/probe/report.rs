@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use nix::errno::Errno;
+
 use crate::probe::{Cached, Message, Step};
 use crate::sample::{DeviceTime, QueueSource, QueueTally};
 use crate::units::Pid;
@@ -19,10 +21,10 @@ const AHEAD: u64 = 1_000_000_000;
 
 /// What one process has told of itself so far.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Report {
+pub struct ProbeReport {
     /// Since they were last taken, oldest first.
     pub steps: VecDeque<Step>,
-    /// Steps that are in the sums but in no list: nobody took them in time.
+    /// Steps since they were last taken that are in the sums but not in the list: nobody took them in time.
     pub dropped: u64,
     pub totals: Totals,
     /// Steps that are nowhere, as their times lie in the future: another clock than the protocol's.
@@ -110,11 +112,13 @@ impl Totals {
 pub(super) struct Accounts {
     writers: BTreeMap<Pid, Account>,
     refused: u64,
+    /// Why nothing more is received. `None` while the listener runs.
+    pub(super) broken: Option<Errno>,
 }
 
 #[derive(Debug, Default)]
 struct Account {
-    report: Report,
+    report: ProbeReport,
     heard_at: u64,
     /// Numbers that were passed over since the first step.
     gaps: u64,
@@ -134,11 +138,13 @@ impl Accounts {
         self.writers.keys().copied().collect()
     }
 
-    pub(super) fn take(&mut self, pid: Pid) -> Option<Report> {
+    pub(super) fn take(&mut self, pid: Pid) -> Option<ProbeReport> {
         let account = self.writers.get_mut(&pid)?;
         let steps = std::mem::take(&mut account.report.steps);
-        let mut report = Report {
+        let dropped = std::mem::take(&mut account.report.dropped);
+        let mut report = ProbeReport {
             steps,
+            dropped,
             ..account.report.clone()
         };
         if let Some(queue) = &mut report.totals.queue {

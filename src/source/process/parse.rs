@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use procfs::process::{Io, Schedstat};
+
 use crate::sample::IoSample;
+use crate::source::file::parse;
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 
 /// `PF_KTHREAD` of `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// What `/proc/PID/stat` says.
+/// What `/proc/PID/stat` says. Parsed here: procfs panics on a text that is torn at the name, as `42 (x)`, wants 44
+/// fields where 24 are enough, and takes 1.6 times as long (0.89 against 0.56 us in one run).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
     pub key: ProcessKey,
@@ -62,13 +66,15 @@ pub(super) fn pids(text: &str) -> impl Iterator<Item = Pid> {
 
 /// Time on a CPU and time runnable but not running, of one thread.
 pub(super) fn schedstat(text: &str) -> Option<(Duration, Duration)> {
-    let mut fields = text.split_whitespace().map(str::parse::<u64>);
-    let on_cpu = fields.next()?.ok()?;
-    let delay = fields.next()?.ok()?;
-    Some((Duration::from_nanos(on_cpu), Duration::from_nanos(delay)))
+    let times: Schedstat = parse(text)?;
+    Some((
+        Duration::from_nanos(times.sum_exec_runtime),
+        Duration::from_nanos(times.run_delay),
+    ))
 }
 
-/// How many CPUs the mask `Cpus_allowed` of a `status` file names.
+/// How many CPUs the mask `Cpus_allowed` of a `status` file names. Not with procfs, which refuses the whole file where
+/// one of some twenty other lines is missing, as in sandboxes that write it themselves.
 pub(super) fn cpus_in_mask(status: &str) -> Option<u32> {
     let mask = status
         .lines()
@@ -79,15 +85,12 @@ pub(super) fn cpus_in_mask(status: &str) -> Option<u32> {
 }
 
 /// The counters of an `io` file.
-pub(super) fn parse_io(text: &str) -> Option<IoSample> {
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.strip_prefix(':')?.trim().parse().ok().map(Bytes)
-    };
+pub(super) fn io_counters(text: &str) -> Option<IoSample> {
+    let io: Io = parse(text)?;
     Some(IoSample {
-        rchar: field("rchar")?,
-        wchar: field("wchar")?,
-        read_bytes: field("read_bytes")?,
-        write_bytes: field("write_bytes")?,
+        rchar: Bytes(io.rchar),
+        wchar: Bytes(io.wchar),
+        read_bytes: Bytes(io.read_bytes),
+        write_bytes: Bytes(io.write_bytes),
     })
 }

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
+use support::fuzz;
 
 use super::*;
+use crate::source::file::Failure;
 
 #[test]
 fn a_name_may_hold_parentheses_spaces_and_escapes() {
@@ -35,7 +37,7 @@ fn malformed_text_is_no_process() {
     ] {
         assert_eq!(Stat::parse(text), None, "{text:?}");
     }
-    assert_eq!(parse_io("rchar: 1\nwchar: x\n"), None);
+    assert_eq!(io_counters("rchar: 1\nwchar: x\n"), None);
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn a_tree_is_read_as_far_as_it_is_there() {
         "another process of that number"
     );
 
-    assert_eq!(reader.all(), [Pid(42)]);
+    assert_eq!(reader.all().unwrap(), [Pid(42)]);
     assert_eq!(
         reader.environment(Pid(42), ["RANK", "NO"]),
         Some([Some("3".into()), None])
@@ -83,9 +85,10 @@ fn a_tree_is_read_as_far_as_it_is_there() {
         reader.command(Pid(42)).as_deref(),
         Some("python3 a\u{fffd}b.py")
     );
-    assert_eq!(reader.children(Pid(42)), Some(vec![Pid(43), Pid(44)]));
-    assert_eq!(reader.children(Pid(43)), None);
-    assert_eq!(reader.pipes(Pid(42)), None, "denied is not empty");
+    assert_eq!(reader.children(Pid(42)).unwrap(), [Pid(43), Pid(44)]);
+    let none = reader.children(Pid(43)).unwrap_err();
+    assert_eq!(Failure::of(&none), Failure::Gone);
+    assert_eq!(reader.descriptors(Pid(42)), None, "denied is not empty");
     assert_eq!(reader.environment(Pid(1), ["RANK"]), None);
 }
 
@@ -93,7 +96,10 @@ fn a_tree_is_read_as_far_as_it_is_there() {
 fn pipe_ends_know_their_direction() {
     let (read, write) = io::pipe().unwrap();
     let own = Pid(i32::try_from(std::process::id()).unwrap());
-    let ends = ProcessReader::new(Path::new("/proc")).pipes(own).unwrap();
+    let ends = ProcessReader::new(Path::new("/proc"))
+        .descriptors(own)
+        .unwrap()
+        .0;
     let fd = |end: &dyn std::os::fd::AsRawFd| end.as_raw_fd();
     let find = |fd| ends.iter().find(|end| end.fd == fd).unwrap();
     assert!(!find(fd(&read)).write);
@@ -102,12 +108,21 @@ fn pipe_ends_know_their_direction() {
 }
 
 proptest! {
+    #![proptest_config(fuzz::cases())]
+
     #[test]
-    fn whatever_a_file_says_nothing_panics(text in ".*", numbers in prop::collection::vec(any::<u64>(), 0..60)) {
+    fn fuzzed_files_of_a_process(text in fuzz::text([
+        "42 (a) R (b)) S 1 42 42 0 -1 4194304 10 0 7 0 250 50 0 0 20 0 9 0 12345 0 2048 0",
+        "rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nsyscw: 632675\nread_bytes: 0\nwrite_bytes: 1\ncancelled_write_bytes: 0\n",
+        "1000 2000 3\n",
+        "43 44 ",
+        "Name:\tx\nUmask:\t0022\nCpus_allowed:\tff,00000003\nCpus_allowed_list:\t0-9\n",
+    ])) {
         let _ = Stat::parse(&text);
-        let _ = parse_io(&text);
-        let fields: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        let _ = Stat::parse(&format!("1 ({text}) S 0 {}", fields.join(" ")));
+        let _ = io_counters(&text);
+        let _ = schedstat(&text);
+        let _ = cpus_in_mask(&text);
+        let _ = pids(&text).count();
     }
 
     #[test]

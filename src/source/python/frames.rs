@@ -11,17 +11,32 @@ use super::PythonError;
 use super::layout::{C_OWNED, FrameOfThread, Layout};
 use super::memory::{Memory, WORD};
 use super::naming::Place;
+use super::site::Call;
+use crate::loaders::{Meaning, Names};
 
 const DEEPEST: usize = 2048;
 const MOST_THREADS: usize = 4096;
 /// Code objects are remembered for this many looks: one that was freed meanwhile may give its address
 /// to another.
 const LOOKS_TO_REMEMBER: u32 = 2000;
+/// So many are remembered: twice as many as a stack can show.
+const MOST_CODES: usize = 2 * DEEPEST;
+/// No function has more locals.
+const MOST_LOCALS: usize = 1024;
+
+/// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
+const GENERATORS: usize = 0x20 | 0x200;
 
 /// What a code object says about itself.
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) place: Place,
+    /// What its name and its file mean.
+    pub(super) meaning: Meaning,
+    /// Where the code object lies: tells it from others.
+    pub(super) at: usize,
+    /// It is a generator's.
+    pub(super) generator: bool,
     /// Locals with cells and free variables, then the depth of the value stack.
     pub(super) locals: usize,
     pub(super) stack: usize,
@@ -36,6 +51,9 @@ impl Code {
             return Ok(names);
         }
         let names = memory.items(self.names_at)?;
+        if names.len() > MOST_LOCALS {
+            return Err(memory.torn());
+        }
         let names = names.into_iter().map(|name| memory.text(name));
         let names = names.collect::<Result<Vec<_>, _>>()?;
         Ok(self.names.get_or_init(|| names))
@@ -48,9 +66,30 @@ pub(super) struct Frame {
     pub(super) code: Arc<Code>,
     /// Address of its first local.
     locals: usize,
+    /// Address of the instruction that it runs; `None` before 3.11.
+    instruction: Option<usize>,
 }
 
 impl Frame {
+    /// It is about to take the next item of a `for` loop. No also where instructions are not known.
+    pub(super) fn is_in_for(&self, memory: &Memory) -> bool {
+        let instruction = self.instruction.zip(memory.layout.for_iter);
+        instruction.is_some_and(|(at, for_iter)| {
+            let word = memory.word(at);
+            word.is_ok_and(|word| word.to_ne_bytes()[0] == for_iter)
+        })
+    }
+
+    /// What the search for the training loop needs of it.
+    pub(super) fn call(&self) -> Call {
+        Call {
+            code: self.code.at,
+            meaning: self.code.meaning,
+            generator: self.code.generator,
+            expression: self.code.place.function() == "<genexpr>",
+        }
+    }
+
     /// The object in the first local: `self` in a method. `None` where it is unset.
     pub(super) fn first_local(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
         if self.code.locals == 0 {
@@ -83,10 +122,25 @@ impl Frame {
 
     /// What may be objects among the locals and on the value stack; some are stale.
     pub(super) fn candidates(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let (mut locals, stacked) = self.held(memory)?;
+        locals.extend(stacked);
+        Ok(locals)
+    }
+
+    /// The same, the locals and the value stack apart.
+    pub(super) fn held(&self, memory: &Memory) -> Result<(Vec<usize>, Vec<usize>), PythonError> {
         let words = memory.array(
             self.locals,
             self.code.locals.saturating_add(self.code.stack),
         )?;
+        let objects = |words: &[usize]| words.iter().copied().filter_map(untagged).collect();
+        let (locals, stacked) = words.split_at(self.code.locals);
+        Ok((objects(locals), objects(stacked)))
+    }
+
+    /// The objects of its locals alone.
+    pub(super) fn local_objects(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let words = memory.array(self.locals, self.code.locals)?;
         Ok(words.into_iter().filter_map(untagged).collect())
     }
 }
@@ -94,6 +148,15 @@ impl Frame {
 /// Since 3.14 the low bits of a local tell how its reference is counted.
 pub(super) fn untagged(word: usize) -> Option<usize> {
     Some(word & !3).filter(|object| *object != 0)
+}
+
+/// A main thread's stack as it was read.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) frames: Vec<Frame>,
+    /// `self` of PyTorch's loader on it, and its class.
+    pub(super) object: Option<usize>,
+    pub(super) class: Option<String>,
 }
 
 /// Walks the main thread's frames.
@@ -132,7 +195,7 @@ impl Walker {
     /// The main thread's frames, innermost first; none while it runs no Python.
     pub(super) fn main_frames(&mut self, memory: &Memory) -> Result<Vec<Frame>, PythonError> {
         self.looks += 1;
-        if self.looks.is_multiple_of(LOOKS_TO_REMEMBER) {
+        if self.looks.is_multiple_of(LOOKS_TO_REMEMBER) || self.codes.len() > MOST_CODES {
             self.codes.clear();
         }
         let at = self.innermost(memory)?;
@@ -200,7 +263,13 @@ impl Walker {
         // A shim between C and Python has no file.
         let is_python = !code.place.file.is_empty() && code.place.file != "<shim>";
         let locals = at.wrapping_add(layout.locals);
-        Ok((previous, is_python.then_some(Frame { code, locals })))
+        let instruction = layout.instruction.map(|instruction| words[instruction / 8]);
+        let frame = Frame {
+            code,
+            locals,
+            instruction,
+        };
+        Ok((previous, is_python.then_some(frame)))
     }
 
     /// The frame of a generator object that is not running.
@@ -223,7 +292,7 @@ impl Walker {
     fn innermost(&mut self, memory: &Memory) -> Result<usize, PythonError> {
         let thread = match self.main {
             Some(main) => main,
-            None => self.find_main(memory)?,
+            None => *self.threads(memory)?.last().ok_or(memory.torn())?,
         };
         let words: [usize; 10] = memory.words(thread)?;
         // The main thread was the first, so it is the last of the list for as long as it lives.
@@ -240,15 +309,26 @@ impl Walker {
         self.main
     }
 
-    fn find_main(&self, memory: &Memory) -> Result<usize, PythonError> {
+    /// The states of the threads that run Python beside the main one, the newest first.
+    pub(super) fn others(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let mut threads = self.threads(memory)?;
+        threads.pop();
+        Ok(threads)
+    }
+
+    /// The states of all threads that run Python; the main one was the first, so it is the last of the list.
+    fn threads(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let mut threads = Vec::new();
         let mut thread = memory.word(self.interpreter.wrapping_add(memory.layout.threads_head))?;
-        for _ in 0..MOST_THREADS {
-            match memory.word(thread.wrapping_add(8))? {
-                0 => return Ok(thread),
-                next => thread = next,
-            }
+        while thread != 0 && threads.len() < MOST_THREADS {
+            threads.push(thread);
+            thread = memory.word(thread.wrapping_add(8))?;
         }
-        Err(memory.torn())
+        if thread == 0 {
+            Ok(threads)
+        } else {
+            Err(memory.torn())
+        }
     }
 
     fn code(&mut self, memory: &Memory, at: usize) -> Result<Arc<Code>, PythonError> {
@@ -292,11 +372,15 @@ fn read_code(memory: &Memory, at: usize, layout: &Layout) -> Result<Code, Python
         let tuple = memory.word(at.wrapping_add(tuple))?;
         locals = locals.saturating_add(memory.len(tuple)?);
     }
+    let place = Place {
+        name: memory.text(name)?,
+        file: memory.text(file)?,
+    };
     Ok(Code {
-        place: Place {
-            name: memory.text(name)?,
-            file: memory.text(file)?,
-        },
+        meaning: Names::known().meaning(place.function(), &place.file),
+        place,
+        at,
+        generator: half(layout.flags)? & GENERATORS != 0,
         locals,
         stack: half(layout.stack)?,
         names_at: memory.word(at.wrapping_add(layout.names))?,

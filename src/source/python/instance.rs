@@ -72,23 +72,43 @@ impl Memory {
     pub(super) fn attributes(&self, object: usize) -> Result<Attributes, PythonError> {
         let of_type = self.type_of(object)?;
         let mut guards = vec![(object.wrapping_add(OB_TYPE), of_type)];
-        let entries = match self.instance_dict(object, of_type, &mut guards)? {
-            InstanceDict::Dict(dict) => {
-                for at in [MA_KEYS, MA_KEYS + WORD].map(|offset| dict.wrapping_add(offset)) {
-                    guards.push((at, self.word(at)?));
-                }
-                self.entries(dict)?
-            }
-            InstanceDict::Values(values) => {
-                let keys = self.word(of_type.wrapping_add(self.layout.cached_keys))?;
-                self.entries_of_keys(keys, Some(values))?
-            }
-        };
+        let entries = self.named_slots(object, of_type, &mut guards)?;
         let mut slots = HashMap::with_capacity(entries.len());
         for (key, slot) in entries {
             slots.insert(self.text(key)?, slot);
         }
         Ok(Attributes { guards, slots })
+    }
+
+    /// The objects that the attributes of an instance hold, without their names; at most `most`.
+    pub(super) fn values(&self, object: usize, most: usize) -> Result<Vec<usize>, PythonError> {
+        let of_type = self.type_of(object)?;
+        let slots = self.named_slots(object, of_type, &mut vec![])?;
+        let slots = slots.into_iter().take(most);
+        let values = slots.map(|(_, slot)| self.word(slot));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
+        Ok(values.into_iter().filter(|value| *value != 0).collect())
+    }
+
+    /// Name and the address of the value's slot of every attribute.
+    fn named_slots(
+        &self,
+        object: usize,
+        of_type: usize,
+        guards: &mut Vec<(usize, usize)>,
+    ) -> Result<Vec<(usize, usize)>, PythonError> {
+        match self.instance_dict(object, of_type, guards)? {
+            InstanceDict::Dict(dict) => {
+                for at in [MA_KEYS, MA_KEYS + WORD].map(|offset| dict.wrapping_add(offset)) {
+                    guards.push((at, self.word(at)?));
+                }
+                self.entries(dict)
+            }
+            InstanceDict::Values(values) => {
+                let keys = self.word(of_type.wrapping_add(self.layout.cached_keys))?;
+                self.entries_of_keys(keys, Some(values))
+            }
+        }
     }
 
     fn instance_dict(
@@ -196,42 +216,7 @@ fn keys_shape(layout: KeysLayout, header: [usize; 5]) -> Option<KeysShape> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-    use crate::source::python::layout::Layout;
-    use crate::units::Pid;
-
-    proptest! {
-        /// Words that point at each other, at nothing, or are small numbers: what a freed object may
-        /// look like. Every answer will do, as long as there is one.
-        #[test]
-        fn garbage_is_never_a_panic(words in prop::collection::vec((0_usize..5, any::<usize>()), 256)) {
-            let mut heap = vec![0_usize; words.len()];
-            let start = heap.as_ptr() as usize;
-            for (cell, (kind, word)) in heap.iter_mut().zip(words) {
-                *cell = match kind {
-                    0 => word,
-                    1 => word % 64,
-                    2 => usize::MAX - word % 64,
-                    _ => start + word % 248 * WORD,
-                };
-            }
-            let pid = Pid(std::process::id().cast_signed());
-            for minor in 8..=14 {
-                let layout = Layout::of(3, minor).expect("known");
-                let memory = Memory { pid, layout };
-                for object in (0..64).map(|index| start + index * 4 * WORD) {
-                    if let Ok(attributes) = memory.attributes(object) {
-                        let _ = memory.holds(&attributes);
-                    }
-                    let _ = (memory.entries(object), memory.items(object), memory.text(object));
-                    let _ = (memory.type_name(object), memory.integer(object));
-                }
-            }
-            drop(heap);
-        }
-    }
 
     #[test]
     fn keys_that_make_no_sense_are_refused() {

@@ -138,6 +138,7 @@ impl LoaderIterator {
 
     /// Batches that were received ahead of their turn and wait in the trainer; 0 without workers.
     /// Costs a read per batch in flight.
+    #[cfg(feature = "testing")]
     pub fn parked(&self) -> Result<u32, PythonError> {
         let Some(tasks) = self.memory.attribute(&self.attributes, "_task_info")? else {
             return Ok(0);

@@ -24,6 +24,9 @@ pub(super) struct Layout {
     pub(super) instance: InstanceLayout,
     /// `PyHeapTypeObject.ht_cached_keys`.
     pub(super) cached_keys: usize,
+    /// The instruction that takes the next item of a loop: its number is another in nearly each version. `None` =
+    /// not known.
+    pub(super) for_iter: Option<u8>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(super) struct FrameLayout {
     pub(super) code: usize,
     /// One byte; from [`C_OWNED`] on it is no Python frame. `None` before 3.11.
     pub(super) owner: Option<usize>,
+    /// Pointer to the instruction that runs. `None` before 3.11.
+    pub(super) instruction: Option<usize>,
     /// First local variable; the value stack follows the last.
     pub(super) locals: usize,
 }
@@ -58,6 +63,8 @@ pub(super) struct CodeLayout {
     pub(super) locals: usize,
     /// Depth of the value stack, 32 bit.
     pub(super) stack: usize,
+    /// `co_flags`, 32 bit.
+    pub(super) flags: usize,
     /// Tuples of cells and of free variables: more locals, up to 3.10.
     pub(super) more_locals: Option<[usize; 2]>,
 }
@@ -96,6 +103,7 @@ const FRAME_3_8: FrameLayout = FrameLayout {
     previous: 24,
     code: 32,
     owner: None,
+    instruction: None,
     locals: 360,
 };
 const CODE_3_8: CodeLayout = CodeLayout {
@@ -104,6 +112,7 @@ const CODE_3_8: CodeLayout = CodeLayout {
     names: 72,
     locals: 28,
     stack: 32,
+    flags: 36,
     more_locals: Some([80, 88]),
 };
 const V3_8: Layout = Layout {
@@ -119,6 +128,7 @@ const V3_8: Layout = Layout {
     keys: KeysLayout::Wide,
     instance: InstanceLayout::DictOffset,
     cached_keys: 872,
+    for_iter: None,
 };
 const V3_10: Layout = Layout {
     frame: FrameLayout {
@@ -133,6 +143,7 @@ const CODE_3_11: CodeLayout = CodeLayout {
     names: 96,
     locals: 76,
     stack: 68,
+    flags: 48,
     more_locals: None,
 };
 const V3_11: Layout = Layout {
@@ -145,18 +156,21 @@ const V3_11: Layout = Layout {
         previous: 48,
         code: 32,
         owner: Some(69),
+        instruction: Some(56),
         locals: 72,
     },
     code: CODE_3_11,
     generator_frame: 80,
     keys: KeysLayout::Compact,
     instance: InstanceLayout::ValuesBefore,
+    for_iter: Some(93),
     ..V3_8
 };
 const FRAME_3_12: FrameLayout = FrameLayout {
     previous: 8,
     code: 0,
     owner: Some(70),
+    instruction: Some(56),
     locals: 72,
 };
 const V3_12: Layout = Layout {
@@ -182,6 +196,7 @@ const V3_12: Layout = Layout {
 const V3_13: Layout = Layout {
     threads_head: 7344,
     frame_of_thread: FrameOfThread::Direct(72),
+    for_iter: None,
     instance: InstanceLayout::Inline,
     ..V3_12
 };

@@ -18,7 +18,7 @@ impl Place {
     }
 
     /// The name without classes and enclosing functions: Python before 3.11 gives no more.
-    fn function(&self) -> &str {
+    pub(super) fn function(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
 }
@@ -35,6 +35,8 @@ pub enum InLoader {
     Receiving,
     /// Making the batch itself: `num_workers=0`.
     Loading,
+    /// Asking for a batch in another way than PyTorch's loaders: waiting for it or making it.
+    Asking,
     /// Making the workers, waking those of the epoch before, or ending them.
     Starting,
 }

@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 
-use super::frames::Frame;
-use super::iterator::{LoaderIterator, is_iterator};
-use super::{PythonError, Stacks};
+use super::error::PythonError;
+use super::frames::{Frame, Walker};
+use super::iterator::is_iterator;
+use super::memory::Memory;
 
 /// What the types met in frames are, by address.
 pub(super) type Kinds = HashMap<usize, Kind>;
@@ -25,51 +26,73 @@ pub(super) enum Kind {
 
 /// Generators within generators are followed this deep.
 const DEEPEST_SEARCH: u32 = 4;
+/// A search looks at so many objects: a stack holds some hundreds, and generators that hold each other have no end.
+const MOST_OBJECTS: u32 = 20_000;
+/// So many types are remembered.
+const MOST_KINDS: usize = 4096;
 
-impl Stacks {
-    /// Every loader iterator that the main thread's frames hold, innermost first: in a local, under a
-    /// `for`, in `enumerate`, in a generator (so `tqdm` too), or in a `DataLoader` with persistent
-    /// workers. Some 0.5 ms; one that only attributes of other objects lead to is not found.
-    pub fn find_iterators(&mut self) -> Result<Vec<LoaderIterator>, PythonError> {
-        let frames = self.frames()?;
-        let mut found = Vec::new();
-        for frame in &frames {
-            self.search(frame, DEEPEST_SEARCH, &mut found);
+/// One search: what it reads with, and the addresses of the iterators that it has found.
+pub(super) struct Search<'a> {
+    memory: Memory,
+    walker: &'a mut Walker,
+    kinds: &'a mut Kinds,
+    pub(super) found: Vec<usize>,
+    /// Objects that it may still look at.
+    left: u32,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(memory: Memory, walker: &'a mut Walker, kinds: &'a mut Kinds) -> Self {
+        Self {
+            memory,
+            walker,
+            kinds,
+            found: Vec::new(),
+            left: MOST_OBJECTS,
         }
-        Ok(found
-            .into_iter()
-            .filter_map(|at| self.iterator(at).ok())
-            .collect())
     }
 
-    /// What cannot be read is no iterator: slots of the value stack may be stale.
-    fn search(&mut self, frame: &Frame, depth: u32, found: &mut Vec<usize>) {
-        for object in frame.candidates(&self.memory).unwrap_or_default() {
-            self.search_object(object, depth, found);
-        }
+    #[cfg(test)]
+    pub(super) fn is_given_up(&self) -> bool {
+        self.left == 0
     }
 
-    fn search_object(&mut self, object: usize, depth: u32, found: &mut Vec<usize>) {
-        if depth == 0 || found.contains(&object) {
+    /// Goes through all that a frame holds. What cannot be read is no iterator: slots of the value stack may be stale.
+    pub(super) fn frame(&mut self, frame: &Frame) {
+        self.frame_to(frame, DEEPEST_SEARCH);
+    }
+
+    fn frame_to(&mut self, frame: &Frame, depth: u32) {
+        if depth == 0 {
             return;
         }
+        for object in frame.candidates(&self.memory).unwrap_or_default() {
+            self.object(object, depth);
+        }
+    }
+
+    fn object(&mut self, object: usize, depth: u32) {
+        if depth == 0 || self.left == 0 || self.found.contains(&object) {
+            return;
+        }
+        self.left -= 1;
         match self.kind(object).unwrap_or(Kind::Other) {
-            Kind::Iterator => found.push(object),
+            Kind::Iterator => self.found.push(object),
             Kind::Generator => {
                 if let Ok(Some(frame)) = self.walker.generator_frame(&self.memory, object) {
-                    self.search(&frame, depth - 1, found);
+                    self.frame_to(&frame, depth - 1);
                 }
             }
             Kind::Wraps(offset) => {
                 if let Ok(inner) = self.memory.word(object.wrapping_add(offset)) {
-                    self.search_object(inner, depth - 1, found);
+                    self.object(inner, depth - 1);
                 }
             }
             Kind::DataLoader => {
                 let attributes = self.memory.attributes(object);
                 let kept = attributes.and_then(|all| self.memory.attribute(&all, "_iterator"));
                 if let Ok(Some(kept)) = kept {
-                    self.search_object(kept, depth - 1, found);
+                    self.object(kept, depth - 1);
                 }
             }
             Kind::Other => {}
@@ -80,6 +103,9 @@ impl Stacks {
         let of_type = self.memory.type_of(object)?;
         if let Some(kind) = self.kinds.get(&of_type) {
             return Ok(*kind);
+        }
+        if self.kinds.len() >= MOST_KINDS {
+            self.kinds.clear();
         }
         let kind = kind_of(&self.memory.type_name(of_type)?);
         self.kinds.insert(of_type, kind);

@@ -1,11 +1,11 @@
-//! What lies before a moment of a recording, in few samples: enough for the same verdict there, and quick to read.
+//! What lies before a moment of a recording or of a job that runs, in few samples: enough for the same verdict there, and quick to read.
 //!
 //! The last minutes are whole. Before them a sample each of a few groups, the farther back the farther apart: they
 //! tell when the job began, how many batches it had taken and when it last took one.
 
 use std::time::Duration;
 
-use crate::record::{RecordError, Recording};
+use crate::record::{RecordError, Samples};
 use crate::sample::Sample;
 
 /// What is read whole before a moment: many windows of the verdict.
@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_secs(15);
 /// # Errors
 /// Where the sample itself cannot be read; what cannot be read before it is left out.
 pub fn past(
-    recording: &mut Recording,
+    recording: &mut Samples,
     first: u64,
     to: u64,
 ) -> Result<(Vec<Sample>, usize), RecordError> {

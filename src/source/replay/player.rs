@@ -1,16 +1,15 @@
-//! Where a replay is, what is due when, and what a wish makes of it.
+//! Where a replay is, what is due when, and what a command makes of it.
 //!
-//! Only its loop asks the clock: all else is told the time.
+//! Asks no clock: it is told the time.
 
 use std::ops::RangeInclusive;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use super::past::past;
-use super::{Place, Played, Wish};
-use crate::record::Recording;
+use super::seek::{Seek, Spot};
+use super::update::{Place, ReplayCommand, ReplayUpdate};
+use crate::record::Samples;
 use crate::sample::Sample;
-use crate::source::clock::Clock;
 
 /// Recorded seconds in a second.
 const SPEEDS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0];
@@ -21,14 +20,13 @@ const TOGETHER: Duration = Duration::from_millis(50);
 const MOST: usize = 64;
 
 /// One replay.
-pub(super) struct Player {
-    pub(super) recording: Recording,
-    first: u64,
-    last: u64,
-    first_at: Duration,
-    last_at: Duration,
+#[derive(Debug)]
+pub struct Player {
+    recording: Samples,
+    first: Spot,
+    last: Spot,
     /// The newest sample that was handed out, and when it was taken. `None` before the first.
-    now: Option<(u64, Duration)>,
+    now: Option<Spot>,
     /// The one after it, read ahead.
     next: Option<(u64, Sample)>,
     interval: Option<Duration>,
@@ -36,27 +34,27 @@ pub(super) struct Player {
     paused: bool,
     /// A moment of real time, and what was shown then.
     since: (Duration, Duration),
+    /// When samples were last handed out, in real time.
+    sent: Duration,
+    /// What is still to be obeyed.
+    commands: Vec<ReplayCommand>,
     trouble: Option<String>,
 }
 
 impl Player {
-    pub(super) fn new(
-        mut recording: Recording,
-        numbers: RangeInclusive<u64>,
-        speed: Option<f64>,
-    ) -> Self {
-        let (first, last) = (*numbers.start(), *numbers.end());
+    /// Replays the samples with these numbers from the first on.
+    pub fn new(mut recording: Samples, numbers: RangeInclusive<u64>, speed: Option<f64>) -> Self {
         let (begin, end) = recording.span();
-        let mut at = |number| {
-            recording
-                .read(number)
-                .map(|(sample, _)| sample.at.since_start)
+        let mut spot = |number, other| {
+            let sample = recording.read(number);
+            (
+                number,
+                sample.map_or(other, |(sample, _)| sample.at.since_start),
+            )
         };
         Self {
-            first,
-            last,
-            first_at: at(first).unwrap_or(begin),
-            last_at: at(last).unwrap_or(end),
+            first: spot(*numbers.start(), begin),
+            last: spot(*numbers.end(), end),
             recording,
             now: None,
             next: None,
@@ -64,45 +62,42 @@ impl Player {
             speed: speed.unwrap_or(SPEEDS[REAL_TIME]),
             paused: false,
             since: (Duration::ZERO, Duration::ZERO),
+            sent: Duration::ZERO,
+            commands: vec![],
             trouble: None,
         }
     }
 
-    pub(super) fn run(
-        mut self,
-        clock: Clock,
-        asked: &mpsc::Receiver<Wish>,
-        mut send: impl FnMut(Played) -> bool,
-    ) {
-        let played = self.jump(self.first, clock.since_start());
-        if !send(played) {
-            return;
+    /// What is due by this moment of real time; `None` where nothing is.
+    pub fn go_on(&mut self, real: Duration) -> Option<ReplayUpdate> {
+        if self.due()? > real {
+            return None;
         }
-        let mut sent = clock.since_start();
-        loop {
-            let now = clock.since_start();
-            let pause = match self.due() {
-                Some(due) => due.max(sent + TOGETHER).saturating_sub(now),
-                None => Duration::MAX,
-            };
-            let played = match asked.recv_timeout(pause) {
-                Ok(wish) => {
-                    // Keys that were held down while the last picture was made are one wish.
-                    let wishes: Vec<Wish> = std::iter::once(wish).chain(asked.try_iter()).collect();
-                    self.grant(&wishes, clock.since_start())
-                }
-                Err(RecvTimeoutError::Timeout) => self.play(clock.since_start()),
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            sent = clock.since_start();
-            if !send(played) {
-                return;
-            }
+        self.sent = real;
+        Some(if self.now.is_none() {
+            self.jump(self.first.0, real)
+        } else if self.commands.is_empty() {
+            self.play(real)
+        } else {
+            self.obey(real)
+        })
+    }
+
+    /// When it has to go on, in real time; `None` where nothing is to come.
+    pub fn due(&mut self) -> Option<Duration> {
+        if self.now.is_none() || !self.commands.is_empty() {
+            return Some(Duration::ZERO);
         }
+        Some(self.next_due()?.max(self.sent + TOGETHER))
+    }
+
+    /// Takes a command, to be obeyed when it next goes on: those until then are one jump.
+    pub fn command(&mut self, command: ReplayCommand) {
+        self.commands.push(command);
     }
 
     /// When the next sample is due, in real time; `None` where none is.
-    pub(super) fn due(&mut self) -> Option<Duration> {
+    fn next_due(&mut self) -> Option<Duration> {
         if self.paused {
             return None;
         }
@@ -116,8 +111,8 @@ impl Player {
     /// The sample after the newest; what cannot be read is passed over.
     fn peek(&mut self) -> Option<&Sample> {
         if self.next.is_none() {
-            let mut number = self.now.map_or(self.first, |(number, _)| number + 1);
-            while number <= self.last && self.next.is_none() {
+            let mut number = self.now.map_or(self.first.0, |(number, _)| number + 1);
+            while number <= self.last.0 && self.next.is_none() {
                 match self.recording.read(number) {
                     Ok((sample, _)) => self.next = Some((number, sample)),
                     Err(error) => {
@@ -131,12 +126,12 @@ impl Player {
     }
 
     /// Hands out what is due by now.
-    pub(super) fn play(&mut self, real: Duration) -> Played {
+    fn play(&mut self, real: Duration) -> ReplayUpdate {
         let mut samples = vec![];
-        while samples.len() < MOST && self.due().is_some_and(|due| due <= real) {
+        while samples.len() < MOST && self.next_due().is_some_and(|due| due <= real) {
             samples.extend(self.advance());
         }
-        if self.due().is_some_and(|due| due <= real) {
+        if self.next_due().is_some_and(|due| due <= real) {
             // Quicker than it can be shown: from here on as fast as it goes.
             self.anchor(real);
         }
@@ -153,34 +148,26 @@ impl Player {
     }
 
     fn anchor(&mut self, real: Duration) {
-        let shown = self.now.map_or(self.first_at, |(_, at)| at);
+        let shown = self.now.map_or(self.first.1, |(_, at)| at);
         self.since = (real, shown);
     }
 
-    pub(super) fn grant(&mut self, wishes: &[Wish], real: Duration) -> Played {
-        let here = self.now.map_or((self.first, self.first_at), |now| now);
+    fn obey(&mut self, real: Duration) -> ReplayUpdate {
+        let here = self.now.unwrap_or(self.first);
         let mut target = here;
-        for wish in wishes {
-            match *wish {
-                Wish::Pause => self.paused = !self.paused,
-                Wish::Faster => self.speed = step(self.speed, true),
-                Wish::Slower => self.speed = step(self.speed, false),
-                Wish::Seek(seconds) => {
-                    let from = target.0;
-                    target = self.at(moved(target.1, seconds));
-                    if target.0 == from {
-                        // The next sample lies farther away than that.
-                        let number = from.saturating_add_signed(seconds.signum());
-                        target = self.number(number.clamp(self.first, self.last));
+        for command in std::mem::take(&mut self.commands) {
+            match command {
+                ReplayCommand::Pause => self.paused = !self.paused,
+                ReplayCommand::Faster => self.speed = step(self.speed, true),
+                ReplayCommand::Slower => self.speed = step(self.speed, false),
+                ReplayCommand::Seek(seek) => {
+                    self.paused |= matches!(seek, Seek::Previous | Seek::Next);
+                    let ends = (self.first, self.last);
+                    match seek.target(target, &mut self.recording, ends) {
+                        Ok(there) => target = there,
+                        Err(error) => self.trouble = Some(error.to_string()),
                     }
                 }
-                Wish::Step(samples) => {
-                    self.paused = true;
-                    let number = target.0.saturating_add_signed(samples);
-                    target = self.number(number.clamp(self.first, self.last));
-                }
-                Wish::Begin => target = (self.first, self.first_at),
-                Wish::End => target = (self.last, self.last_at),
             }
         }
         self.anchor(real);
@@ -195,32 +182,10 @@ impl Player {
         self.jump(target.0, real)
     }
 
-    /// The sample that is shown at this time, and the time: two seeks in one go add up.
-    pub(super) fn at(&mut self, time: Duration) -> (u64, Duration) {
-        let time = time.clamp(self.first_at, self.last_at);
-        match self.recording.at(time) {
-            Ok(number) => (number.clamp(self.first, self.last), time),
-            Err(error) => {
-                self.trouble = Some(error.to_string());
-                self.now.unwrap_or((self.first, self.first_at))
-            }
-        }
-    }
-
-    fn number(&mut self, number: u64) -> (u64, Duration) {
-        match self.recording.read(number) {
-            Ok((sample, _)) => (number, sample.at.since_start),
-            Err(error) => {
-                self.trouble = Some(error.to_string());
-                self.now.unwrap_or((self.first, self.first_at))
-            }
-        }
-    }
-
     /// Hands out a sample with as much of what lies before it as tells the same.
-    pub(super) fn jump(&mut self, to: u64, real: Duration) -> Played {
+    fn jump(&mut self, to: u64, real: Duration) -> ReplayUpdate {
         self.next = None;
-        let (samples, sparse) = match past(&mut self.recording, self.first, to) {
+        let (samples, sparse) = match past(&mut self.recording, self.first.0, to) {
             Ok(past) => past,
             Err(error) => {
                 self.trouble = Some(error.to_string());
@@ -232,23 +197,23 @@ impl Player {
             self.interval = newest.next().and_then(|before| at.checked_sub(before));
             self.now = Some((to, at));
         } else {
-            self.now = self.now.or(Some((to, self.first_at)));
+            self.now = self.now.or(Some((to, self.first.1)));
         }
         self.anchor(real);
         let anew = !samples.is_empty();
         self.played(anew, samples, sparse)
     }
 
-    fn played(&mut self, anew: bool, samples: Vec<Sample>, sparse: usize) -> Played {
-        let at = self.now.map_or(self.first_at, |(_, at)| at);
+    fn played(&mut self, anew: bool, samples: Vec<Sample>, sparse: usize) -> ReplayUpdate {
+        let at = self.now.map_or(self.first.1, |(_, at)| at);
         let ended = self.peek().is_none();
-        Played {
+        ReplayUpdate {
             anew,
             samples,
             sparse,
             place: Place {
-                at: at.saturating_sub(self.first_at),
-                of: self.last_at.saturating_sub(self.first_at),
+                at: at.saturating_sub(self.first.1),
+                of: self.last.1.saturating_sub(self.first.1),
                 speed: self.speed,
                 paused: self.paused,
                 ended,
@@ -256,15 +221,6 @@ impl Player {
             },
             trouble: self.trouble.take(),
         }
-    }
-}
-
-fn moved(time: Duration, seconds: i64) -> Duration {
-    let by = Duration::from_secs(seconds.unsigned_abs());
-    if seconds < 0 {
-        time.saturating_sub(by)
-    } else {
-        time.saturating_add(by)
     }
 }
 

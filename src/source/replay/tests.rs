@@ -1,44 +1,41 @@
 use std::time::Duration;
 
-use tempfile::TempDir;
-
-use super::player::Player;
 use super::*;
-use crate::record::{Options, Writer};
+use crate::record::Ring;
 use crate::sample::literals::training;
 
 fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A recording of a sample a second.
-fn recording(count: u32) -> (TempDir, Recording) {
-    let folder = tempfile::tempdir().unwrap();
-    let options = Options {
-        path: folder.path().join("run.rec"),
-        size: crate::record::SIZE,
-        command_lines: true,
-        interval: secs(1),
-    };
-    let mut writer = Writer::create(&options).unwrap();
+/// A sample a second.
+fn samples(count: u32) -> Samples {
+    let mut ring = Ring::new(usize::MAX);
     for at in 0..count {
-        writer.write(&training(f64::from(at))).unwrap();
+        ring.push(&training(f64::from(at))).unwrap();
     }
-    writer.finish().unwrap();
-    let recording = Recording::open(&options.path).unwrap();
-    assert_eq!(recording.len(), u64::from(count));
-    (folder, recording)
+    std::mem::take(ring.samples())
 }
 
-fn player(count: u32) -> (TempDir, Player) {
-    let (folder, recording) = recording(count);
-    let mut player = Player::new(recording, 0..=u64::from(count) - 1, None);
-    let begin = player.jump(0, Duration::ZERO);
+fn player(count: u32) -> Player {
+    let mut player = Player::new(samples(count), 0..=u64::from(count) - 1, None);
+    let begin = play(&mut player, Duration::ZERO);
     assert_eq!(seconds(&begin), [0]);
-    (folder, player)
+    player
 }
 
-fn seconds(played: &Played) -> Vec<u64> {
+fn play(player: &mut Player, real: Duration) -> ReplayUpdate {
+    player.go_on(real).expect("something is due")
+}
+
+fn obey(player: &mut Player, commands: &[ReplayCommand], real: Duration) -> ReplayUpdate {
+    for command in commands {
+        player.command(*command);
+    }
+    play(player, real)
+}
+
+fn seconds(played: &ReplayUpdate) -> Vec<u64> {
     let times = played.samples.iter();
     times
         .map(|sample| sample.at.since_start.as_secs())
@@ -47,24 +44,31 @@ fn seconds(played: &Played) -> Vec<u64> {
 
 #[test]
 fn samples_come_when_they_came() {
-    let (_folder, mut player) = player(20);
+    let mut player = player(20);
     assert_eq!(player.due(), Some(secs(1)));
-    assert_eq!(seconds(&player.play(secs(1))), [1]);
-    assert_eq!(seconds(&player.play(secs(3))), [2, 3]);
-    let faster = player.grant(&[Wish::Faster], secs(3));
+    assert_eq!(seconds(&play(&mut player, secs(1))), [1]);
+    assert_eq!(seconds(&play(&mut player, secs(3))), [2, 3]);
+    let faster = obey(&mut player, &[ReplayCommand::Faster], secs(3));
     assert!(faster.samples.is_empty() && !faster.anew);
     assert!((faster.place.speed - 2.0).abs() < 1e-9);
-    assert_eq!(seconds(&player.play(secs(4))), [4, 5]);
-    let paused = player.grant(&[Wish::Pause], secs(4));
+    assert_eq!(seconds(&play(&mut player, secs(4))), [4, 5]);
+    let paused = obey(&mut player, &[ReplayCommand::Pause], secs(4));
     assert!(paused.place.paused);
-    assert_eq!(player.due(), None);
-    player.grant(&[Wish::Pause], secs(100));
-    assert_eq!(seconds(&player.play(secs(101))), [6, 7]);
-    let end = player.grant(&[Wish::End], secs(101));
+    assert_eq!(
+        (player.due(), player.go_on(secs(99)).is_none()),
+        (None, true)
+    );
+    obey(&mut player, &[ReplayCommand::Pause], secs(100));
+    assert_eq!(seconds(&play(&mut player, secs(101))), [6, 7]);
+    let end = obey(&mut player, &[ReplayCommand::Seek(Seek::End)], secs(101));
     assert!(end.anew && end.place.ended);
     assert_eq!(seconds(&end).last(), Some(&19));
     assert_eq!(player.due(), None);
-    let back = player.grant(&[Wish::Seek(-10)], secs(102));
+    let back = obey(
+        &mut player,
+        &[ReplayCommand::Seek(Seek::Seconds(-10))],
+        secs(102),
+    );
     assert_eq!(seconds(&back).last(), Some(&9));
     assert!(!back.place.paused && !back.place.ended);
     assert_eq!((back.place.at, back.place.of), (secs(9), secs(19)));
@@ -73,32 +77,69 @@ fn samples_come_when_they_came() {
 
 #[test]
 fn steps_go_one_by_one_and_held_keys_make_one_jump() {
-    let (_folder, mut player) = player(200);
-    let step = player.grant(&[Wish::Step(1)], secs(0));
+    let mut player = player(200);
+    let step = obey(&mut player, &[ReplayCommand::Seek(Seek::Next)], secs(0));
     assert!(!step.anew && step.place.paused);
     assert_eq!(seconds(&step), [1]);
-    let far = player.grant(&[Wish::Seek(10), Wish::Seek(10), Wish::Step(-1)], secs(0));
+    let far = obey(
+        &mut player,
+        &[
+            ReplayCommand::Seek(Seek::Seconds(10)),
+            ReplayCommand::Seek(Seek::Seconds(10)),
+            ReplayCommand::Seek(Seek::Previous),
+        ],
+        secs(0),
+    );
     assert_eq!(seconds(&far).last(), Some(&20));
     assert_eq!(seconds(&far), (0..=20).collect::<Vec<_>>());
-    let begin = player.grant(&[Wish::Seek(-600)], secs(0));
+    let begin = obey(
+        &mut player,
+        &[ReplayCommand::Seek(Seek::Seconds(-600))],
+        secs(0),
+    );
     assert_eq!(seconds(&begin), [0]);
-    let before = player.grant(&[Wish::Step(-1)], secs(0));
+    let before = obey(&mut player, &[ReplayCommand::Seek(Seek::Previous)], secs(0));
     assert!(before.samples.is_empty());
 }
 
 #[test]
 fn a_seek_that_is_shorter_than_the_interval_goes_to_the_next_sample() {
-    let (_folder, mut player) = player(30);
-    let on = player.grant(&[Wish::Seek(0)], secs(0));
+    let mut player = player(30);
+    let on = obey(
+        &mut player,
+        &[ReplayCommand::Seek(Seek::Seconds(0))],
+        secs(0),
+    );
     assert!(on.samples.is_empty());
-    player.recording = recording(30).1;
-    let (number, _) = player.at(Duration::from_millis(7400));
-    assert_eq!(number, 7);
+    let on = obey(
+        &mut player,
+        &[ReplayCommand::Seek(Seek::Seconds(1))],
+        secs(0),
+    );
+    assert_eq!(seconds(&on), [1]);
+    let mut recording = samples(30);
+    let spot = |tenths: u64| (tenths / 10, Duration::from_millis(tenths * 100));
+    let seek = |here, seconds| {
+        let ends = (spot(0), spot(290));
+        let target = Seek::Seconds(seconds).target(here, &mut recording, ends);
+        target.unwrap()
+    };
+    let found = [
+        (spot(24), 5),
+        (spot(5), -1),
+        (spot(280), 60),
+        (spot(290), 1),
+    ]
+    .map({
+        let mut seek = seek;
+        move |(here, seconds)| seek(here, seconds)
+    });
+    assert_eq!(found, [spot(74), spot(0), spot(290), spot(290)]);
 }
 
 #[test]
 fn the_past_of_a_moment_is_whole_near_it_and_thin_before() {
-    let (_folder, mut recording) = recording(64 * 12);
+    let mut recording = samples(64 * 12);
     let (samples, sparse) = past(&mut recording, 0, 700).unwrap();
     let times: Vec<u64> = samples
         .iter()
@@ -114,7 +155,7 @@ fn the_past_of_a_moment_is_whole_near_it_and_thin_before() {
 
 #[test]
 fn a_window_begins_and_ends_within_its_times() {
-    let (_folder, mut recording) = recording(30);
+    let mut recording = samples(30);
     let tenths = |tenths: u64| Some(Duration::from_millis(tenths * 100));
     for (from, to, numbers) in [
         (None, None, 0..=29),

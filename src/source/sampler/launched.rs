@@ -93,16 +93,16 @@ impl Launched {
     pub(super) fn gap(&self) -> Option<Gap> {
         let (reason, hint) = match self.seen {
             Below::Nothing => (
-                "no Python has run below the command so far",
-                "launch the training itself, or the script that starts it",
+                "the command has not started Python yet",
+                "give the training script, or the script that starts it",
             ),
             Below::Python => (
-                "the Python below the command has not loaded PyTorch so far",
-                "check that this is the training, and the Python that it is meant for",
+                "the command's Python has not loaded PyTorch yet",
+                "check that this is the training script and the right Python",
             ),
             Below::Framework => (
-                "PyTorch was loaded below the command, but nothing trains so far",
-                "launch the training itself, or the script that starts it",
+                "the command has loaded PyTorch, but is not training yet",
+                "give the training script, or the script that starts it",
             ),
             Below::Job => return None,
         };

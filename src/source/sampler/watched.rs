@@ -13,6 +13,7 @@ use crate::job::Candidate;
 use crate::sample::{Gap, JobSample, PressureSample};
 use crate::source::cgroup::Cgroup;
 use crate::source::clock::Clock;
+use crate::source::discovery::Discovery;
 use crate::source::disk::{Holder, holders};
 use crate::source::job_view::JobView;
 use crate::units::{Pid, ProcessKey};
@@ -75,9 +76,9 @@ impl Watched {
         &self.devices
     }
 
-    /// The arguments of one of the job's processes, where they were read.
-    pub(super) fn command(&self, key: ProcessKey) -> Option<&str> {
-        self.view.command(key)
+    /// The job's processes as they were found for its last sample.
+    pub(super) fn discovery(&self) -> &Discovery {
+        self.view.discovery()
     }
 
     /// Looks that came late, so far.

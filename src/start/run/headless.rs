@@ -4,22 +4,25 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use super::command::{exit_code, log, lost, name, start};
 use super::printed::Printed;
 use super::summary::Summary;
-use super::{complain, exit_code, log, lost, name, start};
-use crate::cli::{Run, Watch};
+use crate::cli::Run;
 use crate::error::Hinted;
-use crate::launch::{Ending, News, Output, Request, Rest, Running};
-use crate::observe::{Observation, Observer, no_thread};
+use crate::headless::{Observation, Observer, RecordingWatch};
+use crate::launch::{Ending, ExitTracker, LaunchSpec, OutputTarget, Running, SupervisorEvent};
+use crate::options::Watch;
+use crate::output;
 use crate::sample::Sample;
+use crate::setup::{complain, finish};
 use crate::source::sampler::{Options, Sampler};
 
 enum Heard {
     Sample(Box<Sample>),
-    News(News),
+    Event(SupervisorEvent),
 }
 
-pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result<ExitCode, Hinted> {
+pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result<ExitCode, Hinted> {
     let watch = &asked.watch;
     let log = log(asked)?;
     let writer = log.as_ref().map(crate::launch::Log::writer).transpose();
@@ -30,15 +33,15 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         )
     })?;
     let output = match writer {
-        Some(file) => Output::File(file),
-        None if watch.json => Output::Errors,
-        None => Output::Through,
+        Some(file) => OutputTarget::File(file),
+        None if watch.json => OutputTarget::Errors,
+        None => OutputTarget::Through,
     };
-    let name = name(&request.command);
+    let name = name(&spec.command);
     let (send, heard) = mpsc::channel();
-    let news = send.clone();
-    let news = move |told| news.send(Heard::News(told)).is_ok();
-    let running = match start(request, asked.stdin, output, &mut options, news) {
+    let events = send.clone();
+    let events = move |told| events.send(Heard::Event(told)).is_ok();
+    let running = match start(spec, asked.stdin, output, &mut options, events) {
         Ok(running) => running,
         Err(code) => return Ok(code),
     };
@@ -46,7 +49,9 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         complain(&Hinted::new(&gap.reason, &gap.hint));
     }
     let printed = log.map(|log| Printed::follow(log, watch.json));
-    let printed = printed.transpose().map_err(|error| no_thread(&error))?;
+    let printed = printed
+        .transpose()
+        .map_err(|error| Hinted::no_thread(&error))?;
     let how = Observation {
         once: watch.once,
         json: watch.json,
@@ -54,17 +59,20 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
         steady: true,
     };
     let observer = Observer::new(how, options.interval);
+    let recorder = options.recorder.clone();
     let sampler = Sampler::start(options, None, move |sample| {
         send.send(Heard::Sample(Box::new(sample))).is_ok()
     });
     let mut session = Session {
-        sampler: Some(sampler.map_err(|error| no_thread(&error))?),
+        sampler: Some(sampler.map_err(|error| Hinted::no_thread(&error))?),
         observer,
         summary: Summary::new(),
         ended: None,
         reported: false,
         stopped: false,
         lost: false,
+        recording: RecordingWatch::default(),
+        unwritten: None,
     };
     let pid = running.pid();
     session.run(heard, &running, asked);
@@ -74,7 +82,9 @@ pub(super) fn run(asked: &Run, request: Request, mut options: Options) -> Result
     if session.lost {
         return Err(lost(pid));
     }
-    session.close(&name, watch)
+    let code = session.close(&name, watch)?;
+    finish(recorder)?;
+    Ok(code)
 }
 
 struct Session {
@@ -88,41 +98,45 @@ struct Session {
     stopped: bool,
     /// It may go on without us, unasked.
     lost: bool,
+    recording: RecordingWatch,
+    /// Why something that was to be printed was not.
+    unwritten: Option<Hinted>,
 }
 
 impl Session {
     /// Until the command has ended, and what trains below it.
     fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, asked: &Run) {
-        let mut rest = Rest::default();
+        let mut exit = ExitTracker::default();
         for heard in heard {
             match heard {
                 Heard::Sample(sample) if !self.reported => {
                     let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
-                    rest.seen(sample.at.since_start, trains);
+                    exit.seen(sample.at.since_start, trains);
                     self.summary.apply(&sample);
-                    // Where nobody reads, the command still goes on to its end.
+                    self.recording.check(&sample);
                     let over = self.observer.take(*sample, &mut std::io::stdout());
-                    if over.unwrap_or(true) {
+                    // Where nobody reads, the command still goes on to its end.
+                    if over.unwrap_or_else(|error| self.failed(&error)) {
                         self.report(&asked.watch, false);
-                        rest.forget();
+                        exit.forget();
                         self.sampler = None;
                         if asked.stop {
                             self.stopped = true;
-                            running.end();
+                            running.handle().end();
                         }
                     }
                 }
-                Heard::News(News::Ended(ending)) => {
+                Heard::Event(SupervisorEvent::Ended(ending)) => {
                     self.ended = Some(ending);
-                    rest.ended();
+                    exit.ended();
                 }
-                Heard::News(News::Gone) => {
+                Heard::Event(SupervisorEvent::Gone) => {
                     self.lost = self.ended.is_none();
                     break;
                 }
-                Heard::Sample(_) | Heard::News(_) => {}
+                Heard::Sample(_) | Heard::Event(_) => {}
             }
-            if rest.is_over() {
+            if exit.is_over() {
                 break;
             }
         }
@@ -133,20 +147,28 @@ impl Session {
         self.reported = true;
         self.summary.close();
         let mut out = std::io::stdout();
-        // Nobody who reads it: nothing to do about that.
-        let _ = if watch.once {
+        let written = if watch.once {
             // Where it ended before its time: what was seen of its training.
-            let page = early.then(|| self.summary.page(watch.json)).flatten();
-            match page {
-                Some(page) => out.write_all(page.as_bytes()),
+            match early.then(|| self.summary.report()).flatten() {
+                Some(report) if watch.json => output::json::page(&mut out, &report),
+                Some(report) => out.write_all(output::text(&report).as_bytes()),
                 None => self.observer.write(&mut out),
             }
         } else if watch.json {
             Ok(())
         } else {
-            let page = self.summary.page(false).unwrap_or_default();
-            out.write_all(page.as_bytes())
+            let page = self.summary.report().as_ref().map(output::text);
+            out.write_all(page.unwrap_or_default().as_bytes())
         };
+        if let Err(error) = written.and_then(|()| out.flush()) {
+            self.failed(&error);
+        }
+    }
+
+    /// Keeps why nothing more can be written, which is so from now on.
+    fn failed(&mut self, error: &std::io::Error) -> bool {
+        self.unwritten = self.unwritten.take().or_else(|| Hinted::unwritten(error));
+        true
     }
 
     fn close(mut self, name: &str, watch: &Watch) -> Result<ExitCode, Hinted> {
@@ -156,26 +178,47 @@ impl Session {
         } else {
             self.summary.kind()
         };
+        let failed = self
+            .ended
+            .filter(|ended| ended.code() != 0 && !self.stopped);
+        let mut said = false;
         if !self.reported {
             let seen = if watch.once {
                 self.summary.kind().is_some() && self.observer.has_seen_a_job()
             } else {
-                self.summary.page(false).is_some()
+                self.summary.report().is_some()
             };
             if seen {
                 self.report(watch, true);
-            } else if self.ended.is_some_and(|ended| ended.code() != 0) || !watch.once {
-                complain(&self.summary.nothing());
-            } else {
+            } else if let Some(ended) = failed {
+                said = true;
+                complain(&Hinted::new(
+                    format!("{name} {ended} before training was seen"),
+                    "see its own output for the reason",
+                ));
+            } else if watch.once {
                 return Err(self.summary.nothing());
+            } else {
+                let nothing = self.summary.nothing();
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "note: {}\nhint: {}",
+                    nothing.message,
+                    nothing.hint
+                );
             }
         }
-        if let Some(ended) = self
-            .ended
-            .filter(|ended| ended.code() != 0 && !self.stopped)
-        {
+        if let Some(ended) = failed.filter(|_| !said) {
             let _ = writeln!(std::io::stderr(), "{name} {ended}");
         }
-        Ok(exit_code(self.ended, self.stopped, kind, watch))
+        match self.unwritten {
+            // The command's own failure is told by the exit code.
+            Some(error) if failed.is_none() => Err(error),
+            Some(error) => {
+                complain(&error);
+                Ok(exit_code(self.ended, self.stopped, kind, watch))
+            }
+            None => Ok(exit_code(self.ended, self.stopped, kind, watch)),
+        }
     }
 }

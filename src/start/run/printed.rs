@@ -9,7 +9,6 @@ use crate::launch::Log;
 
 /// Between two looks for more.
 const PAUSE: Duration = Duration::from_millis(50);
-const CHUNK: usize = 1 << 16;
 
 /// The thread that passes it on; dropping it passes on the rest and ends it.
 #[derive(Debug)]
@@ -54,12 +53,6 @@ impl Drop for Printed {
 }
 
 fn pass(log: &mut Log, out: &mut impl Write) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let length = log.read(&mut buffer)?;
-        if length == 0 {
-            return out.flush();
-        }
-        out.write_all(&buffer[..length])?;
-    }
+    log.read_on(|bytes| out.write_all(bytes))?;
+    out.flush()
 }

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
+use super::command::{exit_code, log, lost, name, start};
 use super::printed::Printed;
 use super::summary::Summary;
-use super::{exit_code, log, lost, name, start};
 use crate::app::{self, Launch, Launched, Left, Setup};
 use crate::cli::Run;
 use crate::config::Config;
 use crate::error::Hinted;
-use crate::launch::{Ending, Kept, Log, News, Output, Request, Running};
-use crate::observe::{WINDOW, no_thread};
+use crate::headless::WINDOW;
+use crate::launch::{Ending, Kept, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent};
+use crate::output;
 use crate::sample::Sample;
+use crate::setup::{finish, no_screen};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
@@ -23,35 +25,35 @@ const LAST: usize = 20;
 
 pub(super) fn run(
     asked: &Run,
-    mut request: Request,
+    mut spec: LaunchSpec,
     mut options: Options,
     config: Config,
 ) -> Result<ExitCode, Hinted> {
     let watch = &asked.watch;
     if asked.stdin && std::io::stdin().is_terminal() {
         return Err(Hinted::new(
-            "the screen needs the keyboard, which --stdin would give to the command",
-            "leave --stdin out, pipe something in, or watch without a screen: pipetop run --stdin ... | cat",
+            "the screen needs the keyboard, but --stdin passes it to the command",
+            "omit --stdin, redirect standard input, or watch without a screen: pipetop run --stdin ... | cat",
         ));
     }
     let log = match log(asked)? {
         Some(log) => log,
         None => Log::unnamed(&places()).map_err(|error| no_log(&error))?,
     };
-    let output = Output::File(log.writer().map_err(|error| no_log(&error))?);
+    let output = OutputTarget::File(log.writer().map_err(|error| no_log(&error))?);
     // As it would on a terminal, it shall not keep its lines to itself.
     if std::env::var_os("PYTHONUNBUFFERED").is_none() {
-        request
-            .environment
+        spec.environment
             .push(("PYTHONUNBUFFERED".into(), "1".into()));
     }
-    let name = name(&request.command);
-    let (send, news) = mpsc::channel();
-    let news_of = move |told| send.send(told).is_ok();
-    let running = match start(request, asked.stdin, output, &mut options, news_of) {
+    let name = name(&spec.command);
+    let (send, events) = mpsc::channel();
+    let on_event = move |told| send.send(told).is_ok();
+    let running = match start(spec, asked.stdin, output, &mut options, on_event) {
         Ok(running) => running,
         Err(code) => return Ok(code),
     };
+    let recorder = options.recorder.clone();
     let summary = Arc::new(Mutex::new(Summary::new()));
     let sum_up = Arc::clone(&summary);
     let launched = Launched::new(name.clone(), log.to_be_kept());
@@ -60,26 +62,28 @@ pub(super) fn run(
         job: None,
         config,
         window: WINDOW,
-        wanted: format!("below `{name}`: a Python process that has loaded PyTorch"),
+        wanted: format!("a Python process with PyTorch, started by `{name}`"),
         span: watch.span,
         launch: Some(Launch {
             launched,
             log,
-            news,
-            orders: running.orders().map_err(|error| no_thread(&error))?,
+            events,
+            handle: running.handle().clone(),
             each: Box::new(move |sample: &Sample| {
                 let mut summary = sum_up.lock().unwrap_or_else(PoisonError::into_inner);
                 summary.apply(sample);
             }),
         }),
     });
-    let outcome = outcome.map_err(|error| super::super::no_screen(&error))?;
+    let outcome = outcome.map_err(|error| no_screen(&error))?;
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
     summary.close();
-    match outcome.launched {
-        Some(left) => close(asked, &name, running, left, &summary),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    let code = match outcome.launched {
+        Some(left) => close(asked, &name, running, left, &summary)?,
+        None => ExitCode::SUCCESS,
+    };
+    finish(recorder)?;
+    Ok(code)
 }
 
 /// Says what is left to say, and sees the command to its end, unless the user has left it running.
@@ -87,15 +91,15 @@ fn close(
     asked: &Run,
     name: &str,
     running: Running,
-    (launched, log, news): (Launched, Log, mpsc::Receiver<News>),
+    (launched, log, events): (Launched, Log, mpsc::Receiver<SupervisorEvent>),
     summary: &Summary,
 ) -> Result<ExitCode, Hinted> {
     let watch = &asked.watch;
     let mut page = Page::default();
     let mut ended = launched.ended();
     page.output(&launched);
-    match summary.page(false) {
-        Some(text) => page.text(&text),
+    match summary.report() {
+        Some(report) => page.text(&output::text(&report)),
         None => page.text(&format!("{}\n", summary.nothing().lines())),
     }
     let mut stopped = launched.left() == Some(Left::Ending);
@@ -109,13 +113,13 @@ fn close(
     if ended.is_none() {
         if !std::io::stdout().is_terminal() {
             // The terminal is gone: what runs without one of its own hears of it from us.
-            running.hang_up();
+            running.handle().hang_up();
         } else if asked.stop {
             stopped = true;
-            running.end();
+            running.handle().end();
         }
-        let printed = Printed::follow(log, false).map_err(|error| no_thread(&error))?;
-        ended = last_word(&news);
+        let printed = Printed::follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
+        ended = last_word(&events);
         drop(printed);
         if ended.is_none() {
             return Err(lost(running.pid()));
@@ -129,10 +133,12 @@ fn close(
 }
 
 /// Waits for the command's end.
-fn last_word(news: &mpsc::Receiver<News>) -> Option<Ending> {
-    let mut heard = news.iter().take_while(|news| *news != News::Gone);
-    heard.find_map(|news| match news {
-        News::Ended(ending) => Some(ending),
+fn last_word(events: &mpsc::Receiver<SupervisorEvent>) -> Option<Ending> {
+    let mut heard = events
+        .iter()
+        .take_while(|event| *event != SupervisorEvent::Gone);
+    heard.find_map(|event| match event {
+        SupervisorEvent::Ended(ending) => Some(ending),
         _ => None,
     })
 }
@@ -147,8 +153,8 @@ fn places() -> Vec<PathBuf> {
 
 fn no_log(error: &std::io::Error) -> Hinted {
     Hinted::new(
-        format!("there is no place for what the command prints: {error}"),
-        "--log FILE names one",
+        format!("cannot store the command's output: {error}"),
+        "choose a file with --log FILE",
     )
 }
 
@@ -166,7 +172,7 @@ impl Page {
         let lines = launched.output();
         let before = lines.len().saturating_sub(LAST);
         if before > 0 {
-            self.text(&format!("... {before} lines before\n"));
+            self.text(&format!("... {before} earlier lines\n"));
         }
         for line in lines.last(LAST, 0) {
             self.text(line);
@@ -181,12 +187,12 @@ impl Page {
         let pid = running.pid();
         let output = match log.keep() {
             Ok(Kept::In(path)) => format!("its output is in {}", path.display()),
-            Ok(Kept::InMemory) => format!("its output stays in memory: /proc/{pid}/fd/1"),
-            Err(error) => format!("its output has no name ({error}): /proc/{pid}/fd/1"),
+            Ok(Kept::InMemory) => format!("its output is in memory: /proc/{pid}/fd/1"),
+            Err(error) => format!("its output has no file ({error}): /proc/{pid}/fd/1"),
         };
         let output = printable(&output);
         self.text(&format!(
-            "{name} goes on as process {pid}; {output}\n`pipetop {pid}` watches it again\n"
+            "{name} is still running as process {pid}; {output}\nrun `pipetop {pid}` to watch it again\n"
         ));
     }
 

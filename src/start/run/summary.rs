@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::engine::Engine;
 use crate::error::Hinted;
-use crate::model::Model;
-use crate::report;
+use crate::report::Report;
 use crate::sample::{Gap, Sample};
-use crate::verdict::{Judge, Kind, Verdict};
+use crate::verdict::Kind;
 
 /// Samples that may yet turn out to be of the job's end, when its workers are gone and it still lives.
 const LAST: usize = 3;
@@ -15,7 +15,7 @@ const LAST: usize = 3;
 /// Everything since the first batch of the job.
 #[derive(Debug)]
 pub(super) struct Summary {
-    model: Model,
+    engine: Engine,
     last: VecDeque<Sample>,
     /// Why there was no job, as far as that was seen.
     nothing: Option<Gap>,
@@ -26,7 +26,7 @@ pub(super) struct Summary {
 impl Summary {
     pub(super) fn new() -> Self {
         Self {
-            model: Model::new(Duration::MAX),
+            engine: Engine::new(Duration::MAX),
             last: VecDeque::with_capacity(LAST),
             nothing: None,
             seen: false,
@@ -44,66 +44,58 @@ impl Summary {
         if self.last.len() == LAST
             && let Some(before) = self.last.pop_front()
         {
-            self.model.apply(before);
+            self.engine.push(before);
         }
         self.last.push_back(sample.clone());
     }
 
     /// Takes in what is left, but for what comes after the workers' end: figures are those of the training.
     pub(super) fn close(&mut self) {
-        let mut most = self.model.sample().map_or(0, workers);
+        let mut most = self.engine.state().model.sample().map_or(0, workers);
         for sample in std::mem::take(&mut self.last) {
             if workers(&sample) < most {
                 break;
             }
             most = workers(&sample);
-            self.model.apply(sample);
+            self.engine.push(sample);
         }
-    }
-
-    fn verdict(&self) -> Verdict {
-        Judge::new().judge(&self.model)
     }
 
     /// It took batches. Asked for once it is closed.
     fn trained(&self) -> bool {
-        let batches = self.model.progress().batches;
+        let batches = self.engine.state().model.progress().batches;
         batches.is_some_and(|batches| batches > 0)
     }
 
     /// The kind of the verdict. `None` where no training was seen.
     pub(super) fn kind(&self) -> Option<Kind> {
-        self.trained().then(|| self.verdict().kind)
+        self.engine.state().kind().filter(|_| self.trained())
     }
 
-    /// A page of text, or a document. `None` where no training was seen.
-    pub(super) fn page(&self, json: bool) -> Option<String> {
-        let seen = self.trained() && self.model.window().is_some();
-        let verdict = seen.then(|| self.verdict())?;
-        Some(if json {
-            format!("{:#}\n", report::json(&self.model, &verdict))
-        } else {
-            report::text(&self.model, &verdict)
-        })
+    /// The report on all of it. `None` where no training was seen.
+    pub(super) fn report(&self) -> Option<Report> {
+        let state = self.engine.state();
+        let seen = self.trained() && state.model.window().is_some();
+        state.report().filter(|_| seen)
     }
 
     /// Why there is nothing to say.
     pub(super) fn nothing(&self) -> Hinted {
         if self.trained() {
             return Hinted::new(
-                "the training ended before it was read twice",
-                "run it for longer than two intervals; --interval makes them shorter",
+                "the training ended before the second sample",
+                "run it for more than two intervals, or use a shorter --interval",
             );
         }
         match &self.nothing {
             Some(gap) => Hinted::new(&gap.reason, &gap.hint),
             None if self.seen => Hinted::new(
-                "no DataLoader was iterated below the command, as far as could be seen",
-                "a loop over anything else can tell of its steps: docs/probe.md",
+                "the command did not iterate over a DataLoader, as far as pipetop could see",
+                "any other loop can report its steps: see docs/probe.md",
             ),
             None => Hinted::new(
-                "the command ended before anything was seen of it",
-                "run it for longer; its own output says why it ended",
+                "the command ended too soon to see anything",
+                "see its output for the reason, or run it for longer",
             ),
         }
     }

@@ -2,10 +2,11 @@
 
 use ratatui::text::Line;
 
-use super::Content;
+use super::content::Content;
 use super::figures::{bar, heading, labelled};
-use crate::config::Paint::{Dim, Full, Read, Text, Title, Unknown};
+use crate::config::Role::{Dim, Full, Read, Text, Title, Unknown};
 use crate::model::rates::{DiskRates, Rates};
+use crate::ui::table::{self, Column};
 use crate::ui::{View, format};
 use crate::units::{BytesPerSecond, Share};
 
@@ -61,33 +62,43 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         }));
     }
     let mut head = view.row(width);
-    head.padded(Title, "PROCESSES", NAME)
-        .right(Dim, "read", RATE)
-        .right(Dim, "write", RATE)
-        .right(Dim, "asked for", RATE)
-        .right(Dim, "blocked", 9)
-        .right(Dim, "faults/s", 10);
+    head.padded(Title, "PROCESSES", NAME);
+    let columns = columns(["read", "write", "asked for", "blocked", "faults/s"]);
+    table::head(&mut head, &columns, "");
     let line = |process: &Process| {
         let mut row = view.row(width);
         row.padded(Text, &process.name, NAME);
-        for (rate, paint) in [
-            (process.read, Read),
-            (process.write, Full),
-            (process.asked, Text),
-        ] {
-            let paint = if rate.is_some() { paint } else { Unknown };
-            row.right(paint, &format::rate(rate.map(|rate| rate.0)), RATE);
-        }
-        let known = |known| if known { Text } else { Unknown };
+        let known = |known, paint| if known { paint } else { Unknown };
+        let rate = |rate: Option<BytesPerSecond>, paint| {
+            let text = format::rate(rate.map(|rate| rate.0));
+            (known(rate.is_some(), paint), text)
+        };
         let blocked = format::percent(process.blocked);
-        row.right(known(process.blocked.is_some()), &blocked, 9);
         let faults = format::per_second(process.faults);
-        row.right(known(process.faults.is_some()), &faults, 10);
+        let cells = [
+            rate(process.read, Read),
+            rate(process.write, Full),
+            rate(process.asked, Text),
+            (known(process.blocked.is_some(), Text), blocked),
+            (known(process.faults.is_some(), Text), faults),
+        ];
+        for (column, (paint, text)) in columns.iter().zip(cells) {
+            column.put(&mut row, paint, &text);
+        }
         row.line()
     };
     let mut lines = vec![head.line()];
     lines.extend(all.iter().map(line));
     lines
+}
+
+/// Three rates and two figures.
+fn columns(heads: [&'static str; 5]) -> Vec<Column> {
+    let cells = [RATE, RATE, RATE, 9, 10];
+    let columns = heads.into_iter().zip(cells);
+    columns
+        .map(|(head, cells)| Column::figures(head, cells))
+        .collect()
 }
 
 /// What the workers asked for, by where it came from.
@@ -102,9 +113,9 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let both = sum(|worker| worker.rchar).zip(sum(|worker| worker.read));
     let Some((asked, read)) = both else {
         let why = if workers.is_empty() {
-            "there is no worker process; the rank's own line tells what it reads"
+            "no worker processes; the rank's own line shows its reads"
         } else {
-            "the workers' counters may not be read: run pipetop as the user of the job, or as root"
+            "no permission to read the workers' counters: run pipetop as the job's user or as root"
         };
         lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
         return lines;
@@ -112,7 +123,7 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     // Reading ahead can fetch more than was asked for.
     let device = Share::of(read, asked.max(read));
     let nothing = "nothing was read";
-    let cached = device.map(Share::rest);
+    let cached = device.map(Share::complement);
     let labels = [
         ("from devices", Read, device),
         ("page cache, pipes", Text, cached),
@@ -123,7 +134,7 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
         }),
     );
     if let Some(io) = rates.host.pressure_io {
-        let text = "some process of the machine or group waits for I/O";
+        let text = "a process of the machine or cgroup waits for I/O";
         let mut line = view.row(width);
         line.padded(Text, "pressure io", NAME);
         line.right(Text, &io.to_string(), 6)
@@ -137,12 +148,9 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
 /// Every block device of the machine.
 fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let mut head = view.row(width);
-    head.padded(Title, "DEVICES", NAME)
-        .right(Dim, "read", RATE)
-        .right(Dim, "write", RATE)
-        .right(Dim, "in use", RATE)
-        .right(Dim, "latency", 9)
-        .right(Dim, "in queue", 10);
+    head.padded(Title, "DEVICES", NAME);
+    let columns = columns(["read", "write", "in use", "latency", "in queue"]);
+    table::head(&mut head, &columns, "");
     let mut lines = vec![head.line()];
     if rates.disks.is_empty() {
         let why = view
@@ -153,14 +161,19 @@ fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let line = |disk: &DiskRates| {
         let mut row = view.row(width);
         row.padded(Text, &disk.device, NAME);
-        row.right(Read, &format::rate(Some(disk.read.0)), RATE);
-        row.right(Full, &format::rate(Some(disk.write.0)), RATE);
-        row.right(Text, &format::percent(Some(disk.util)), RATE);
         let latency = disk
             .await_ms
             .map_or_else(|| "-".to_owned(), |ms| format::millis(Some(ms)));
-        row.right(Text, &latency, 9);
-        row.right(Text, &format::per_second(Some(disk.queue_depth)), 10);
+        let cells = [
+            (Read, format::rate(Some(disk.read.0))),
+            (Full, format::rate(Some(disk.write.0))),
+            (Text, format::percent(Some(disk.util))),
+            (Text, latency),
+            (Text, format::per_second(Some(disk.queue_depth))),
+        ];
+        for (column, (paint, text)) in columns.iter().zip(cells) {
+            column.put(&mut row, paint, &text);
+        }
         if disk.holds_job_files {
             row.item(2, &[(Dim, "holds the job's files")]);
         }

@@ -4,9 +4,11 @@
 
 use ratatui::text::Line;
 
-use crate::config::Paint::{self, Dim, Key, Text, Title, Unknown};
-use crate::model::rates::Activity;
-use crate::ui::{Row, View, format};
+use crate::config::Role::{self, Dim, Key, Text, Title, Unknown};
+use crate::model::rates::{Activity, LoaderRates};
+use crate::sample::{LoaderKind, Tier};
+use crate::ui::line_builder::LineBuilder;
+use crate::ui::{View, format};
 use crate::units::Share;
 
 /// Cells that a share takes.
@@ -47,7 +49,7 @@ pub(super) fn bar(
     view: &View<'_>,
     width: u16,
     (label, cells): (&str, usize),
-    paint: Paint,
+    paint: Role,
     share: Result<Share, &str>,
 ) -> Line<'static> {
     let mut row = view.row(width);
@@ -73,7 +75,7 @@ pub(super) fn bar(
 }
 
 /// A part of the longest of its kind as a bar in what is left of the row.
-pub(super) fn bar_of(row: &mut Row<'_>, part: f64) {
+pub(super) fn bar_of(row: &mut LineBuilder<'_>, part: f64) {
     let cells = length(Share(part), row.left());
     // Half as high as a share's: so many below each other would be a wall.
     let sign = row.glyphs().bar_low;
@@ -89,12 +91,23 @@ fn length(share: Share, room: usize) -> usize {
         .unwrap_or(usize::from(share.0 > 0.001 && room > 0))
 }
 
+/// Why no function is known.
+fn no_functions(view: &View<'_>) -> &'static str {
+    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let builtin = |loader: &LoaderRates| loader.kind == LoaderKind::Builtin;
+    if view.loader().is_some_and(builtin) {
+        "no stacks: this job runs no Python"
+    } else if job.is_some_and(|job| job.access >= Tier::T2) {
+        "no stacks seen yet"
+    } else {
+        "no stacks: they need permission to attach (access T2), or a job started by pipetop"
+    }
+}
+
 /// The functions that a thread was seen in most.
 pub(super) fn functions(view: &View<'_>, width: u16, activity: &[Activity]) -> Vec<Line<'static>> {
     if activity.is_empty() {
-        let why =
-            "no stacks: that needs the right to attach (access T2), or a job that pipetop launched";
-        return labelled(view, width, 5, format::UNKNOWN, why);
+        return labelled(view, width, 5, format::UNKNOWN, no_functions(view));
     }
     let longest = activity
         .iter()
@@ -102,7 +115,7 @@ pub(super) fn functions(view: &View<'_>, width: u16, activity: &[Activity]) -> V
     let cells = longest.max().unwrap_or(0).min(usize::from(width) / 2) + 1;
     let line = |activity: &Activity| {
         let label = (&*activity.name, cells);
-        bar(view, width, label, Paint::Cpu, Ok(activity.share))
+        bar(view, width, label, Role::Cpu, Ok(activity.share))
     };
     activity.iter().map(line).collect()
 }

@@ -1,6 +1,6 @@
 //! One GPU with all that is known of it, and why the rest is not.
 
-use super::Content;
+use super::content::Content;
 use super::figures::labelled;
 use crate::ui::{View, gpu};
 
@@ -31,7 +31,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     }
     let job = match now.visible_to_job {
         Some(true) => "may use it",
-        Some(false) => "may not use it: its environment leaves it out",
+        Some(false) => "may not use it: excluded by its environment",
         None => "n/a: its environment cannot be read",
     };
     lines.extend(labelled(view, width, LABEL, "job", job));

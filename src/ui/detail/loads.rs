@@ -5,13 +5,13 @@
 use ratatui::text::Line;
 
 use super::figures::{bar_of, heading, labelled};
-use crate::config::Paint::{Dim, Text};
+use crate::config::Role::{Dim, Text};
 use crate::model::rates::{LoadRates, LoaderRates, WorkerRates};
 use crate::sample::{BatchLoad, LoaderKind, Tier, UnderWay};
 use crate::ui::panel::beside;
 use crate::ui::{View, format};
 
-const NAME: &str = "ITS LAST BATCHES";
+const NAME: &str = "ITS LATEST BATCHES";
 /// Cells of a batch's number, of its time and of the bounds of that.
 const BATCH: usize = 14;
 const TIME: usize = 7;
@@ -57,7 +57,7 @@ pub(super) fn lines(
     });
     if loads.short > 0 {
         let text = format!(
-            "and in the {} at least {} more that ended too soon for looks to tell how long they took",
+            "and in the {} at least {} more, too short to time",
             view.span(),
             loads.short
         );
@@ -149,17 +149,16 @@ fn why(view: &View<'_>, loader: &LoaderRates, seen: Option<&LoadRates>) -> Strin
     let may_read = job.is_some_and(|job| job.access >= Tier::T2);
     match seen {
         Some(loads) if loads.short > 0 => format!(
-            "in the {} at least {} ended too soon for looks to tell how long they took",
+            "in the {} at least {} were too short to time",
             view.span(),
             loads.short
         ),
-        Some(_) => "none that was seen to begin has ended yet".to_owned(),
+        Some(_) => "no batch was seen from start to end yet".to_owned(),
         None if loader.kind == LoaderKind::Builtin => {
-            "which batch is in work is read from Python's memory, and this job runs none".to_owned()
+            "the current batch is read from Python's memory, and this job runs no Python".to_owned()
         }
-        None if may_read => "its stack has not shown yet which batch is in work".to_owned(),
-        None => "which batch is in work is read from its memory: that needs the right to attach (access T2), or a job \
-                 that pipetop launched"
+        None if may_read => "its stack has not shown the current batch yet".to_owned(),
+        None => "the current batch is read from its memory: that needs permission to attach (access T2), or a job started by pipetop"
             .to_owned(),
     }
 }

@@ -2,9 +2,9 @@
 
 use ratatui::text::Line;
 
-use super::Content;
+use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
-use crate::config::Paint::{self, Compute, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
+use crate::config::Role::{self, Compute, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
 use crate::model::rates::RankRates;
 use crate::model::steps::{Bin, Spread};
 use crate::sample::Tier;
@@ -21,7 +21,7 @@ const WIDE: u16 = 100;
 
 pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     let Some(rank) = view.rank() else {
-        let lines = labelled(view, width, 0, "", "no rank is known yet");
+        let lines = labelled(view, width, 0, "", "no rank found yet");
         return Content::new("rank", "", lines);
     };
     let number = view.rank_number();
@@ -37,7 +37,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         Err(why) => {
             let mut lines = both(view, width, time, inside, half);
             lines.push(Line::default());
-            lines.push(heading(view, width, "STEPS ONE BY ONE"));
+            lines.push(heading(view, width, "SINGLE STEPS"));
             lines.extend(labelled(view, width, 5, format::UNKNOWN, &why));
             lines
         }
@@ -88,13 +88,13 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
         format::millis(step.load_ms)
     );
     let period = rank.period_batches.map_or_else(
-        || "no rhythm in the waits".to_owned(),
+        || "none in the waits".to_owned(),
         |period| format!("a wait every {period} batches"),
     );
     let startup = rank.startup.filter(|share| share.0 >= 0.005).map(|share| {
         (
             "starts",
-            format!("{share} of the time in waits for workers that start"),
+            format!("{share} of the time waiting for workers to start"),
         )
     });
     let queue = view.loader().and_then(|loader| loader.queue).map(|queue| {
@@ -114,7 +114,7 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
             format!("{name}, busy {}", format::percent(device.busy)),
         )
     });
-    let figures = [("batches", pace), ("each", parts), ("rhythm", period)];
+    let figures = [("batches", pace), ("each", parts), ("pattern", period)];
     let rest = [startup, queue, device].into_iter().flatten();
     let all = figures.into_iter().chain(rest);
     all.flat_map(|(label, text)| labelled(view, width, LABEL, label, &text))
@@ -124,14 +124,14 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
 /// What the time of the main thread goes to.
 fn main_thread(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
     const CELLS: usize = 24;
-    let unseen = "needs to run as the user of the job";
-    let parts: [(&str, Paint, Option<Share>); 7] = [
+    let unseen = "run pipetop as the job's user";
+    let parts: [(&str, Role, Option<Share>); 7] = [
         ("waiting for a batch", Wait, rank.waiting),
         ("receiving a batch", Full, rank.receiving),
-        ("making a batch itself", Cpu, rank.loading),
+        ("loading a batch itself", Cpu, rank.loading),
         ("on a disk", Read, rank.disk),
         ("stopped", Trouble, rank.stopped),
-        ("on a CPU, in all", Compute, rank.main_cpu),
+        ("on a CPU, total", Compute, rank.main_cpu),
         ("runnable, not running", Runnable, rank.main_run_delay),
     ];
     let mut lines = vec![heading(view, width, "ITS MAIN THREAD'S TIME")];
@@ -149,22 +149,16 @@ type Parts = (String, Vec<Line<'static>>, Vec<Line<'static>>);
 fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, String> {
     /// With fewer steps nothing can be said of how they are spread.
     const FEW: usize = 20;
-    let steps = view.steps.rank(rank.key).map(|steps| match view.past {
-        Some(past) => steps.until(past.at.since_start),
-        None => steps.clone(),
-    });
-    let (kept, all) = steps
-        .as_ref()
-        .map_or((0, 0), |steps| (steps.len(), steps.all()));
+    let steps = view.steps.rank(rank.key);
+    let (kept, all) = steps.map_or((0, 0), |steps| (steps.len(), steps.all()));
     // Few of many are not like the others: that would be a picture of the long waits.
     let enough = kept >= FEW && 2 * kept as u64 >= all;
     let steps = steps.filter(|_| enough).ok_or_else(|| match all {
-        0 => "no wait for a batch was seen to begin and end: batches are ready in time, or nothing tells of them"
+        0 => "no complete wait for a batch was seen: batches are ready in time, or waits are invisible"
             .to_owned(),
         all => format!(
-            "{kept} of {all} steps could be told from their neighbours; {FEW} and half of all are needed. A wait shorter \
-             than the time between two looks (10 ms, more on a busy machine) is not seen from outside; `pipetop run` \
-             lets the job tell each step"
+            "only {kept} of {all} steps could be told apart; {FEW} and half of all are needed. Waits below 10 ms (more \
+             on a busy machine) are not seen from outside; with `pipetop run` the job reports each step"
         ),
     })?;
     let job = view.figures().and_then(|rates| rates.job.as_ref());
@@ -172,11 +166,11 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
     let precision = if told {
         "as the job reports them"
     } else {
-        "by looks: a wait below 10 ms counts as none"
+        "sampled: waits below 10 ms count as none"
     };
     let means = match steps.means() {
         0 => String::new(),
-        means => format!(", {means} of them as means of neighbours without a wait between them"),
+        means => format!(", {means} of them averaged with neighbours"),
     };
     let basis = format!("the newest {kept} of {all} steps{means}, {precision}");
     let histogram = |name: &str, paint, spread: &Spread| {

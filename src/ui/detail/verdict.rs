@@ -3,10 +3,11 @@
 
 use ratatui::text::Line;
 
-use super::Content;
+use super::content::Content;
 use super::figures::{heading, labelled};
-use crate::config::Paint::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
+use crate::config::Role::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
 use crate::ui::panel::beside;
+use crate::ui::table::{self, Column};
 use crate::ui::{View, format};
 use crate::units::Share;
 use crate::verdict::{Evidence, Expected, Interval, Verdict};
@@ -57,10 +58,7 @@ fn reasons(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
             lines.extend(labelled(view, width, 3, &number, text));
         }
     }
-    for (name, supports) in [
-        ("WHAT SPEAKS FOR IT", true),
-        ("WHAT SPEAKS AGAINST IT", false),
-    ] {
+    for (name, supports) in [("EVIDENCE FOR IT", true), ("EVIDENCE AGAINST IT", false)] {
         let facts = verdict.evidence.iter();
         let facts: Vec<_> = facts.filter(|fact| fact.supports == supports).collect();
         if facts.is_empty() {
@@ -92,7 +90,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     let free = verdict.headspace.map(|space| {
         let times = match (space.step_ms_now, space.step_ms_free) {
             (Some(now), Some(free)) => format!(
-                ": {} a batch now, {} if loading were free",
+                ": {} per batch now, {} with instant loading",
                 format::millis(Some(now)),
                 format::millis(Some(free))
             ),
@@ -105,7 +103,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
             count.map_or_else(|| format::UNKNOWN.to_owned(), |count| count.to_string())
         };
         format!(
-            "{} now; {} match the step; the CPUs feed {}",
+            "{} now; {} match the step; the CPUs allow {}",
             workers.now,
             known(workers.match_step),
             known(workers.cpu_allows)
@@ -126,7 +124,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
         ("at most", free),
         ("workers", limits),
         (
-            "rhythm",
+            "pattern",
             verdict
                 .period_batches
                 .map(|period| format!("a wait every {period} batches")),
@@ -162,7 +160,7 @@ fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     if verdict.missing.is_empty() {
         return Vec::new();
     }
-    let mut lines = vec![Line::default(), heading(view, width, "WHAT IS NOT KNOWN")];
+    let mut lines = vec![Line::default(), heading(view, width, "NOT AVAILABLE")];
     for missing in &verdict.missing {
         lines.extend(labelled(view, width, LABEL, &missing.id, &missing.why));
         if !missing.hint.is_empty() {
@@ -177,7 +175,7 @@ fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
 fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     let apart = usize::from(width < WIDE && width > TABLE);
     let mut lines = vec![Line::default(); apart];
-    lines.push(heading(view, width, "WHAT IF THERE WERE"));
+    lines.push(heading(view, width, "WITH OTHER WORKER COUNTS"));
     let rows = match &verdict.what_if {
         Ok(rows) => rows,
         Err(reason) => {
@@ -186,19 +184,22 @@ fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
         }
     };
     let mut head = view.row(width);
-    head.right(Dim, "workers", 9)
-        .right(Dim, "wait", 7)
-        .right(Dim, "between", 10)
-        .right(Dim, "batch/s", 9);
+    head.space(2);
+    table::head(&mut head, &columns(), "");
     lines.push(head.line());
     lines.extend(rows.iter().map(|row| expected(view, verdict, row, width)));
-    let basis = "expected by load and step time and the CPUs as they are free now; batches that differ much wait more where it says little";
+    let basis = "estimated from load time, step time and the CPUs free now; waits are longer if batches vary";
     lines.extend(format::wrap(basis, usize::from(width)).iter().map(|part| {
         let mut row = view.row(width);
         row.text(Dim, part);
         row.line()
     }));
     lines
+}
+
+fn columns() -> [Column; 4] {
+    [("workers", 7), ("wait", 7), ("between", 10), ("batch/s", 9)]
+        .map(|(head, cells)| Column::figures(head, cells))
 }
 
 fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> Line<'static> {
@@ -208,16 +209,21 @@ fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> L
     let mut line = view.row(width);
     let mark = if now { view.glyphs().mark } else { "" };
     line.padded(Focus, mark, 2);
-    line.right(Key, &row.workers.to_string(), 7);
     let paint = if row.wait.share.0 >= 0.05 {
         Wait
     } else {
         Compute
     };
-    line.right(paint, &row.wait.share.to_string(), 7);
     let (low, high) = (row.wait.low.percent(), row.wait.high.percent());
-    line.right(Dim, &format!("{low:.0}-{high:.0} %"), 10);
-    line.right(Text, &format::per_second(Some(row.batches_per_s)), 9);
+    let cells = [
+        (Key, row.workers.to_string()),
+        (paint, row.wait.share.to_string()),
+        (Dim, format!("{low:.0}-{high:.0} %")),
+        (Text, format::per_second(Some(row.batches_per_s))),
+    ];
+    for (column, (paint, text)) in columns().iter().zip(cells) {
+        column.put(&mut line, paint, &text);
+    }
     let seen = verdict.wait.map(|wait| wait.share);
     match (now, advised, seen) {
         (true, _, Some(seen)) => {

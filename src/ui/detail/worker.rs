@@ -2,15 +2,16 @@
 
 use ratatui::text::Line;
 
-use super::Content;
+use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
 use super::loads;
-use crate::config::Paint::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
+use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
+use crate::ui::glyphs::doing;
 use crate::ui::panel::beside;
 use crate::ui::workers::{self, table};
-use crate::ui::{View, axis, doing, format};
+use crate::ui::{View, axis, format};
 use crate::units::Share;
 
 /// Cells of the labels.
@@ -40,7 +41,8 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         1 => "the only one".to_owned(),
         count => format!("one of {count}"),
     };
-    let name = format!("worker {}  pid {}  ({all})", worker.id, worker.pid());
+    let kind = if worker.thread { "thread" } else { "pid" };
+    let name = format!("worker {}  {kind} {}  ({all})", worker.id, worker.pid());
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let left = time(view, worker, half);
     let mut right = figures(view, worker, half);
@@ -67,21 +69,21 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
 /// Why there is no worker to show.
 fn none(view: &View<'_>) -> &'static str {
     let Some(loader) = view.loader() else {
-        return "no loader is known yet";
+        return "no loader found yet";
     };
     if !loader.workers.is_empty() {
-        return "no worker has the words of the filter";
+        return "no worker matches the filter";
     }
     if loader.kind == LoaderKind::Reported {
-        "no worker was found: what is known is what the job reports"
+        "no worker found: all figures come from the job's reports"
     } else {
-        "there is no worker: the trainer's main thread makes the batches itself"
+        "no workers: the trainer's main thread loads the batches itself"
     }
 }
 
 fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let known = |rate: Option<crate::units::BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
-    let (_, now, _) = doing(workers::now(view, worker), view.glyphs());
+    let (_, now, _) = doing(view.worker_now(worker), view.glyphs());
     let cpu = worker.cpu.map_or_else(
         || format::UNKNOWN.to_owned(),
         |cores| format::whole_percent(cores * 100.0),
@@ -132,8 +134,12 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     let running = wants_cpu
         .zip(not_running)
         .map(|(all, not)| Share(all.0 - not.0));
-    let parts: [(&str, Paint, Option<Share>); 7] = [
-        ("waiting for index", Wait, worker.busy.map(Share::rest)),
+    let parts: [(&str, Role, Option<Share>); 7] = [
+        (
+            "waiting for index",
+            Wait,
+            worker.busy.map(Share::complement),
+        ),
         ("reading, disk", Read, worker.disk),
         ("reading, network", Read, worker.network),
         ("on the CPU", Cpu, running),
@@ -142,7 +148,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
         ("asleep", Wait, worker.asleep),
     ];
     let mut lines = vec![heading(view, width, "ITS TIME")];
-    let why = "cannot be seen: run as the user of the job";
+    let why = "no permission: run pipetop as the job's user";
     lines.extend(
         parts.map(|(label, paint, share)| bar(view, width, (label, LANE), paint, share.ok_or(why))),
     );
@@ -161,13 +167,7 @@ fn timeline(
     let title = format!("WHAT IT DID  {}", axis::words(view));
     let mut lines = vec![heading(view, width, &title)];
     if states.is_empty() {
-        lines.extend(labelled(
-            view,
-            width,
-            5,
-            format::UNKNOWN,
-            "nothing is kept of it yet",
-        ));
+        lines.extend(labelled(view, width, 5, format::UNKNOWN, "no history yet"));
         return lines;
     }
     for (name, lane) in LANES {
@@ -182,7 +182,7 @@ fn timeline(
                 }
                 // What is not known is not in another lane either.
                 Some(WorkerNow::Unknown) => {
-                    row.text(Paint::Unknown, view.glyphs().sign(Paint::Unknown));
+                    row.text(Role::Unknown, view.glyphs().sign(Role::Unknown));
                 }
                 Some(_) => {
                     row.space(1);
@@ -203,12 +203,12 @@ fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'st
     let mut lines = vec![heading(view, width, "ITS OPEN FILES")];
     let found = view.files.filter(|files| files.process == worker.key);
     let why = match found.map(|found| &found.files) {
-        _ if view.state.replay.is_some() => "a recording holds no names of files",
-        _ if view.past.is_some() => "only what is open now can be read",
+        _ if view.state.replay.is_some() => "recordings contain no file names",
+        None if view.past.is_some() => "only files that are open now can be listed",
         None => "not read yet",
         Some(Err(reason)) => reason,
         Some(Ok(files)) if files.is_empty() => {
-            "none now: data that is mapped, or read and closed, is not seen here"
+            "none now; mapped files and files already closed are not listed"
         }
         Some(Ok(_)) => "",
     };

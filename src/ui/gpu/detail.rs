@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use ratatui::text::Line;
 
 use super::line::percent;
-use super::{graphs, scrolled, trouble};
-use crate::config::Paint::{Compute, Dim, Text, Trouble, Unknown};
+use super::{errors, graphs};
+use crate::config::Role::{Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
 use crate::sample::{GpuInstance, GpuProcess, ProcessPlace};
-use crate::ui::layout::Chrome;
-use crate::ui::row::Row;
+use crate::ui::layout::BorderStyle;
+use crate::ui::line_builder::LineBuilder;
+use crate::ui::state::Panel;
 use crate::ui::{View, format};
 use crate::units::{Bytes, BytesPerSecond, Share};
 
@@ -24,11 +25,11 @@ pub(super) fn detail(
     view: &View<'_>,
     gpu: &GpuRates,
     width: u16,
-    chrome: Chrome,
+    border: BorderStyle,
 ) -> Vec<Line<'static>> {
     let bare = || {
         let mut row = view.row(width);
-        if chrome != Chrome::Boxed {
+        if border != BorderStyle::Boxed {
             row.space(1);
         }
         row.stale(gpu.stale_seconds.is_some());
@@ -39,7 +40,7 @@ pub(super) fn detail(
         row.padded(Dim, label, LABEL);
         row
     };
-    let errors = trouble::errors(gpu);
+    let errors = errors::errors(gpu);
     let errors = (!errors.is_empty()).then(|| {
         let mut row = start("error");
         row.sentence(Trouble, &errors.join(", "));
@@ -77,7 +78,7 @@ pub(super) fn detail(
 fn activity<'a>(
     view: &View<'_>,
     gpu: &GpuRates,
-    start: impl Fn(&str) -> Row<'a>,
+    start: impl Fn(&str) -> LineBuilder<'a>,
 ) -> Vec<Line<'static>> {
     if gpu.counters.sm_active.is_some() {
         return vec![
@@ -94,7 +95,7 @@ fn activity<'a>(
     guess.into_iter().collect()
 }
 
-fn memory(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     row.text(Text, &format::of_memory(now.mem_used, now.mem_total));
     let traffic = percent(now.mem_util_percent);
@@ -108,7 +109,7 @@ fn memory(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
     row.line()
 }
 
-fn power(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+fn power(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     let watts = |value: Option<f64>| {
         value.map_or_else(|| format::UNKNOWN.to_owned(), |watts| format!("{watts:.0}"))
@@ -146,13 +147,13 @@ fn power(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
     row.line()
 }
 
-fn clock(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+fn clock(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
     let sm = now
         .sm_clock_mhz
         .map_or_else(|| format::UNKNOWN.to_owned(), |mhz| format!("{mhz:.0} MHz"));
     row.text(Text, &sm);
-    let held = match trouble::held_back(gpu) {
+    let held = match errors::held_back(gpu) {
         _ if now.throttle.is_none() => (Unknown, "held back: n/a".to_owned()),
         None => (Text, "not held back".to_owned()),
         Some(reasons) => (Trouble, format!("held back: {reasons}")),
@@ -165,7 +166,7 @@ fn clock(gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
 }
 
 /// The link, and what goes over it and to other GPUs; nothing where none of it is known.
-fn bus(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+fn bus(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let link = gpu.now.health.and_then(|health| health.link);
     if link.is_none() && gpu.pcie_rx.is_none() {
         return None;
@@ -207,7 +208,7 @@ pub(super) fn parts(view: &View<'_>, gpu: &GpuRates, width: u16) -> Vec<Line<'st
 }
 
 /// `   MIG 5  busy 80 %  SMs 60 %  6 / 40 GiB  2 processes`
-fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: Row<'_>) -> Line<'static> {
+fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: LineBuilder<'_>) -> Line<'static> {
     let number = part.gpu_instance.map_or_else(
         || format::UNKNOWN.to_owned(),
         |number| format!("{number:>2}"),
@@ -241,7 +242,7 @@ fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: Row<'_>) -> Line<
 }
 
 /// A process as the driver numbers it.
-fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: Row<'_>) -> Line<'static> {
+fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: LineBuilder<'_>) -> Line<'static> {
     /// Seconds; a sample that is younger is as good as of now.
     const FRESH: f64 = 2.0;
     let memory = process
@@ -261,7 +262,7 @@ fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: Row<'_>) -> Line<
 }
 
 /// What others hold, whose processes cannot be seen from here.
-fn outside(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+fn outside(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let others = gpu.now.processes.iter().flatten();
     let others: Vec<_> = others
         .filter(|process| process.place == ProcessPlace::Outside)
@@ -281,13 +282,13 @@ fn outside(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
 }
 
 /// Errors that were mended, and whether the driver stays loaded.
-fn health(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
+fn health(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let health = gpu.now.health?;
     let count =
         |count: Option<u64>| count.map_or_else(|| format::UNKNOWN.to_owned(), |n| n.to_string());
     row.text(Dim, "ECC ");
     let (mended, not) = (count(health.ecc_corrected), count(health.ecc_uncorrected));
-    row.text(Text, &format!("{mended} corrected, {not} not"));
+    row.text(Text, &format!("{mended} corrected, {not} uncorrected"));
     let replaced = health.remapped_rows.map(|rows| ("rows replaced ", rows));
     let replaced = replaced.or_else(|| health.retired_pages.map(|pages| ("pages retired ", pages)));
     if let Some((label, count)) = replaced {
@@ -315,7 +316,11 @@ fn health(gpu: &GpuRates, mut row: Row<'_>) -> Option<Line<'static>> {
 }
 
 /// What is not known, one reason after the other.
-fn missing<'a>(gpu: &GpuRates, width: u16, start: impl Fn(&str) -> Row<'a>) -> Vec<Line<'static>> {
+fn missing<'a>(
+    gpu: &GpuRates,
+    width: u16,
+    start: impl Fn(&str) -> LineBuilder<'a>,
+) -> Vec<Line<'static>> {
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for absent in &gpu.now.absent {
         by_reason
@@ -336,4 +341,9 @@ fn missing<'a>(gpu: &GpuRates, width: u16, start: impl Fn(&str) -> Row<'a>) -> V
             row.line()
         })
         .collect()
+}
+
+/// How far this panel was scrolled; `None` while it does not have the keys.
+pub(super) fn scrolled(view: &View<'_>) -> Option<usize> {
+    (view.state.focus == Panel::Gpu).then_some(view.state.scroll)
 }

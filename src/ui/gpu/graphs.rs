@@ -3,11 +3,11 @@
 use ratatui::text::Line;
 
 use super::line::{idle, percent};
-use crate::config::Paint::{Compute, Dim, Read, Text, Trouble};
+use crate::config::Role::{Compute, Dim, Read, Text, Trouble};
 use crate::model::history::{GpuPoint, Known};
 use crate::model::rates::GpuRates;
 use crate::ui::history::{self, spark};
-use crate::ui::row::Row;
+use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
 use crate::units::Share;
 
@@ -15,10 +15,13 @@ use crate::units::Share;
 const FEWEST: usize = 10;
 
 /// ` 37 %  past  idle 60 %  swings every 2.0 s`
-pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'static> {
+pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.right(Compute, &percent(gpu.util_percent), 5);
-    if let (None, Some(gap)) = (gpu.util_percent, &gpu.now.gap) {
-        row.space(2).sentence(Trouble, gap);
+    let absent = gpu.now.absent.iter().find(|absent| absent.figure == "util");
+    let why = gpu.now.gap.as_ref();
+    let why = why.or_else(|| Some(&absent?.reason));
+    if let (None, Some(why)) = (gpu.util_percent, why) {
+        row.space(2).sentence(Trouble, why);
         return row.line();
     }
     let idle = idle(view, gpu, place(view, gpu)).map(|idle| format!("{idle:>5}"));
@@ -33,7 +36,11 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: Row<'_>) -> Line<'s
 }
 
 /// Multiprocessors with work.
-pub(super) fn multiprocessors(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
+pub(super) fn multiprocessors(
+    view: &View<'_>,
+    gpu: &GpuRates,
+    row: LineBuilder<'_>,
+) -> Line<'static> {
     let counters = gpu.counters;
     share(
         view,
@@ -45,7 +52,11 @@ pub(super) fn multiprocessors(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> 
 }
 
 /// Bandwidth of the device memory.
-pub(super) fn memory_bandwidth(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) -> Line<'static> {
+pub(super) fn memory_bandwidth(
+    view: &View<'_>,
+    gpu: &GpuRates,
+    row: LineBuilder<'_>,
+) -> Line<'static> {
     let counters = gpu.counters;
     share(
         view,
@@ -57,7 +68,7 @@ pub(super) fn memory_bandwidth(view: &View<'_>, gpu: &GpuRates, row: Row<'_>) ->
 }
 
 /// Power as a part of its limit, in what the line leaves.
-pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
+pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) {
     if let Some(limit) = gpu.now.power_limit_watts {
         let watts = past(view, gpu, |gpu| gpu.power_watts);
         behind(view, row, |cells| watts(cells, limit));
@@ -65,7 +76,7 @@ pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
 }
 
 /// What came over the bus, as a part of the most that did.
-pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut Row<'_>) {
+pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) {
     let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
     behind(view, row, |cells| {
         let values = bytes(cells, 1.0);
@@ -99,7 +110,7 @@ fn past<'a>(
 
 fn share(
     view: &View<'_>,
-    mut row: Row<'_>,
+    mut row: LineBuilder<'_>,
     now: Option<Share>,
     past: impl Fn(usize, f64) -> Vec<Option<f64>>,
     (label, beside): (&'static str, Option<Share>),
@@ -112,7 +123,7 @@ fn share(
 /// The past takes what the figures behind it leave.
 fn with_past<const N: usize>(
     view: &View<'_>,
-    mut row: Row<'_>,
+    mut row: LineBuilder<'_>,
     past: impl Fn(usize) -> Vec<Option<f64>>,
     behind: [(&str, Option<String>); N],
 ) -> Line<'static> {
@@ -136,7 +147,7 @@ fn with_past<const N: usize>(
     row.line()
 }
 
-fn behind(view: &View<'_>, row: &mut Row<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
+fn behind(view: &View<'_>, row: &mut LineBuilder<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
     let cells = row.left().saturating_sub(3);
     if cells < FEWEST {
         return;

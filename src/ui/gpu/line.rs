@@ -2,12 +2,12 @@
 
 use ratatui::text::Line;
 
-use super::trouble;
-use crate::config::Paint::{self, Compute, Dim, Text, Trouble, Unknown};
+use super::errors;
+use crate::config::Role::{self, Compute, Dim, Text, Trouble, Unknown};
 use crate::model::rates::GpuRates;
 use crate::ui::history::{self, spark};
-use crate::ui::layout::Chrome;
-use crate::ui::row::Row;
+use crate::ui::layout::BorderStyle;
+use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
 use crate::units::Share;
 
@@ -50,12 +50,12 @@ pub(super) fn all_of(view: &View<'_>, gpus: &[GpuRates], width: u16) -> Line<'st
 }
 
 /// How many of them are in trouble, and the worst of it.
-pub(super) fn troubles(row: &mut Row<'_>, gpus: &[GpuRates]) {
+pub(super) fn troubles(row: &mut LineBuilder<'_>, gpus: &[GpuRates]) {
     let silent = gpus.iter();
     let silent = silent.filter(|gpu| gpu.now.gap.is_some() && gpu.now.instances.is_empty());
     let silent = silent.count();
-    let failing = gpus.iter().filter_map(trouble::in_short);
-    let held = gpus.iter().filter_map(trouble::held_back).count();
+    let failing = gpus.iter().filter_map(errors::in_short);
+    let held = gpus.iter().filter_map(errors::held_back).count();
     if silent > 0 {
         row.item(2, &[(Trouble, &format!("{silent} n/a"))]);
     }
@@ -73,14 +73,14 @@ pub(super) fn one_line(
     place: usize,
     gpu: &GpuRates,
     width: u16,
-    chrome: Chrome,
+    border: BorderStyle,
 ) -> Line<'static> {
     let now = &gpu.now;
     let mut row = view.row(width);
-    if chrome == Chrome::Bare {
+    if border == BorderStyle::Bare {
         row.space(1).text(Dim, "GPU");
     }
-    if chrome != Chrome::Boxed {
+    if border != BorderStyle::Boxed {
         row.space(1);
     }
     let theirs = now.visible_to_job == Some(false);
@@ -91,7 +91,7 @@ pub(super) fn one_line(
     row.padded(Dim, short_name(gpu), names.max().unwrap_or(0).min(12));
     if let Some(gap) = &now.gap {
         row.space(1).text(Trouble, "n/a  ").sentence(Text, gap);
-        if let Some(what) = trouble::in_short(gpu) {
+        if let Some(what) = errors::in_short(gpu) {
             row.item(2, &[(Trouble, &what)]);
         }
         return row.line();
@@ -103,8 +103,7 @@ pub(super) fn one_line(
     )
     .space(2);
     let items = items(view, place, gpu, theirs);
-    let size =
-        |item: &[(Paint, String)]| 2 + item.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let size = |item: &[(Role, String)]| 2 + item.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut cells = row.left().saturating_sub(6);
     let mut shown = 0;
     for item in &items {
@@ -133,13 +132,19 @@ pub(super) fn one_line(
 }
 
 /// The utilisation over time, in so many cells.
-pub(super) fn past(view: &View<'_>, place: usize, paint: Paint, cells: usize, row: &mut Row<'_>) {
+pub(super) fn past(
+    view: &View<'_>,
+    place: usize,
+    paint: Role,
+    cells: usize,
+    row: &mut LineBuilder<'_>,
+) {
     let values = history::past(view, cells, |point| history::gpu_util(point, place));
     spark(row, paint, &values, cells, axis::cursor(view, cells));
 }
 
 /// The most telling first: what no longer fits is left out, the past takes what is left.
-fn items(view: &View<'_>, place: usize, gpu: &GpuRates, theirs: bool) -> Vec<Vec<(Paint, String)>> {
+fn items(view: &View<'_>, place: usize, gpu: &GpuRates, theirs: bool) -> Vec<Vec<(Role, String)>> {
     let now = &gpu.now;
     let idle = idle(view, gpu, place).map(|idle| format!("{idle:>5}"));
     let active = gpu.counters.sm_active.map(|share| format!("{share:>5}"));
@@ -149,10 +154,10 @@ fn items(view: &View<'_>, place: usize, gpu: &GpuRates, theirs: bool) -> Vec<Vec
     let age = gpu
         .stale_seconds
         .map(|age| format!("{} old", format::span(age)));
-    let mut items: Vec<Vec<(Paint, String)>> = Vec::new();
+    let mut items: Vec<Vec<(Role, String)>> = Vec::new();
     items.extend(age.map(|age| vec![(Text, age)]));
-    items.extend(trouble::in_short(gpu).map(|what| vec![(Trouble, what)]));
-    items.extend(trouble::held_back(gpu).map(|why| vec![(Trouble, why)]));
+    items.extend(errors::in_short(gpu).map(|what| vec![(Trouble, what)]));
+    items.extend(errors::held_back(gpu).map(|why| vec![(Trouble, why)]));
     items.extend(idle.map(|idle| vec![(Dim, "idle ".to_owned()), (Text, idle)]));
     items.extend(active.map(|active| vec![(Dim, "SMs ".to_owned()), (Text, active)]));
     items.push(vec![(Text, format!("{memory:>14}"))]);
@@ -169,7 +174,7 @@ pub(super) fn idle(view: &View<'_>, gpu: &GpuRates, place: usize) -> Option<Shar
         .filter(|_| place == 0 && view.gpus().len() == 1);
     judged
         .and_then(|verdict| verdict.gpu_idle)
-        .or_else(|| gpu.busy.map(Share::rest))
+        .or_else(|| gpu.busy.map(Share::complement))
 }
 
 pub(super) fn percent(value: Option<f64>) -> String {

@@ -3,12 +3,13 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use crate::config::Paint::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
+use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::LoaderKind;
-use crate::ui::row::Row;
-use crate::ui::{View, axis, doing, format};
+use crate::ui::glyphs::doing;
+use crate::ui::line_builder::LineBuilder;
+use crate::ui::{View, axis, format};
 use crate::verdict::Kind;
 
 /// Most boxes that the queue is drawn with; a larger one is drawn to scale.
@@ -22,7 +23,7 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
     }
     let Some(loader) = view.loader() else {
         let why = match view.figures() {
-            None => "n/a  the first readings are being taken",
+            None => "n/a  collecting the first samples",
             Some(_) => "n/a  no loader seen in this process yet",
         };
         row.text(Unknown, why);
@@ -34,7 +35,7 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
         (view.glyphs().arrow, 2)
     };
     let state = trainer(view);
-    let mut tail: Row<'_> = view.row(width);
+    let mut tail: LineBuilder<'_> = view.row(width);
     queue(view, &mut tail, wide, width);
     if wide {
         tail.item(gap, &[(Dim, "trainer  "), (state.0, &state.1)]);
@@ -61,17 +62,17 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
 }
 
 /// Each worker's last states in its own hue: many cells for few workers, one for many.
-fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) {
+fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room: usize) {
     match loader.kind {
         LoaderKind::PytorchMain => {
             row.text(Text, "main thread");
             return;
         }
-        LoaderKind::Reported => {
+        LoaderKind::Reported | LoaderKind::Other if loader.workers.is_empty() => {
             row.text(Unknown, "n/a");
             return;
         }
-        LoaderKind::PytorchProcesses | LoaderKind::Builtin => {}
+        _ => {}
     }
     let Some(rank) = view.rank() else { return };
     let workers = &loader.workers;
@@ -143,7 +144,7 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut Row<'_>, room: usize) 
 }
 
 /// Batches that are ready now as boxes, and their mean.
-fn queue(view: &View<'_>, row: &mut Row<'_>, wide: bool, view_width: u16) {
+fn queue(view: &View<'_>, row: &mut LineBuilder<'_>, wide: bool, view_width: u16) {
     if wide {
         row.text(Dim, "queue  ");
     } else {
@@ -173,7 +174,7 @@ fn queue(view: &View<'_>, row: &mut Row<'_>, wide: bool, view_width: u16) {
     row.item(gap, &[(Text, &ready), (Dim, &capacity)]);
 }
 
-fn boxes(view: &View<'_>, row: &mut Row<'_>, queue: &QueueRates) {
+fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
     let Some(capacity) = queue.capacity.filter(|capacity| *capacity > 0) else {
         return;
     };
@@ -185,7 +186,7 @@ fn boxes(view: &View<'_>, row: &mut Row<'_>, queue: &QueueRates) {
             (slot_style(view, slot, capacity), view.glyphs().slot_full)
         } else {
             (
-                view.config.theme.style(Paint::Border),
+                view.config.theme.style(Role::Border),
                 view.glyphs().slot_empty,
             )
         };
@@ -209,7 +210,7 @@ fn slot_style(view: &View<'_>, slot: u32, capacity: u32) -> Style {
 }
 
 /// What the trainer's main thread mostly does in the window.
-fn trainer(view: &View<'_>) -> (Paint, String) {
+fn trainer(view: &View<'_>) -> (Role, String) {
     let Some(rank) = view.rank() else {
         return (Unknown, "n/a".to_owned());
     };
@@ -231,8 +232,8 @@ fn trainer(view: &View<'_>) -> (Paint, String) {
         .is_some_and(|verdict| verdict.kind == Kind::HostBound)
     {
         // A step in which the device mostly idles is no computing.
-        (Cpu, format!("in the step {}", wait.share.rest()))
+        (Cpu, format!("in the step {}", wait.share.complement()))
     } else {
-        (Compute, format!("computing {}", wait.share.rest()))
+        (Compute, format!("computing {}", wait.share.complement()))
     }
 }

@@ -5,12 +5,14 @@
 use std::cmp::Ordering;
 
 use super::state::{Node, Order, Toggle};
-use crate::config::Paint;
-use crate::model::ProcessTree;
+use crate::config::Role;
+use crate::job::script;
+use crate::model::ProcessFigures;
 use crate::model::processes::Figures;
 use crate::model::rates::{JobRates, LoaderRates, RankRates, WorkerRates};
 use crate::sample::{LoaderKind, ProcessRole, ProcessSeen, WorkerNow};
-use crate::ui::{Attach, View, doing, header};
+use crate::ui::glyphs::doing;
+use crate::ui::{Attach, View};
 use crate::units::{BytesPerSecond, Pid, ProcessKey};
 
 /// The thread in which PyTorch pins batches in memory.
@@ -25,7 +27,7 @@ pub(super) struct Branch {
     /// What else there is to say of it.
     pub(super) remark: String,
     pub(super) pid: Option<Pid>,
-    pub(super) now: Option<(Paint, &'static str)>,
+    pub(super) now: Option<(Role, &'static str)>,
     /// `None` = it is nothing that has figures.
     pub(super) figures: Option<Figures>,
     pub(super) toggle: Option<Toggle>,
@@ -126,23 +128,20 @@ pub(super) fn grow(view: &View<'_>) -> Option<Branch> {
 /// What the tree is made of.
 struct Grower<'a> {
     view: &'a View<'a>,
-    tree: Option<&'a ProcessTree>,
+    tree: &'a ProcessFigures,
     job: &'a JobRates,
 }
 
 impl Grower<'_> {
     fn job(&self) -> Branch {
-        let name = header::command(&self.job.command);
+        let name = script(&self.job.command);
         let mut root = Branch::new(Node::Job, 0, "job");
         root.remark = name;
         let launchers = self.others(|seen| seen.role == ProcessRole::Launcher);
         root.below.extend(launchers.map(|seen| self.other(seen, 0)));
         root.below
             .extend(self.job.ranks.iter().map(|rank| self.rank(rank)));
-        root.figures = Some(sum(&self
-            .tree
-            .into_iter()
-            .flat_map(|tree| tree.figures.values())));
+        root.figures = Some(sum(&self.tree.figures.values()));
         root.below
             .extend(self.missing().map(|text| Branch::note(None, text)));
         self.fold(root)
@@ -150,14 +149,13 @@ impl Grower<'_> {
 
     /// Why processes other than ranks and workers are missing.
     fn missing(&self) -> Option<String> {
-        let tree = self.tree;
-        if tree.is_some_and(|tree| tree.left_out > 0) {
-            let more = tree.map_or(0, |tree| tree.left_out);
+        let more = self.tree.left_out;
+        if more > 0 {
             return Some(format!(
-                "and at least {more} more processes, too many to be read"
+                "and at least {more} more processes, too many to read"
             ));
         }
-        if tree.is_some_and(|tree| !tree.others.is_empty()) {
+        if !self.tree.others.is_empty() {
             return None;
         }
         Some(format!("other processes: {}", self.why_not()))
@@ -166,8 +164,8 @@ impl Grower<'_> {
     fn why_not(&self) -> &'static str {
         if self.view.state.replay.is_some() {
             "not recorded"
-        } else if self.tree.is_none() {
-            "known of now alone"
+        } else if self.view.past.is_some() {
+            "known only for now"
         } else if *self.view.attach == Attach::Ended {
             "the job has ended"
         } else {
@@ -194,14 +192,21 @@ impl Grower<'_> {
         branch.remark = match loader.kind {
             LoaderKind::PytorchMain => "in the main thread".to_owned(),
             LoaderKind::Reported => "as the job reports".to_owned(),
-            LoaderKind::PytorchProcesses | LoaderKind::Builtin => match loader.workers.len() {
-                1 => "1 worker".to_owned(),
-                workers => format!("{workers} workers"),
-            },
+            LoaderKind::Other if loader.workers.is_empty() => loader
+                .name
+                .clone()
+                .unwrap_or_else(|| "the program's own".to_owned()),
+            LoaderKind::PytorchProcesses | LoaderKind::Builtin | LoaderKind::Other => {
+                match loader.workers.len() {
+                    1 => "1 worker".to_owned(),
+                    workers => format!("{workers} workers"),
+                }
+            }
         };
         branch.below = loader
             .workers
             .iter()
+            .filter(|worker| !worker.thread)
             .map(|worker| self.worker(worker))
             .collect();
         if !branch.below.is_empty() {
@@ -252,12 +257,12 @@ impl Grower<'_> {
     }
 
     fn figures(&self, key: ProcessKey) -> Option<Figures> {
-        self.tree?.figures.get(&key).copied()
+        self.tree.figures.get(&key).copied()
     }
 
     /// Processes that stand nowhere else.
     fn others(&self, which: impl Fn(&ProcessSeen) -> bool) -> impl Iterator<Item = &ProcessSeen> {
-        let others = self.tree.into_iter().flat_map(|tree| &tree.others);
+        let others = self.tree.others.iter();
         others.filter(move |seen| which(seen))
     }
 
@@ -299,7 +304,7 @@ impl Grower<'_> {
     }
 
     fn threads(&self, key: ProcessKey) -> Vec<Branch> {
-        let Some(read) = self.tree.and_then(|tree| tree.threads.get(&key)) else {
+        let Some(read) = self.tree.threads.get(&key) else {
             return vec![Branch::note(
                 Some(key),
                 format!("threads: {}", self.why_not()),
@@ -319,7 +324,7 @@ impl Grower<'_> {
         });
         let mut threads: Vec<Branch> = threads.collect();
         if read.left_out > 0 {
-            let text = format!("and {} more threads, too many to be read", read.left_out);
+            let text = format!("and {} more threads, too many to read", read.left_out);
             threads.push(Branch::note(Some(key), text));
         }
         threads
@@ -349,13 +354,20 @@ fn sum<'a>(parts: &(impl Iterator<Item = &'a Figures> + Clone)) -> Figures {
 }
 
 /// The kernel's letter, as meaning and word.
-fn state(state: Option<char>) -> (Paint, &'static str) {
+fn state(state: Option<char>) -> (Role, &'static str) {
     match state {
-        Some('R') => (Paint::Cpu, "active"),
-        Some('S' | 'I') => (Paint::Wait, "asleep"),
-        Some('D') => (Paint::Read, "blocked"),
-        Some('T' | 't') => (Paint::Trouble, "stopped"),
-        Some('Z' | 'X') => (Paint::Trouble, "ended"),
-        Some(_) | None => (Paint::Unknown, "n/a"),
+        Some('R') => (Role::Cpu, "active"),
+        Some('S' | 'I') => (Role::Wait, "asleep"),
+        Some('D') => (Role::Read, "blocked"),
+        Some('T' | 't') => (Role::Trouble, "stopped"),
+        Some('Z' | 'X') => (Role::Trouble, "ended"),
+        Some(_) | None => (Role::Unknown, "n/a"),
     }
+}
+
+/// A branch as a line: what stands before it tells its place in the tree.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) guides: String,
+    pub(super) branch: Branch,
 }

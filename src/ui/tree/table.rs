@@ -2,12 +2,11 @@
 
 use ratatui::text::Line;
 
-use super::Shown;
-use super::branch::Branch;
+use super::branch::{Branch, Shown};
 use super::state::{Node, Order};
-use crate::config::Paint::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
+use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::processes::Figures;
-use crate::ui::{View, format};
+use crate::ui::{View, format, table};
 
 /// Cells that names have at least.
 const NAMES: usize = 22;
@@ -45,24 +44,16 @@ impl Column {
         Self::Threads,
     ];
 
-    /// Cells, the air before it among them.
-    fn cells(self) -> usize {
+    fn described(self) -> (table::Column, Option<Order>) {
+        let figures = table::Column::figures;
         match self {
-            Self::Pid | Self::Read | Self::Memory => 9,
-            Self::Now => 10,
-            Self::Cpu | Self::Delay | Self::Threads => 8,
-        }
-    }
-
-    fn head(self) -> (&'static str, Option<Order>) {
-        match self {
-            Self::Pid => ("pid", Some(Order::Number)),
-            Self::Now => ("now", None),
-            Self::Cpu => ("CPU", Some(Order::Cpu)),
-            Self::Delay => ("delay", Some(Order::Delay)),
-            Self::Read => ("read/s", Some(Order::Read)),
-            Self::Memory => ("memory", Some(Order::Memory)),
-            Self::Threads => ("threads", None),
+            Self::Pid => (figures("pid", 9), Some(Order::Number)),
+            Self::Now => (table::Column::words("now", 10), None),
+            Self::Cpu => (figures("CPU", 8), Some(Order::Cpu)),
+            Self::Delay => (figures("delay", 8), Some(Order::Delay)),
+            Self::Read => (figures("read/s", 9), Some(Order::Read)),
+            Self::Memory => (figures("memory", 9), Some(Order::Memory)),
+            Self::Threads => (figures("threads", 8), None),
         }
     }
 }
@@ -79,10 +70,11 @@ impl<'a> Table<'a> {
         let mut left = usize::from(width).saturating_sub(NAMES);
         let mut columns = Vec::new();
         for column in Column::BY_NEED {
-            if column.cells() > left {
+            let cells = column.described().0.cells();
+            if cells > left {
                 break;
             }
-            left -= column.cells();
+            left -= cells;
             columns.push(column);
         }
         let longest = shown
@@ -102,26 +94,15 @@ impl<'a> Table<'a> {
 
     pub(super) fn head(&self) -> Line<'static> {
         let mut row = self.view.row(self.width);
-        let glyphs = self.view.glyphs();
         let state = &self.view.state.tree;
-        let down = if state.reversed {
-            glyphs.up
-        } else {
-            glyphs.down
-        };
         row.padded(Dim, "  name", self.names);
-        for column in &self.columns {
-            let (name, order) = column.head();
-            let cells = column.cells();
-            if *column == Column::Now {
-                row.space(2).padded(Dim, name, cells - 2);
-            } else if order == Some(state.order) {
-                row.space(cells.saturating_sub(name.len() + 1));
-                row.text(Focus, down).text(Focus, name);
-            } else {
-                row.right(Dim, name, cells);
-            }
-        }
+        let columns = self.columns.iter().map(|column| {
+            let (column, order) = column.described();
+            column.sorted(order == Some(state.order))
+        });
+        let columns: Vec<_> = columns.collect();
+        let arrow = self.view.glyphs().order(state.reversed);
+        table::head(&mut row, &columns, arrow);
         row.line()
     }
 
@@ -170,14 +151,8 @@ impl<'a> Table<'a> {
         }
         row.to(self.names);
         for column in &self.columns {
-            let cells = column.cells();
-            if *column == Column::Now {
-                let (paint, word) = branch.now.unwrap_or((Dim, ""));
-                row.space(2).padded(paint, word, cells - 2);
-            } else {
-                let (paint, text) = cell(*column, branch);
-                row.right(paint, &text, cells);
-            }
+            let (paint, text) = cell(*column, branch);
+            column.described().0.put(&mut row, paint, &text);
         }
         row.line()
     }
@@ -196,13 +171,18 @@ fn name_width(guides: &str, branch: &Branch) -> usize {
 }
 
 /// What stands in a column: nothing where the line has no such figure, `n/a` where it is not known.
-fn cell(column: Column, branch: &Branch) -> (Paint, String) {
+fn cell(column: Column, branch: &Branch) -> (Role, String) {
     let nothing = (Dim, String::new());
-    if column == Column::Pid {
-        return (
-            Dim,
-            branch.pid.map(|pid| pid.to_string()).unwrap_or_default(),
-        );
+    match column {
+        Column::Pid => {
+            let pid = branch.pid.map(|pid| pid.to_string());
+            return (Dim, pid.unwrap_or_default());
+        }
+        Column::Now => {
+            let now = branch.now.map(|(paint, word)| (paint, word.to_owned()));
+            return now.unwrap_or(nothing);
+        }
+        _ => {}
     }
     let Some(figures) = &branch.figures else {
         return nothing;
@@ -226,7 +206,7 @@ fn cell(column: Column, branch: &Branch) -> (Paint, String) {
     (paint, text)
 }
 
-fn figure(column: Column, figures: &Figures) -> (Paint, String) {
+fn figure(column: Column, figures: &Figures) -> (Role, String) {
     match column {
         Column::Cpu => {
             let cpu = figures

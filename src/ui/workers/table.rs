@@ -2,31 +2,36 @@
 
 use ratatui::text::Line;
 
-use super::{cpu, now};
 use crate::config::Column;
-use crate::config::Paint::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
+use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
-use crate::ui::layout::Chrome;
-use crate::ui::row::Row;
+use crate::ui::glyphs::doing;
+use crate::ui::layout::BorderStyle;
+use crate::ui::line_builder::LineBuilder;
 use crate::ui::state::Sort;
-use crate::ui::{View, axis, doing, format};
+use crate::ui::table::{self, AIR};
+use crate::ui::{View, axis, format, timeline};
 
 /// Which columns there is room for.
 pub(super) struct Columns {
     width: u16,
     indent: usize,
-    /// Each with its cells, the air before it among them.
-    shown: Vec<(Column, usize)>,
+    shown: Vec<(Column, table::Column)>,
 }
 
-/// Cells of the air before a column of words.
-const AIR: usize = 2;
+/// Cells of the worker's number.
+const ID: usize = 3;
 
 impl Columns {
-    pub(super) fn new(view: &View<'_>, loader: &LoaderRates, width: u16, chrome: Chrome) -> Self {
-        let indent = usize::from(chrome != Chrome::Boxed);
+    pub(super) fn new(
+        view: &View<'_>,
+        loader: &LoaderRates,
+        width: u16,
+        border: BorderStyle,
+    ) -> Self {
+        let indent = usize::from(border != BorderStyle::Boxed);
         let figure = if width < 100 { 8 } else { 9 };
         let cells = |column| match column {
             Column::Pid | Column::Read | Column::Load | Column::Batches => figure,
@@ -37,7 +42,7 @@ impl Columns {
             Column::Past | Column::In => 0,
         };
         let chosen = |column| view.config.columns.contains(&column);
-        let mut left = usize::from(width).saturating_sub(indent + 3);
+        let mut left = usize::from(width).saturating_sub(indent + ID);
         let figures = view.config.columns.iter().copied();
         let fixed: usize = figures
             .clone()
@@ -61,7 +66,9 @@ impl Columns {
             room => longest.clamp(12, (room / 2).max(24)),
         };
         let rest = left.saturating_sub(if activity > 0 { activity + AIR } else { 0 });
-        let past = if chosen(Column::Past) && rest >= 14 {
+        // The timeline shows the same, and finer: once is enough for a slow link.
+        let drawn = timeline::is_beside(view);
+        let past = if chosen(Column::Past) && rest >= 14 && !drawn {
             (rest - AIR).min(120)
         } else {
             0
@@ -72,54 +79,38 @@ impl Columns {
             Column::In if activity > 0 => (column, activity + AIR),
             column => (column, cells(column)),
         });
+        let shown = shown.filter(|(_, cells)| *cells > 0);
+        let sort = |sort| sort == view.state.sort;
+        let described = |(column, cells)| {
+            let described = match column {
+                Column::Pid => table::Column::figures("pid", cells),
+                Column::Now => table::Column::words("now", cells),
+                Column::Cpu => table::Column::figures("CPU", cells).sorted(sort(Sort::Cpu)),
+                Column::Delay => table::Column::figures("delay", cells).sorted(sort(Sort::Delay)),
+                Column::Read => table::Column::figures("read/s", cells).sorted(sort(Sort::Read)),
+                Column::Batches => {
+                    table::Column::figures("batch/s", cells).sorted(sort(Sort::Batches))
+                }
+                Column::Load => table::Column::figures("load", cells).sorted(sort(Sort::Load)),
+                Column::Past => table::Column::words(axis::words(view), cells),
+                Column::In => table::Column::words("in", cells),
+            };
+            (column, described)
+        };
         Self {
             width,
             indent,
-            shown: shown.filter(|(_, cells)| *cells > 0).collect(),
+            shown: shown.map(described).collect(),
         }
     }
 
     pub(super) fn head(&self, view: &View<'_>) -> Line<'static> {
         let mut row = view.row(self.width);
-        let glyphs = view.glyphs();
-        let down = if view.state.reversed {
-            glyphs.up
-        } else {
-            glyphs.down
-        };
-        let name = |row: &mut Row<'_>, text: &str, sort: Option<Sort>, cells: usize| {
-            if sort == Some(view.state.sort) {
-                row.space(cells.saturating_sub(text.len() + 1));
-                row.text(Focus, down).text(Focus, text);
-            } else {
-                row.right(Dim, text, cells);
-            }
-        };
         row.space(self.indent);
-        name(&mut row, "id", Some(Sort::Id), 3);
-        let mut end = self.indent + 3;
-        for (column, cells) in &self.shown {
-            let words = cells.saturating_sub(AIR);
-            match column {
-                Column::Pid => name(&mut row, "pid", None, *cells),
-                Column::Now => {
-                    row.space(AIR).padded(Dim, "now", words);
-                }
-                Column::Cpu => name(&mut row, "CPU", Some(Sort::Cpu), *cells),
-                Column::Delay => name(&mut row, "delay", Some(Sort::Delay), *cells),
-                Column::Read => name(&mut row, "read/s", Some(Sort::Read), *cells),
-                Column::Batches => name(&mut row, "batch/s", Some(Sort::Batches), *cells),
-                Column::Load => name(&mut row, "load", Some(Sort::Load), *cells),
-                Column::Past => {
-                    row.space(AIR).padded(Dim, &axis::words(view), words);
-                }
-                Column::In => {
-                    row.space(AIR).text(Dim, "in");
-                }
-            }
-            end += cells;
-            row.to(end);
-        }
+        let id = table::Column::figures("id", ID).sorted(view.state.sort == Sort::Id);
+        let shown = self.shown.iter().map(|(_, column)| column.clone());
+        let columns: Vec<_> = std::iter::once(id).chain(shown).collect();
+        table::head(&mut row, &columns, view.glyphs().order(view.state.reversed));
         row.line()
     }
 
@@ -133,15 +124,15 @@ impl Columns {
         let mut row = view.row(self.width);
         let id = worker.id.to_string();
         row.space(self.indent);
-        let mut air = 3_usize.saturating_sub(id.len());
+        let mut air = ID.saturating_sub(id.len());
         if marked && air > 0 {
             row.text(Focus, view.glyphs().mark);
             air -= 1;
         }
         row.space(air).styled(view.config.theme.hue(worker.id), &id);
-        let mut end = self.indent + 3;
-        for (column, cells) in &self.shown {
-            let words = cells.saturating_sub(AIR);
+        let mut end = self.indent + ID;
+        for (column, drawn) in &self.shown {
+            let words = drawn.cells().saturating_sub(AIR);
             match column {
                 Column::Past => {
                     row.space(AIR);
@@ -152,15 +143,15 @@ impl Columns {
                     activity(view, worker, words, &mut row);
                 }
                 Column::Now => {
-                    let (paint, word, _) = doing(now(view, worker), view.glyphs());
-                    row.space(AIR).padded(paint, word, words);
+                    let (paint, word, _) = doing(view.worker_now(worker), view.glyphs());
+                    drawn.put(&mut row, paint, word);
                 }
                 column => {
                     let (paint, text) = figure(*column, worker);
-                    row.right(paint, &text, *cells);
+                    drawn.put(&mut row, paint, &text);
                 }
             }
-            end += cells;
+            end += drawn.cells();
             row.to(end);
         }
         row.line()
@@ -168,7 +159,7 @@ impl Columns {
 }
 
 /// A column that is one figure.
-fn figure(column: Column, worker: &WorkerRates) -> (Paint, String) {
+fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
     let known = |known: bool, paint| if known { paint } else { Unknown };
     match column {
         Column::Cpu => (known(worker.cpu.is_some(), Cpu), cpu(worker.cpu)),
@@ -195,7 +186,7 @@ fn figure(column: Column, worker: &WorkerRates) -> (Paint, String) {
 }
 
 /// The function that takes most of its time.
-fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut Row<'_>) {
+fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut LineBuilder<'_>) {
     if let Some(activity) = worker.activity.first() {
         let share = format!(" {}", activity.share);
         let room = cells.saturating_sub(share.len());
@@ -226,7 +217,7 @@ fn past(
     loader: &LoaderRates,
     worker: &WorkerRates,
     cells: usize,
-    row: &mut Row<'_>,
+    row: &mut LineBuilder<'_>,
 ) {
     let states = states(view, loader, worker, cells);
     let cursor = axis::cursor(view, cells);
@@ -254,6 +245,13 @@ fn short(name: &str, room: usize) -> &str {
         }
     }
     rest
+}
+
+pub(super) fn cpu(cores: Option<f64>) -> String {
+    cores.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |cores| format::whole_percent(cores * 100.0),
+    )
 }
 
 #[cfg(test)]

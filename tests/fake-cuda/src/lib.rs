@@ -1,6 +1,6 @@
 //! A scripted `libcuda.so.1`: a CUDA driver without a GPU, for what pipetop asks of one through cudarc.
 //!
-//! Built as a shared library it stands for the driver; built as a Rust library it gives the tests [`install`].
+//! Built as a shared library it stands for the driver; built as a Rust library it gives the tests [`install`] and [`Driver`].
 //! Memory is the host's and copies are made (of up to 64 KiB, so that a copy's time is the one that is kept and not
 //! the CPU's), but kernels compute nothing. Times are kept as a GPU keeps them:
 //! a clock for each stream, one copy engine, one compute engine. Knows nothing of pipetop but the names and
@@ -26,8 +26,11 @@
 //! context one with what was not given back (functions go with their module).
 
 mod calls;
+mod driver;
 mod script;
 mod world;
+
+pub use driver::Driver;
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,148 @@
+//! Two runs beside each other: is the second faster, by how much, and may that be chance?
+//!
+//! Knows reports and counts of batches; reads no file and prints nothing.
+
+mod pace;
+mod text;
+
+use serde::Serialize;
+
+use crate::report::{Cause, Kind, RankReport, Report};
+use crate::units::Share;
+
+pub(crate) use pace::{Counts, Pace};
+pub(crate) use text::text;
+
+/// One of the two runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Side {
+    /// The file that it was read from.
+    pub file: String,
+    /// The time that its figures cover.
+    pub seconds: f64,
+    pub kind: Kind,
+    pub cause: Option<Cause>,
+    /// Batches per second of all ranks. `None`: nothing counted them.
+    pub pace: Option<Pace>,
+    /// Of the rank that the verdict is about, as all below.
+    pub wait_share: Option<Share>,
+    pub wait_interval: Option<[Share; 2]>,
+    pub step_ms: Option<f64>,
+    pub load_ms: Option<f64>,
+    /// Mean number of ready batches.
+    pub queue_ready: Option<f64>,
+    pub queue_capacity: Option<u32>,
+    /// Share of the time in which its GPU ran a kernel. `None`: no GPU figure.
+    pub gpu_busy_share: Option<Share>,
+}
+
+impl Side {
+    /// `pace` is the one that was counted; without it, the report's rate stands, which says nothing of how much it varies.
+    pub(crate) fn new(file: String, report: &Report, pace: Option<Pace>) -> Self {
+        let ranks = report.job.as_ref().map_or(&[][..], |job| &job.ranks);
+        let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
+        let rank = ranks.iter().find(judged).or(ranks.first());
+        let step = rank.map(|rank| &rank.step);
+        let queue = rank.and_then(|rank| rank.queue.as_ref());
+        let reported = || {
+            let rates = ranks.iter().map(|rank| rank.step.batches_per_s);
+            let rate = rates.sum::<Option<f64>>().filter(|rate| *rate > 0.0)?;
+            Some(Pace::of_unknown_spread(rate))
+        };
+        Self {
+            file,
+            seconds: report.window.seconds,
+            kind: report.verdict.kind,
+            cause: report.verdict.cause,
+            pace: pace.or_else(reported),
+            wait_share: rank.and_then(|rank| rank.wait_share),
+            wait_interval: rank.and_then(|rank| rank.wait_interval),
+            step_ms: step.and_then(|step| step.step_ms),
+            load_ms: step.and_then(|step| step.load_ms),
+            queue_ready: queue.map(|queue| queue.ready),
+            queue_capacity: queue.and_then(|queue| queue.capacity),
+            gpu_busy_share: report.verdict.gpu_idle_share.map(Share::complement),
+        }
+    }
+}
+
+/// What came of the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Outcome {
+    Faster,
+    Slower,
+    /// The difference may be chance.
+    NotToldApart,
+    /// The rates, or how much they vary, are not known.
+    Unknown,
+}
+
+/// How many times the batches per second of before come after.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Speedup {
+    pub ratio: f64,
+    /// Its 95 % interval. `None`: how much a rate varies is not known.
+    pub interval: Option<[f64; 2]>,
+}
+
+/// Both, and what came of the change: the document of `--json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Comparison {
+    pub schema: &'static str,
+    pub before: Side,
+    pub after: Side,
+    pub outcome: Outcome,
+    pub speedup: Option<Speedup>,
+    /// Why the outcome is unknown; `None` where it is known.
+    pub why: Option<String>,
+}
+
+impl Comparison {
+    pub(crate) fn new(before: Side, after: Side) -> Self {
+        let paces = before.pace.zip(after.pace);
+        let speedup = paces.map(|(before, after)| Speedup {
+            ratio: after.batches_per_s / before.batches_per_s,
+            interval: after.over(before),
+        });
+        let outcome = match speedup.and_then(|speedup| speedup.interval) {
+            None => Outcome::Unknown,
+            Some([low, _]) if low > 1.0 => Outcome::Faster,
+            Some([_, high]) if high < 1.0 => Outcome::Slower,
+            Some(_) => Outcome::NotToldApart,
+        };
+        let why = (outcome == Outcome::Unknown).then(|| unknown(&before, &after));
+        Self {
+            schema: "pipetop.diff/1",
+            before,
+            after,
+            outcome,
+            speedup,
+            why,
+        }
+    }
+
+    /// Surely slower, and by more than this share. `None` where that cannot be said.
+    pub(crate) fn is_slower_by(&self, share: Share) -> Option<bool> {
+        let ratio = self.speedup?.ratio;
+        match self.outcome {
+            Outcome::Unknown => None,
+            Outcome::Slower => Some(ratio < 1.0 - share.0),
+            Outcome::Faster | Outcome::NotToldApart => Some(false),
+        }
+    }
+}
+
+fn unknown(before: &Side, after: &Side) -> String {
+    let uncounted = [before, after].into_iter().find(|side| side.pace.is_none());
+    if let Some(side) = uncounted {
+        return format!("no batches were counted in {}", side.file);
+    }
+    let vague = |side: &&Side| side.pace.is_some_and(|pace| pace.interval.is_none());
+    let file = [before, after].into_iter().find(vague);
+    let file = file.map_or("one of them", |side| &side.file);
+    format!(
+        "{file} does not show how much its rate varies: use a recording of {} s or more",
+        pace::SECONDS_ENOUGH
+    )
+}

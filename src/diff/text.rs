@@ -1,0 +1,142 @@
+//! The comparison for people: a table and a sentence.
+
+use super::{Comparison, Outcome, Pace, Side};
+use crate::units::Share;
+
+/// Ends with a line end.
+pub(crate) fn text(comparison: &Comparison) -> String {
+    let (before, after) = (&comparison.before, &comparison.after);
+    let row = |name: &str, of: fn(&Side) -> Option<String>, change: Option<String>| {
+        [
+            name.to_owned(),
+            of(before).unwrap_or_else(|| "n/a".to_owned()),
+            of(after).unwrap_or_else(|| "n/a".to_owned()),
+            change.unwrap_or_default(),
+        ]
+    };
+    let times = comparison
+        .speedup
+        .map(|speedup| format!("{:.2}x", speedup.ratio));
+    let points = |of: fn(&Side) -> Option<Share>| {
+        let change = of(after)?.percent() - of(before)?.percent();
+        Some(format!("{change:+.0} points"))
+    };
+    let longer = |of: fn(&Side) -> Option<f64>| Some(signed_ms(of(after)? - of(before)?));
+    let rows = [
+        [
+            String::new(),
+            before.file.clone(),
+            after.file.clone(),
+            "change".to_owned(),
+        ],
+        row(
+            "observed",
+            |side| Some(format!("{:.0} s", side.seconds)),
+            None,
+        ),
+        row("verdict", |side| Some(side.kind.to_string()), None),
+        // A kind without a cause lacks nothing.
+        row(
+            "cause",
+            |side| {
+                Some(
+                    side.cause
+                        .map_or_else(|| "-".to_owned(), |cause| cause.to_string()),
+                )
+            },
+            None,
+        ),
+        row("batches/s", |side| side.pace.map(pace), times),
+        row("wait", wait, points(|side| side.wait_share)),
+        row(
+            "step",
+            |side| side.step_ms.map(ms),
+            longer(|side| side.step_ms),
+        ),
+        row(
+            "load",
+            |side| side.load_ms.map(ms),
+            longer(|side| side.load_ms),
+        ),
+        row("queue", queue, None),
+        row(
+            "GPU busy",
+            |side| side.gpu_busy_share.map(|share| share.to_string()),
+            points(|side| side.gpu_busy_share),
+        ),
+    ];
+    let mut widths = [0; 4];
+    for cells in &rows {
+        for (width, cell) in widths.iter_mut().zip(cells) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |cells: &[String; 4]| {
+        let cells = cells.iter().zip(widths);
+        let cells: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:<width$}"))
+            .collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let table: String = rows.iter().map(line).collect();
+    format!("{table}\n{}\n", sentence(comparison))
+}
+
+fn sentence(comparison: &Comparison) -> String {
+    let interval = comparison.speedup.and_then(|speedup| speedup.interval);
+    let [low, high] = interval.unwrap_or_default();
+    let ratio = comparison.speedup.map_or(0.0, |speedup| speedup.ratio);
+    let file = &comparison.after.file;
+    match comparison.outcome {
+        Outcome::Faster => {
+            format!(
+                "{file} is faster: {ratio:.2} times the batches per second ({low:.2} to {high:.2})."
+            )
+        }
+        Outcome::Slower => {
+            format!(
+                "{file} is slower: {ratio:.2} times the batches per second ({low:.2} to {high:.2})."
+            )
+        }
+        Outcome::NotToldApart => format!(
+            "The two cannot be told apart: {low:.2} to {high:.2} times the batches per second."
+        ),
+        Outcome::Unknown => format!(
+            "Whether it is faster is unknown: {}.",
+            comparison.why.as_deref().unwrap_or_default()
+        ),
+    }
+}
+
+/// `9.7 (9.5-9.9)`
+fn pace(pace: Pace) -> String {
+    let rate = format!("{:.1}", pace.batches_per_s);
+    pace.interval.map_or(rate.clone(), |[low, high]| {
+        format!("{rate} ({low:.1}-{high:.1})")
+    })
+}
+
+/// `63 % (61-66)`
+fn wait(side: &Side) -> Option<String> {
+    let share = side.wait_share?;
+    let [low, high] = side.wait_interval?.map(Share::percent);
+    Some(format!("{share} ({low:.0}-{high:.0})"))
+}
+
+/// `0.4 of 8`
+fn queue(side: &Side) -> Option<String> {
+    let ready = side.queue_ready?;
+    let capacity = side.queue_capacity;
+    Some(capacity.map_or_else(
+        || format!("{ready:.1}"),
+        |capacity| format!("{ready:.1} of {capacity}"),
+    ))
+}
+
+fn ms(ms: f64) -> String {
+    format!("{ms:.1} ms")
+}
+
+fn signed_ms(ms: f64) -> String {
+    format!("{ms:+.1} ms")
+}

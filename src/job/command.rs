@@ -1,0 +1,220 @@
+//! A command line in short: the script rather than the interpreter.
+//!
+//! Pure: words in, words out. The words come joined by spaces, so one that holds a space looks like two.
+
+use std::ffi::OsString;
+
+/// Python's long option whose value is the next word.
+const HASH_CHECK: &str = "--check-hash-based-pycs";
+
+/// `train.py --lr 1` of `/usr/bin/python3 -u /home/me/train.py --lr 1`: without the folders of the program, and of
+/// Python without its own options. The whole line where Python has neither script nor module.
+pub fn script(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+    let Some((program, arguments)) = words.split_first() else {
+        return line.to_owned();
+    };
+    let program = file_name(program);
+    if program == "pipetop" && arguments.first() == Some(&"builtin-trainer") {
+        return "pipetop demo".to_owned();
+    }
+    if !program.starts_with("python") {
+        return joined(program, arguments);
+    }
+    match after_options(arguments) {
+        Ran::Script(script, arguments) => joined(file_name(script), arguments),
+        Ran::Module(module, arguments) => joined(module, arguments),
+        Ran::Code => joined(program, arguments),
+        Ran::Nothing => line.to_owned(),
+    }
+}
+
+/// A Python that is told to load neither `site` nor what that loads, as `python -S` and `python -uS` are.
+pub fn leaves_site_out(command: &[OsString]) -> bool {
+    let Some((program, arguments)) = command.split_first() else {
+        return false;
+    };
+    if !file_name(&program.to_string_lossy()).starts_with("python") {
+        return false;
+    }
+    let mut words = arguments.iter().map(|word| word.to_string_lossy());
+    while let Some(word) = words.next() {
+        let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
+            return false;
+        };
+        if letters.starts_with('-') {
+            if word == HASH_CHECK {
+                words.next();
+            }
+            continue;
+        }
+        let own = letters
+            .split(['W', 'X', 'c', 'm'])
+            .next()
+            .unwrap_or_default();
+        if own.contains('S') {
+            return true;
+        }
+        match letters.as_bytes().get(own.len()) {
+            Some(b'c' | b'm') => return false,
+            // Its value is the next word.
+            Some(_) if letters.len() == own.len() + 1 => drop(words.next()),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What Python runs, with its arguments.
+enum Ran<'a> {
+    Script(&'a str, &'a [&'a str]),
+    Module(&'a str, &'a [&'a str]),
+    /// `-c`: where the code ends and the arguments begin is no longer known.
+    Code,
+    /// What it reads from its input.
+    Nothing,
+}
+
+/// Passes over Python's own options, as `python --help-all` lists them: letters may stand together, and `W`, `X`, `c`
+/// and `m` take what is left of their word, else the next one.
+fn after_options<'a>(mut words: &'a [&'a str]) -> Ran<'a> {
+    while let [word, rest @ ..] = words {
+        match word.strip_prefix('-') {
+            None => return Ran::Script(word, rest),
+            Some("") => break,
+            Some("-") => {
+                return match rest {
+                    [script, rest @ ..] => Ran::Script(script, rest),
+                    [] => Ran::Nothing,
+                };
+            }
+            Some(_) => words = rest,
+        }
+        if word.starts_with("--") {
+            if *word == HASH_CHECK {
+                words = words.get(1..).unwrap_or_default();
+            }
+            continue;
+        }
+        let Some((before, value)) = word.split_once(['W', 'X', 'c', 'm']) else {
+            continue;
+        };
+        let option = word.as_bytes().get(before.len());
+        if option == Some(&b'c') {
+            return Ran::Code;
+        }
+        let value = if value.is_empty() {
+            let Some((value, rest)) = words.split_first() else {
+                break;
+            };
+            words = rest;
+            value
+        } else {
+            value
+        };
+        if option == Some(&b'm') {
+            return Ran::Module(value, words);
+        }
+    }
+    Ran::Nothing
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn joined(first: &str, rest: &[&str]) -> String {
+    let words: Vec<&str> = std::iter::once(first).chain(rest.iter().copied()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{leaves_site_out, script};
+
+    #[test]
+    fn a_python_without_site_is_known_by_its_own_options() {
+        let told = |line: &str| {
+            let words: Vec<_> = line.split(' ').map(Into::into).collect();
+            leaves_site_out(&words)
+        };
+        for line in [
+            "python -S t.py",
+            "/usr/bin/python3 -u -OS t.py",
+            "python3 -W x -S t.py",
+        ] {
+            assert!(told(line), "{line}");
+        }
+        for line in [
+            "python t.py -S",
+            "python -m S -S",
+            "python -c S",
+            "python -W S t.py",
+            "python -XS t.py",
+            "torchrun -S",
+            "python",
+        ] {
+            assert!(!told(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_script_stands_for_the_command() {
+        for (line, expected) in [
+            (
+                "/usr/bin/python3 -u /home/me/train.py --lr 1",
+                "train.py --lr 1",
+            ),
+            ("python3", "python3"),
+            ("/usr/bin/python3 -q", "/usr/bin/python3 -q"),
+            ("./bench", "bench"),
+            ("pipetop builtin-trainer --parent=7", "pipetop demo"),
+            (
+                "/opt/torchrun --nproc 2 a/train.py",
+                "torchrun --nproc 2 a/train.py",
+            ),
+            ("", ""),
+            // Options with a value: in the next word, or joined.
+            ("python3 -W ignore train.py 6", "train.py 6"),
+            ("python3 -Wignore train.py 6", "train.py 6"),
+            (
+                "python3 -X dev -W error::UserWarning train.py -m x",
+                "train.py -m x",
+            ),
+            ("python3 -Xfrozen_modules=off -OO train.py", "train.py"),
+            ("python3 -uW ignore train.py", "train.py"),
+            ("python3 -BuWignore train.py", "train.py"),
+            (
+                "python3 --check-hash-based-pycs always train.py",
+                "train.py",
+            ),
+            (
+                "python3 -m torch.distributed.run t.py",
+                "torch.distributed.run t.py",
+            ),
+            (
+                "python3 -Im torch.distributed.run t.py",
+                "torch.distributed.run t.py",
+            ),
+            ("python3 -mrun t.py", "run t.py"),
+            ("python3 -X dev -m run -W x", "run -W x"),
+            (
+                "/usr/bin/python3 -u -c import x; x.main() 1",
+                "python3 -u -c import x; x.main() 1",
+            ),
+            ("python3 -cprint(1)", "python3 -cprint(1)"),
+            // Where options end.
+            ("python3 -u -- -odd.py 1", "-odd.py 1"),
+            ("python3 - 1", "python3 - 1"),
+            ("python3 python_train.py", "python_train.py"),
+            ("python3 -W", "python3 -W"),
+            ("python3 --", "python3 --"),
+            (
+                "python3 --check-hash-based-pycs",
+                "python3 --check-hash-based-pycs",
+            ),
+        ] {
+            assert_eq!(script(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The lab's part of the command line.
+//!
+//! Knows only the arguments.
+
+mod demo;
+mod experiments;
+mod simulate;
+mod workload;
+
+use clap::Subcommand;
+
+use crate::error::Hinted;
+
+pub use demo::DemoArgs;
+pub use experiments::{CommandArgs, HeadspaceArgs, SweepArgs};
+pub use simulate::SimulateArgs;
+pub use workload::{ExtentArgs, TrainerArgs, WorkerArgs, WorkersArg, WorkloadArgs};
+
+/// The lab's commands.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    Demo(Box<DemoArgs>),
+    Sweep(Box<SweepArgs>),
+    Headspace(Box<HeadspaceArgs>),
+    Simulate(Box<SimulateArgs>),
+    /// The trainer of the built-in job
+    #[command(hide = true)]
+    BuiltinTrainer(Box<TrainerArgs>),
+    /// A loader worker of the built-in job
+    #[command(hide = true)]
+    BuiltinWorker(Box<WorkerArgs>),
+}
+
+impl Lab {
+    /// A process of the built-in job.
+    pub fn is_hidden(&self) -> bool {
+        matches!(self, Self::BuiltinTrainer(_) | Self::BuiltinWorker(_))
+    }
+
+    /// # Errors
+    /// If the arguments conflict.
+    pub(crate) fn check(&self) -> Result<(), Hinted> {
+        match self {
+            Self::Demo(asked) => asked.settings().map(drop),
+            Self::Sweep(asked) => asked.check(),
+            Self::Headspace(asked) => asked.check(),
+            Self::Simulate(asked) => asked.settings().map(drop),
+            Self::BuiltinTrainer(_) | Self::BuiltinWorker(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The arguments of the built-in job.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
+
+use crate::error::Hinted;
+use crate::lab::workload::dataset::Dataset;
+use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
+use crate::lab::workload::settings::{
+    CachedBatches, DeviceKind, JobSettings, Load, StepTime, WorkerLaunch,
+};
+use crate::options::value;
+
+/// Settings of the built-in job; the preset gives those that are omitted.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that can be typed"
+)]
+#[derive(Debug, Default, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Built-in job")]
+pub struct WorkloadArgs {
+    /// Bottleneck to show; `pipetop demo --list` describes them
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PRESETS.map(|preset| preset.name)))]
+    pub preset: Option<String>,
+
+    /// Images per batch
+    #[arg(long, value_name = "N", value_parser = up_to(65_536))]
+    batch_size: Option<u32>,
+
+    /// Width and height of an image in pixels
+    #[arg(long, value_name = "PIXELS", value_parser = up_to(256))]
+    image_size: Option<u32>,
+
+    /// Batches that each worker loads ahead
+    #[arg(long, value_name = "N", value_parser = up_to(64))]
+    prefetch_factor: Option<u32>,
+
+    /// Copy batches from pinned memory, in parallel with the steps
+    #[arg(long, overrides_with = "no_pin_memory")]
+    pin_memory: bool,
+
+    /// Copy batches from pageable memory, between the steps
+    #[arg(long)]
+    no_pin_memory: bool,
+
+    /// Deliver batches in request order
+    #[arg(long, overrides_with = "any_order")]
+    in_order: bool,
+
+    /// Deliver whichever batch is ready first
+    #[arg(long)]
+    any_order: bool,
+
+    /// Time to load a batch, in milliseconds, instead of reading and decoding files
+    #[arg(long, value_name = "MS", value_parser = value::milliseconds)]
+    load_ms: Option<Duration>,
+
+    /// Variation of the load time: standard deviation / mean
+    #[arg(long, value_name = "SHARE", value_parser = value::factor)]
+    load_jitter: Option<f64>,
+
+    /// Decode each image this many times; 0 only reads it
+    #[arg(long, value_name = "N", conflicts_with = "load_ms", value_parser = RangedU64ValueParser::<u32>::new().range(0..=1000))]
+    decodes: Option<u32>,
+
+    /// Make the last worker this many times slower than the others
+    #[arg(long, value_name = "FACTOR", value_parser = value::factor)]
+    slow_worker: Option<f64>,
+
+    /// Compute time per step, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = value::milliseconds)]
+    step_ms: Option<Duration>,
+
+    /// Compute time per step as a share of the time this machine needs to load a batch
+    #[arg(long, value_name = "SHARE", conflicts_with = "step_ms", value_parser = value::factor)]
+    step_share: Option<f64>,
+
+    /// Time to copy a batch to the device, in milliseconds
+    #[arg(long, value_name = "MS", value_parser = value::milliseconds)]
+    copy_ms: Option<Duration>,
+
+    /// Device to compute on
+    #[arg(long, value_name = "DEVICE", value_enum)]
+    device: Option<DeviceKind>,
+
+    /// Size of the image files to generate, e.g. `64MiB`; kept in the cache directory
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
+    pub dataset_size: Option<u64>,
+
+    /// Read image files with direct I/O, bypassing the page cache
+    #[arg(long)]
+    direct: bool,
+
+    /// Random seed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// Number of workers and length of the run, which experiments set themselves.
+#[derive(Debug, Default, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Built-in job")]
+pub struct ExtentArgs {
+    #[command(flatten)]
+    workers: WorkersArg,
+
+    /// Stop after this many steps
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    steps: Option<u64>,
+
+    /// Stop after this time
+    #[arg(long, value_name = "DURATION", value_parser = value::span)]
+    duration: Option<Duration>,
+}
+
+/// Number of workers.
+#[derive(Debug, Default, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Built-in job")]
+pub struct WorkersArg {
+    /// Loader worker processes
+    #[arg(long, value_name = "N", value_parser = up_to(256))]
+    workers: Option<u32>,
+}
+
+/// Internal options between the job's processes.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct TrainerArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    #[command(flatten)]
+    extent: ExtentArgs,
+
+    #[arg(long)]
+    pub parent: i32,
+
+    #[arg(long, requires = "images")]
+    dataset: Option<PathBuf>,
+
+    #[arg(long)]
+    images: Option<u32>,
+
+    #[arg(long)]
+    cache_batches: Option<u32>,
+
+    #[arg(long)]
+    after: Option<u64>,
+}
+
+/// The same for a worker.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct WorkerArgs {
+    #[command(flatten)]
+    inner: TrainerArgs,
+
+    #[arg(long)]
+    worker: u32,
+
+    #[arg(long)]
+    slots: i32,
+}
+
+impl WorkloadArgs {
+    /// The preset given, or the default one.
+    pub fn preset(&self) -> &'static Preset {
+        let name = self.preset.as_deref().unwrap_or(DEFAULT);
+        presets::preset(name).unwrap_or(&PRESETS[0])
+    }
+
+    /// Whether --pin-memory was given, which also works with a command.
+    pub(super) fn pins(&self) -> bool {
+        self.pin_memory
+    }
+
+    pub(super) fn pinned(self, pin_memory: bool) -> Self {
+        Self { pin_memory, ..self }
+    }
+
+    /// The preset's settings, overridden by the arguments.
+    ///
+    /// # Errors
+    /// If the arguments conflict.
+    pub fn settings(&self) -> Result<JobSettings, Hinted> {
+        let mut job = self.preset().settings();
+        let set = |to: &mut u32, typed: Option<u32>| *to = typed.unwrap_or(*to);
+        set(&mut job.batch_size, self.batch_size);
+        set(&mut job.image_size, self.image_size);
+        set(&mut job.prefetch_factor, self.prefetch_factor);
+        job.pin_memory = (job.pin_memory || self.pin_memory) && !self.no_pin_memory;
+        job.in_order = (job.in_order || self.in_order) && !self.any_order;
+        job.load = match (self.load_ms, self.decodes, job.load) {
+            (Some(time), ..) => Load::Time(time),
+            (None, Some(decodes), _) => Load::Files { decodes },
+            (None, None, load) => load,
+        };
+        job.step = match (self.step_ms, self.step_share) {
+            (Some(time), _) => StepTime::Fixed(time),
+            (None, Some(share)) => StepTime::OfLoading(share),
+            (None, None) => job.step,
+        };
+        job.load_jitter = self.load_jitter.unwrap_or(job.load_jitter);
+        job.slow_worker = self.slow_worker.unwrap_or(job.slow_worker);
+        job.copy = self.copy_ms.or(job.copy);
+        job.direct |= self.direct;
+        job.seed = self.seed.unwrap_or(job.seed);
+        job.device = self.device.unwrap_or(job.device);
+        if self.load_jitter.is_some_and(|jitter| jitter > 0.0)
+            && matches!(job.load, Load::Files { .. })
+        {
+            return Err(Hinted::new(
+                "--load-jitter needs a fixed load time",
+                "add --load-ms, as in --load-ms 100 --load-jitter 0.5",
+            ));
+        }
+        Ok(job)
+    }
+}
+
+impl ExtentArgs {
+    /// The settings, overridden by the arguments.
+    pub fn of(&self, job: JobSettings) -> JobSettings {
+        JobSettings {
+            steps: self.steps.or(job.steps),
+            duration: self.duration.or(job.duration),
+            ..self.workers.of(job)
+        }
+    }
+}
+
+impl WorkersArg {
+    /// The settings, overridden by the arguments.
+    pub fn of(&self, job: JobSettings) -> JobSettings {
+        JobSettings {
+            workers: self.workers.unwrap_or(job.workers),
+            ..job
+        }
+    }
+}
+
+impl TrainerArgs {
+    /// # Errors
+    /// Never for what [`JobSettings::flags`] wrote.
+    pub fn settings(&self) -> Result<JobSettings, Hinted> {
+        let cache = self.cache_batches.zip(self.after);
+        Ok(JobSettings {
+            dataset: Dataset {
+                folder: self.dataset.clone().unwrap_or_default(),
+                images: self.images.unwrap_or_default(),
+            },
+            cache: cache.map(|(batches, after)| CachedBatches { batches, after }),
+            // A preset's own are not meant here: what is left out is not there.
+            copy: self.workload.copy_ms,
+            direct: self.workload.direct,
+            ..self.extent.of(self.workload.settings()?)
+        })
+    }
+}
+
+impl WorkerArgs {
+    /// # Errors
+    /// Never for what [`JobSettings::flags`] wrote.
+    pub fn settings(&self) -> Result<JobSettings, Hinted> {
+        self.inner.settings()
+    }
+
+    pub fn place(&self) -> WorkerLaunch {
+        WorkerLaunch {
+            worker: self.worker,
+            parent: self.inner.parent,
+            slots: self.slots,
+        }
+    }
+}
+
+fn up_to(most: u64) -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=most)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::super::DemoArgs;
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line<T: Args> {
+        #[command(flatten)]
+        typed: T,
+    }
+
+    fn typed<T: Args>(flags: &[String]) -> T {
+        let line = std::iter::once("x").chain(flags.iter().map(String::as_str));
+        Line::<T>::try_parse_from(line).unwrap().typed
+    }
+
+    #[test]
+    fn the_processes_of_a_job_are_told_exactly_its_settings() {
+        for preset in PRESETS {
+            let mut settings = preset.settings();
+            settings.dataset = Dataset {
+                folder: "/a b/data".into(),
+                images: 1600,
+            };
+            settings.seed = 9;
+            settings.steps = Some(70);
+            settings.duration = Some(Duration::from_millis(2500));
+            settings.cache = Some(CachedBatches {
+                batches: 10,
+                after: 100,
+            });
+            let place = WorkerLaunch {
+                worker: 3,
+                parent: 42,
+                slots: 5,
+            };
+            let flags = [place.flags(), settings.flags()].concat();
+            let worker: WorkerArgs = typed(&flags);
+            if matches!(settings.load, Load::Time(_)) {
+                // Nothing is read.
+                settings.dataset = Dataset::default();
+            }
+            assert_eq!(worker.settings().unwrap(), settings, "{}", preset.name);
+            assert_eq!(worker.place(), place);
+        }
+    }
+
+    #[test]
+    fn what_is_typed_stands_over_the_preset() {
+        let flags = "--preset blog-starved --workers 3 --in-order --step-ms 0.5 --no-pin-memory";
+        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
+        let demo: DemoArgs = typed(&flags);
+        let settings = demo.settings().unwrap();
+        assert_eq!(settings.workers, 3);
+        assert!(settings.in_order && !settings.pin_memory);
+        assert_eq!(settings.step, StepTime::Fixed(Duration::from_micros(500)));
+        assert_eq!(settings.load, Load::Time(Duration::from_secs(2)));
+    }
+}

@@ -1,0 +1,360 @@
+//! Is the verdict right? Runs presets of the built-in job, each watched in two ways at once: from outside, as any
+//! job, and by its own reports.
+//!
+//! The truth about the waits is what the job measured itself.
+
+use std::fmt::Write;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::job::Job;
+use crate::engine::Engine;
+use crate::error::Hinted;
+use crate::lab::workload::JobSettings;
+use crate::lab::workload::presets::Preset;
+use crate::sample::{Sample, Tail, Wait};
+use crate::source::sampler::{Options, Sampler, launched};
+use crate::units::Share;
+use crate::verdict::{Cause, Kind};
+
+/// From the start of a job: enough for a verdict, which needs ten seconds after the first batch where it is not clear.
+pub const SPAN: Duration = Duration::from_secs(15);
+
+/// Of any preset on a slow machine: what the job has not told by then, it does not tell.
+const LONGEST_STEP: Duration = Duration::from_secs(30);
+
+/// From one time to another, by the wall clock: places the times of one way of watching in the other's.
+type Span = (SystemTime, SystemTime);
+
+/// What came of one preset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CalibrationRow {
+    pub preset: &'static str,
+    /// The kind that is right.
+    pub expected: &'static str,
+    /// With the job's own reports.
+    pub told: Finding,
+    /// From outside.
+    pub seen: Finding,
+}
+
+/// A verdict and the wait share that it rests on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Finding {
+    pub kind: Kind,
+    pub cause: Option<Cause>,
+    /// From inside: the exact one of the very time that the other way of watching speaks of. `None` where it
+    /// could not be seen.
+    pub wait: Option<Share>,
+}
+
+impl CalibrationRow {
+    /// The verdict is the one that the preset is made for.
+    pub fn right(&self) -> bool {
+        self.told.kind.to_string() == self.expected
+    }
+
+    /// How far the wait share from outside is from the job's own. `None` where either is not known.
+    pub fn error(&self) -> Option<f64> {
+        Some(self.seen.wait?.0 - self.told.wait?.0)
+    }
+}
+
+/// Runs one preset and watches it for `span`.
+///
+/// # Errors
+/// Where the job cannot be started or ends by itself.
+pub fn run(
+    preset: &Preset,
+    settings: &JobSettings,
+    options: &Options,
+    span: Duration,
+) -> Result<CalibrationRow, Hinted> {
+    let mut job = Job::start(settings)?;
+    let from_inside = Options {
+        probe: Some(Arc::clone(&job.listener)),
+        ..options.clone()
+    };
+    let pid = job.running.pid();
+    let (send, samples) = mpsc::channel();
+    let mut samplers = vec![];
+    for (which, options) in [from_inside, options.clone()].into_iter().enumerate() {
+        let send = send.clone();
+        let job = launched(&options.proc_root, pid);
+        let sampler = Sampler::start(options, job, move |sample| {
+            send.send((which, sample)).is_ok()
+        });
+        samplers.push(sampler.map_err(|error| Hinted::no_thread(&error))?);
+    }
+    drop(send);
+    let mut watchers = [Watcher::new(), Watcher::new()];
+    let mut reports = Reports::default();
+    let mut found = None;
+    for (which, sample) in samples {
+        if which == 0 {
+            reports.apply(&sample);
+        }
+        if let Some(watcher) = watchers.get_mut(which) {
+            watcher.apply(sample);
+        }
+        // A slow machine takes longer for as many batches.
+        let enough = |watcher: &Watcher| {
+            watcher.watched >= 2 * span || (watcher.watched >= span && !watcher.warms_up())
+        };
+        if found.is_none() && watchers.iter().all(enough) {
+            let [told, seen] = &watchers;
+            found = Some((told.finding(), seen.finding(), seen.window()));
+        }
+        // The waits of that time are told with the step that goes on at its end.
+        if let Some((.., window)) = found
+            && window.is_none_or(|(_, to)| reports.reach(to))
+        {
+            break;
+        }
+        if job.running.ended().is_some() || watchers[0].watched >= 2 * span + LONGEST_STEP {
+            return Err(job.ended_early());
+        }
+    }
+    drop(samplers);
+    let (Some(told), Some(seen), window) = found.unwrap_or_default() else {
+        return Err(job.ended_early());
+    };
+    Ok(CalibrationRow {
+        preset: preset.name,
+        expected: preset.expected,
+        told: Finding {
+            wait: window.and_then(|window| reports.waited(window)),
+            ..told
+        },
+        seen,
+    })
+}
+
+/// One way of watching.
+struct Watcher {
+    engine: Engine,
+    watched: Duration,
+}
+
+impl Watcher {
+    fn new() -> Self {
+        Self {
+            engine: Engine::new(Duration::MAX),
+            watched: Duration::ZERO,
+        }
+    }
+
+    fn apply(&mut self, sample: Sample) {
+        self.watched = sample.at.since_start;
+        self.engine.push(sample);
+    }
+
+    fn warms_up(&self) -> bool {
+        self.engine.state().kind() == Some(Kind::WarmingUp)
+    }
+
+    /// The time that its wait share speaks of, by the wall clock.
+    fn window(&self) -> Option<Span> {
+        let model = &self.engine.state().model;
+        let seconds = Duration::try_from_secs_f64(model.window()?.seconds).ok()?;
+        let to = model.sample()?.at.wall;
+        Some((to.checked_sub(seconds)?, to))
+    }
+
+    fn finding(&self) -> Option<Finding> {
+        let verdict = self.engine.state().verdict()?;
+        Some(Finding {
+            kind: verdict.kind,
+            cause: verdict.cause,
+            wait: verdict.wait.map(|wait| wait.share),
+        })
+    }
+}
+
+/// What the job told of its waits.
+#[derive(Debug, Default)]
+struct Reports {
+    /// As far as they came with the last sample.
+    newest: Tail<Wait>,
+    waits: Vec<Span>,
+    /// The end of the newest step: before that, every wait was told that was not lost.
+    to: Option<SystemTime>,
+    lost: u64,
+}
+
+impl Reports {
+    fn apply(&mut self, sample: &Sample) {
+        let Some(rank) = sample.job.as_ref().and_then(|job| job.ranks.first()) else {
+            return;
+        };
+        let before = std::mem::replace(&mut self.newest, rank.waits.clone());
+        // Until it reports, waits are those that were seen.
+        let Some((reported, began)) = rank
+            .reported
+            .as_ref()
+            .zip(sample.at.wall.checked_sub(sample.at.since_start))
+        else {
+            return;
+        };
+        let new = rank.waits.since(Some(&before));
+        self.waits
+            .extend(new.map(|wait| (began + wait.from, began + wait.to)));
+        self.to = Some(began + reported.last_to);
+        self.lost = reported.lost;
+    }
+
+    fn reach(&self, to: SystemTime) -> bool {
+        self.to.is_some_and(|told| told >= to)
+    }
+
+    /// The share of a time, which the reports reach to the end of, in which the job waited. `None` where reports were
+    /// lost.
+    fn waited(&self, (from, to): Span) -> Option<Share> {
+        let within = |(begun, ended): &Span| {
+            let within = (*ended.min(&to)).duration_since(*begun.max(&from));
+            within.unwrap_or_default()
+        };
+        let waited: Duration = self.waits.iter().map(within).sum();
+        let whole = to.duration_since(from).ok()?;
+        Share::of(waited.as_secs_f64(), whole.as_secs_f64()).filter(|_| self.lost == 0)
+    }
+}
+
+/// The head of the table.
+pub fn head() -> String {
+    line([
+        "PRESET", "EXPECTED", "VERDICT", "CAUSE", "WAIT", "SEEN", "OFF", "SEEN AS",
+    ])
+}
+
+/// A line of the table.
+pub fn text(row: &CalibrationRow) -> String {
+    let share = |share: Option<Share>| share.map_or("n/a".to_owned(), |share| share.to_string());
+    let cause = row
+        .told
+        .cause
+        .map_or("-".to_owned(), |cause| cause.to_string());
+    let off = row.error().map(|error| format!("{:+.1}", error * 100.0));
+    let verdict = row.told.kind.to_string();
+    line([
+        row.preset,
+        row.expected,
+        if row.right() { &verdict } else { "WRONG" },
+        &cause,
+        &share(row.told.wait),
+        &share(row.seen.wait),
+        off.as_deref().unwrap_or("n/a"),
+        &row.seen.kind.to_string(),
+    ])
+}
+
+/// What the table says in all.
+pub fn foot(rows: &[CalibrationRow]) -> String {
+    let right = rows.iter().filter(|row| row.right()).count();
+    let largest = rows
+        .iter()
+        .filter_map(CalibrationRow::error)
+        .map(f64::abs)
+        .fold(0.0, f64::max);
+    let mut text = format!("{right} of {} verdicts are right; ", rows.len());
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "the wait share seen from outside is off by at most {:.1} points",
+        largest * 100.0
+    );
+    text
+}
+
+fn line(cells: [&str; 8]) -> String {
+    let [preset, expected, verdict, cause, wait, seen, off, as_kind] = cells;
+    let text = format!(
+        "{preset:<15}{expected:<15}{verdict:<15}{cause:<20}{wait:>6}{seen:>7}{off:>7}  {as_kind}"
+    );
+    format!("{}\n", text.trim_end())
+}
+
+/// The document of `--json`.
+pub fn json(rows: &[CalibrationRow]) -> Value {
+    let row = |row: &CalibrationRow| {
+        json!({
+            "preset": row.preset,
+            "expected": row.expected,
+            "kind": row.told.kind,
+            "cause": row.told.cause,
+            "wait_share": row.seen.wait,
+            "wait_share_exact": row.told.wait,
+            "kind_from_outside": row.seen.kind,
+            "cause_from_outside": row.seen.cause,
+            "right": row.right(),
+        })
+    };
+    json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Reported;
+    use crate::sample::literals::{first_rank, secs, training, wait};
+
+    /// A second, the waits told by then, and the end of the newest step.
+    type Told<'a> = (f64, &'a [(f64, f64)], Option<f64>);
+
+    /// The samples of these seconds, each with the waits told by then and the end of the newest step.
+    fn reports(samples: &[Told<'_>]) -> (Reports, SystemTime) {
+        let mut reports = Reports::default();
+        let mut began = SystemTime::UNIX_EPOCH;
+        let mut count = 0;
+        for (at, waits, last_to) in samples {
+            let mut sample = training(*at);
+            began = sample.at.wall - sample.at.since_start;
+            let rank = first_rank(&mut sample);
+            rank.waits = Tail::new(count, []);
+            for (from, to) in *waits {
+                count += 1;
+                rank.waits.push(wait(*from, *to, Some(count)), 100);
+            }
+            rank.reported = last_to.map(|last_to| Reported {
+                last_to: secs(last_to),
+                ..Reported::default()
+            });
+            reports.apply(&sample);
+        }
+        (reports, began)
+    }
+
+    #[test]
+    fn waits_are_clipped_to_the_time_and_the_time_is_not_cut_to_them() {
+        let samples: [Told<'_>; 4] = [
+            // Seen, before it reported the same one.
+            (1.0, &[(0.0, 0.9)], None),
+            (2.0, &[(0.0, 1.0), (1.5, 1.75)], Some(2.0)),
+            (3.0, &[(2.0, 2.25)], Some(2.5)),
+            (6.0, &[(3.0, 5.0)], Some(5.5)),
+        ];
+        let (reports, began) = reports(&samples);
+        let at = |seconds| began + secs(seconds);
+        let waited = |from, to, expected: f64| {
+            let share = reports.waited((at(from), at(to))).unwrap();
+            assert!((share.0 - expected).abs() < 1e-6, "{share:?}");
+        };
+        // One begins before, one ends after it.
+        waited(0.5, 4.5, (0.5 + 0.25 + 0.25 + 1.5) / 4.0);
+        waited(2.25, 2.75, 0.0);
+        // Half a second after the last wait is a part of it as well.
+        waited(4.5, 5.5, 0.5);
+        assert!(reports.reach(at(5.5)) && !reports.reach(at(5.6)));
+    }
+
+    #[test]
+    fn reports_reach_nowhere_before_there_are_any_and_lost_ones_make_no_share() {
+        let (mut reports, began) = reports(&[(1.0, &[(0.0, 0.5)], None)]);
+        assert!(!reports.reach(began));
+        assert_eq!(reports.waits, []);
+        reports.lost = 1;
+        assert_eq!(reports.waited((began, began + secs(1.0))), None);
+    }
+}

@@ -1,0 +1,327 @@
+//! The user's own command as the job of an experiment: started anew for each run, listened to, and ended.
+//!
+//! Its own output goes to a file, and is shown only where the command fails. What is measured is the process that
+//! trains; what reports nothing cannot be measured.
+
+mod output;
+mod writers;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::error::Hinted;
+use crate::job::Target;
+use crate::lab::workload::clock::{nanoseconds, sleep_until};
+use crate::launch::{
+    self, Ending, Interrupt, LaunchError, LaunchSpec, LoaderOverrides, Running, SupervisorEvent,
+};
+use crate::probe::now;
+use crate::sample::{Gap, Sample};
+use crate::setup::listen;
+use crate::source::probe::Listener;
+use crate::source::sampler::{Options, Sampler};
+use crate::units::Pid;
+use output::CommandOutput;
+pub(super) use writers::TrainerReports;
+use writers::Writers;
+
+/// Between two looks at what came.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The word that stands for the number of workers.
+const WORKERS: &str = "{workers}";
+
+/// What to run, and how long to wait for it.
+#[derive(Debug, Clone)]
+pub struct TrainingCommand {
+    pub words: Vec<OsString>,
+    /// Variables that it gets beside those that we have.
+    pub environment: Vec<(OsString, OsString)>,
+    /// What it prints goes to the end of this file. `None` = nowhere.
+    pub log: Option<PathBuf>,
+    /// A run in which no step comes for so long is given up.
+    pub patience: Duration,
+    pub interrupt: Interrupt,
+}
+
+/// Why there is no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("{error}")]
+    Refused {
+        error: Hinted,
+        /// The last lines that the command has printed, where they may say why.
+        said: Vec<String>,
+    },
+    #[error("killed by signal {0}")]
+    Interrupted(i32),
+}
+
+impl From<Hinted> for TrialError {
+    fn from(error: Hinted) -> Self {
+        Self::Refused {
+            error,
+            said: vec![],
+        }
+    }
+}
+
+impl TrainingCommand {
+    /// The same with this number of workers in the place of `{workers}`. `None` where that is nowhere in it.
+    pub(super) fn with_workers(&self, workers: u32) -> Option<Self> {
+        let number = workers.to_string();
+        let replaced = |word: &OsString| replace(word, WORKERS, &number);
+        let values = self.environment.iter();
+        let other = Self {
+            words: self.words.iter().map(replaced).collect(),
+            environment: values
+                .map(|(name, value)| (name.clone(), replaced(value)))
+                .collect(),
+            ..self.clone()
+        };
+        let same = other.words == self.words && other.environment == self.environment;
+        (!same).then_some(other)
+    }
+}
+
+fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
+    let (bytes, what) = (word.as_bytes(), what.as_bytes());
+    let mut replaced = vec![];
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at..].starts_with(what) {
+            replaced.extend_from_slice(with.as_bytes());
+            at += what.len();
+        } else {
+            replaced.push(bytes[at]);
+            at += 1;
+        }
+    }
+    OsString::from_vec(replaced)
+}
+
+/// One run of the command. Dropping it ends the command and everything below it: SIGTERM, five seconds, SIGKILL.
+#[derive(Debug)]
+pub(super) struct Trial<'a> {
+    command: &'a TrainingCommand,
+    /// Ended first of all that is here.
+    _running: Running,
+    listener: Listener,
+    events: mpsc::Receiver<SupervisorEvent>,
+    output: CommandOutput,
+    pub(super) writers: Writers,
+    /// Looks below the command as long as nothing reports, to be able to say why.
+    looking: Option<(Sampler, mpsc::Receiver<Sample>)>,
+    seen: JobSearch,
+    ended: Option<Ending>,
+}
+
+/// What was seen below the command.
+#[derive(Debug)]
+enum JobSearch {
+    Nothing,
+    /// And why.
+    NoJob(Gap),
+    Job,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn start(
+        command: &'a TrainingCommand,
+        overrides: LoaderOverrides,
+        options: &Options,
+    ) -> Result<Self, TrialError> {
+        let listener = listen("raise the open file limit (ulimit -n)")?;
+        let output = CommandOutput::new(command.log.as_deref())?;
+        let spec = LaunchSpec {
+            command: command.words.clone(),
+            environment: command.environment.clone(),
+            probe: Some(listener.address().to_owned()),
+            overrides,
+        };
+        let (send, events) = mpsc::channel();
+        let running = Running::start(
+            spec,
+            false,
+            launch::OutputTarget::File(output.writer()?),
+            move |told| send.send(told).is_ok(),
+        )?;
+        if let Some(why) = running.no_hook() {
+            return Err(Hinted::new(
+                format!("cannot install the hook: {why}"),
+                "set TMPDIR to a writable directory",
+            )
+            .into());
+        }
+        let options = Options {
+            target: Target::Below(running.supervisor()),
+            ..options.clone()
+        };
+        let (send, samples) = mpsc::channel();
+        let looking = Sampler::start(options, None, move |sample| send.send(sample).is_ok());
+        Ok(Self {
+            command,
+            _running: running,
+            listener,
+            events,
+            output,
+            writers: Writers::default(),
+            looking: looking.ok().map(|sampler| (sampler, samples)),
+            seen: JobSearch::Nothing,
+            ended: None,
+        })
+    }
+
+    /// Listens until `enough` says so of what the trainer has told so far. That no more can come is a failure;
+    /// where the command has ended well it is `too_few` of so many steps.
+    pub(super) fn listen(
+        &mut self,
+        mut enough: impl FnMut(Pid, &TrainerReports) -> Result<bool, Hinted>,
+        too_few: impl Fn(u64) -> Hinted,
+    ) -> Result<(), TrialError> {
+        let (mut steps, mut moved_at) = (0, now());
+        loop {
+            let gone = self.hear();
+            if let Some(signal) = self.command.interrupt.came() {
+                return Err(TrialError::Interrupted(signal));
+            }
+            let Some((pid, heard)) = self.writers.trainer() else {
+                if gone || now().saturating_sub(moved_at) > nanoseconds(self.command.patience) {
+                    return Err(self.failed(self.nothing(gone)));
+                }
+                continue;
+            };
+            self.looking = None;
+            if enough(pid, heard)? {
+                return Ok(());
+            }
+            let made = heard.made();
+            if gone {
+                let error = self.failure().map(|ended| failed(ended, made));
+                return Err(self.failed(error.unwrap_or_else(|| too_few(made))));
+            }
+            if made != steps {
+                (steps, moved_at) = (made, now());
+            } else if now().saturating_sub(moved_at) > nanoseconds(self.command.patience) {
+                let waited = humantime::format_duration(self.command.patience);
+                let error = Hinted::new(
+                    format!("no step for {waited} after {made} steps"),
+                    "use a longer --patience",
+                );
+                return Err(self.failed(error));
+            }
+        }
+    }
+
+    /// What the trainer has told. Nothing, where none has.
+    pub(super) fn heard(&self) -> TrainerReports {
+        let trainer = self.writers.trainer();
+        trainer.map(|(_, heard)| heard.clone()).unwrap_or_default()
+    }
+
+    /// Takes in what came; `true` where no more can come.
+    fn hear(&mut self) -> bool {
+        let gone = match self.events.recv_timeout(PAUSE) {
+            Ok(SupervisorEvent::Ended(ending)) => {
+                self.ended = Some(ending);
+                false
+            }
+            Ok(SupervisorEvent::Gone) | Err(RecvTimeoutError::Disconnected) => true,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => false,
+        };
+        if gone {
+            // What it told last may be under way.
+            sleep_until(now() + nanoseconds(PAUSE));
+        }
+        self.writers.hear(&self.listener);
+        self.output.read();
+        if let Some((_, samples)) = &self.looking {
+            for sample in samples.try_iter() {
+                let mut gaps = sample.gaps.into_iter();
+                let gap = gaps.find(|gap| gap.source == "job");
+                self.seen = gap.map_or(JobSearch::Job, JobSearch::NoJob);
+            }
+        }
+        gone
+    }
+
+    fn failed(&mut self, error: Hinted) -> TrialError {
+        TrialError::Refused {
+            error,
+            said: self.output.last_lines(),
+        }
+    }
+
+    /// It has not failed by itself, as far as its exit code tells.
+    fn failure(&self) -> Option<Ending> {
+        self.ended.filter(|ended| ended.code() != 0)
+    }
+
+    /// Why no step came.
+    fn nothing(&self, gone: bool) -> Hinted {
+        if let Some(ended) = self.failure() {
+            return failed(ended, 0);
+        }
+        if let Some(notice) = self.writers.notice() {
+            return Hinted::new(
+                notice,
+                "use `pipetop run --no-hook` to watch it from outside",
+            );
+        }
+        let waited = if gone {
+            String::new()
+        } else {
+            let waited = humantime::format_duration(self.command.patience);
+            format!(" (waited {waited}; use a longer --patience)")
+        };
+        match &self.seen {
+            JobSearch::NoJob(gap) => Hinted::new(format!("{}{waited}", gap.reason), &gap.hint),
+            JobSearch::Job => Hinted::new(
+                format!("the command did not iterate over a DataLoader{waited}"),
+                "any other loop can report its steps (see docs/probe.md); python -E, -I and -S disable the hook",
+            ),
+            JobSearch::Nothing => Hinted::new(
+                "the command ended too soon to see anything",
+                "give the training command; `pipetop run` shows its output",
+            ),
+        }
+    }
+}
+
+fn failed(ended: Ending, made: u64) -> Hinted {
+    let when = match made {
+        0 => "before its first step".to_owned(),
+        made => format!("after {made} steps"),
+    };
+    Hinted::new(
+        format!("the command {ended} {when}"),
+        "see its output for the reason; `pipetop run` with the same command shows all of it",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_workers_stands_wherever_it_is_named() {
+        let command = |words: &[&str]| TrainingCommand {
+            words: words.iter().map(OsString::from).collect(),
+            environment: vec![("N".into(), "{workers}".into())],
+            log: None,
+            patience: Duration::ZERO,
+            interrupt: Interrupt::default(),
+        };
+        let replaced = command(&["sh", "-c", "t.py -w{workers} {workers}/{worker}"]);
+        let replaced = replaced.with_workers(12).unwrap();
+        assert_eq!(replaced.words[2], "t.py -w12 12/{worker}");
+        assert_eq!(replaced.environment[0].1, "12");
+        let mut without = command(&["t.py", "{worker}", "{}"]);
+        without.environment.clear();
+        assert!(without.with_workers(1).is_none());
+    }
+}

@@ -1,0 +1,138 @@
+//! What is simulated.
+
+use std::time::Duration;
+
+use crate::error::Hinted;
+
+/// Most loaders, and most batches that one of them may have under way or ready.
+pub const MOST_WORKERS: u32 = 1024;
+
+pub(super) const MOST_PREFETCHED: u32 = 100;
+
+/// A run ends after so many batches, whatever the settings.
+pub const MOST_BATCHES: u64 = 100_000_000;
+
+/// Load times that vary more say nothing about loaders.
+const MOST_JITTER: f64 = 10.0;
+
+/// Longest load, step and tick.
+const LONGEST: Duration = Duration::from_hours(1);
+
+/// What is simulated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulationSettings {
+    /// Loaders, 1 to [`MOST_WORKERS`].
+    pub workers: u32,
+    /// Batches that each loader has under way or ready at most, 1 to [`MOST_PREFETCHED`].
+    pub prefetch_factor: u32,
+    /// Mean time in which a loader makes a batch.
+    pub load: Duration,
+    /// Standard deviation of the load time over its mean; load times are log-normal. 0 = always the mean.
+    pub load_jitter: f64,
+    /// Time of a step, always the same.
+    pub step: Duration,
+    pub order: DeliveryOrder,
+    /// Everything happens at ticks of this length. `None` = when it is due.
+    pub clock: Option<Duration>,
+    /// Loaders start with some part of their first batch done, each with another, and not all together.
+    pub desync: bool,
+    /// How much time is looked at, from the start of the loaders.
+    pub span: Duration,
+}
+
+/// The order in which the trainer takes batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeliveryOrder {
+    /// By index.
+    InOrder,
+    /// As they are ready.
+    AnyOrder,
+}
+
+/// Loaders that are far too slow for their trainer.
+impl Default for SimulationSettings {
+    fn default() -> Self {
+        Self {
+            workers: 7,
+            prefetch_factor: 2,
+            load: Duration::from_secs(2),
+            load_jitter: 0.0,
+            step: Duration::from_millis(100),
+            order: DeliveryOrder::InOrder,
+            clock: None,
+            desync: false,
+            span: Duration::from_secs(30),
+        }
+    }
+}
+
+impl SimulationSettings {
+    /// Batches that fit into the queue.
+    pub fn capacity(&self) -> u64 {
+        u64::from(self.workers) * u64::from(self.prefetch_factor)
+    }
+
+    /// Another seed would give another run.
+    pub fn has_chance(&self) -> bool {
+        self.load_jitter > 0.0 || self.desync
+    }
+
+    /// Batches per second that neither loaders nor trainer can exceed on average; infinite where neither takes
+    /// any time.
+    pub fn bound(&self) -> f64 {
+        let loaders = f64::from(self.workers) / self.load.as_secs_f64();
+        loaders.min(1.0 / self.step.as_secs_f64())
+    }
+
+    /// Batches that a run can come to, about.
+    pub fn batches_at_most(&self) -> f64 {
+        self.bound() * self.span.as_secs_f64()
+    }
+
+    /// Whether a run of this tells anything.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn check(&self) -> Result<(), Hinted> {
+        let refuse = |message: &str, hint: &str| Err(Hinted::new(message, hint));
+        if !(1..=MOST_WORKERS).contains(&self.workers) {
+            return refuse("--workers is out of range", "use a number from 1 to 1024");
+        }
+        if !(1..=MOST_PREFETCHED).contains(&self.prefetch_factor) {
+            let hint = "use a number from 1 to 100; PyTorch's default is 2";
+            return refuse("--prefetch-factor is out of range", hint);
+        }
+        if self.load.max(self.step) > LONGEST || self.clock.is_some_and(|clock| clock > LONGEST) {
+            return refuse("load or step time is too long", "use at most 3600000 ms");
+        }
+        if !(0.0..=MOST_JITTER).contains(&self.load_jitter) {
+            let hint = "use standard deviation / mean, from 0 to 10, as in --load-jitter 0.05";
+            return refuse("--load-jitter is out of range", hint);
+        }
+        if self.span.is_zero() {
+            return refuse(
+                "there is no time to simulate",
+                "use a longer time, as in --for 30s",
+            );
+        }
+        if self.clock.is_some_and(|clock| clock.is_zero()) {
+            return refuse(
+                "--clock-ms must not be 0",
+                "omit --clock-ms for exact times",
+            );
+        }
+        if self.clock.is_some_and(|clock| clock >= self.span) {
+            return refuse(
+                "--clock-ms must be shorter than --for",
+                "use many ticks, as in --clock-ms 100 --for 30s",
+            );
+        }
+        if self.batches_at_most() > MOST_BATCHES as f64 {
+            return refuse(
+                "too many batches to simulate",
+                "use longer step or load times, or a shorter --for: the limit is 100 million",
+            );
+        }
+        Ok(())
+    }
+}

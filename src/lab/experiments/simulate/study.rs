@@ -1,0 +1,151 @@
+//! Runs with several seeds, and with other numbers of workers, to be looked at together.
+
+use std::time::Duration;
+
+use super::{MOST_WORKERS, SimulatedRun, SimulationSettings, run};
+use crate::units::Share;
+
+/// Batches that the rows for other numbers of workers cover at most, over all runs of a row and in each: enough
+/// for a steady state, and not more than the runs themselves take.
+const ENOUGH: f64 = 200_000.0;
+const ENOUGH_EACH: f64 = 5000.0;
+/// Most rows for other numbers of workers.
+const ROWS: usize = 8;
+
+/// Runs of the same settings with different seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Study {
+    pub settings: SimulationSettings,
+    /// At least one.
+    pub runs: Vec<SimulatedRun>,
+    /// By the number of workers, that of the settings among them.
+    pub what_if: Vec<WhatIf>,
+}
+
+/// Means over runs with another number of workers; of the time since the first batch, `None` where there was none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WhatIf {
+    pub workers: u32,
+    /// How much time was looked at: less than the study's where that would take long.
+    pub span: Duration,
+    pub batches_per_s: Option<f64>,
+    pub stall: Option<Share>,
+    pub empty: Option<Share>,
+}
+
+/// The mean over runs, and the least and the most of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Band {
+    pub mean: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Study {
+    /// Runs with the seeds `first_seed`, `first_seed + 1` and so on, `runs` of them, at least one.
+    pub fn of(settings: &SimulationSettings, first_seed: u64, runs: u32) -> Self {
+        let seeds = || (0..u64::from(runs.max(1))).map(|place| first_seed.wrapping_add(place));
+        let outcomes: Vec<SimulatedRun> = seeds().map(|seed| run(settings, seed)).collect();
+        let what_if = |workers| {
+            if workers == settings.workers {
+                return WhatIf::of(workers, settings.span, &outcomes);
+            }
+            let mut settings = SimulationSettings {
+                workers,
+                ..settings.clone()
+            };
+            settings.span = enough(&settings, runs);
+            let outcomes: Vec<SimulatedRun> = seeds().map(|seed| run(&settings, seed)).collect();
+            WhatIf::of(workers, settings.span, &outcomes)
+        };
+        let what_if = counts(settings).into_iter().map(what_if).collect();
+        Self {
+            settings: settings.clone(),
+            runs: outcomes,
+            what_if,
+        }
+    }
+
+    /// Steps done.
+    pub fn batches(&self) -> Band {
+        let done = |run: &SimulatedRun| run.batches as f64;
+        let all = self.runs.iter().map(done);
+        Band {
+            mean: mean(&self.runs, |run| Some(done(run))).unwrap_or(0.0),
+            low: all.clone().fold(f64::INFINITY, f64::min),
+            high: all.fold(0.0, f64::max),
+        }
+    }
+
+    /// The mean of a figure over the runs that know it.
+    pub fn mean(&self, figure: impl Fn(&SimulatedRun) -> Option<f64>) -> Option<f64> {
+        mean(&self.runs, figure)
+    }
+
+    /// The rhythm of the waits that most runs show; `None` where most show none.
+    pub fn period_batches(&self) -> Option<u32> {
+        let shown = |period| {
+            let same = |run: &&SimulatedRun| run.period_batches == period;
+            self.runs.iter().filter(same).count()
+        };
+        let most = self.runs.iter().map(|run| run.period_batches);
+        most.max_by_key(|period| shown(*period))
+            .filter(|period| shown(*period) * 2 > self.runs.len())
+            .flatten()
+    }
+
+    /// Batches ready in equal parts of the span, on average over the runs.
+    pub fn ready_over_time(&self) -> Vec<f64> {
+        let parts = self.runs.first().map_or(0, |run| run.ready_over_time.len());
+        let part = |at: usize| mean(&self.runs, |run| run.ready_over_time.get(at).copied());
+        (0..parts).filter_map(part).collect()
+    }
+}
+
+impl WhatIf {
+    fn of(workers: u32, span: Duration, runs: &[SimulatedRun]) -> Self {
+        Self {
+            workers,
+            span,
+            batches_per_s: mean(runs, |run| run.batches_per_s),
+            stall: mean(runs, |run| run.stall.map(|share| share.0)).map(Share),
+            empty: mean(runs, |run| run.empty.map(|share| share.0)).map(Share),
+        }
+    }
+}
+
+/// The time that a row for another number of workers covers.
+fn enough(settings: &SimulationSettings, runs: u32) -> Duration {
+    let batches = ENOUGH_EACH.max(ENOUGH / f64::from(runs.max(1)));
+    let seconds = settings.load.as_secs_f64() + batches / settings.bound();
+    Duration::try_from_secs_f64(seconds).map_or(settings.span, |time| time.min(settings.span))
+}
+
+/// Doubling numbers up to the first that the trainer's pace leaves no use for, with the one that just matches
+/// it and the one that is set.
+fn counts(settings: &SimulationSettings) -> Vec<u32> {
+    let matches = settings.load.as_secs_f64() / settings.step.as_secs_f64();
+    let matching = (1..=MOST_WORKERS).find(|count| f64::from(*count) >= matches);
+    let mut counts: Vec<u32> = (0..)
+        .map_while(|power| 1_u32.checked_shl(power))
+        .take_while(|count| *count <= MOST_WORKERS)
+        .collect();
+    let useful = matching.map_or(counts.len(), |matching| {
+        counts.partition_point(|count| *count <= matching) + 1
+    });
+    counts.truncate(useful);
+    // Those that are far too few tell least.
+    let kept = counts.len().saturating_sub(ROWS - 2);
+    counts.drain(..kept);
+    counts.extend(matching);
+    counts.push(settings.workers);
+    counts.sort_unstable();
+    counts.dedup();
+    counts
+}
+
+/// `None` where no run knows it.
+fn mean(runs: &[SimulatedRun], figure: impl Fn(&SimulatedRun) -> Option<f64>) -> Option<f64> {
+    let known: Vec<f64> = runs.iter().filter_map(figure).collect();
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}

@@ -1,0 +1,333 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn picture(load_ms: u64) -> SimulationSettings {
+    SimulationSettings {
+        load: Duration::from_millis(load_ms),
+        load_jitter: 0.05,
+        order: DeliveryOrder::AnyOrder,
+        clock: Some(Duration::from_millis(100)),
+        ..SimulationSettings::default()
+    }
+}
+
+#[test]
+fn the_three_pictures_give_their_batches() {
+    for (load_ms, batches) in [(2000, 98.0), (700, 275.0), (350, 295.0)] {
+        let study = Study::of(&picture(load_ms), 0, 200);
+        let mean = study.batches().mean;
+        assert!((mean - batches).abs() <= 1.0, "{load_ms} ms: {mean}");
+    }
+}
+
+/// Seconds of the first steps' ends, all else to be read off by hand.
+fn ends(settings: &SimulationSettings, upto_ms: u64) -> Vec<u64> {
+    let mut simulation = Simulation::new(settings, 0);
+    let mut ends = Vec::new();
+    for ms in 0..=upto_ms {
+        simulation.advance(Duration::from_millis(ms));
+        let done = usize::try_from(simulation.outcome().batches).unwrap();
+        ends.resize(done, ms);
+    }
+    ends
+}
+
+#[test]
+fn an_exact_run_can_be_followed_by_hand() {
+    // Loads end at 300, 600 and 900 ms on both loaders; a step takes 100 ms.
+    let settings = SimulationSettings {
+        workers: 2,
+        load: Duration::from_millis(300),
+        span: Duration::from_secs(1),
+        ..SimulationSettings::default()
+    };
+    assert_eq!(ends(&settings, 999), [400, 500, 700, 800]);
+    let outcome = run(&settings, 0);
+    assert_eq!(outcome.first_batch, Some(Duration::from_millis(300)));
+    // 500 to 600 and 800 to 900 of 300 to 1000 ms.
+    let stall = outcome.stall.unwrap().0;
+    assert!((stall - 2.0 / 7.0).abs() < 1e-9, "{stall}");
+    // One is ready while the first of each pair is in its step.
+    assert!((outcome.mean_ready.unwrap() - 3.0 / 7.0).abs() < 1e-9);
+    assert!((outcome.empty.unwrap().0 - 4.0 / 7.0).abs() < 1e-9);
+    // The step that ends at the end of the span is not in it.
+    let longer = SimulationSettings {
+        span: Duration::from_nanos(1_000_000_001),
+        ..settings
+    };
+    assert_eq!((outcome.batches, run(&longer, 0).batches), (4, 5));
+}
+
+#[test]
+fn with_a_clock_everything_waits_for_the_tick() {
+    let settings = SimulationSettings {
+        workers: 1,
+        load: Duration::from_millis(130),
+        step: Duration::from_millis(20),
+        clock: Some(Duration::from_millis(50)),
+        span: Duration::from_secs(1),
+        ..SimulationSettings::default()
+    };
+    // Loads are seen at 150, 300, ..., steps end a tick later.
+    assert_eq!(ends(&settings, 500), [200, 350, 500]);
+}
+
+#[test]
+fn loaders_never_hold_more_than_they_may() {
+    // A step that never ends: each loader makes what it was asked for at first, and one more.
+    let settings = SimulationSettings {
+        workers: 3,
+        prefetch_factor: 2,
+        load: Duration::from_millis(10),
+        step: Duration::from_hours(1),
+        ..SimulationSettings::default()
+    };
+    for order in [DeliveryOrder::InOrder, DeliveryOrder::AnyOrder] {
+        let settings = SimulationSettings {
+            order,
+            ..settings.clone()
+        };
+        let mut simulation = Simulation::new(&settings, 0);
+        simulation.advance(Duration::from_secs(29));
+        assert_eq!(simulation.ready().count(), 6);
+        assert!(
+            simulation
+                .loaders()
+                .all(|loader| loader == LoaderState::Idle)
+        );
+        assert!(matches!(
+            simulation.trainer(),
+            TrainerState::Working { worker: 0, .. }
+        ));
+        assert_eq!(simulation.outcome().ready_over_time.len(), 58);
+    }
+}
+
+#[test]
+fn in_order_a_slow_batch_holds_up_those_behind_it() {
+    let jitter = |order| SimulationSettings {
+        load: Duration::from_millis(700),
+        load_jitter: 1.0,
+        order,
+        ..SimulationSettings::default()
+    };
+    let of = |order| Study::of(&jitter(order), 0, 20);
+    let (in_order, any_order) = (of(DeliveryOrder::InOrder), of(DeliveryOrder::AnyOrder));
+    assert!(in_order.batches().mean < any_order.batches().mean - 5.0);
+    let held = in_order.mean(|run| run.mean_ready).unwrap();
+    assert!(
+        held > any_order.mean(|run| run.mean_ready).unwrap(),
+        "{held}"
+    );
+}
+
+#[test]
+fn the_rhythm_is_that_of_the_loaders_until_chance_hides_it() {
+    let starved = SimulationSettings {
+        span: Duration::from_mins(5),
+        ..SimulationSettings::default()
+    };
+    assert_eq!(run(&starved, 0).period_batches, Some(7));
+    let varied = SimulationSettings {
+        load_jitter: 0.8,
+        ..starved.clone()
+    };
+    assert_eq!(Study::of(&varied, 0, 10).period_batches(), None);
+    let desync = SimulationSettings {
+        desync: true,
+        ..starved.clone()
+    };
+    let (together, apart) = (run(&starved, 0), run(&desync, 0));
+    assert!(apart.first_batch < together.first_batch);
+    let stall = |outcome: &SimulatedRun| outcome.stall.unwrap().0;
+    assert!(
+        (stall(&together) - stall(&apart)).abs() < 0.02,
+        "as starved as before"
+    );
+}
+
+#[test]
+fn nothing_is_known_where_no_batch_was_ready() {
+    let slow = SimulationSettings {
+        load: Duration::from_mins(1),
+        ..SimulationSettings::default()
+    };
+    let outcome = run(&slow, 0);
+    assert_eq!(
+        (outcome.batches, outcome.first_batch, outcome.stall),
+        (0, None, None)
+    );
+    let study = Study::of(&slow, 0, 1);
+    assert_eq!(json(&study)["stall_share"], serde_json::Value::Null);
+    assert!(text(&study, true).contains("stalled          n/a"));
+}
+
+#[test]
+fn settings_that_tell_nothing_are_refused_and_end_all_the_same() {
+    let good = SimulationSettings::default();
+    assert_eq!(good.check(), Ok(()));
+    let ms = Duration::from_millis;
+    let bad = [
+        SimulationSettings {
+            workers: 0,
+            ..good.clone()
+        },
+        SimulationSettings {
+            prefetch_factor: 0,
+            ..good.clone()
+        },
+        SimulationSettings {
+            load_jitter: -0.1,
+            ..good.clone()
+        },
+        SimulationSettings {
+            load_jitter: f64::NAN,
+            ..good.clone()
+        },
+        SimulationSettings {
+            clock: Some(ms(30_000)),
+            ..good.clone()
+        },
+        SimulationSettings {
+            clock: Some(ms(0)),
+            ..good.clone()
+        },
+        SimulationSettings {
+            span: ms(0),
+            ..good.clone()
+        },
+        SimulationSettings {
+            step: Duration::MAX,
+            clock: Some(Duration::MAX),
+            ..good.clone()
+        },
+    ];
+    for settings in bad {
+        assert!(settings.check().is_err(), "{settings:?}");
+        run(&settings, 0);
+    }
+    let timeless = SimulationSettings {
+        load: ms(0),
+        step: ms(0),
+        ..good
+    };
+    assert!(timeless.check().is_err());
+}
+
+#[test]
+fn the_page_says_why_a_full_queue_does_not_help() {
+    let settings = SimulationSettings {
+        workers: 64,
+        load: Duration::from_millis(500),
+        step: Duration::from_millis(5),
+        desync: true,
+        ..SimulationSettings::default()
+    };
+    let page = |settings| text(&Study::of(&settings, 0, 3), false);
+    let words = "in order: ready batches wait";
+    assert!(page(settings.clone()).contains(words));
+    let order = DeliveryOrder::AnyOrder;
+    assert!(!page(SimulationSettings { order, ..settings }).contains(words));
+}
+
+#[test]
+fn the_page_reads_well_at_80_columns() {
+    let study = Study::of(&picture(2000), 0, 10);
+    insta::assert_snapshot!(text(&study, false));
+    let ascii = text(&study, true);
+    assert!(ascii.is_ascii(), "{ascii}");
+    let widest = SimulationSettings {
+        workers: 1024,
+        prefetch_factor: 100,
+        load: Duration::from_millis(3_599_999),
+        desync: true,
+        span: Duration::from_hours(36),
+        ..picture(0)
+    };
+    let page = text(&Study::of(&widest, u64::MAX, 2), false);
+    assert!(
+        page.lines().all(|line| line.chars().count() <= 80),
+        "{page}"
+    );
+}
+
+fn settings() -> impl Strategy<Value = SimulationSettings> {
+    let clock = prop::option::of(1_u64..300).prop_map(|ms| ms.map(Duration::from_millis));
+    let order = prop::sample::select(vec![DeliveryOrder::InOrder, DeliveryOrder::AnyOrder]);
+    let times = (0_u64..2000, 1_u64..300, 1_u64..20_000);
+    (
+        1_u32..20,
+        1_u32..5,
+        times,
+        0.0..1.5_f64,
+        order,
+        clock,
+        any::<bool>(),
+    )
+        .prop_map(
+            |(workers, prefetch_factor, (load, step, span), load_jitter, order, clock, desync)| {
+                SimulationSettings {
+                    workers,
+                    prefetch_factor,
+                    load: Duration::from_millis(load),
+                    load_jitter,
+                    step: Duration::from_millis(step),
+                    order,
+                    clock,
+                    desync,
+                    span: Duration::from_millis(span),
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn no_run_beats_its_bounds(settings in settings(), seed in any::<u64>()) {
+        let outcome = run(&settings, seed);
+        prop_assert_eq!(&outcome, &run(&settings, seed));
+        let seconds = settings.span.as_secs_f64();
+        let batches = outcome.batches as f64;
+        prop_assert!(batches <= seconds / settings.step.as_secs_f64());
+        if !settings.has_chance() && !settings.load.is_zero() {
+            let loaded = f64::from(settings.workers) * (seconds / settings.load.as_secs_f64()).floor();
+            prop_assert!(batches <= loaded, "{} of {} loaded", batches, loaded);
+        }
+        let capacity = settings.capacity() as f64;
+        for ready in outcome.ready_over_time.iter().chain(&outcome.mean_ready) {
+            prop_assert!((0.0..=capacity * 1.000_001).contains(ready), "{} of {}", ready, capacity);
+        }
+        prop_assert_eq!(outcome.ready_over_time.len(), 60);
+        for share in outcome.stall.iter().chain(&outcome.empty) {
+            prop_assert!((0.0..=1.0).contains(&share.0));
+        }
+    }
+
+    #[test]
+    fn one_more_worker_never_costs_a_batch(settings in settings()) {
+        let settings = SimulationSettings { load_jitter: 0.0, desync: false, ..settings };
+        let more = SimulationSettings { workers: settings.workers + 1, ..settings.clone() };
+        prop_assert!(run(&more, 0).batches >= run(&settings, 0).batches);
+    }
+
+    #[test]
+    fn looking_on_the_way_changes_nothing(settings in settings(), looks in 1_u32..50) {
+        let mut simulation = Simulation::new(&settings, 1);
+        for look in 1..=looks {
+            simulation.advance(settings.span * look / looks);
+            simulation.outcome();
+            prop_assert!(simulation.ready().count() as u64 <= settings.capacity());
+            for loader in simulation.loaders() {
+                if let LoaderState::Loading(done) = loader {
+                    prop_assert!((0.0..=1.0).contains(&done));
+                }
+            }
+        }
+        prop_assert_eq!(simulation.outcome(), run(&settings, 1));
+    }
+}

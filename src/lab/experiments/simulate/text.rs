@@ -1,0 +1,211 @@
+//! A study as a page of plain text, at most 80 columns wide.
+
+use super::{DeliveryOrder, SimulationSettings, Study, WhatIf};
+use crate::units::Share;
+
+/// Eight heights, lowest first.
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+
+/// Ends with a line end; drawn with ASCII only where `ascii` says so.
+pub fn text(study: &Study, ascii: bool) -> String {
+    let settings = &study.settings;
+    let mut lines = vec![heading(settings), seeds(study), String::new()];
+    let batches = study.batches();
+    let band = if batches.low < batches.high {
+        format!("{:.0} to {:.0} per run", batches.low, batches.high)
+    } else {
+        String::new()
+    };
+    let decimals = usize::from(batches.mean.fract() != 0.0);
+    lines.push(entry(
+        "batches",
+        &format!("{:.decimals$}", batches.mean),
+        &band,
+    ));
+    let first = study.mean(|run| Some(run.first_batch?.as_secs_f64()));
+    let since = first.map_or_else(
+        || "no batch was ready in this time".to_owned(),
+        |first| format!("from the first batch, at {}", seconds(first)),
+    );
+    let rate = study.mean(|run| run.batches_per_s);
+    lines.push(entry("batches/s", &per_second(rate), &since));
+    let stall = study.mean(|run| run.stall.map(|share| share.0));
+    let rhythm = study.period_batches().map_or_else(
+        || "without a clear rhythm".to_owned(),
+        |period| format!("every {period} batches"),
+    );
+    let rhythm = if stall.is_some_and(|stall| stall > 0.0) {
+        format!("the trainer waits for a batch, {rhythm}")
+    } else {
+        String::new()
+    };
+    lines.push(entry("stalled", &percent(stall.map(Share)), &rhythm));
+    let ready = study.mean(|run| run.mean_ready);
+    let empty = study.mean(|run| run.empty.map(|share| share.0)).map(Share);
+    let capacity = settings.capacity();
+    let of = format!(
+        "of {capacity} ready on average, empty {} of the time",
+        percent(empty)
+    );
+    let of = if ready.is_some() { of } else { String::new() };
+    let ready = ready.map_or_else(|| "n/a".to_owned(), |ready| format!("{ready:.1}"));
+    lines.push(entry("queue", &ready, &of));
+    let heights = spark(&study.ready_over_time(), capacity, ascii);
+    lines.push(format!("over time  {heights}"));
+    if settings.order == DeliveryOrder::InOrder && turns(stall, empty) {
+        lines.push("           in order: ready batches wait for earlier ones".to_owned());
+    }
+    lines.push(String::new());
+    let shortest = study.what_if.iter().map(|row| row.span).min();
+    let shorter = shortest.filter(|span| *span < settings.span);
+    let over = shorter.map_or_else(String::new, |span| {
+        format!(", over at least the first {}", seconds(span.as_secs_f64()))
+    });
+    lines.push(format!("with other numbers of workers{over}:"));
+    lines.push(format!(
+        "{:>9}  {:>9}  {:>9}  {:>11}",
+        "workers", "batches/s", "stalled", "queue empty"
+    ));
+    lines.extend(
+        study
+            .what_if
+            .iter()
+            .map(|row| self::row(row, settings.workers)),
+    );
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+/// The trainer waits much longer than the queue is empty.
+fn turns(stall: Option<f64>, empty: Option<Share>) -> bool {
+    stall
+        .zip(empty)
+        .is_some_and(|(stall, empty)| stall > empty.0 + 0.05)
+}
+
+fn heading(settings: &SimulationSettings) -> String {
+    let millis = |time: std::time::Duration| format!("{} ms", time.as_secs_f64() * 1000.0);
+    let varying = if settings.load_jitter > 0.0 {
+        format!(" (varies by {} %)", rounded_percent(settings.load_jitter))
+    } else {
+        String::new()
+    };
+    let mut parts = vec![
+        counted(u64::from(settings.workers), "worker"),
+        format!("prefetch {}", settings.prefetch_factor),
+        format!("load {}{varying}", millis(settings.load)),
+        format!("step {}", millis(settings.step)),
+        match settings.order {
+            DeliveryOrder::InOrder => "in order".to_owned(),
+            DeliveryOrder::AnyOrder => "any order".to_owned(),
+        },
+    ];
+    parts.extend(
+        settings
+            .clock
+            .map(|clock| format!("clock {}", millis(clock))),
+    );
+    parts.extend(settings.desync.then(|| "desynchronised".to_owned()));
+    wrapped(&parts)
+}
+
+/// Parts side by side, on a new line where 80 columns are full.
+fn wrapped(parts: &[String]) -> String {
+    let mut text = String::new();
+    let mut used = 0;
+    for part in parts {
+        if used > 0 && used + 3 + part.len() > 80 {
+            text.push('\n');
+            used = 0;
+        } else if used > 0 {
+            text.push_str("   ");
+            used += 3;
+        }
+        text.push_str(part);
+        used += part.len();
+    }
+    text
+}
+
+fn seeds(study: &Study) -> String {
+    let span = humantime::format_duration(study.settings.span);
+    match (study.runs.first(), study.runs.last()) {
+        (Some(first), Some(last)) if study.runs.len() > 1 => {
+            let count = study.runs.len();
+            format!(
+                "{span}, mean of {count} runs with seeds {} to {}",
+                first.seed, last.seed
+            )
+        }
+        (Some(only), _) if study.settings.has_chance() => {
+            format!("{span}, one run with seed {}", only.seed)
+        }
+        _ => span.to_string(),
+    }
+}
+
+/// `workers    batches/s    stalled    queue empty`, the row of the settings marked.
+fn row(row: &WhatIf, now: u32) -> String {
+    let mark = if row.workers == now { ">" } else { "" };
+    format!(
+        "{mark:>2}{:>7}  {:>9}  {:>9}  {:>11}",
+        row.workers,
+        per_second(row.batches_per_s),
+        percent(row.stall),
+        percent(row.empty),
+    )
+}
+
+fn entry(name: &str, figure: &str, words: &str) -> String {
+    format!("{name:<9}  {figure:>9}  {words}")
+        .trim_end()
+        .to_owned()
+}
+
+fn spark(ready: &[f64], capacity: u64, ascii: bool) -> String {
+    let levels = if ascii { ASCII_LEVELS } else { LEVELS };
+    let level = |ready: &f64| {
+        let height = ready / capacity.max(1) as f64;
+        let step = (1..LEVELS.len())
+            .rev()
+            .find(|step| height * 8.0 >= *step as f64);
+        levels[step.unwrap_or(0)]
+    };
+    ready.iter().map(level).collect()
+}
+
+fn seconds(seconds: f64) -> String {
+    if seconds < 9.95 {
+        format!("{seconds:.2} s")
+    } else {
+        format!("{seconds:.0} s")
+    }
+}
+
+/// Enough digits that no rate reads as none.
+fn per_second(value: Option<f64>) -> String {
+    value.map_or_else(
+        || "n/a".to_owned(),
+        |value| {
+            let decimals = match value {
+                100.0.. => 1,
+                0.095.. => 2,
+                _ => 4,
+            };
+            format!("{value:.decimals$}")
+        },
+    )
+}
+
+fn percent(share: Option<Share>) -> String {
+    share.map_or_else(|| "n/a".to_owned(), |share| share.to_string())
+}
+
+fn rounded_percent(part: f64) -> f64 {
+    (part * 1000.0).round() / 10.0
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

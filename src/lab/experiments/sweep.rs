@@ -1,0 +1,403 @@
+//! How many workers? Runs the built-in job with one number of workers after the other, and tells the start of
+//! each run from its steady state: what a first batch costs says nothing about the thousandth.
+
+pub mod command;
+mod json;
+pub mod text;
+
+use std::fmt;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::job::{Job, steady};
+use super::taken;
+use crate::engine::Engine;
+use crate::error::Hinted;
+use crate::job::Target;
+use crate::lab::workload::clock::nanoseconds;
+use crate::lab::workload::{JobSettings, cpus_allowed};
+use crate::probe::Step;
+use crate::sample::Sample;
+use crate::source::sampler::{Options, Sampler, launched};
+use crate::units::{Pid, Share};
+
+pub use json::{csv, json};
+
+/// A row that is as good as the best but for so much needs no further workers.
+const AS_GOOD: f64 = 0.95;
+/// Where loading is slow, a run goes on until so many steps of its steady state were seen,
+const FEWEST_STEPS: usize = 10;
+/// but no longer than so many times what was asked for.
+const LONGER: u32 = 4;
+
+/// What came of one number of workers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepRow {
+    pub workers: u32,
+    /// `None` = as the command has it.
+    pub prefetch_factor: Option<u32>,
+    /// `None` = as the command has it.
+    pub pin_memory: Option<bool>,
+    /// From the start of the loader to its first batch; of a command, how long that was waited for.
+    pub first_batch: Duration,
+    /// Of the steady state, from here on. `None` where there were too few steps.
+    pub steady: Option<Steady>,
+    /// CPU time of all workers in cores. `None` where it could not be seen.
+    pub worker_cpu: Option<f64>,
+    /// CPU time of other programs meanwhile, in cores. `None` where it could not be seen.
+    pub others_cpu: Option<f64>,
+    /// Which of these settings did not take effect: then the row says nothing about it. `None` = all did.
+    pub not_set: Option<String>,
+}
+
+/// The settings of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tried {
+    pub workers: u32,
+    /// `None` = as the job has it, as below.
+    pub prefetch_factor: Option<u32>,
+    pub pin_memory: Option<bool>,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.workers == 1 { "" } else { "s" };
+        write!(f, "{} worker{plural}", self.workers)?;
+        if let Some(factor) = self.prefetch_factor {
+            write!(f, ", prefetch factor {factor}")?;
+        }
+        match self.pin_memory {
+            Some(true) => write!(f, ", pinned memory"),
+            Some(false) => write!(f, ", pageable memory"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Figures of the steps after the start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Steady {
+    pub steps: u64,
+    pub batches_per_s: f64,
+    pub wait: Share,
+    /// Mean time of a step without the wait.
+    pub step: Duration,
+    /// Mean time of a batch's copy to the device. `None` where the device does not tell.
+    pub copy: Option<Duration>,
+}
+
+/// All rows, and what follows from them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    pub rows: Vec<SweepRow>,
+    /// The same number of workers with other prefetch factors.
+    pub prefetch: Vec<SweepRow>,
+    /// The same number of workers with pageable and with pinned memory.
+    pub memory: Vec<SweepRow>,
+    /// CPUs that workers may use at once: affinity and quota.
+    pub cpus_allowed: u32,
+}
+
+impl SweepRow {
+    /// `first` is the first step that was made, `seen` what was seen from outside.
+    fn new(
+        tried: Tried,
+        first: Option<&Step>,
+        steady: Option<Steady>,
+        seen: Option<&Engine>,
+    ) -> Self {
+        let first = first.map(|step| step.wait_to.saturating_sub(step.wait_from));
+        Self {
+            workers: tried.workers,
+            prefetch_factor: tried.prefetch_factor,
+            pin_memory: tried.pin_memory,
+            first_batch: Duration::from_nanos(first.unwrap_or_default()),
+            steady,
+            worker_cpu: seen.and_then(worker_cpu),
+            others_cpu: seen.and_then(others_cpu),
+            not_set: None,
+        }
+    }
+
+    /// Batches a second with these settings. `None` where they did not take effect, or there were too few steps.
+    fn rate(&self) -> Option<f64> {
+        let steady = self.steady.filter(|_| self.not_set.is_none())?;
+        Some(steady.batches_per_s)
+    }
+}
+
+impl Sweep {
+    /// Runs with each number of workers, then what else is asked for with as many of them as are enough.
+    ///
+    /// # Errors
+    /// Where one of the runs fails.
+    pub fn of<E>(
+        counts: &[u32],
+        prefetch_factors: &[u32],
+        compares_memory: bool,
+        mut run: impl FnMut(Tried) -> Result<SweepRow, E>,
+    ) -> Result<Self, E> {
+        let tried = |workers| Tried {
+            workers,
+            prefetch_factor: None,
+            pin_memory: None,
+        };
+        let mut found = Self {
+            rows: vec![],
+            prefetch: vec![],
+            memory: vec![],
+            cpus_allowed: cpus_allowed(),
+        };
+        for workers in counts {
+            found.rows.push(run(tried(*workers))?);
+        }
+        let Some(workers) = found.knee() else {
+            return Ok(found);
+        };
+        for factor in prefetch_factors {
+            found.prefetch.push(run(Tried {
+                prefetch_factor: Some(*factor),
+                ..tried(workers)
+            })?);
+        }
+        let both = compares_memory.then_some([false, true]);
+        for pinned in both.into_iter().flatten() {
+            found.memory.push(run(Tried {
+                pin_memory: Some(pinned),
+                ..tried(workers)
+            })?);
+        }
+        Ok(found)
+    }
+
+    /// The fewest workers that are as good as the best.
+    pub fn knee(&self) -> Option<u32> {
+        let best = self
+            .rows
+            .iter()
+            .filter_map(SweepRow::rate)
+            .max_by(f64::total_cmp)?;
+        let good = |row: &&SweepRow| row.rate().is_some_and(|rate| rate >= AS_GOOD * best);
+        self.rows.iter().filter(good).map(|row| row.workers).min()
+    }
+
+    /// Against the first row.
+    pub fn speedup(&self, row: &SweepRow) -> Option<f64> {
+        Some(row.rate()? / self.rows.first()?.rate()?)
+    }
+
+    /// More workers than may run at once: a loader warns of that.
+    pub fn is_above_cpus(&self, row: &SweepRow) -> bool {
+        row.workers > self.cpus_allowed
+    }
+}
+
+/// Runs the job as `settings` say, for `span` after its first batch; where that gives too few steps, for longer.
+///
+/// # Errors
+/// Where it cannot be started or ends by itself.
+pub fn run(settings: &JobSettings, options: &Options, span: Duration) -> Result<SweepRow, Hinted> {
+    let job = Job::start(settings)?;
+    let watched = WatchedWorkers::start(options, job.running.pid());
+    let steps = job.steps(|steps| is_enough(steps, settings.capacity(), span))?;
+    let tried = Tried {
+        workers: settings.workers,
+        prefetch_factor: Some(settings.prefetch_factor),
+        pin_memory: Some(settings.pin_memory),
+    };
+    let steady = figures(steady(&steps, settings.capacity()));
+    let seen = watched.end(settings.workers);
+    Ok(SweepRow::new(tried, steps.first(), steady, Some(&seen)))
+}
+
+/// `span` has passed since the first batch, and there is a steady state to speak of or none to be waited for.
+fn is_enough(steps: &[Step], capacity: u32, span: Duration) -> bool {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return false;
+    };
+    let since = last.step_to.saturating_sub(first.wait_to);
+    let measured = steady(steps, capacity).len() >= FEWEST_STEPS;
+    since >= nanoseconds(if measured { span } else { LONGER * span })
+}
+
+fn figures(steps: &[Step]) -> Option<Steady> {
+    let count = u32::try_from(steps.len()).ok().filter(|count| *count > 1)?;
+    let whole = taken(steps);
+    let waited: u64 = steps.iter().map(|step| step.wait_to - step.wait_from).sum();
+    let waited = Duration::from_nanos(waited);
+    let copies: Option<u64> = steps.iter().map(|step| step.copy).sum();
+    Some(Steady {
+        steps: u64::from(count),
+        batches_per_s: f64::from(count) / whole.as_secs_f64(),
+        wait: Share::of(waited.as_secs_f64(), whole.as_secs_f64())?,
+        step: whole.saturating_sub(waited) / count,
+        copy: copies.map(|copies| Duration::from_nanos(copies) / count),
+    })
+}
+
+/// A job that is watched from outside while it runs: that is where the CPU of each worker is seen.
+struct WatchedWorkers {
+    /// `None` where it cannot be watched.
+    sampler: Option<Sampler>,
+    samples: mpsc::Receiver<Sample>,
+}
+
+impl WatchedWorkers {
+    fn start(options: &Options, pid: Pid) -> Self {
+        let (send, samples) = mpsc::channel();
+        let job = launched(&options.proc_root, pid);
+        let options = Options {
+            target: Target::Launched(pid),
+            ..options.clone()
+        };
+        let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
+        Self {
+            sampler: sampler.ok(),
+            samples,
+        }
+    }
+
+    /// What was seen of it with so many workers.
+    fn end(self, count: u32) -> Engine {
+        drop(self.sampler);
+        let mut engine = Engine::new(Duration::MAX);
+        // What began later than the first sample has no rate since then.
+        for sample in self.samples {
+            if workers(&sample) >= count as usize {
+                engine.push(sample);
+            }
+        }
+        engine
+    }
+}
+
+/// Those that are seen.
+fn workers(sample: &Sample) -> usize {
+    let ranks = sample.job.iter().flat_map(|job| &job.ranks);
+    let loaders = ranks.flat_map(|rank| &rank.loaders);
+    loaders.map(|loader| loader.workers.len()).sum()
+}
+
+fn worker_cpu(engine: &Engine) -> Option<f64> {
+    let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
+    let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+    let cores: Option<f64> = workers.map(|worker| worker.cpu).sum();
+    // Of no workers the sum is -0.0.
+    cores.map(|cores| cores + 0.0)
+}
+
+fn others_cpu(engine: &Engine) -> Option<f64> {
+    let rates = engine.state().model.window()?;
+    rates.used_by_others(rates.job.as_ref()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(workers: u32, batches_per_s: f64) -> SweepRow {
+        SweepRow {
+            workers,
+            prefetch_factor: None,
+            pin_memory: Some(true),
+            first_batch: Duration::from_millis(50),
+            steady: Some(Steady {
+                steps: 100,
+                batches_per_s,
+                wait: Share(0.2),
+                step: Duration::from_millis(10),
+                copy: None,
+            }),
+            worker_cpu: None,
+            others_cpu: None,
+            not_set: None,
+        }
+    }
+
+    fn sweep(rates: &[(u32, f64)]) -> Sweep {
+        Sweep {
+            rows: rates
+                .iter()
+                .map(|(workers, rate)| row(*workers, *rate))
+                .collect(),
+            prefetch: vec![],
+            memory: vec![],
+            cpus_allowed: 4,
+        }
+    }
+
+    #[test]
+    fn slow_loading_gets_more_time() {
+        const CAPACITY: u32 = 8;
+        let enough_after = |every: u64| {
+            let milliseconds = |count| nanoseconds(Duration::from_millis(count));
+            let step = |number: u64| Step {
+                number,
+                wait_from: milliseconds(every * number),
+                wait_to: milliseconds(every * (number + 1) - 1),
+                step_to: milliseconds(every * (number + 1)),
+                ..Step::default()
+            };
+            let steps: Vec<Step> = (0..1000).map(step).collect();
+            let enough =
+                |made: &usize| is_enough(&steps[..*made], CAPACITY, Duration::from_secs(2));
+            (1..1000).find(enough)
+        };
+        // At 100 batches a second the time decides; at 5, ten behind those that fill the queue; at 2, four times
+        // the time.
+        assert_eq!(enough_after(10), Some(201));
+        assert_eq!(enough_after(200), Some(19));
+        assert_eq!(enough_after(500), Some(17));
+    }
+
+    #[test]
+    fn the_knee_is_where_more_workers_bring_next_to_nothing() {
+        let sweep = sweep(&[(1, 10.0), (2, 19.8), (4, 38.0), (8, 39.0), (16, 36.0)]);
+        assert_eq!(sweep.knee(), Some(4));
+        assert_eq!(sweep.speedup(&sweep.rows[2]), Some(3.8));
+        let above: Vec<u32> = sweep
+            .rows
+            .iter()
+            .filter(|row| sweep.is_above_cpus(row))
+            .map(|row| row.workers)
+            .collect();
+        assert_eq!(above, [8, 16]);
+    }
+
+    #[test]
+    fn a_row_without_a_steady_state_is_no_baseline() {
+        let mut sweep = sweep(&[(1, 10.0), (2, 20.0)]);
+        sweep.rows[0].steady = None;
+        assert_eq!(sweep.speedup(&sweep.rows[1]), None);
+        assert_eq!(sweep.knee(), Some(2));
+    }
+
+    #[test]
+    fn a_row_that_was_not_set_is_no_knee() {
+        let mut sweep = sweep(&[(1, 20.0), (2, 20.0)]);
+        sweep.rows[0].not_set = Some("num_workers was 2".to_owned());
+        assert_eq!(sweep.knee(), Some(2));
+    }
+
+    #[test]
+    fn more_workers_than_the_cpus_allow_are_not_advised() {
+        let foot = |rates: &[(u32, f64)]| text::foot(&sweep(rates));
+        assert!(foot(&[(1, 10.0), (2, 20.0)]).contains("no knee up to 2 workers: try more"));
+        let full = foot(&[(2, 20.0), (4, 40.0)]);
+        assert!(!full.contains("try more"), "{full}");
+        assert!(full.contains("the CPUs allow no more"), "{full}");
+        // Workers that sleep leave room for others.
+        let mut asleep = sweep(&[(2, 20.0), (4, 40.0)]);
+        asleep.rows[1].worker_cpu = Some(0.4);
+        assert!(text::foot(&asleep).contains("try more"));
+    }
+
+    #[test]
+    fn a_machine_that_others_keep_busy_is_mentioned() {
+        let mut found = sweep(&[(1, 10.0), (2, 20.0)]);
+        found.rows[1].others_cpu = Some(0.7);
+        assert!(!text::foot(&found).contains("other programs"));
+        found.rows[1].others_cpu = Some(1.8);
+        assert!(text::foot(&found).contains("other programs used up to 1.8 CPUs"));
+    }
+}

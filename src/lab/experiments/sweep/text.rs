@@ -1,0 +1,168 @@
+//! A sweep for people: a table with a bar for each row, and one sentence about it. Fits 80 columns.
+
+use super::{Sweep, SweepRow};
+
+/// Cells of the longest bar.
+const BAR: usize = 16;
+/// Others that use this share of the CPUs are mentioned.
+const BUSY: f64 = 0.2;
+
+/// The head of the table.
+pub fn head() -> String {
+    format!(
+        "{:>7}{:>9}{:>11}  {:<BAR$}{:>6}{:>10}{:>7}{:>9}\n",
+        "WORKERS", "FIRST", "BATCHES/S", "", "WAIT", "STEP", "CORES", "SPEED-UP"
+    )
+}
+
+/// All rows so far: the bars are in proportion to the best of them.
+pub fn text(sweep: &Sweep, ascii: bool) -> String {
+    sweep
+        .rows
+        .iter()
+        .map(|row| line(sweep, row, ascii))
+        .collect()
+}
+
+fn line(sweep: &Sweep, row: &SweepRow, ascii: bool) -> String {
+    let rate = |row: &SweepRow| row.steady.map(|steady| steady.batches_per_s);
+    let best = sweep.rows.iter().filter_map(rate).fold(0.0, f64::max);
+    let bar = rate(row).map_or_else(String::new, |rate| bar(rate / best, ascii));
+    let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+    let speedup = known(sweep.speedup(row).map(|speedup| format!("{speedup:.2}x")));
+    let mark = match &row.not_set {
+        Some(_) => " ?",
+        None if sweep.is_above_cpus(row) => " !",
+        None => "",
+    };
+    format!(
+        "{:>7}{:>9}{:>11}  {bar:<BAR$}{:>6}{:>10}{:>7}{speedup:>9}{mark}\n",
+        row.workers,
+        format!("{:.0} ms", row.first_batch.as_secs_f64() * 1000.0),
+        known(rate(row).map(|rate| format!("{rate:.1}"))),
+        known(row.steady.map(|steady| steady.wait.to_string())),
+        known(
+            row.steady
+                .map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))
+        ),
+        known(row.worker_cpu.map(|cores| format!("{cores:.1}"))),
+    )
+}
+
+fn bar(share: f64, ascii: bool) -> String {
+    let cell = if ascii { "#" } else { "▇" };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to the longest bar"
+    )]
+    let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+    cell.repeat(cells)
+}
+
+/// What the table says.
+pub fn foot(sweep: &Sweep) -> String {
+    let cpus = sweep.cpus_allowed;
+    let mut lines = vec![String::new()];
+    let most = sweep.rows.iter().map(|row| row.workers).max();
+    match (sweep.knee(), most) {
+        (Some(knee), Some(most)) if knee < most => {
+            lines.push(format!("knee at {}: more add less than 5 %", workers(knee)));
+        }
+        (Some(knee), _) if knee >= cpus && fills_the_cpus(sweep, knee) => lines.push(format!(
+            "no knee up to {}, and the CPUs allow no more at full speed",
+            workers(knee)
+        )),
+        (Some(knee), _) => lines.push(format!("no knee up to {}: try more", workers(knee))),
+        (None, _) if sweep.rows.iter().all(|row| row.not_set.is_some()) => {
+            lines.push("no number of workers took effect: put {workers} in the command".to_owned());
+        }
+        (None, _) => {
+            lines.push("no steady state reached: use longer runs (--for)".to_owned());
+        }
+    }
+    if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {
+        lines.push(format!(
+            "! more workers than the {cpus} CPU{} they may use: PyTorch also warns about this",
+            if cpus == 1 { "" } else { "s" }
+        ));
+    }
+    let others = sweep.rows.iter().filter_map(|row| row.others_cpu);
+    let others = others.fold(0.0, f64::max);
+    if others >= BUSY * f64::from(cpus) {
+        lines.push(format!(
+            "other programs used up to {others:.1} CPUs meanwhile: repeat it on a quieter machine"
+        ));
+    }
+    let not_set = sweep.rows.iter().filter_map(|row| {
+        let why = row.not_set.as_ref()?;
+        Some(format!("? {}: {why}", workers(row.workers)))
+    });
+    lines.extend(not_set);
+    lines
+        .push("FIRST: wait for the first batch, a start-up cost not included elsewhere".to_owned());
+    lines.join("\n") + "\n"
+}
+
+/// Workers that mostly sleep need no CPU each; where their CPU time is not known, they are taken to need one.
+fn fills_the_cpus(sweep: &Sweep, count: u32) -> bool {
+    let row = sweep.rows.iter().find(|row| row.workers == count);
+    let cores = row.and_then(|row| row.worker_cpu);
+    cores.is_none_or(|cores| cores >= 0.5 * f64::from(sweep.cpus_allowed))
+}
+
+fn workers(count: u32) -> String {
+    format!("{count} worker{}", if count == 1 { "" } else { "s" })
+}
+
+/// The same number of workers with other prefetch factors; nothing where none was tried.
+pub fn prefetch(sweep: &Sweep) -> String {
+    let name = |row: &SweepRow| {
+        row.prefetch_factor
+            .map_or_else(|| "n/a".to_owned(), |factor| factor.to_string())
+    };
+    table("PREFETCH", &sweep.prefetch, name)
+}
+
+/// The same job with copies from pageable and from pinned memory; nothing where that was not tried.
+pub fn memory(sweep: &Sweep) -> String {
+    let name = |row: &SweepRow| match row.pin_memory {
+        Some(true) => "pinned".to_owned(),
+        Some(false) => "pageable".to_owned(),
+        None => "n/a".to_owned(),
+    };
+    table("MEMORY", &sweep.memory, name)
+}
+
+fn table(title: &str, rows: &[SweepRow], name: impl Fn(&SweepRow) -> String) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = format!(
+        "\n{title:<10}{:>9}{:>11}{:>7}{:>9}{:>9}\n",
+        "WORKERS", "BATCHES/S", "WAIT", "STEP", "COPY"
+    );
+    let line = |row: &SweepRow| {
+        let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
+        let steady = row.steady;
+        let copy = steady.and_then(|steady| steady.copy);
+        let mark = if row.not_set.is_some() { " ?" } else { "" };
+        format!(
+            "{:<10}{:>9}{:>11}{:>7}{:>9}{:>9}{mark}\n",
+            name(row),
+            row.workers,
+            known(steady.map(|steady| format!("{:.1}", steady.batches_per_s))),
+            known(steady.map(|steady| steady.wait.to_string())),
+            known(steady.map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))),
+            known(copy.map(|copy| format!("{:.2} ms", copy.as_secs_f64() * 1000.0))),
+        )
+    };
+    let not_set = rows.iter().filter_map(|row| {
+        let why = row.not_set.as_ref()?;
+        Some(format!("? {}: {why}\n", name(row)))
+    });
+    std::iter::once(head)
+        .chain(rows.iter().map(line))
+        .chain(not_set)
+        .collect()
+}

@@ -1,0 +1,33 @@
+//! The built-in training job: a trainer process and loader worker processes, connected by a bounded queue in
+//! shared memory, on a real or a simulated device. Its bottleneck can be set at will.
+//!
+//! A job like any other: knows nothing of who watches it. What it tells of itself goes through the probe
+//! protocol.
+
+mod batch_memory;
+mod batches;
+mod builtin_job;
+mod child;
+pub mod clock;
+pub mod dataset;
+pub mod device;
+mod error;
+mod image;
+mod load_time;
+mod message;
+pub mod presets;
+mod read;
+mod scheduler;
+pub mod settings;
+mod shuffle;
+mod step_time;
+mod trainer;
+mod worker;
+mod worker_pool;
+
+pub use builtin_job::BuiltinJob;
+pub use error::WorkloadError;
+pub use settings::JobSettings;
+pub use step_time::{cpus_allowed, step_time};
+pub use trainer::train;
+pub use worker::work;

@@ -1,0 +1,83 @@
+//! Makes batches: from files that are read, decoded and normalised, or of a set time.
+//!
+//! One process, one core. Knows nothing of queues.
+
+use super::clock::{nanoseconds, now, sleep_until};
+use super::error::WorkloadError;
+use super::image::ImageLoader;
+use super::load_time::LoadTime;
+use super::settings::{JobSettings, Load};
+use super::shuffle::Shuffle;
+
+/// Where batches come from.
+#[derive(Debug)]
+pub(super) enum BatchMaker {
+    ImageBatches(ImageBatches),
+    /// What is handed over, and how long it takes.
+    Time(Vec<u8>, LoadTime),
+}
+
+#[derive(Debug)]
+pub(super) struct ImageBatches {
+    loader: ImageLoader,
+    order: Shuffle,
+    batch_size: u64,
+}
+
+impl BatchMaker {
+    /// What worker number `worker` makes its batches from: the last one may be slower than the others.
+    pub(super) fn new(settings: &JobSettings, worker: u32) -> Self {
+        let slower = if worker + 1 == settings.workers {
+            settings.slow_worker
+        } else {
+            1.0
+        };
+        match settings.load {
+            Load::Time(mean) => {
+                let mean = mean.mul_f64(slower);
+                let time = LoadTime::new(mean, settings.load_jitter, settings.seed);
+                Self::Time(vec![0x3f; settings.batch_bytes()], time)
+            }
+            Load::Files { decodes } => {
+                let dataset = settings.dataset.clone();
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "a cast from float stops at the ends"
+                )]
+                let decodes = (f64::from(decodes) * slower).round() as u32;
+                Self::ImageBatches(ImageBatches {
+                    order: Shuffle::new(dataset.images, settings.seed),
+                    loader: ImageLoader::new(
+                        dataset,
+                        settings.direct,
+                        decodes,
+                        settings.image_size,
+                    ),
+                    batch_size: u64::from(settings.batch_size),
+                })
+            }
+        }
+    }
+
+    /// Makes batch number `batch` in the memory that it is handed over in.
+    pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), WorkloadError> {
+        match self {
+            Self::Time(template, time) => {
+                let due = now() + nanoseconds(time.of(batch));
+                into.copy_from_slice(template);
+                sleep_until(due);
+            }
+            Self::ImageBatches(files) => {
+                let first = batch * files.batch_size;
+                let images = bytemuck::cast_slice_mut(into);
+                let each = images.len() / usize::try_from(files.batch_size).unwrap_or(1).max(1);
+                for (sample, image) in (first..).zip(images.chunks_exact_mut(each.max(1))) {
+                    let index = files.order.image_at(sample);
+                    files.loader.load(index, image)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

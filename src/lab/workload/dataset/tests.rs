@@ -1,0 +1,210 @@
+use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+
+use super::*;
+
+/// Of 24 images.
+const SMALL: Bytes = Bytes(24 * draw::USUAL_BYTES);
+
+fn quietly(root: &Path, size: Bytes) -> Result<Dataset, DatasetError> {
+    prepare(root, size, |_, _| ())
+}
+
+/// Every file below `root` with its content, by name.
+fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_set_is_made_once_and_told_of() {
+    let root = tempfile::tempdir().unwrap();
+    let mut told = Vec::new();
+    let made = prepare(root.path(), SMALL, |done, total| told.push((done, total))).unwrap();
+    let expected: Vec<_> = (0..=24).map(|done| (done, 24)).collect();
+    assert_eq!(told, expected);
+    assert_eq!(made.images, 24);
+    assert_eq!(
+        made.path(24),
+        made.path(0),
+        "after the last the first follows"
+    );
+    let before = files(root.path());
+    assert_eq!(before.len(), 24 + 1, "the images and a lock");
+    let again = prepare(root.path(), SMALL, |_, _| panic!("nothing is made")).unwrap();
+    assert_eq!(again, made);
+    assert_eq!(files(root.path()), before);
+}
+
+#[test]
+fn the_size_asked_for_is_about_the_size_made() {
+    let root = tempfile::tempdir().unwrap();
+    let images = |size| Dataset::of_size(root.path(), Bytes(size)).images;
+    assert_eq!((images(0), images(u64::MAX)), (1, u32::MAX));
+    let wanted = 1 << 20;
+    let made = quietly(root.path(), Bytes(wanted)).unwrap();
+    let ratio = size(&made.folder).unwrap() as f64 / wanted as f64;
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+    let last = Dataset::of_size(root.path(), Bytes(u64::MAX)).path(2_999_999);
+    assert!(last.ends_with("2999/999.jpg"), "{}", last.display());
+}
+
+#[test]
+fn a_killed_run_is_gone_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let made = quietly(root.path(), SMALL).unwrap();
+    let whole = files(root.path());
+    // As a kill leaves it: images missing, one unfinished; after a power failure also one that is empty.
+    fs::remove_file(made.path(3)).unwrap();
+    fs::write(made.path(3).with_extension("new"), [0xff, 0xd8, 0xff]).unwrap();
+    fs::remove_file(made.path(5)).unwrap();
+    fs::write(made.path(7), []).unwrap();
+    let mut told = Vec::new();
+    let again = prepare(root.path(), SMALL, |done, _| told.push(done)).unwrap();
+    assert_eq!(told, [21, 22, 23, 24]);
+    assert_eq!(again, made);
+    assert_eq!(
+        files(root.path()),
+        whole,
+        "the same images again, and nothing else"
+    );
+}
+
+#[test]
+fn two_at_once_make_one_set() {
+    let alone = tempfile::tempdir().unwrap();
+    quietly(alone.path(), SMALL).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    thread::scope(|scope| {
+        let runs = [(); 3].map(|()| scope.spawn(|| quietly(root.path(), SMALL)));
+        for run in runs {
+            run.join().unwrap().unwrap();
+        }
+    });
+    let contents = |root| files(root).into_iter().map(|(_, content)| content);
+    assert!(contents(root.path()).eq(contents(alone.path())));
+}
+
+#[test]
+fn removal_frees_every_set_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(remove(&root.path().join("none")).unwrap(), Bytes(0));
+    let sets = [SMALL, Bytes(0)].map(|size| quietly(root.path(), size).unwrap());
+    let total = size(root.path()).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("theirs"), "x").unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), root.path().join("dataset-link")).unwrap();
+    fs::write(root.path().join("recording"), "theirs").unwrap();
+    assert_eq!(remove(root.path()).unwrap(), Bytes(total));
+    assert!(sets.iter().all(|set| !set.folder.exists()));
+    assert!(root.path().join("recording").exists());
+    assert!(elsewhere.path().join("theirs").exists());
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_one_line_and_a_hint() {
+    let root = tempfile::tempdir().unwrap();
+    // Root may write into any folder, but nobody into a file.
+    let file = root.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = quietly(&file, SMALL).unwrap_err();
+    assert!(matches!(error, DatasetError::Unwritable { .. }), "{error}");
+    let hint = error.hint();
+    assert!(hint.contains("XDG_CACHE_HOME"), "{hint}");
+    let whole = quietly(root.path(), SMALL).unwrap();
+    if !rustix::process::getuid().is_root() {
+        let closed = root.path().join("closed");
+        fs::create_dir(&closed).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o500)).unwrap();
+        let error = quietly(&closed, SMALL).unwrap_err();
+        assert!(error.to_string().contains("ermission denied"), "{error}");
+    }
+    // A whole set may be used from a folder that cannot be written.
+    fs::remove_file(whole.folder.join("lock")).unwrap();
+    fs::set_permissions(&whole.folder, fs::Permissions::from_mode(0o500)).unwrap();
+    assert_eq!(quietly(root.path(), SMALL).unwrap(), whole);
+    assert!(!whole.folder.join("lock").exists());
+    fs::set_permissions(&whole.folder, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_write_that_fails_in_the_middle_stops_and_keeps_what_was_made() {
+    let root = tempfile::tempdir().unwrap();
+    let set = Dataset::of_size(root.path(), SMALL);
+    // Something that is no file stands where one is to be written.
+    let in_the_way = set.path(9).with_extension("new");
+    fs::create_dir_all(&in_the_way).unwrap();
+    let error = quietly(root.path(), SMALL).unwrap_err();
+    assert!(matches!(error, DatasetError::Unwritable { .. }), "{error}");
+    fs::remove_dir(in_the_way).unwrap();
+    let mut first = None;
+    prepare(root.path(), SMALL, |done, _| first = first.or(Some(done))).unwrap();
+    assert!(first > Some(0), "images from before are used: {first:?}");
+}
+
+#[test]
+fn the_folder_follows_the_environment() {
+    let of = |cache: Option<&str>, home: Option<&str>| {
+        root_of(
+            cache.map(Into::into),
+            home.map(Into::into),
+            "/tmp/pipetop-7".into(),
+        )
+    };
+    assert_eq!(of(Some("/c"), Some("/h")), Path::new("/c/pipetop"));
+    assert_eq!(of(None, Some("/h")), Path::new("/h/.cache/pipetop"));
+    assert_eq!(
+        of(Some("relative"), Some("/h")),
+        Path::new("/h/.cache/pipetop")
+    );
+    assert_eq!(of(Some(""), Some("")), Path::new("/tmp/pipetop-7"));
+    assert_eq!(of(None, None), Path::new("/tmp/pipetop-7"));
+}
+
+#[test]
+fn every_error_is_one_line_and_has_a_hint() {
+    let folder = || PathBuf::from("/cache/dataset");
+    let why = || File::open("/nowhere/at/all").unwrap_err();
+    let errors = [
+        DatasetError::Unwritable {
+            folder: folder(),
+            why: why(),
+        },
+        DatasetError::Full {
+            folder: folder(),
+            needed: Bytes(64 << 20),
+            free: None,
+        },
+        DatasetError::Unreadable {
+            path: folder(),
+            why: why(),
+        },
+        DatasetError::Damaged {
+            path: folder(),
+            why: "cut off".to_owned(),
+        },
+        DatasetError::NotRemoved {
+            folder: folder(),
+            why: why(),
+        },
+    ];
+    for error in errors {
+        let (line, hint) = (error.to_string(), error.hint());
+        assert!(line.contains("/cache/dataset"), "{line}");
+        for text in [line, hint] {
+            assert!(
+                !text.contains('\n') && !text.ends_with('.') && !text.is_empty(),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Why the built-in job cannot go on, each with what helps.
+
+use thiserror::Error;
+
+use super::dataset::DatasetError;
+
+#[derive(Debug, Error)]
+pub enum WorkloadError {
+    #[error("cannot get shared memory for the batches: {0}")]
+    SharedMemory(String),
+    #[error("cannot start a process: {0}")]
+    Process(String),
+    #[error("loader worker {worker} ended unexpectedly: {how}")]
+    WorkerEnded { worker: u32, how: String },
+    /// Without a word that would say why.
+    #[error("the trainer ended unexpectedly: {how}")]
+    TrainerEnded { how: String, words: Option<String> },
+    /// In the words of the process that failed.
+    #[error("{message}")]
+    Told { message: String, hint: String },
+    #[error("the pipe to a loader worker failed: {0}")]
+    Pipe(String),
+    #[error("the parent process is gone")]
+    Orphan,
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
+}
+
+impl WorkloadError {
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::SharedMemory(_) => {
+                "use smaller batches: --batch-size, --image-size, --workers, --prefetch-factor"
+                    .into()
+            }
+            Self::Process(_) => "raise the process limit (ulimit -u)".into(),
+            Self::TrainerEnded {
+                words: Some(words), ..
+            } => format!("its output: {words}"),
+            Self::WorkerEnded { .. } | Self::TrainerEnded { .. } | Self::Pipe(_) => {
+                "check `dmesg` for an out-of-memory kill".into()
+            }
+            Self::Told { hint, .. } => hint.clone(),
+            Self::Orphan => "use `pipetop demo`".into(),
+            Self::Dataset(error) => error.hint(),
+        }
+    }
+}

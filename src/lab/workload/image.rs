@@ -1,0 +1,99 @@
+//! One image from its file to the numbers that a model is trained on: read, decode, crop, normalise.
+//!
+//! Knows nothing of batches or of what asks for an image.
+
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
+use zune_jpeg::zune_core::colorspace::ColorSpace;
+use zune_jpeg::zune_core::options::DecoderOptions;
+
+use super::dataset::{Dataset, DatasetError, SIDE};
+use super::read::Reader;
+
+/// Mean and standard deviation of red, green and blue over `ImageNet`, of 1: what nearly every vision model is
+/// trained with.
+const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
+const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
+
+/// Loads images of one data set; a worker has one and keeps its buffers.
+#[derive(Debug)]
+pub(super) struct ImageLoader {
+    dataset: Dataset,
+    reader: Reader,
+    /// Rows of red, green and blue.
+    pixels: Vec<u8>,
+    decodes: u32,
+    side: usize,
+}
+
+impl ImageLoader {
+    /// `direct` reads past the page cache. Each image is decoded and normalised `decodes` times; with 0 its
+    /// file is only read, and the memory stays as it is. The middle `side` pixels are kept, at most all.
+    pub(super) fn new(dataset: Dataset, direct: bool, decodes: u32, side: u32) -> Self {
+        Self {
+            dataset,
+            reader: Reader::new(direct),
+            pixels: vec![0; 3 * usize::from(SIDE).pow(2)],
+            decodes,
+            side: side.clamp(1, SIDE.into()) as usize,
+        }
+    }
+
+    /// Loads image `index` into the begin of `into`: a plane for each colour, its rows one after the other.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or is no whole image of the data set.
+    pub(super) fn load(&mut self, index: u32, into: &mut [f32]) -> Result<(), DatasetError> {
+        let path = self.dataset.path(index);
+        let file = match self.reader.read(&path) {
+            Ok(file) => file,
+            Err(why) => return Err(DatasetError::Unreadable { path, why }),
+        };
+        for _ in 0..self.decodes {
+            if let Err(why) = decode(file, &mut self.pixels) {
+                return Err(DatasetError::Damaged { path, why });
+            }
+            normalise(&self.pixels, self.side, into);
+        }
+        Ok(())
+    }
+}
+
+/// Decodes an image of the data set's size. The error says why that cannot be, in words without a full stop.
+fn decode(file: &[u8], pixels: &mut [u8]) -> Result<(), String> {
+    // Else a file that was cut off gives an image with a grey end.
+    let options = DecoderOptions::default()
+        .set_strict_mode(true)
+        .jpeg_set_out_colorspace(ColorSpace::RGB);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(file), options);
+    decoder
+        .decode_headers()
+        .map_err(|error| error.to_string())?;
+    if decoder.dimensions() != Some((SIDE.into(), SIDE.into())) {
+        return Err(format!("not {SIDE} by {SIDE} pixels"));
+    }
+    decoder
+        .decode_into(pixels)
+        .map_err(|error| error.to_string())
+}
+
+/// Writes the middle `side` times `side` pixels as three planes, each value less the mean and over the deviation
+/// of its colour.
+fn normalise(pixels: &[u8], side: usize, into: &mut [f32]) {
+    let width = usize::from(SIDE);
+    let from = (width - side) / 2;
+    for (channel, plane) in (0..3).zip(into.chunks_exact_mut(side * side)) {
+        let scale = 1.0 / (255.0 * DEVIATION[channel]);
+        let shift = MEAN[channel] / DEVIATION[channel];
+        for (row, line) in plane.chunks_exact_mut(side).enumerate() {
+            let start = 3 * ((from + row) * width + from);
+            let colours = pixels[start..start + 3 * side].chunks_exact(3);
+            for (value, colours) in line.iter_mut().zip(colours) {
+                *value = f32::from(colours[channel]) * scale - shift;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Which worker makes which batch, and which batch comes next: as PyTorch's `DataLoader` does it.
+//!
+//! Requests go out in turn, so many to each worker as it may have under way. In order, a batch that is taken
+//! frees a request for the next worker in turn, whoever made it, and batches that are ready early wait for
+//! their turn. In any order, whatever is ready first is taken, and its worker gets the next request. Pure:
+//! knows no process and no pipe.
+
+use std::collections::BTreeMap;
+
+use super::message::{BatchRequest, ReadyBatch};
+
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    in_order: bool,
+    workers: u32,
+    /// The worker whose turn it is.
+    turn: u32,
+    next_request: u64,
+    next_taken: u64,
+    free: Vec<u32>,
+    ready: BTreeMap<u64, ReadyBatch>,
+}
+
+impl Scheduler {
+    /// `slots` places for batches.
+    pub(super) fn new(in_order: bool, workers: u32, slots: u32) -> Self {
+        Self {
+            in_order,
+            workers,
+            turn: 0,
+            next_request: 0,
+            next_taken: 0,
+            free: (0..slots).rev().collect(),
+            ready: BTreeMap::new(),
+        }
+    }
+
+    /// The next request for the worker whose turn it is. `None` where no place is free.
+    pub(super) fn request(&mut self) -> Option<(u32, BatchRequest)> {
+        let worker = self.turn;
+        let request = self.request_of()?;
+        self.turn = (worker + 1) % self.workers;
+        Some((worker, request))
+    }
+
+    fn request_of(&mut self) -> Option<BatchRequest> {
+        let slot = self.free.pop()?;
+        let batch = self.next_request;
+        self.next_request += 1;
+        Some(BatchRequest { batch, slot })
+    }
+
+    /// A batch has arrived.
+    pub(super) fn arrived(&mut self, ready: ReadyBatch) {
+        self.ready.insert(ready.batch, ready);
+    }
+
+    /// Batches that have arrived and were not taken.
+    pub(super) fn waiting(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// Takes the next batch, if it has arrived, with the request that this allows.
+    pub(super) fn take(&mut self) -> Option<(ReadyBatch, Option<(u32, BatchRequest)>)> {
+        let taken = if self.in_order {
+            self.ready.remove(&self.next_taken)?
+        } else {
+            self.ready.pop_first()?.1
+        };
+        self.next_taken += 1;
+        let next = if self.in_order {
+            self.request()
+        } else {
+            self.request_of().map(|request| (taken.worker, request))
+        };
+        Some((taken, next))
+    }
+
+    /// The place of a batch that was taken can be used again.
+    pub(super) fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(worker: u32, request: BatchRequest) -> ReadyBatch {
+        ReadyBatch {
+            batch: request.batch,
+            slot: request.slot,
+            worker,
+        }
+    }
+
+    fn primed(in_order: bool) -> (Scheduler, Vec<(u32, BatchRequest)>) {
+        let mut order = Scheduler::new(in_order, 2, 4 + 2);
+        let sent = (0..4).filter_map(|_| order.request()).collect();
+        (order, sent)
+    }
+
+    #[test]
+    fn in_order_a_batch_that_is_early_waits_for_its_turn() {
+        let (mut order, sent) = primed(true);
+        let workers: Vec<u32> = sent.iter().map(|(worker, _)| *worker).collect();
+        assert_eq!(workers, [0, 1, 0, 1]);
+        order.arrived(ready(1, sent[1].1));
+        assert_eq!((order.waiting(), order.take()), (1, None));
+        order.arrived(ready(0, sent[0].1));
+        let (taken, next) = order.take().unwrap();
+        assert_eq!((taken.batch, next.map(|(worker, _)| worker)), (0, Some(0)));
+        let (taken, next) = order.take().unwrap();
+        assert_eq!((taken.batch, next.map(|(worker, _)| worker)), (1, Some(1)));
+    }
+
+    #[test]
+    fn in_any_order_the_first_that_is_there_is_taken_and_its_worker_goes_on() {
+        let (mut order, sent) = primed(false);
+        order.arrived(ready(1, sent[1].1));
+        let (taken, next) = order.take().unwrap();
+        assert_eq!((taken.batch, next.unwrap().0), (1, 1));
+        assert_eq!(next.unwrap().1.batch, 4);
+    }
+
+    #[test]
+    fn a_place_is_used_again_only_once_it_is_released() {
+        let (mut order, sent) = primed(false);
+        order.arrived(ready(0, sent[0].1));
+        order.arrived(ready(0, sent[2].1));
+        order.arrived(ready(1, sent[1].1));
+        let taken: Vec<_> = (0..3).filter_map(|_| order.take()).collect();
+        assert_eq!(taken.len(), 3);
+        assert_eq!(taken[2].1, None, "all places are in use");
+        order.release(taken[0].0.slot);
+        assert_eq!(order.request().unwrap().1.slot, taken[0].0.slot);
+    }
+}

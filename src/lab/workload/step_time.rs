@@ -1,0 +1,39 @@
+//! How long the device is to compute for a step: as set, or measured against what this machine can load.
+
+use std::time::Duration;
+
+use super::batches::BatchMaker;
+use super::clock::now;
+use super::error::WorkloadError;
+use super::settings::{JobSettings, StepTime};
+
+/// Batches that are made to learn how long one takes.
+const MEASURED: u64 = 3;
+
+/// The step time; loading is counted as if so many workers as can really run worked side by side.
+///
+/// # Errors
+/// Where it must be measured and no batch can be made.
+pub fn step_time(settings: &JobSettings) -> Result<Duration, WorkloadError> {
+    let share = match settings.step {
+        StepTime::Fixed(step) => return Ok(step),
+        StepTime::OfLoading(share) => share,
+    };
+    let mut batches = BatchMaker::new(settings, 0);
+    let mut memory = vec![0_u32; settings.batch_bytes() / size_of::<u32>()];
+    let memory = bytemuck::cast_slice_mut(&mut memory);
+    // The first one pays for what is done once.
+    batches.make(0, memory)?;
+    let began = now();
+    for batch in 1..=MEASURED {
+        batches.make(batch, memory)?;
+    }
+    let one = Duration::from_nanos((now() - began) / MEASURED);
+    let at_once = settings.workers.min(cpus_allowed()).max(1);
+    Ok(one.mul_f64(share / f64::from(at_once)))
+}
+
+/// CPUs' worth of time that this process and its children may use: affinity and quota.
+pub fn cpus_allowed() -> u32 {
+    std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
+}

@@ -1,0 +1,78 @@
+//! The trainer: takes batches from the loader, copies them to the device and computes with them, step by step,
+//! and reports each step through the probe protocol.
+//!
+//! Knows nothing of how batches are made.
+
+mod batch_source;
+mod fallback_device;
+
+use super::child;
+use super::clock::{nanoseconds, now};
+use super::device::DeviceOptions;
+use super::error::WorkloadError;
+use super::settings::JobSettings;
+use super::step_time::step_time;
+use crate::job::BUILTIN_TRAINER;
+use crate::probe::{ProbeWriter, Step};
+use batch_source::BatchSource;
+use fallback_device::FallbackDevice;
+
+/// Trains until it has done what was asked for, or for ever.
+///
+/// # Errors
+/// Where a worker ends, or memory or the data set fails. A device that fails is replaced by the simulated one.
+pub fn train(settings: &JobSettings, parent: i32) -> Result<(), WorkloadError> {
+    child::become_one(BUILTIN_TRAINER, parent)?;
+    let options = DeviceOptions {
+        step: step_time(settings)?,
+        copy: settings.copy,
+        pin_memory: settings.pin_memory,
+        batch_bytes: settings.batch_bytes(),
+    };
+    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()));
+    let mut device = FallbackDevice::open(settings.device, options, probe.as_mut());
+    let began = now();
+    let mut batches = BatchSource::start(settings)?;
+    let end = settings
+        .duration
+        .map(|duration| began + nanoseconds(duration));
+    let steps = settings.steps.unwrap_or(u64::MAX);
+    let mut copied = false;
+    for number in 0..steps {
+        let wait_from = if number == 0 { began } else { now() };
+        let ready = batches.ready().saturating_add(u32::from(copied));
+        if !copied {
+            batches.fetch()?;
+        }
+        let wait_to = now();
+        if !copied {
+            device.copy(batches.batch(), probe.as_mut());
+            batches.release();
+        }
+        device.step(probe.as_mut());
+        // From pinned memory the next copy runs beside this step.
+        copied = settings.pin_memory && batches.fetch_if_ready()?;
+        if copied {
+            device.copy(batches.batch(), probe.as_mut());
+            batches.release();
+        }
+        let times = device.finish(probe.as_mut());
+        let step_to = now();
+        if let Some(probe) = &mut probe {
+            probe.step(&Step {
+                number,
+                wait_from,
+                wait_to,
+                step_to,
+                ready: Some(ready.min(settings.capacity())),
+                copy: times.map(|times| nanoseconds(times.copy)),
+                busy: times.map(|times| nanoseconds(times.busy)),
+                idle: None,
+            });
+        }
+        if end.is_some_and(|end| step_to >= end) {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The device that the trainer uses now. One that fails is told of once and replaced by the simulated one, as
+//! the user came to see a loader at work.
+
+use crate::lab::workload::device::{self, Device, DeviceError, DeviceOptions, StepTimes};
+use crate::lab::workload::settings::DeviceKind;
+use crate::probe::ProbeWriter;
+
+#[derive(Debug)]
+pub(super) struct FallbackDevice {
+    device: Box<dyn Device>,
+    options: DeviceOptions,
+    /// Batches that were copied and wait for their step, and steps that were started and not waited for.
+    copied: usize,
+    started: usize,
+}
+
+impl FallbackDevice {
+    /// Opens a device, and says which one it is.
+    pub(super) fn open(
+        kind: DeviceKind,
+        options: DeviceOptions,
+        mut probe: Option<&mut ProbeWriter>,
+    ) -> Self {
+        let (device, notice) = device::open(kind, &options);
+        if let Some(probe) = &mut probe {
+            probe.device(device.name());
+            if let Some(notice) = notice {
+                probe.notice(&notice);
+            }
+        }
+        Self {
+            device,
+            options,
+            copied: 0,
+            started: 0,
+        }
+    }
+
+    pub(super) fn copy(&mut self, batch: &[u8], probe: Option<&mut ProbeWriter>) {
+        self.act(probe, |device| device.copy(batch));
+        self.copied += 1;
+    }
+
+    pub(super) fn step(&mut self, probe: Option<&mut ProbeWriter>) {
+        self.act(probe, Device::step);
+        self.copied = self.copied.saturating_sub(1);
+        self.started += 1;
+    }
+
+    /// Waits for the step that was started; its times are those of whichever device finished it.
+    pub(super) fn finish(&mut self, probe: Option<&mut ProbeWriter>) -> Option<StepTimes> {
+        let times = self.act(probe, Device::finish);
+        self.started = self.started.saturating_sub(1);
+        times
+    }
+
+    /// Lets the device do something; where it fails, the one in its place.
+    fn act<T>(
+        &mut self,
+        probe: Option<&mut ProbeWriter>,
+        act: impl Fn(&mut (dyn Device + 'static)) -> Result<T, DeviceError>,
+    ) -> Option<T> {
+        match act(&mut *self.device) {
+            Ok(done) => Some(done),
+            Err(error) => {
+                self.replace(&error, probe);
+                act(&mut *self.device).ok()
+            }
+        }
+    }
+
+    /// Takes the simulated device, brought to where the other one stood.
+    fn replace(&mut self, error: &DeviceError, probe: Option<&mut ProbeWriter>) {
+        let failed = self.device.name().to_owned();
+        self.device = device::open(DeviceKind::Sim, &self.options).0;
+        if let Some(probe) = probe {
+            probe.device(self.device.name());
+            let notice = format!("{failed} failed ({error}): simulating the device from now on");
+            probe.notice(&notice);
+        }
+        // It holds no bytes, so none are missing.
+        for _ in 0..self.started {
+            let _ = self.device.copy(&[]).and_then(|()| self.device.step());
+        }
+        for _ in 0..self.copied {
+            let _ = self.device.copy(&[]);
+        }
+    }
+}

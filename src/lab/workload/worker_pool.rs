@@ -1,0 +1,218 @@
+//! The trainer's side of the loader: starts the workers, asks them for batches and hands these over in turn.
+//!
+//! As a stock loader it keeps both ends of the pipe that results come through, waits for it in `poll`, and looks
+//! after its workers when nothing came for long. Knows nothing of devices.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::batch_memory::BatchMemory;
+use super::clock::now;
+use super::error::WorkloadError;
+use super::message::{BatchRequest, READY, ReadyBatch};
+use super::scheduler::Scheduler;
+use super::settings::{JobSettings, WorkerLaunch};
+
+/// Between two looks after the workers while no batch comes, and while some do.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
+const PAUSE: u64 = 1_000_000_000;
+const AT_ONCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 0,
+};
+/// Batches that the trainer may hold beside those that are under way or ready.
+const HELD: u32 = 2;
+
+#[derive(Debug)]
+pub(super) struct WorkerPool {
+    memory: BatchMemory,
+    scheduler: Scheduler,
+    workers: Vec<WorkerProcess>,
+    /// When the workers are looked after again.
+    look_at: u64,
+    results: PipeReader,
+    /// Kept open as stock loaders keep it: the end of a worker does not end the pipe.
+    _results: PipeWriter,
+}
+
+#[derive(Debug)]
+struct WorkerProcess {
+    child: Child,
+    requests: PipeWriter,
+}
+
+impl WorkerPool {
+    /// Starts the workers and asks for the first batches.
+    pub(super) fn start(settings: &JobSettings) -> Result<Self, WorkloadError> {
+        let capacity = settings.capacity();
+        let memory = |error: io::Error| WorkloadError::SharedMemory(error.to_string());
+        let process = |error: io::Error| WorkloadError::Process(error.to_string());
+        let places = capacity.saturating_add(HELD);
+        let batches = BatchMemory::create(places, settings.batch_bytes()).map_err(memory)?;
+        let (results, sender) = pipe().map_err(process)?;
+        let mut pool = Self {
+            scheduler: Scheduler::new(settings.in_order, settings.workers, places),
+            workers: vec![],
+            look_at: 0,
+            results,
+            memory: batches,
+            _results: sender.try_clone().map_err(process)?,
+        };
+        for worker in 0..settings.workers {
+            let place = WorkerLaunch {
+                worker,
+                parent: i32::try_from(std::process::id()).unwrap_or_default(),
+                slots: pool.memory.descriptor(),
+            };
+            let sender = sender.try_clone().map_err(process)?;
+            let worker = WorkerProcess::start(settings, place, sender).map_err(process)?;
+            pool.workers.push(worker);
+        }
+        for _ in 0..capacity {
+            let request = pool.scheduler.request();
+            pool.send(request)?;
+        }
+        Ok(pool)
+    }
+
+    /// Batches that are ready now.
+    pub(super) fn ready(&self) -> u32 {
+        let unread = rustix::io::ioctl_fionread(&self.results).unwrap_or_default();
+        let ready = unread / READY as u64 + self.scheduler.waiting() as u64;
+        u32::try_from(ready).unwrap_or(u32::MAX)
+    }
+
+    /// Waits for the next batch.
+    pub(super) fn next(&mut self) -> Result<ReadyBatch, WorkloadError> {
+        loop {
+            if let Some(ready) = self.take()? {
+                return Ok(ready);
+            }
+            while !self.readable(&PATIENCE)? {
+                self.look_after_workers()?;
+            }
+            self.receive()?;
+        }
+    }
+
+    /// The next batch, if it is there.
+    pub(super) fn next_if_ready(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
+        loop {
+            if let Some(ready) = self.take()? {
+                return Ok(Some(ready));
+            }
+            if !self.readable(&AT_ONCE)? {
+                return Ok(None);
+            }
+            self.receive()?;
+        }
+    }
+
+    /// A batch that was handed over, until it is released.
+    pub(super) fn batch(&self, ready: ReadyBatch) -> &[u8] {
+        self.memory.batch(ready.slot)
+    }
+
+    pub(super) fn release(&mut self, ready: ReadyBatch) {
+        self.scheduler.release(ready.slot);
+    }
+
+    fn take(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
+        // In any order the other workers would hide for ever that one is gone.
+        let now = now();
+        if now >= self.look_at {
+            self.look_at = now + PAUSE;
+            self.look_after_workers()?;
+        }
+        let Some((ready, request)) = self.scheduler.take() else {
+            return Ok(None);
+        };
+        self.send(request)?;
+        Ok(Some(ready))
+    }
+
+    fn send(&mut self, request: Option<(u32, BatchRequest)>) -> Result<(), WorkloadError> {
+        let Some((worker, request)) = request else {
+            return Ok(());
+        };
+        let Some(place) = self.workers.get_mut(worker as usize) else {
+            return Ok(());
+        };
+        if place.requests.write_all(&request.bytes()).is_err() {
+            // Only its end closes the pipe.
+            let how = place.child.wait();
+            return Err(ended(worker, how.map(Some)));
+        }
+        Ok(())
+    }
+
+    fn readable(&self, patience: &Timespec) -> Result<bool, WorkloadError> {
+        let mut ends = [PollFd::new(&self.results, PollFlags::IN)];
+        match poll(&mut ends, Some(patience)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(WorkloadError::Pipe(error.to_string())),
+        }
+    }
+
+    /// One message at a time: what is not needed yet stays in the pipe, where everyone can see it.
+    fn receive(&mut self) -> Result<(), WorkloadError> {
+        let mut bytes = [0; READY];
+        let read = self.results.read_exact(&mut bytes);
+        read.map_err(|error| WorkloadError::Pipe(error.to_string()))?;
+        self.scheduler.arrived(ReadyBatch::parse(bytes));
+        Ok(())
+    }
+
+    fn look_after_workers(&mut self) -> Result<(), WorkloadError> {
+        for (number, worker) in (0..).zip(&mut self.workers) {
+            let how = worker.child.try_wait();
+            if !matches!(how, Ok(None)) {
+                return Err(ended(number, how));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ended(worker: u32, how: io::Result<Option<ExitStatus>>) -> WorkloadError {
+    let how = match how {
+        Ok(Some(status)) => status.to_string(),
+        Ok(None) => "the process is gone".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    WorkloadError::WorkerEnded { worker, how }
+}
+
+impl WorkerProcess {
+    fn start(settings: &JobSettings, place: WorkerLaunch, results: PipeWriter) -> io::Result<Self> {
+        let (read, requests) = pipe()?;
+        let child = Command::new("/proc/self/exe")
+            .arg0("pipetop")
+            .arg("builtin-worker")
+            .args(place.flags())
+            .args(settings.flags())
+            .stdin(Stdio::from(read))
+            .stdout(Stdio::from(results))
+            .spawn()?;
+        Ok(Self { child, requests })
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        // They have nothing to lose, and a batch that is under way can take long.
+        for worker in &mut self.workers {
+            let _ = worker.child.kill();
+        }
+        for worker in &mut self.workers {
+            let _ = worker.child.wait();
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What is known of loaders by the names of their functions: `config/loaders.toml`, and the user's own file.
+//!
+//! Names in, meaning out. Knows nothing of stacks, processes or verdicts.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+/// The names that are compiled in.
+const OWN: &str = include_str!("../config/loaders.toml");
+/// The name of the user's file, beside the configuration.
+pub(crate) const FILE: &str = "loaders.toml";
+
+/// All that is known by name.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Names {
+    #[serde(default, rename = "loader")]
+    pub loaders: Vec<KnownLoader>,
+    #[serde(default)]
+    not_data: Vec<NotData>,
+    #[serde(default)]
+    data_site: DataSite,
+}
+
+/// A loader, and what to change on it in its own words.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KnownLoader {
+    pub name: String,
+    #[expect(
+        dead_code,
+        reason = "for who reads the file; only its values are checked"
+    )]
+    source: Source,
+    #[serde(default)]
+    waits: Vec<Pattern>,
+    #[serde(default)]
+    gets: Vec<Pattern>,
+    pub more: Option<String>,
+    pub buffer: Option<String>,
+}
+
+/// How sure the names are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+enum Source {
+    #[serde(rename = "measured")]
+    Measured,
+    #[serde(rename = "read in source")]
+    Read,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NotData {
+    means: String,
+    frames: Vec<Pattern>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DataSite {
+    calls: Vec<Pattern>,
+    hands_over: Vec<Pattern>,
+    waits: Vec<Pattern>,
+    sent: Vec<Pattern>,
+    trains: Vec<Pattern>,
+}
+
+/// `FUNCTION@FILE`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Pattern {
+    function: String,
+    /// The name may go on.
+    open: bool,
+    file: String,
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let Some((function, file)) = text.split_once('@') else {
+            return Err(format!("`{text}` is not of the form FUNCTION@FILE"));
+        };
+        let (function, open) = match function.strip_suffix('*') {
+            Some(beginning) => (beginning, true),
+            None => (function, false),
+        };
+        if function.contains('*') || (function.is_empty() && file.is_empty()) {
+            return Err(format!(
+                "`{text}` matches too much: `*` may only end a function"
+            ));
+        }
+        Ok(Self {
+            function: function.to_owned(),
+            open,
+            file: file.to_owned(),
+        })
+    }
+}
+
+impl Pattern {
+    fn names(&self, function: &str, file: &str) -> bool {
+        let function = if self.open {
+            function.starts_with(&self.function)
+        } else {
+            function == self.function
+        };
+        function && file.contains(&self.file)
+    }
+}
+
+/// What a function means by its name and its file.
+#[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Meaning {
+    pub loader: Option<InKnown>,
+    /// What it waits for that is no batch: `communication`.
+    pub not_data: Option<&'static str>,
+    /// A loop that calls it asks for a batch.
+    pub asks: bool,
+    /// The standard library hands something over here.
+    pub hands_over: bool,
+    /// A thread waits for another here, by the standard library.
+    pub waits: bool,
+    /// A rank takes here what another rank sends.
+    pub sent: bool,
+    /// Only training does this.
+    pub trains: bool,
+}
+
+/// In a loader that is known by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InKnown {
+    pub loader: &'static KnownLoader,
+    /// Surely waits, even where it sleeps and asks again.
+    pub waits: bool,
+}
+
+impl PartialEq for InKnown {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.loader, other.loader) && self.waits == other.waits
+    }
+}
+
+impl Eq for InKnown {}
+
+impl Names {
+    /// What a file says.
+    ///
+    /// # Errors
+    /// Where it cannot be used: the line, from 1, and why.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            let before = error.span().map_or("", |span| &text[..span.start]);
+            let line = 1 + before.matches('\n').count();
+            format!("{line}: {}", error.message())
+        })
+    }
+
+    /// What is wrong with the user's own file. `None` where nothing is, or there is none.
+    pub(crate) fn trouble() -> Option<String> {
+        let trouble = Self::parse(&user_text()?).err()?;
+        Some(format!("{}:{trouble}", user_file()?.display()))
+    }
+
+    /// The names that are compiled in, behind those of the user's file. A user's file that cannot be used is left out:
+    /// `pipetop config --check` and `pipetop doctor` say why.
+    pub(crate) fn known() -> &'static Self {
+        static KNOWN: OnceLock<Names> = OnceLock::new();
+        KNOWN.get_or_init(|| {
+            let mut names = user_text()
+                .and_then(|text| Self::parse(&text).ok())
+                .unwrap_or_default();
+            let own = Self::parse(OWN).expect("the built-in names are tested");
+            names.loaders.extend(own.loaders);
+            names.not_data.extend(own.not_data);
+            names.data_site.calls.extend(own.data_site.calls);
+            names.data_site.hands_over.extend(own.data_site.hands_over);
+            names.data_site.waits.extend(own.data_site.waits);
+            names.data_site.sent.extend(own.data_site.sent);
+            names.data_site.trains.extend(own.data_site.trains);
+            names
+        })
+    }
+
+    /// What a function, without its class, in this file means.
+    pub(crate) fn meaning(&'static self, function: &str, file: &str) -> Meaning {
+        let any = |patterns: &[Pattern]| patterns.iter().any(|known| known.names(function, file));
+        let mut loaders = self.loaders.iter();
+        let loader = loaders.find_map(|loader| {
+            let waits = any(&loader.waits);
+            (waits || any(&loader.gets)).then_some(InKnown { loader, waits })
+        });
+        let mut others = self.not_data.iter();
+        let not_data = others.find(|other| any(&other.frames));
+        Meaning {
+            loader,
+            not_data: not_data.map(|other| other.means.as_str()),
+            asks: any(&self.data_site.calls),
+            hands_over: any(&self.data_site.hands_over),
+            waits: any(&self.data_site.waits),
+            sent: any(&self.data_site.sent),
+            trains: any(&self.data_site.trains),
+        }
+    }
+
+    /// The loader of this name.
+    pub(crate) fn loader(&self, name: &str) -> Option<&KnownLoader> {
+        self.loaders.iter().find(|loader| loader.name == name)
+    }
+}
+
+fn user_text() -> Option<String> {
+    std::fs::read_to_string(user_file()?).ok()
+}
+
+/// `loaders.toml` in the usual folder of the configuration.
+fn user_file() -> Option<PathBuf> {
+    let folder = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
+        Some(folder) => folder.into(),
+        None => Path::new(&std::env::var_os("HOME")?).join(".config"),
+    };
+    Some(folder.join("pipetop").join(FILE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(function: &str, file: &str) -> Meaning {
+        Names::known().meaning(function, &format!("/usr/lib/python3/site-packages/{file}"))
+    }
+
+    fn loader(function: &str, file: &str) -> Option<(&'static str, bool)> {
+        let known = meaning(function, file).loader?;
+        Some((known.loader.name.as_str(), known.waits))
+    }
+
+    #[test]
+    fn functions_of_known_loaders_are_named() {
+        for (function, file, expected) in [
+            (
+                "_get_item_mirrored_queue",
+                "spdl/pipeline/_pipeline.py",
+                Some(("SPDL", true)),
+            ),
+            (
+                "__next__",
+                "spdl/pipeline/_pipeline.py",
+                Some(("SPDL", false)),
+            ),
+            (
+                "next",
+                "torchdata/nodes/loader.py",
+                Some(("torchdata.nodes", false)),
+            ),
+            ("get", "queue.py", None),
+            ("_get_item", "train.py", None),
+        ] {
+            assert_eq!(loader(function, file), expected, "{function}@{file}");
+        }
+        assert_eq!(
+            meaning("all_reduce", "torch/distributed/distributed_c10d.py").not_data,
+            Some("communication")
+        );
+        let collective = |name| meaning(name, "torch/distributed/distributed_c10d.py").sent;
+        assert!(collective("broadcast_object_list") && !collective("all_reduce"));
+        assert!(meaning("__next__", "mine.py").asks);
+        assert!(!meaning("get_loss", "mine.py").asks);
+        assert!(meaning("backward", "torch/_tensor.py").trains);
+        assert!(meaning("get", "queue.py").hands_over);
+        assert!(meaning("wait", "threading.py").waits && !meaning("wait", "mine.py").waits);
+    }
+
+    #[test]
+    fn a_file_that_names_too_much_or_nothing_is_refused() {
+        let with = |place: &str| {
+            let text = format!(
+                "[[loader]]\nname = \"mine\"\nsource = \"measured\"\nwaits = [\"{place}\"]"
+            );
+            Names::parse(&text).map(|names| names.loaders.len())
+        };
+        assert_eq!(with("_wait*@mine/loader.py"), Ok(1));
+        for wrong in ["_wait", "*@", "_*t@mine/loader.py"] {
+            assert!(with(wrong).unwrap_err().contains(wrong), "{wrong}");
+        }
+        assert!(Names::parse("[[loaders]]\nname = \"mine\"").is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! The log file: what a bug report needs, off unless `--log-file` names a file.
+//!
+//! Knows where lines go and which are wanted; what is worth a line is for the modules that write one with `tracing`.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+use rustix::fs::OFlags;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::error::Hinted;
+
+/// Names the level, or levels by module: `debug`, `info,pipetop::source=trace`.
+pub(crate) const VARIABLE: &str = "PIPETOP_LOG";
+const LEVEL: &str = "info";
+
+/// Appends log lines to `path` from now on. `filter` is the value of [`VARIABLE`].
+///
+/// # Errors
+/// Where the file cannot be written to, and where the filter cannot be read.
+pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
+    let filter = filter.filter(|filter| !filter.is_empty()).unwrap_or(LEVEL);
+    let levels: Targets = filter.parse().map_err(|error| {
+        Hinted::new(
+            format!("cannot read {VARIABLE}={filter}: {error}"),
+            "name a level: error, warn, info, debug or trace",
+        )
+    })?;
+    let file = open(path).map_err(|error| {
+        Hinted::new(
+            format!("cannot write to {}: {error}", path.display()),
+            "--log-file needs a regular file in a writable directory",
+        )
+    })?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(Mutex::new(file));
+    // A second start, as in a test, keeps the first.
+    let _ = tracing_subscriber::registry()
+        .with(levels)
+        .with(lines)
+        .try_init();
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "pipetop starts");
+    Ok(())
+}
+
+/// Readable by its owner alone: command lines are in it. A FIFO or a device would block or swallow it.
+fn open(path: &Path) -> std::io::Result<File> {
+    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .custom_flags(nonblocking)
+        .open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(std::io::Error::other("it is not a regular file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_the_owners_alone_and_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        for _ in 0..2 {
+            std::io::Write::write_all(&mut open(&path).unwrap(), b"line\n").unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "line\nline\n");
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn what_is_no_file_and_no_level_is_refused() {
+        assert!(open(Path::new("/dev/null")).is_err());
+        let error = start(Path::new("/dev/null"), None).unwrap_err();
+        assert!(error.message.contains("regular file"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let error = start(&path, Some("pipetop=loud")).unwrap_err();
+        assert!(
+            error.message.contains("PIPETOP_LOG=pipetop=loud"),
+            "{error}"
+        );
+        assert!(!path.exists());
+    }
+}

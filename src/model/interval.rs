@@ -1,0 +1,53 @@
+//! The time between two samples, and how far counters grew in it.
+//!
+//! Knows nothing of what the counters are for.
+
+use std::time::Duration;
+
+use crate::sample::Sample;
+use crate::units::ProcessKey;
+
+/// The time between two samples, in seconds since pipetop started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interval {
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) seconds: f64,
+    /// Ticks between boot and pipetop's start, and ticks per second.
+    clock: Option<(u64, u64)>,
+}
+
+impl Interval {
+    pub(crate) fn new(older: &Sample, newer: &Sample) -> Self {
+        Self {
+            from: older.at.since_start.as_secs_f64(),
+            to: newer.at.since_start.as_secs_f64(),
+            seconds: newer.at.seconds_since(&older.at),
+            clock: newer
+                .host
+                .boot_ticks_at_start
+                .zip(newer.host.ticks_per_second.filter(|ticks| *ticks > 0)),
+        }
+    }
+
+    /// Starts of processes can be placed in this time.
+    pub(crate) fn has_clock(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// When a process started, in seconds since pipetop started; negative where it was there before.
+    pub(crate) fn start_of(&self, process: ProcessKey) -> Option<f64> {
+        let (boot, per_second) = self.clock?;
+        Some((process.start_ticks as f64 - boot as f64) / per_second as f64)
+    }
+}
+
+/// Seconds by which a counted time grew; `None` where a side is missing or it went backwards.
+pub(crate) fn seconds_grown(older: Option<Duration>, newer: Option<Duration>) -> Option<f64> {
+    Some(newer?.checked_sub(older?)?.as_secs_f64())
+}
+
+/// By how much a count grew; `None` where a side is missing or it went backwards.
+pub(crate) fn count_grown(older: Option<u64>, newer: Option<u64>) -> Option<f64> {
+    Some(newer?.checked_sub(older?)? as f64)
+}

@@ -1,0 +1,30 @@
+//! A ratio of two sums, as the waits over all the time: its variance, and the interval of a share.
+//!
+//! Pure arithmetic; knows nothing of what the sums are of.
+
+/// Pairs of a part and a whole from which on their own variance is taken.
+pub(super) const ENOUGH: usize = 5;
+
+/// Variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.
+pub(super) fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
+    let k = pairs.len() as f64;
+    let whole: f64 = pairs.iter().map(|(_, whole)| whole).sum();
+    if whole <= 0.0 {
+        return 1.0;
+    }
+    let ratio = pairs.iter().map(|(part, _)| part).sum::<f64>() / whole;
+    let apart: f64 = pairs
+        .iter()
+        .map(|(part, whole)| (part - ratio * whole).powi(2))
+        .sum();
+    let mean = whole / k;
+    (1.0 + 4.0 / k) * apart / (k * (k - 1.0) * mean * mean)
+}
+
+/// The interval of a share that `n` independent looks found, `z` deviations wide.
+pub(super) fn wilson(p: f64, n: f64, z: f64) -> (f64, f64) {
+    let z2 = z * z;
+    let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+    (centre - half, centre + half)
+}

@@ -1,0 +1,297 @@
+//! The newest minutes look by look: what each worker and trainer did when, how many batches were ready, and the waits.
+//!
+//! Fixed memory: a byte a slot of 25 ms for everyone, of two minutes: 5 KB for each worker, and 80 KB of waits for each
+//! rank. Says what was seen, and where that is but a bound; knows no cell and no colour.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::WorkerPlace;
+use crate::sample::{Looks, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, slot};
+use crate::units::ProcessKey;
+
+/// Slots that are kept of everyone.
+const SLOTS: usize = 4800;
+/// Everyone that is kept, at most.
+const TRACKS: usize = 640;
+/// Waits that are kept of each rank.
+const WAITS: usize = 2048;
+/// So many slots between two looks are taken for seen: more than lie between looks where these must be rare.
+const APART: usize = 20;
+
+/// Whose looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Track {
+    Trainer(ProcessKey),
+    Worker(WorkerPlace),
+    /// Of this loader.
+    Queue(ProcessKey, u64),
+}
+
+/// What was seen of everyone, slot by slot.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    tracks: BTreeMap<Track, Looks>,
+    waits: BTreeMap<ProcessKey, VecDeque<Wait>>,
+    newest: Duration,
+}
+
+/// What is known of a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot<T> {
+    pub what: T,
+    /// Nobody looked, and the looks on either side saw different things: the change lies here or beside.
+    pub bound: bool,
+}
+
+impl Timeline {
+    /// Takes in what a sample brought since the one before.
+    pub(super) fn add(&mut self, before: Option<&Sample>, sample: &Sample) {
+        let now = sample.at.since_start;
+        if now < self.newest {
+            // A recording was wound back.
+            *self = Self::default();
+        }
+        self.newest = now;
+        let old = slot(now).saturating_sub(SLOTS as u64);
+        self.tracks.retain(|_, looks| looks.end() > old);
+        let job = sample.job.iter();
+        for rank in job.flat_map(|job| &job.ranks) {
+            let job = before.and_then(|before| before.job.as_ref());
+            let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
+            let before = ranks.find(|other| other.key == rank.key);
+            self.add_waits(rank, before);
+            self.append(Track::Trainer(rank.key), &rank.looks);
+            for loader in &rank.loaders {
+                self.append(Track::Queue(rank.key, loader.id), &loader.queue_looks);
+                for worker in &loader.workers {
+                    let place = WorkerPlace {
+                        rank: rank.key,
+                        loader: loader.id,
+                        id: worker.id,
+                    };
+                    self.append(Track::Worker(place), &worker.looks);
+                }
+            }
+        }
+        let tracks = &self.tracks;
+        self.waits
+            .retain(|rank, _| tracks.contains_key(&Track::Trainer(*rank)));
+    }
+
+    fn add_waits(&mut self, rank: &RankSample, before: Option<&RankSample>) {
+        let waits = self.waits.entry(rank.key).or_default();
+        for wait in rank.waits.since(before.map(|before| &before.waits)) {
+            // Of those that the looks saw and those that the job reports, either may come late.
+            if waits.back().is_some_and(|last| wait.from < last.to) {
+                continue;
+            }
+            if waits.len() == WAITS {
+                waits.pop_front();
+            }
+            waits.push_back(*wait);
+        }
+    }
+
+    fn append(&mut self, track: Track, looks: &Looks) {
+        let room = self.tracks.len() < TRACKS || self.tracks.contains_key(&track);
+        if room && !looks.is_empty() {
+            self.tracks.entry(track).or_default().append(looks, SLOTS);
+        }
+    }
+
+    /// Anything is known of this rank.
+    pub fn knows(&self, rank: ProcessKey) -> bool {
+        self.tracks.contains_key(&Track::Trainer(rank))
+    }
+
+    /// What a worker did in the slots from `from` to before `to`.
+    pub fn worker(
+        &self,
+        place: WorkerPlace,
+        (from, to): (u64, u64),
+    ) -> Vec<Option<Slot<WorkerNow>>> {
+        self.slots(Track::Worker(place), from, to)
+    }
+
+    /// What the trainer did, by looks alone.
+    pub fn trainer(
+        &self,
+        rank: ProcessKey,
+        (from, to): (u64, u64),
+    ) -> Vec<Option<Slot<TrainerNow>>> {
+        self.slots(Track::Trainer(rank), from, to)
+    }
+
+    /// How many batches were ready.
+    pub fn queue(
+        &self,
+        rank: ProcessKey,
+        loader: u64,
+        (from, to): (u64, u64),
+    ) -> Vec<Option<Slot<u32>>> {
+        self.slots(Track::Queue(rank, loader), from, to)
+    }
+
+    /// The waits of a rank that are kept, oldest first.
+    pub fn waits(&self, rank: ProcessKey) -> impl DoubleEndedIterator<Item = &Wait> {
+        self.waits.get(&rank).into_iter().flatten()
+    }
+
+    fn slots<T: Seen + PartialEq>(&self, track: Track, from: u64, to: u64) -> Vec<Option<Slot<T>>> {
+        let Some(looks) = self.tracks.get(&track) else {
+            return Vec::new();
+        };
+        // What was seen a little before the first slot may tell of it.
+        let before = from.saturating_sub(APART as u64);
+        let seen: Vec<Option<T>> = (before..to).map(|slot| looks.seen(slot)).collect();
+        let skipped = usize::try_from(from - before).unwrap_or(APART);
+        filled(&seen).split_off(skipped.min(seen.len()))
+    }
+}
+
+/// The slots that lie in a time.
+pub fn slots_of(from: Duration, to: Duration) -> (u64, u64) {
+    (slot(from), slot(to + SLOT))
+}
+
+/// Fills the slots between two looks that do not lie far apart. Where both saw the same, that was so all the time.
+fn filled<T: Copy + PartialEq>(seen: &[Option<T>]) -> Vec<Option<Slot<T>>> {
+    let mut slots: Vec<Option<Slot<T>>> = Vec::with_capacity(seen.len());
+    let mut last: Option<(usize, T)> = None;
+    for (place, what) in seen.iter().enumerate() {
+        slots.push(what.map(|what| Slot { what, bound: false }));
+        let Some(what) = *what else { continue };
+        if let Some((at, before)) = last.filter(|(at, _)| place - at <= APART) {
+            let between = Slot {
+                what: before,
+                bound: before != what,
+            };
+            slots[at + 1..place].fill(Some(between));
+        }
+        last = Some((place, what));
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::literals::{first_loader, first_rank, training};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn looks(from: u64, what: &[WorkerNow]) -> Looks {
+        let mut looks = Looks::default();
+        for (slot, now) in (from..).zip(what) {
+            looks.see(SLOT * u32::try_from(slot).unwrap(), *now, 800);
+        }
+        looks
+    }
+
+    fn place(sample: &mut Sample) -> WorkerPlace {
+        let rank = first_rank(sample).key;
+        let loader = first_loader(sample);
+        WorkerPlace {
+            rank,
+            loader: loader.id,
+            id: loader.workers[0].id,
+        }
+    }
+
+    /// Samples a second apart; in each, the first worker was seen so, from this slot on.
+    fn fed(seen: &[(u64, &[WorkerNow])]) -> (Timeline, WorkerPlace) {
+        let mut timeline = Timeline::default();
+        let mut before: Option<Sample> = None;
+        for (second, (from, what)) in (1_u32..).zip(seen) {
+            let mut sample = training(f64::from(second));
+            first_loader(&mut sample).workers[0].looks = looks(*from, what);
+            timeline.add(before.as_ref(), &sample);
+            before = Some(sample);
+        }
+        let place = place(before.as_mut().unwrap());
+        (timeline, place)
+    }
+
+    #[test]
+    fn slots_of_samples_that_repeat_each_other_are_kept_once() {
+        use WorkerNow::{Cpu, Idle};
+        let (timeline, place) = fed(&[(0, &[Cpu, Cpu, Idle]), (1, &[Cpu, Idle, Cpu])]);
+        let seen = timeline.worker(place, (0, 5));
+        let what: Vec<_> = seen.iter().map(|slot| slot.map(|slot| slot.what)).collect();
+        assert_eq!(what, [Some(Cpu), Some(Cpu), Some(Idle), Some(Cpu), None]);
+    }
+
+    #[test]
+    fn what_nobody_saw_is_a_bound_or_unknown() {
+        let known = |what, bound| Some(Slot { what, bound });
+        assert_eq!(
+            filled(&[None, Some(1), None, Some(1), None, Some(2), None]),
+            [
+                None,
+                known(1, false),
+                known(1, false),
+                known(1, false),
+                known(1, true),
+                known(2, false),
+                None
+            ]
+        );
+        let mut far = vec![None; APART + 2];
+        far[0] = Some(1);
+        far[APART + 1] = Some(1);
+        assert_eq!(filled(&far).iter().flatten().count(), 2);
+    }
+
+    #[test]
+    fn time_that_runs_backwards_begins_anew() {
+        let (mut timeline, place) = fed(&[(0, &[WorkerNow::Cpu]), (30, &[WorkerNow::Cpu])]);
+        timeline.add(None, &training(0.5));
+        assert_eq!(timeline.worker(place, (0, 40)), []);
+    }
+
+    #[test]
+    fn waits_are_kept_in_order_and_of_those_that_are_there() {
+        let mut sample = training(10.0);
+        let wait = |from: u32, to: u32| Wait {
+            from: from * MS,
+            to: to * MS,
+            batch: None,
+        };
+        let rank = first_rank(&mut sample);
+        let key = rank.key;
+        rank.looks = looks(390, &[WorkerNow::Idle]);
+        rank.waits = vec![wait(0, 100), wait(50, 90), wait(120, 130)].into();
+        let mut timeline = Timeline::default();
+        timeline.add(None, &sample);
+        let kept: Vec<Wait> = timeline.waits(key).copied().collect();
+        assert_eq!(kept, [wait(0, 100), wait(120, 130)]);
+        assert!(timeline.knows(key));
+        sample.job = None;
+        sample.at.since_start = Duration::from_hours(1);
+        timeline.add(None, &sample);
+        assert_eq!(timeline.waits(key).count(), 0);
+        assert!(!timeline.knows(key));
+    }
+
+    #[test]
+    fn whoever_comes_and_goes_the_memory_stays() {
+        let mut timeline = Timeline::default();
+        for second in 0..50_u32 {
+            let mut sample = training(f64::from(second));
+            let looks = looks(u64::from(second) * 40, &[WorkerNow::Cpu; 40]);
+            let loader = first_loader(&mut sample);
+            let worker = loader.workers[0].clone();
+            loader.workers = (0..100)
+                .map(|id| crate::sample::WorkerSample {
+                    id: second * 100 + id,
+                    looks: looks.clone(),
+                    ..worker.clone()
+                })
+                .collect();
+            timeline.add(None, &sample);
+        }
+        assert!(timeline.tracks.len() <= TRACKS);
+        assert!(timeline.tracks.values().all(|looks| looks.end() <= 2000));
+    }
+}

@@ -1,0 +1,87 @@
+//! Options that several commands share: how to watch, what to read, which command to run.
+//!
+//! Knows only the command line, and none of the commands.
+
+mod command;
+pub(crate) mod value;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::verdict::Kind;
+
+pub(crate) use command::Words;
+pub(crate) use value::{GpuChoice, Target};
+
+/// How to watch.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that can be typed"
+)]
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Watch {
+    /// Print one report and exit
+    #[arg(long)]
+    pub once: bool,
+
+    /// Print JSON: one document with --once, otherwise one line per interval
+    #[arg(long)]
+    pub json: bool,
+
+    /// How long to watch, e.g. `14s` or `2min`; a number alone is seconds
+    #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
+    pub span: Option<Duration>,
+
+    /// Time between samples, e.g. `1s` or `500ms`
+    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
+    pub interval: Option<Duration>,
+
+    /// GPUs to show: comma-separated indices or UUIDs
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
+    pub gpu: Vec<GpuChoice>,
+
+    /// Colour theme: dark, light, colour-blind or mono
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+
+    /// Exit with code 3 if the verdict is one of these
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = value::kinds())]
+    pub fail_if: Vec<Kind>,
+
+    /// Record every sample to a new file, for `pipetop replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+
+    /// Rotate the recording at this size, keeping the full file as FILE.1 [default: 1GiB]
+    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size)]
+    pub record_size: Option<u64>,
+
+    /// Omit command lines from the recording
+    #[arg(long, requires = "record")]
+    pub no_command_lines: bool,
+}
+
+/// Which files and directories to read.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Paths")]
+pub(crate) struct Places {
+    /// Use this configuration file instead of the default one
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// Read processes from this directory instead of /proc
+    #[arg(long, value_name = "DIR", default_value = "/proc", global = true)]
+    pub proc_root: PathBuf,
+
+    /// Read devices and control groups from this directory instead of /sys
+    #[arg(long, value_name = "DIR", default_value = "/sys", global = true)]
+    pub sys_root: PathBuf,
+
+    /// Load this NVML library instead of the system's
+    #[arg(long, value_name = "PATH", global = true)]
+    pub nvml_lib: Option<PathBuf>,
+}

@@ -1,0 +1,211 @@
+//! Parsers for the values of options.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
+
+use crate::error::Hinted;
+use crate::units::{Pid, Share};
+use crate::verdict::Kind;
+
+/// Shorter intervals cost more than the budget; longer ones show no movement.
+const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
+const SPANS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
+
+/// Every kind of verdict, as the report writes it.
+const KINDS: [&str; 8] = [
+    "data-bound",
+    "balanced",
+    "compute-bound",
+    "host-bound",
+    "communication-bound",
+    "warming-up",
+    "stalled",
+    "unknown",
+];
+
+/// What to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Target {
+    Pid(Pid),
+    /// Text from a command line.
+    Word(String),
+}
+
+/// A GPU as a user names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GpuChoice {
+    /// As `nvidia-smi` counts.
+    Index(u32),
+    /// `GPU-...` or `MIG-...`
+    Uuid(String),
+}
+
+pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(pid) if digits && pid > 0 => Ok(Target::Pid(Pid(pid))),
+        _ if digits => Err(Hinted::new(
+            "not a valid PID",
+            "`pgrep -f train.py` prints the PID of a process",
+        )),
+        _ if text.trim().is_empty() => Err(Hinted::new(
+            "the target is empty",
+            "omit the target to find the training job automatically",
+        )),
+        _ => Ok(Target::Word(text.to_owned())),
+    }
+}
+
+/// A target that is a number.
+pub(crate) fn pid(text: &str) -> Result<Target, Hinted> {
+    match target(text)? {
+        pid @ Target::Pid(_) => Ok(pid),
+        Target::Word(_) => Err(Hinted::new(
+            "not a PID",
+            "without -p, the target may be text from a command line",
+        )),
+    }
+}
+
+pub(crate) fn gpu(text: &str) -> Result<GpuChoice, Hinted> {
+    if let Ok(index) = text.parse() {
+        return Ok(GpuChoice::Index(index));
+    }
+    if text.starts_with("GPU-") || text.starts_with("MIG-") {
+        return Ok(GpuChoice::Uuid(text.to_owned()));
+    }
+    Err(Hinted::new(
+        "not a GPU index or UUID",
+        "`nvidia-smi -L` lists them; use --gpu 0,1 or --gpu GPU-8f2a...",
+    ))
+}
+
+pub(crate) fn interval(text: &str) -> Result<Duration, Hinted> {
+    within(text, &INTERVALS)
+}
+
+pub(crate) fn span(text: &str) -> Result<Duration, Hinted> {
+    within(text, &SPANS)
+}
+
+/// A time in milliseconds, with or without a fraction.
+pub(crate) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
+    let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
+    let number = number(text, hint)?;
+    Duration::try_from_secs_f64(number / 1000.0)
+        .ok()
+        .filter(|time| *time <= Duration::from_hours(1))
+        .ok_or_else(|| Hinted::new("out of range", hint))
+}
+
+/// A number from 0 to 1000.
+pub(crate) fn factor(text: &str) -> Result<f64, Hinted> {
+    let hint = "use a number from 0 to 1000, such as 0.5";
+    let number = number(text, hint)?;
+    if (0.0..=1000.0).contains(&number) {
+        return Ok(number);
+    }
+    Err(Hinted::new("out of range", hint))
+}
+
+/// A share of at most all, in percent: `5%` or `5`.
+pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
+    let hint = "use a percentage from 0 to 100, such as 5%";
+    let percent = number(text.strip_suffix('%').unwrap_or(text).trim_end(), hint)?;
+    if (0.0..=100.0).contains(&percent) {
+        return Ok(Share(percent / 100.0));
+    }
+    Err(Hinted::new("out of range", hint))
+}
+
+/// The size of a recording: at least a megabyte, so that files do not rotate all the time.
+pub(crate) fn file_size(text: &str) -> Result<u64, Hinted> {
+    let size = bytes(text)?;
+    if size < 1_000_000 {
+        return Err(Hinted::new(
+            "out of range",
+            "use at least 1MB, such as 512MiB",
+        ));
+    }
+    Ok(size)
+}
+
+/// A time since the start of a recording.
+pub(crate) fn moment(text: &str) -> Result<Duration, Hinted> {
+    within(text, &(Duration::ZERO..=Duration::from_hours(365 * 24)))
+}
+
+/// Recorded seconds per second of playback.
+pub(crate) fn speed(text: &str) -> Result<f64, Hinted> {
+    let hint = "use a number from 0.01 to 1000, such as 10";
+    let number = number(text, hint)?;
+    if (0.01..=1000.0).contains(&number) {
+        return Ok(number);
+    }
+    Err(Hinted::new("out of range", hint))
+}
+
+/// A number of bytes with or without a unit: `64MiB`, `2GB`, `4096`.
+pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
+    const UNITS: [(&str, u64); 7] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("KB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+    ];
+    let hint = "use a size such as 64MiB, 2GB or 4096";
+    let (digits, unit) = UNITS
+        .iter()
+        .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))
+        .unwrap_or((text, 1));
+    let number: u64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| Hinted::new("not a size", hint))?;
+    let bytes = number.checked_mul(unit).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| Hinted::new("out of range", hint))
+}
+
+fn number(text: &str, hint: &str) -> Result<f64, Hinted> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| Hinted::new("not a number", hint))
+}
+
+/// A duration; a number alone is seconds.
+pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
+    let seconds = text.parse().ok();
+    let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let duration = seconds.map_or_else(|| humantime::parse_duration(text), Ok);
+    let duration = duration.map_err(|error| {
+        Hinted::new(
+            error.to_string(),
+            "use a duration such as 14s, 500ms or 2min",
+        )
+    })?;
+    if range.contains(&duration) {
+        return Ok(duration);
+    }
+    let (least, most) = (range.start(), range.end());
+    let (least, most) = (
+        humantime::format_duration(*least),
+        humantime::format_duration(*most),
+    );
+    let hint = format!("use a duration between {least} and {most}");
+    Err(Hinted::new("out of range", hint))
+}
+
+/// Parses a kind by its name in the report.
+pub(crate) fn kinds() -> impl TypedValueParser<Value = Kind> {
+    PossibleValuesParser::new(KINDS)
+        .try_map(|name| Kind::deserialize(IntoDeserializer::<Error>::into_deserializer(name)))
+}

@@ -1,0 +1,148 @@
+//! The report in Markdown, for an issue or a chat: the figures in tables.
+
+use super::format::{self, or_unknown};
+use crate::report::{GpuReport, RankReport, Report, WorkerReport};
+
+/// A page that ends with a line end.
+pub(crate) fn markdown(report: &Report) -> String {
+    let mut lines = judgement(report);
+    lines.push(String::new());
+    if let Some(job) = &report.job {
+        lines.push(format!(
+            "{}, pid {}, access {}, the last {:.0} s{}",
+            code(&job.command),
+            job.pid,
+            or_unknown(report.window.access.map(|access| format!("{access:?}"))),
+            report.window.seconds,
+            if job.ended { " before it ended" } else { "" },
+        ));
+        for rank in &job.ranks {
+            self::rank(rank, &mut lines);
+        }
+    }
+    machine(report, &mut lines);
+    unseen(report, &mut lines);
+    lines.push(String::new());
+    lines.push(format!("pipetop {}", report.version));
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn heading(text: &str, lines: &mut Vec<String>) {
+    lines.extend([String::new(), format!("## {text}"), String::new()]);
+}
+
+fn judgement(report: &Report) -> Vec<String> {
+    let verdict = &report.verdict;
+    let parts = format::judgement(verdict);
+    let parts: Vec<String> = parts.iter().map(|part| plain(part)).collect();
+    let mut lines = vec![
+        format!("# {}", verdict.headline.kind),
+        String::new(),
+        parts.join(", "),
+        String::new(),
+    ];
+    let reasons = format::reasons(verdict);
+    lines.extend(reasons.map(|(side, text)| format!("- **{side}** {}", plain(text))));
+    lines
+}
+
+fn rank(rank: &RankReport, lines: &mut Vec<String>) {
+    let name = rank
+        .rank
+        .map_or_else(|| "Trainer".to_owned(), |rank| format!("Rank {rank}"));
+    heading(&name, lines);
+    let mut figures = format::rank(rank).to_vec();
+    figures.push(format::queue(rank.queue.as_ref()));
+    let names = ["waits", "step", "wait", "load", "rate", "queue"];
+    table(&names, [figures], lines);
+    if !rank.workers.is_empty() {
+        lines.push(String::new());
+        let names = ["worker", "pid", "CPU", "busy", "read", "rate", "load", "in"];
+        table(&names, rank.workers.iter().map(worker), lines);
+    }
+}
+
+fn worker(worker: &WorkerReport) -> Vec<String> {
+    let hottest = worker.activity.first();
+    let hottest = hottest.map(|hottest| format!("{} {}", code(&hottest.name), hottest.share));
+    let mut cells = vec![worker.id.to_string(), worker.pid.to_string()];
+    cells.extend(format::worker(worker));
+    cells.push(hottest.unwrap_or_default());
+    cells
+}
+
+fn machine(report: &Report, lines: &mut Vec<String>) {
+    if !report.gpus.is_empty() {
+        heading("GPUs", lines);
+        let names = ["GPU", "name", "util", "memory", "power", "temperature", ""];
+        table(&names, report.gpus.iter().map(gpu), lines);
+    }
+    let disks = format::disks(report).map(|disk| {
+        let mut cells = vec![plain(&disk.device)];
+        cells.extend(format::disk(disk));
+        cells
+    });
+    let disks: Vec<Vec<String>> = disks.collect();
+    if !disks.is_empty() {
+        heading("Disks", lines);
+        table(&["disk", "read", "write", "util", "wait"], disks, lines);
+    }
+    if let Some(cpus) = report.host.cpus {
+        heading("Host", lines);
+        let mut figures = vec![cpus.to_string()];
+        figures.extend(format::host(&report.host));
+        let names = ["CPUs", "busy", "pressure: CPU", "I/O", "memory"];
+        table(&names, [figures], lines);
+    }
+}
+
+fn gpu(gpu: &GpuReport) -> Vec<String> {
+    let name = or_unknown(gpu.name.as_deref().map(plain));
+    let mut cells = vec![gpu.index.to_string(), name];
+    cells.extend(format::gpu(gpu));
+    cells.push(gpu.gap.as_deref().map(plain).unwrap_or_default());
+    cells
+}
+
+fn unseen(report: &Report, lines: &mut Vec<String>) {
+    let unseen = format::unseen(report);
+    if !unseen.is_empty() {
+        heading("Not seen", lines);
+    }
+    for format::Unseen { what, why, hint } in unseen {
+        let hint = match hint {
+            "" => String::new(),
+            hint => format!(" ({})", plain(hint)),
+        };
+        lines.push(format!("- {}: {}{hint}", plain(what), plain(why)));
+    }
+}
+
+fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>, lines: &mut Vec<String>) {
+    lines.push(format!("| {} |", names.join(" | ")));
+    lines.push(format!("|{}", "---|".repeat(names.len())));
+    lines.extend(
+        rows.into_iter()
+            .map(|row| format!("| {} |", row.join(" | "))),
+    );
+}
+
+/// Escaped for Markdown: names are chosen by others.
+fn plain(text: &str) -> String {
+    let text = crate::units::printable(text);
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_{}[]<>#|~".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// As code; a bar would end the cell of a table even there.
+fn code(text: &str) -> String {
+    let text = crate::units::printable(text);
+    format!("`{}`", text.replace('`', "'").replace('|', "\\|"))
+}

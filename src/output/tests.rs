@@ -1,0 +1,134 @@
+use super::*;
+use crate::report::tests::literals::{candidate, empty_report, full_report, rich_report};
+use crate::report::{Gap, Missing, Report};
+use crate::units::Share;
+
+#[test]
+fn the_text_opens_with_the_verdict_and_its_reasons() {
+    let text = text(&full_report());
+    let expected = "\
+train.py  pid 100  60 batches seen in 6 s  access T2
+DATA-BOUND   63 % of the time is lost waiting for data (61-66 %)   cause: CPU preprocessing   94 % sure
+do        num_workers 2 -> 4
+for       queue empty 91 % of the time
+but       2 % of the waits overlap GPU work
+
+rank 0    wait 60 %   step 40 ms   wait 60 ms   load 180 ms   10.0 batches/s
+loader    PyTorch DataLoader   2 workers   prefetch 2
+queue     0.5 of 4, empty 75 %
+worker 0  pid 200   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
+worker 1  pid 201   CPU 80 %   busy 90 %   read 20.0 MB/s   5.0 batches/s   load 180 ms   in Image.resize 100 %
+GPU 0     NVIDIA H200   util 40 %   memory 20.0 GiB of 140 GiB   n/a   n/a
+disk      nvme0n1   read 50.0 MB/s   write 0 B/s   util 10 %   wait 2.0 ms
+host      CPU 50 %   pressure cpu 50 %   io 0 %   memory n/a   own cost 1.0 %
+not seen  sm: no GPM
+not seen  psi: the kernel has none (boot with psi=1)
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_text_without_a_job_says_so() {
+    let text = text(&empty_report());
+    assert_eq!(
+        text,
+        "no job is watched\nWARMING UP   collecting samples (3 of 10 s, 5 of 20 batches)\n"
+    );
+}
+
+#[test]
+fn the_text_names_the_jobs_to_choose_from_and_no_gap_twice() {
+    let mut report = empty_report();
+    report.candidates = vec![candidate(48213)];
+    for source in ["psi", "nvml"] {
+        report.gaps.push(Gap {
+            source: source.to_owned(),
+            reason: "absent".to_owned(),
+            hint: String::new(),
+        });
+    }
+    report.verdict.missing.push(Missing {
+        id: "nvml".to_owned(),
+        why: "absent".to_owned(),
+        hint: String::new(),
+    });
+    assert_eq!(
+        text(&report),
+        "no job is watched\nWARMING UP   collecting samples (3 of 10 s, 5 of 20 batches)\n\
+         not seen  nvml: absent\nnot seen  psi: absent\n\
+         pipetop 48213   1 rank, 4 workers: train.py\n"
+    );
+}
+
+#[test]
+fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval() {
+    assert_eq!(
+        line(&full_report()),
+        "7 s  wait 60 %  queue 0.5 of 4  step 40 ms  10.0 batches/s  gpu 40 %  disk 60.0 MB/s  \
+         DATA-BOUND (CPU preprocessing)  94 % sure"
+    );
+    // In an interval shorter than a step no batch ends.
+    let mut short = full_report();
+    short.latest.wait_share = Some(Share::ONE);
+    short.latest.step.step_ms = None;
+    short.latest.step.batches_per_s = Some(0.0);
+    assert_eq!(line(&short), line(&full_report()));
+    assert_eq!(line(&empty_report()), "0 s  no training job yet");
+    let mut none = empty_report();
+    none.candidates = [7, 9].map(candidate).to_vec();
+    assert_eq!(
+        line(&none),
+        "0 s  several training jobs; choose one: pipetop 7 or 9"
+    );
+}
+
+#[test]
+fn the_end_of_the_job_is_in_line_and_text() {
+    let mut report = full_report();
+    report.job.as_mut().unwrap().ended = true;
+    assert_eq!(
+        line(&report),
+        "7 s  the job has ended; last verdict: DATA-BOUND (CPU preprocessing)  94 % sure"
+    );
+    let text = text(&report);
+    assert!(text.lines().next().unwrap().ends_with("  ended"), "{text}");
+}
+
+#[test]
+fn the_text_has_the_device_that_the_job_reports() {
+    let text = text(&rich_report());
+    let device = "device    simulated   busy 93 %   copy 12 %   no GPU here";
+    assert!(text.contains(device), "{text}");
+}
+
+#[test]
+fn the_markdown_has_the_figures_in_tables() {
+    let report = rich_report();
+    insta::assert_snapshot!(markdown(&report));
+}
+
+#[test]
+fn markup_in_names_is_escaped() {
+    let mut report = full_report();
+    report.disks[0].device = "a|b*".to_owned();
+    report.job.as_mut().unwrap().command = "python `x`|y".to_owned();
+    let page = markdown(&report);
+    assert!(page.contains("| a\\|b\\* |"), "{page}");
+    assert!(page.contains("`python 'x'\\|y`, pid 100"), "{page}");
+}
+
+#[test]
+fn json_is_one_document_with_a_line_end() {
+    let report = rich_report();
+    let (mut page, mut line) = (vec![], vec![]);
+    json::page(&mut page, &report).unwrap();
+    json::line(&mut line, &report).unwrap();
+    assert_eq!(
+        line.iter().position(|byte| *byte == b'\n'),
+        Some(line.len() - 1)
+    );
+    assert!(page.ends_with(b"\n}\n"));
+    for written in [page, line] {
+        assert_eq!(serde_json::from_slice::<Report>(&written).unwrap(), report);
+    }
+}

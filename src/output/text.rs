@@ -1,0 +1,167 @@
+//! The report of `--once` for a human: the verdict first, then what it rests on, from trainer to disks.
+
+use super::format::{self, or_unknown};
+use crate::report::{
+    DeviceReport, DiskReport, GpuReport, LoaderKind, LoaderReport, RankReport, Report, WorkerReport,
+};
+
+/// A page of plain text that ends with a line end.
+pub(crate) fn text(report: &Report) -> String {
+    let verdict = &report.verdict;
+    let mut sentence = vec![verdict.headline.kind.clone()];
+    sentence.extend(format::judgement(verdict));
+    let mut lines = vec![heading(report), sentence.join("   ")];
+    lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
+    // Without a reading there are no figures.
+    if report.host.cpus.is_some() {
+        lines.push(String::new());
+        for rank in report.job.iter().flat_map(|job| &job.ranks) {
+            lines.extend(self::rank(rank));
+        }
+        lines.extend(report.gpus.iter().map(gpu));
+        lines.extend(format::disks(report).map(disk));
+        lines.push(host(report));
+    }
+    for unseen in format::unseen(report) {
+        let hint = match unseen.hint {
+            "" => String::new(),
+            hint => format!(" ({hint})"),
+        };
+        let text = format!("{}: {}{hint}", unseen.what, unseen.why);
+        lines.push(entry("not seen", &text));
+    }
+    for job in &report.candidates {
+        let ranks = format::count(job.ranks as u64, "rank");
+        let workers = format::count(job.workers as u64, "worker");
+        let who = format!("  {ranks}, {workers}: {}", format::command(&job.command));
+        lines.push(entry(&format!("pipetop {}", job.pid), &who));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn heading(report: &Report) -> String {
+    let Some(job) = &report.job else {
+        return "no job is watched".to_owned();
+    };
+    let window = &report.window;
+    format!(
+        "{}  pid {}  {} seen in {:.0} s  access {}{}",
+        format::command(&job.command),
+        job.pid,
+        or_unknown(window.batches.map(|batches| format!("{batches} batches"))),
+        window.seconds,
+        or_unknown(window.access.map(|access| format!("{access:?}"))),
+        if job.ended { "  ended" } else { "" },
+    )
+}
+
+fn rank(rank: &RankReport) -> Vec<String> {
+    let name = rank
+        .rank
+        .map_or_else(|| "trainer".to_owned(), |rank| format!("rank {rank}"));
+    let [share, step, wait, load, rate] = format::rank(rank);
+    let figures = format!("wait {share}   step {step}   wait {wait}   load {load}   {rate}");
+    let mut lines = vec![entry(&name, &figures)];
+    if let Some(loader) = &rank.loader {
+        lines.push(entry("loader", &settings(loader)));
+        lines.push(entry("queue", &format::queue(rank.queue.as_ref())));
+        lines.extend(rank.workers.iter().map(worker));
+    }
+    for other in &rank.other_loaders {
+        let rate = format::batches_per_second(other.batches_per_s);
+        lines.push(entry(
+            "loader",
+            &format!("{}   {rate}", settings(&other.loader)),
+        ));
+        lines.push(entry("queue", &format::queue(other.queue.as_ref())));
+        lines.extend(other.workers.iter().map(worker));
+    }
+    // One of which nothing is told is worth no line.
+    let told = |device: &&DeviceReport| {
+        device.name.is_some() || device.notice.is_some() || device.busy_share.is_some()
+    };
+    lines.extend(rank.device.as_ref().filter(told).map(device));
+    lines
+}
+
+/// What the rank computes on, in its own words.
+fn device(device: &DeviceReport) -> String {
+    let mut parts = vec![
+        or_unknown(device.name.as_ref()),
+        format!("busy {}", or_unknown(device.busy_share)),
+        format!("copy {}", or_unknown(device.copy_share)),
+    ];
+    parts.extend(device.notice.clone());
+    entry("device", &parts.join("   "))
+}
+
+fn settings(loader: &LoaderReport) -> String {
+    let kind = match loader.kind {
+        LoaderKind::Other => loader.name.as_deref().unwrap_or("the program's own loader"),
+        LoaderKind::PytorchProcesses => "PyTorch DataLoader",
+        LoaderKind::PytorchMain => "PyTorch DataLoader in the main thread",
+        LoaderKind::Builtin => "built-in loader",
+        LoaderKind::Reported => "unknown loader; the job reports its steps",
+    };
+    let settings = &loader.settings;
+    let pinned = settings.pin_memory == Some(true);
+    let parts = [
+        Some(kind.to_owned()),
+        settings
+            .num_workers
+            .map(|count| format::count(count, "worker")),
+        settings
+            .prefetch_factor
+            .map(|count| format!("prefetch {count}")),
+        settings.batch_size.map(|size| format!("batch {size}")),
+        pinned.then(|| "pinned".to_owned()),
+        settings.start_method.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("   ")
+}
+
+fn worker(worker: &WorkerReport) -> String {
+    let hottest = worker.activity.first().map_or_else(String::new, |hottest| {
+        format!("   in {} {}", hottest.name, hottest.share)
+    });
+    let [cpu, busy, read, rate, load] = format::worker(worker);
+    let figures = format!(
+        "{} {}   CPU {cpu}   busy {busy}   read {read}   {rate}   load {load}{hottest}",
+        if worker.thread { "tid" } else { "pid" },
+        worker.pid,
+    );
+    entry(&format!("worker {}", worker.id), &figures)
+}
+
+fn gpu(gpu: &GpuReport) -> String {
+    let gap = gpu
+        .gap
+        .as_ref()
+        .map_or_else(String::new, |gap| format!("   {gap}"));
+    let [util, memory, power, temperature] = format::gpu(gpu);
+    let name = or_unknown(gpu.name.as_ref());
+    let figures = format!("{name}   util {util}   memory {memory}   {power}   {temperature}{gap}");
+    entry(&format!("GPU {}", gpu.index), &figures)
+}
+
+fn disk(disk: &DiskReport) -> String {
+    let [read, write, util, wait] = format::disk(disk);
+    let name = &disk.device;
+    let figures = format!("{name}   read {read}   write {write}   util {util}   wait {wait}");
+    entry("disk", &figures)
+}
+
+fn host(report: &Report) -> String {
+    let [cpu, pressure, io, memory] = format::host(&report.host);
+    let cost = report.window.own_cpu_percent;
+    let cost = or_unknown(cost.map(|cost| format!("{cost:.1} %")));
+    let figures = format!(
+        "CPU {cpu}   pressure cpu {pressure}   io {io}   memory {memory}   own cost {cost}"
+    );
+    entry("host", &figures)
+}
+
+fn entry(name: &str, text: &str) -> String {
+    format!("{name:<9} {text}")
+}

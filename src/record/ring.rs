@@ -1,0 +1,127 @@
+//! The newest samples of a job that runs, in memory: a recording without a file, which forgets its oldest groups.
+
+use std::fmt;
+use std::io;
+
+use super::group::OpenGroup;
+use super::samples::Samples;
+use crate::sample::Sample;
+
+/// Samples within so many bytes, as they would stand in a file.
+pub struct Ring {
+    samples: Samples,
+    /// The group that is being written.
+    open: Option<OpenGroup>,
+    /// What all groups take.
+    bytes: u64,
+    budget: u64,
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring")
+            .field("samples", &self.samples)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ring {
+    /// An empty one. The newest group stays, whatever it takes.
+    pub fn new(budget: usize) -> Self {
+        Self {
+            samples: Samples::default(),
+            open: None,
+            bytes: 0,
+            budget: budget as u64,
+        }
+    }
+
+    /// What is kept, to be read as that of a recording.
+    pub fn samples(&mut self) -> &mut Samples {
+        &mut self.samples
+    }
+
+    /// Adds a sample, and forgets the oldest where that makes too many.
+    ///
+    /// # Errors
+    /// Where it cannot be compressed.
+    pub fn push(&mut self, sample: &Sample) -> io::Result<()> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => OpenGroup::new(0, self.samples.len())?,
+        };
+        let mut bytes = open.add(sample.clone())?;
+        let mut group = open.group;
+        if open.is_full() {
+            let (end, closed) = open.close()?;
+            bytes.extend_from_slice(&end);
+            group = closed;
+        } else {
+            self.open = Some(open);
+        }
+        self.samples.write(group, &bytes);
+        self.bytes += bytes.len() as u64;
+        while self.bytes > self.budget && self.samples.groups() > 1 {
+            self.bytes -= self.samples.forget_oldest();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sample::literals::training;
+
+    fn ring(budget: usize, seconds: u32) -> Ring {
+        let mut ring = Ring::new(budget);
+        for at in 0..seconds {
+            ring.push(&training(f64::from(at))).unwrap();
+        }
+        ring
+    }
+
+    #[test]
+    fn what_is_kept_is_read_while_more_is_added() {
+        let mut ring = ring(usize::MAX, 100);
+        assert_eq!(ring.samples().len(), 100);
+        for number in [99, 0, 63, 64, 70] {
+            let (sample, _) = ring.samples().read(number).unwrap();
+            assert_eq!(sample.at.since_start, Duration::from_secs(number));
+        }
+        ring.push(&training(100.0)).unwrap();
+        let (newest, _) = ring.samples().read(100).unwrap();
+        assert_eq!(
+            newest.job,
+            training(100.0).job.map(|mut job| {
+                // What the sample before has told is not told again.
+                let mut sample = training(100.0);
+                sample.forget_events(&training(99.0));
+                job.ranks = sample.job.unwrap().ranks;
+                job
+            })
+        );
+        assert_eq!(
+            ring.samples().at(Duration::from_millis(64_900)).unwrap(),
+            64
+        );
+    }
+
+    #[test]
+    fn the_oldest_groups_are_forgotten_within_the_budget() {
+        const BUDGET: usize = 64 << 10;
+        let mut ring = ring(BUDGET, 10_000);
+        assert!(ring.bytes <= BUDGET as u64, "{}", ring.bytes);
+        let samples = ring.samples();
+        let first = samples.first();
+        assert!(first > 0 && first.is_multiple_of(64), "{first}");
+        assert_eq!(samples.len(), 10_000);
+        assert!(samples.read(first - 1).is_err());
+        let at = |number| Duration::from_secs(number);
+        assert_eq!(samples.span(), (at(first), at(9999)));
+        assert_eq!(samples.at(Duration::ZERO).unwrap(), first);
+        assert_eq!(samples.read(first).unwrap().0.at.since_start, at(first));
+    }
+}

@@ -1,0 +1,280 @@
+//! What looks saw of somebody, in slots of time: a byte a slot. Knows nothing of how it is looked.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::WorkerNow;
+
+/// The length of a slot. Slots are numbered from when pipetop started.
+pub const SLOT: Duration = Duration::from_millis(25);
+/// Nobody looked.
+const BLANK: u8 = b' ';
+/// The byte of a queue without batches; each batch adds one.
+const NO_BATCH: u8 = b'!';
+
+/// The states of a worker, each with its byte.
+const STATES: [(u8, WorkerNow); 10] = [
+    (b'i', WorkerNow::Idle),
+    (b'c', WorkerNow::Cpu),
+    (b'q', WorkerNow::Runnable),
+    (b'r', WorkerNow::Read),
+    (b'n', WorkerNow::Network),
+    (b'h', WorkerNow::Handover),
+    (b'z', WorkerNow::Sleep),
+    (b't', WorkerNow::Stopped),
+    (b's', WorkerNow::Starting),
+    (b'g', WorkerNow::Gone),
+];
+
+/// What a trainer's main thread does, as far as its loader goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TrainerNow {
+    /// In the loader, until it has a batch.
+    Waiting,
+    /// In the step, or elsewhere outside of the loader.
+    Stepping,
+    Stopped,
+}
+
+/// What can be seen in a slot.
+pub trait Seen: Copy {
+    /// `None` where it does not fit into a byte.
+    fn byte(self) -> Option<u8>;
+    /// `None` where the byte stands for nothing of its kind.
+    fn of(byte: u8) -> Option<Self>;
+}
+
+impl Seen for WorkerNow {
+    fn byte(self) -> Option<u8> {
+        let state = STATES.iter().find(|(_, now)| *now == self);
+        state.map(|(byte, _)| *byte)
+    }
+
+    fn of(byte: u8) -> Option<Self> {
+        let state = STATES.iter().find(|(other, _)| *other == byte);
+        state.map(|(_, now)| *now)
+    }
+}
+
+impl Seen for TrainerNow {
+    fn byte(self) -> Option<u8> {
+        Some(match self {
+            Self::Waiting => b'w',
+            Self::Stepping => b's',
+            Self::Stopped => b't',
+        })
+    }
+
+    fn of(byte: u8) -> Option<Self> {
+        match byte {
+            b'w' => Some(Self::Waiting),
+            b's' => Some(Self::Stepping),
+            b't' => Some(Self::Stopped),
+            _ => None,
+        }
+    }
+}
+
+/// Batches that are ready.
+impl Seen for u32 {
+    fn byte(self) -> Option<u8> {
+        NO_BATCH.checked_add(u8::try_from(self).ok()?)
+    }
+
+    fn of(byte: u8) -> Option<Self> {
+        byte.checked_sub(NO_BATCH).map(Self::from)
+    }
+}
+
+/// What was seen in slots that follow each other, the last of each.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Looks {
+    /// The number of the first slot.
+    first: u64,
+    #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
+    slots: Vec<u8>,
+}
+
+impl Looks {
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The number of the slot after the last.
+    pub fn end(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    /// Takes in what was seen at a time; `most` slots are kept. What does not fit into a byte was not seen.
+    pub fn see(&mut self, at: Duration, what: impl Seen, most: usize) {
+        self.put(slot(at), what.byte().unwrap_or(BLANK), most);
+    }
+
+    /// Takes in the slots that come after its own.
+    pub fn append(&mut self, newer: &Self, most: usize) {
+        let end = self.end();
+        for (number, byte) in (newer.first..).zip(&newer.slots) {
+            if number >= end {
+                self.put(number, *byte, most);
+            }
+        }
+    }
+
+    fn put(&mut self, slot: u64, byte: u8, most: usize) {
+        let end = self.end();
+        if self.is_empty() || slot >= end + most as u64 {
+            *self = Self {
+                first: slot,
+                slots: vec![byte],
+            };
+            return;
+        }
+        let Some(place) = slot.checked_sub(self.first) else {
+            return;
+        };
+        let place = usize::try_from(place).unwrap_or(usize::MAX);
+        if place + 1 < self.slots.len() {
+            // Time does not run backwards.
+            return;
+        }
+        self.slots.resize(place + 1, BLANK);
+        if byte != BLANK {
+            self.slots[place] = byte;
+        }
+        let surplus = self.slots.len().saturating_sub(most);
+        self.slots.drain(..surplus);
+        self.first += surplus as u64;
+    }
+
+    /// The slots from this one on.
+    #[must_use]
+    pub fn since(&self, slot: u64) -> Self {
+        let known = slot.saturating_sub(self.first);
+        let known =
+            usize::try_from(known).map_or(self.slots.len(), |known| known.min(self.slots.len()));
+        Self {
+            first: self.first + known as u64,
+            slots: self.slots[known..].to_vec(),
+        }
+    }
+
+    /// Drops what `earlier` knew.
+    pub fn forget(&mut self, earlier: &Self) {
+        *self = self.since(earlier.end());
+    }
+
+    /// What was seen in this slot.
+    pub fn seen<T: Seen>(&self, slot: u64) -> Option<T> {
+        let place = usize::try_from(slot.checked_sub(self.first)?).ok()?;
+        self.slots.get(place).and_then(|byte| T::of(*byte))
+    }
+}
+
+/// The number of the slot that a time lies in.
+pub fn slot(at: Duration) -> u64 {
+    u64::try_from(at.as_nanos() / SLOT.as_nanos()).unwrap_or(u64::MAX / 2)
+}
+
+/// A character for each byte: shorter than numbers.
+fn as_text<S: Serializer>(slots: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(
+        &slots
+            .iter()
+            .map(|byte| char::from(*byte))
+            .collect::<String>(),
+    )
+}
+
+fn from_text<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+    let text = String::deserialize(from)?;
+    let byte = |sign: char| u8::try_from(u32::from(sign)).unwrap_or(BLANK);
+    Ok(text.chars().map(byte).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(at: u64) -> Duration {
+        Duration::from_millis(at)
+    }
+
+    fn states(looks: &Looks) -> Vec<Option<WorkerNow>> {
+        (looks.first..looks.end())
+            .map(|slot| looks.seen(slot))
+            .collect()
+    }
+
+    #[test]
+    fn a_slot_holds_the_last_look_in_it_and_nothing_where_there_was_none() {
+        let mut looks = Looks::default();
+        for (at, now) in [
+            (100, WorkerNow::Idle),
+            (110, WorkerNow::Cpu),
+            (155, WorkerNow::Idle),
+        ] {
+            looks.see(ms(at), now, 10);
+        }
+        let seen = [Some(WorkerNow::Cpu), None, Some(WorkerNow::Idle)];
+        assert_eq!((looks.first, states(&looks)), (4, seen.to_vec()));
+        looks.see(ms(0), WorkerNow::Cpu, 10);
+        assert_eq!(states(&looks), seen, "time ran backwards");
+    }
+
+    #[test]
+    fn the_newest_slots_are_kept() {
+        let mut looks = Looks::default();
+        for at in 0..100 {
+            looks.see(ms(25 * at), WorkerNow::Cpu, 8);
+        }
+        assert_eq!((looks.first, looks.slots.len()), (92, 8));
+        looks.see(ms(1_000_000_000), WorkerNow::Cpu, 8);
+        assert_eq!(looks.slots.len(), 1);
+    }
+
+    #[test]
+    fn samples_that_repeat_each_other_add_up() {
+        let mut all = Looks::default();
+        for at in [0, 30, 60, 90, 120] {
+            all.see(ms(at), WorkerNow::Cpu, 8);
+        }
+        let mut kept = all.since(0);
+        kept.append(&all.since(2), 8);
+        assert_eq!(kept, all);
+        assert!(all.since(99).is_empty());
+        all.see(ms(150), WorkerNow::Idle, 8);
+        kept.append(&all.since(3), 8);
+        assert_eq!(kept, all);
+    }
+
+    #[test]
+    fn what_is_written_down_is_read_again() {
+        let mut looks = Looks::default();
+        for ready in [0_u32, 5, 222, 223, 4000] {
+            let at = looks.end().max(40);
+            looks.see(SLOT * u32::try_from(at).unwrap(), ready, 8);
+        }
+        let text = serde_json::to_string(&looks).unwrap();
+        let again: Looks = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, looks);
+        let seen: Vec<Option<u32>> = (40..45).map(|slot| looks.seen(slot)).collect();
+        assert_eq!(seen, [Some(0), Some(5), Some(222), None, None]);
+    }
+
+    #[test]
+    fn each_state_has_a_byte_of_its_own() {
+        for (byte, now) in STATES {
+            assert_eq!(WorkerNow::of(byte), Some(now));
+            assert_eq!(now.byte(), Some(byte));
+        }
+        for now in [
+            TrainerNow::Waiting,
+            TrainerNow::Stepping,
+            TrainerNow::Stopped,
+        ] {
+            assert_eq!(now.byte().and_then(TrainerNow::of), Some(now));
+        }
+        assert_eq!(WorkerNow::Unknown.byte(), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is looked at.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::sample::{Looks, ProcessSample, Tail, WorkerNow};
+use crate::units::ProcessKey;
+
+/// One loader worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerSample {
+    pub key: ProcessKey,
+    /// The loader's number for it; by order of start where it cannot be read.
+    pub id: u32,
+    /// It is a thread of the trainer, whose counters include its own; not a process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub thread: bool,
+    pub process: ProcessSample,
+    pub tally: Option<WorkerTally>,
+    /// Batches that this worker made; `None` where nothing counts them.
+    pub batches: Option<u64>,
+    /// Python functions that it was seen in while busy, with how often; empty without stacks.
+    pub activity: BTreeMap<String, u64>,
+    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
+    #[serde(default)]
+    pub loads: Option<WorkerLoads>,
+    /// What it was seen doing, look by look: the newest.
+    #[serde(default, skip_serializing_if = "Looks::is_empty")]
+    pub looks: Looks,
+}
+
+/// Single batches of a worker, as far as looks tell when each was begun and handed over.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerLoads {
+    /// Those that ended.
+    pub ended: Tail<BatchLoad>,
+    /// Those since attaching that ended too soon for looks to tell how long they took. What came and went between
+    /// two looks is not among them.
+    pub short: u64,
+    /// What is in work. `None` while it waits for its next.
+    pub under_way: Option<UnderWay>,
+}
+
+/// How long a worker had one batch in work: between two bounds, as it was looked at only now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BatchLoad {
+    /// The loader's number for it, from 0 in each epoch.
+    pub batch: u64,
+    pub low_ms: u32,
+    pub high_ms: u32,
+}
+
+impl BatchLoad {
+    /// Milliseconds: halfway between the bounds.
+    pub fn middle_ms(&self) -> f64 {
+        f64::midpoint(f64::from(self.low_ms), f64::from(self.high_ms))
+    }
+
+    /// Milliseconds that the load may have been shorter or longer than that.
+    pub fn uncertainty_ms(&self) -> f64 {
+        f64::from(self.high_ms.saturating_sub(self.low_ms)) / 2.0
+    }
+}
+
+/// A batch in work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnderWay {
+    pub batch: u64,
+    /// For at least so long.
+    pub for_ms: u32,
+}
+
+/// How often a worker's main thread was seen doing what, since attaching.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WorkerTally {
+    /// Looks in all. The other fields add up to it.
+    pub looks: u64,
+    /// Waiting for the next index: nothing to do (upstream is the trainer).
+    pub idle: u64,
+    /// On a CPU or runnable.
+    pub cpu: u64,
+    /// Blocked on a disk or on a page that is being read.
+    pub disk: u64,
+    /// Blocked on a socket or a network file system.
+    pub network: u64,
+    /// Blocked on handing a batch over.
+    pub handover: u64,
+    /// Asleep in a timer, on a lock or elsewhere while a batch is due.
+    pub other: u64,
+    /// What it was doing at the last look.
+    pub now: WorkerNow,
+}
+
+impl WorkerTally {
+    /// How far it grew since an older tally of the same worker; `None` where a count went backwards.
+    pub fn since(self, older: Option<Self>) -> Option<Self> {
+        let older = older.unwrap_or_default();
+        Some(Self {
+            looks: self.looks.checked_sub(older.looks)?,
+            idle: self.idle.checked_sub(older.idle)?,
+            cpu: self.cpu.checked_sub(older.cpu)?,
+            disk: self.disk.checked_sub(older.disk)?,
+            network: self.network.checked_sub(older.network)?,
+            handover: self.handover.checked_sub(older.handover)?,
+            other: self.other.checked_sub(older.other)?,
+            now: self.now,
+        })
+    }
+
+    /// Both together; what is done now is `more`'s.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            looks: self.looks.saturating_add(more.looks),
+            idle: self.idle.saturating_add(more.idle),
+            cpu: self.cpu.saturating_add(more.cpu),
+            disk: self.disk.saturating_add(more.disk),
+            network: self.network.saturating_add(more.network),
+            handover: self.handover.saturating_add(more.handover),
+            other: self.other.saturating_add(more.other),
+            now: more.now,
+        }
+    }
+}

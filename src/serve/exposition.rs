@@ -1,0 +1,214 @@
+//! Metrics as text: in the newer format (1.0 of its own standard) for those who ask for it, in Prometheus' text format 0.0.4 for
+//! all others and for files.
+//!
+//! Knows nothing of what the metrics mean.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Characters of a label's value that are kept.
+const LONGEST: usize = 200;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    OpenMetrics,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Type {
+    Counter,
+    Gauge,
+}
+
+/// Name and value of each, in the order in which they are written. An empty value is no label.
+pub(super) type Labels = Vec<(&'static str, String)>;
+
+/// Every metric of one name.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    /// Without the `_total` of a counter.
+    name: &'static str,
+    metric: Type,
+    help: &'static str,
+    /// Each set of labels once.
+    values: BTreeMap<Labels, f64>,
+}
+
+impl Family {
+    pub(super) fn new(metric: Type, name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            metric,
+            help,
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a value. One that is not known is left out.
+    pub(super) fn add(&mut self, labels: Labels, value: impl Into<Option<f64>>) {
+        if let Some(value) = value.into() {
+            self.values.insert(labels, value);
+        }
+    }
+}
+
+impl Format {
+    /// What a client wants that says this of what it accepts.
+    pub(super) fn wanted(accept: &str) -> Self {
+        let quality = |wanted: &str| {
+            let ranges = accept.split(',').filter_map(|range| {
+                let mut parts = range.split(';').map(str::trim);
+                if parts.next()? != wanted {
+                    return None;
+                }
+                let quality = parts.find_map(|part| part.strip_prefix("q="));
+                quality.map_or(Some(1.0), |quality| quality.parse::<f64>().ok())
+            });
+            ranges.fold(0.0, f64::max)
+        };
+        let open = quality("application/openmetrics-text");
+        if open > 0.0 && open >= quality("text/plain") {
+            Self::OpenMetrics
+        } else {
+            Self::Text
+        }
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// All families that have a value.
+    pub(super) fn write(self, families: &[Family]) -> String {
+        let mut out = String::new();
+        for family in families.iter().filter(|family| !family.values.is_empty()) {
+            let (kind, total) = match family.metric {
+                Type::Counter => ("counter", "_total"),
+                Type::Gauge => ("gauge", ""),
+            };
+            let (name, help) = (family.name, family.help);
+            let title = match self {
+                Self::Text => total,
+                Self::OpenMetrics => "",
+            };
+            // Writing to a text does not fail.
+            let _ = writeln!(out, "# HELP {name}{title} {help}");
+            let _ = writeln!(out, "# TYPE {name}{title} {kind}");
+            for (labels, value) in &family.values {
+                let labels = written(labels);
+                let _ = writeln!(out, "{name}{total}{labels} {value}");
+            }
+        }
+        if self == Self::OpenMetrics {
+            out.push_str("# EOF\n");
+        }
+        out
+    }
+}
+
+fn written(labels: &Labels) -> String {
+    let labels = labels.iter().filter(|(_, value)| !value.is_empty());
+    let labels: Vec<String> = labels
+        .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+        .collect();
+    if labels.is_empty() {
+        String::new()
+    } else {
+        format!("{{{}}}", labels.join(","))
+    }
+}
+
+fn escaped(value: &str) -> String {
+    let mut out = String::new();
+    for character in value.chars().take(LONGEST) {
+        match character {
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As a reader of the format takes it apart: up to the quote that is not escaped.
+    fn read(written: &str) -> Option<(String, &str)> {
+        let mut value = String::new();
+        let mut rest = written.char_indices();
+        while let Some((at, character)) = rest.next() {
+            match character {
+                '"' => return Some((value, &written[at + 1..])),
+                '\\' => match rest.next()?.1 {
+                    'n' => value.push('\n'),
+                    other => value.push(other),
+                },
+                other => value.push(other),
+            }
+        }
+        None
+    }
+
+    proptest! {
+        #[test]
+        fn any_label_is_read_as_it_was_meant(value in any::<String>(), tricky in "[\"\\\\\n}{,= a]{0,300}") {
+            for value in [value, tricky] {
+                let value: String = value.chars().collect();
+                let line = written(&vec![("a", value.clone()), ("b", "2".to_owned())]);
+                prop_assert!(!line.contains('\n'));
+                let kept: String = value.chars().take(LONGEST).collect();
+                if kept.is_empty() {
+                    prop_assert_eq!(line, "{b=\"2\"}");
+                } else {
+                    let (read, rest) = read(line.strip_prefix("{a=\"").unwrap()).unwrap();
+                    prop_assert_eq!(read, kept);
+                    prop_assert_eq!(rest, ",b=\"2\"}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_has_its_suffix_in_the_title_of_the_text_format_alone() {
+        let mut waits = Family::new(Type::Counter, "wait_seconds", "Time waited.");
+        waits.add(vec![("rank", "0".to_owned())], 1.5);
+        waits.add(vec![("rank", "1".to_owned())], None);
+        let none = Family::new(Type::Gauge, "nothing", "Not known.");
+        let families = [waits, none];
+        assert_eq!(
+            Format::Text.write(&families),
+            "# HELP wait_seconds_total Time waited.\n# TYPE wait_seconds_total counter\n\
+             wait_seconds_total{rank=\"0\"} 1.5\n"
+        );
+        assert_eq!(
+            Format::OpenMetrics.write(&families),
+            "# HELP wait_seconds Time waited.\n# TYPE wait_seconds counter\n\
+             wait_seconds_total{rank=\"0\"} 1.5\n# EOF\n"
+        );
+    }
+
+    #[test]
+    fn who_does_not_ask_for_openmetrics_gets_text() {
+        let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;\
+             version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        assert_eq!(Format::wanted(prometheus), Format::OpenMetrics);
+        for accept in [
+            "",
+            "*/*",
+            "text/html",
+            "text/plain;version=0.0.4, application/openmetrics-text;q=0.5",
+            "application/openmetrics-text;q=0",
+        ] {
+            assert_eq!(Format::wanted(accept), Format::Text, "{accept}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The endpoints over HTTP. One request a connection, so that one deadline bounds all that a client can do.
+//!
+//! Knows nothing of jobs; what is on the board is made anew for each request.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::board::Board;
+use super::exposition::Format;
+
+/// For a request and its answer, however slowly the client sends and reads.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Clients that are served at a time; more wait in the listener's queue.
+const CLIENTS: usize = 64;
+/// After a client could not be accepted, as too many files are open.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+
+/// What is served.
+#[derive(Debug)]
+pub(super) struct Site {
+    pub(super) board: Arc<Board>,
+    /// Where the metrics are: `/metrics`.
+    pub(super) metrics: String,
+    clients: Semaphore,
+}
+
+impl Site {
+    pub(super) fn new(board: Arc<Board>, metrics: String) -> Self {
+        Self {
+            board,
+            metrics,
+            clients: Semaphore::new(CLIENTS),
+        }
+    }
+
+    /// Answers for as long as it is polled.
+    pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
+        loop {
+            // A permit stays with its client; the semaphore is never closed.
+            if let Ok(permit) = self.clients.acquire().await {
+                permit.forget();
+            }
+            match listener.accept().await {
+                Ok((client, _)) => {
+                    tokio::spawn(Arc::clone(&self).attend(client));
+                }
+                Err(error) => {
+                    tracing::warn!("cannot accept a client: {error}");
+                    self.clients.add_permits(1);
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn attend(self: Arc<Self>, client: TcpStream) {
+        let site = Arc::clone(&self);
+        let answer = move |request| {
+            let answer = site.answer(&request);
+            async move { Ok::<_, Infallible>(answer) }
+        };
+        let mut http = http1::Builder::new();
+        http.keep_alive(false);
+        // Of a client that leaves or is too slow there is nothing to say.
+        let _ = timeout(
+            DEADLINE,
+            http.serve_connection(TokioIo::new(client), service_fn(answer)),
+        )
+        .await;
+        self.clients.add_permits(1);
+    }
+
+    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut refused = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            let allowed = HeaderValue::from_static("GET, HEAD");
+            refused.headers_mut().insert(ALLOW, allowed);
+            return refused;
+        }
+        match request.uri().path() {
+            path if path == self.metrics => {
+                let accept = request.headers().get_all(ACCEPT).into_iter();
+                let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+                let format = Format::wanted(&accept.join(","));
+                let text = self.board.metrics(format);
+                response(StatusCode::OK, format.content_type(), text)
+            }
+            "/report" => self.report(request.uri().query()),
+            "/-/healthy" => said(StatusCode::OK, "healthy\n"),
+            "/-/ready" if self.board.is_ready() => said(StatusCode::OK, "ready\n"),
+            "/-/ready" => said(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/" => {
+                let metrics = &self.metrics;
+                let text = format!("pipetop: {metrics} /report /-/healthy /-/ready\n");
+                said(StatusCode::OK, text)
+            }
+            _ => said(StatusCode::NOT_FOUND, "not found\n"),
+        }
+    }
+
+    /// All reports, or the one of the job with the trainer `?pid=`.
+    fn report(&self, query: Option<&str>) -> Response<Full<Bytes>> {
+        let mut pairs = query.into_iter().flat_map(|query| query.split('&'));
+        let pid = pairs.find_map(|pair| pair.strip_prefix("pid="));
+        let Ok(pid) = pid.map(str::parse::<i32>).transpose() else {
+            return said(StatusCode::BAD_REQUEST, "pid must be a number\n");
+        };
+        let reports = self.board.reports(pid);
+        let text = match (pid, reports.first()) {
+            (Some(_), None) => return said(StatusCode::NOT_FOUND, "no job of this pid\n"),
+            (Some(_), Some(report)) => serde_json::to_string(report),
+            (None, _) => serde_json::to_string(&reports),
+        };
+        match text {
+            Ok(text) => response(StatusCode::OK, JSON, text),
+            Err(error) => said(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        }
+    }
+}
+
+fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    response(status, PLAIN, text)
+}
+
+fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    text: impl Into<Bytes>,
+) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(text.into()));
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static(content_type);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}

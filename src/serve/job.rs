@@ -1,0 +1,115 @@
+//! A watched job and the machine as metrics see them, and how a figure of each becomes a metric with its labels. Pure.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use super::exposition::{Family, Labels, Type};
+use super::totals::{GpuTotals, RankTotals, Seconds, Totals};
+use crate::report::{RankReport, Report, Tier};
+use crate::sample::OwnSample;
+use crate::units::Pid;
+
+/// A job that is watched.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Names it among all runs that a server knows.
+    pub(super) run: String,
+    pub(super) report: Report,
+    pub(super) totals: Totals,
+    /// Of all its ranks, by its environment.
+    pub(super) world_size: Option<u32>,
+}
+
+/// What does not belong to one job.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) report: Report,
+    pub(super) gpus: BTreeMap<u32, GpuTotals>,
+    pub(super) own: OwnSample,
+    pub(super) at: SystemTime,
+}
+
+/// A rank with what names it.
+pub(super) struct Rank<'a> {
+    pub(super) labels: Labels,
+    pub(super) access: Option<Tier>,
+    pub(super) report: &'a RankReport,
+    pub(super) totals: Option<&'a RankTotals>,
+}
+
+pub(super) fn label(name: &'static str, value: &impl ToString) -> (&'static str, String) {
+    (name, value.to_string())
+}
+
+/// The same with another label; `None` is none.
+pub(super) fn with(
+    labels: &Labels,
+    more: impl IntoIterator<Item = (&'static str, Option<String>)>,
+) -> Labels {
+    let more = more
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    labels.iter().cloned().chain(more).collect()
+}
+
+pub(super) fn of(job: &Job) -> Labels {
+    vec![label("run", &job.run)]
+}
+
+pub(super) fn ranks(job: &Job) -> impl Iterator<Item = Rank<'_>> {
+    let trainers = job
+        .report
+        .job
+        .iter()
+        .flat_map(|of| of.ranks.iter().enumerate());
+    trainers.map(|(place, report)| {
+        let number = report
+            .rank
+            .map_or_else(|| place.to_string(), |rank| rank.to_string());
+        let mut totals = job.totals.ranks.iter();
+        Rank {
+            labels: with(&of(job), [("rank", Some(number))]),
+            access: job.report.window.access,
+            report,
+            totals: totals
+                .find(|(key, _)| key.pid == report.pid)
+                .map(|(_, totals)| totals),
+        }
+    })
+}
+
+/// A family with a value for each of `items`.
+pub(super) fn each<'a, T: 'a>(
+    (metric, name, help): (Type, &'static str, &'static str),
+    items: impl IntoIterator<Item = &'a T>,
+    value: impl Fn(&'a T) -> (Labels, Option<f64>),
+) -> Family {
+    let mut family = Family::new(metric, name, help);
+    for item in items {
+        let (labels, value) = value(item);
+        family.add(labels, value);
+    }
+    family
+}
+
+/// A family with a value for each entry of a rank's totals.
+pub(super) fn each_of<'a>(
+    (name, help): (&'static str, &'static str),
+    state: &'static str,
+    ranks: &'a [Rank<'a>],
+    seconds: impl Fn(&'a RankTotals) -> &'a Seconds,
+) -> Family {
+    let mut family = Family::new(Type::Counter, name, help);
+    for rank in ranks {
+        for (what, value) in rank.totals.into_iter().flat_map(&seconds) {
+            family.add(with(&rank.labels, [(state, Some(what.clone()))]), *value);
+        }
+    }
+    family
+}
+
+/// The rank that the verdict speaks of.
+pub(super) fn about_rank(job: &Job, pid: Option<Pid>) -> Labels {
+    let rank = ranks(job).find(|rank| Some(rank.report.pid) == pid);
+    rank.map_or_else(|| of(job), |rank| rank.labels)
+}

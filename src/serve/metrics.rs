@@ -1,0 +1,237 @@
+//! Which metrics there are, and what each is made of: a job's report, and its totals since it was attached to.
+//!
+//! Made anew for each reader, so that a job that has ended leaves nothing. What is not known is absent. A job's identity is
+//! in `pipetop_run_info` alone; all else of it carries `run` and `rank`. Pure.
+
+use std::time::SystemTime;
+
+use super::exposition::Family;
+use super::exposition::Type::{Counter, Gauge};
+use super::job::{Job, Machine, Rank, about_rank, each, label, of, ranks, with};
+use super::rank_metrics::{loaders, rank_times, workers};
+use crate::verdict::Kind;
+
+/// Every metric, in a fixed order.
+pub(super) fn families(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
+    let mut all = about(jobs, machine);
+    all.extend(runs(jobs));
+    let ranks: Vec<Rank<'_>> = jobs.iter().flat_map(ranks).collect();
+    all.extend(rank_times(&ranks));
+    all.extend(loaders(&ranks));
+    all.extend(workers(&ranks));
+    all.extend(verdicts(jobs));
+    all.push(gpus_of(jobs));
+    all.extend(machine.map(gpus).into_iter().flatten());
+    all
+}
+
+fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
+    let mut build = Family::new(Gauge, "pipetop_build_info", "Version of pipetop.");
+    build.add(vec![label("version", &env!("CARGO_PKG_VERSION"))], 1.0);
+    let mut count = Family::new(
+        Gauge,
+        "pipetop_runs",
+        "Training jobs watched on this machine.",
+    );
+    count.add(vec![], jobs.len() as f64);
+    let mut gaps = Family::new(
+        Gauge,
+        "pipetop_gap",
+        "1 for each source that cannot be read.",
+    );
+    let reports = jobs.iter().map(|job| (of(job), &job.report));
+    let reports = reports.chain(machine.map(|machine| (vec![], &machine.report)));
+    for (labels, report) in reports {
+        for gap in &report.gaps {
+            let about = [("source", &gap.source), ("reason", &gap.reason)];
+            let about = about.map(|(name, text)| (name, Some(text.clone())));
+            gaps.add(with(&labels, about), 1.0);
+        }
+    }
+    let mut at = Family::new(
+        Gauge,
+        "pipetop_last_sample_timestamp_seconds",
+        "Time of the newest sample.",
+    );
+    let since = machine.and_then(|machine| machine.at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    at.add(vec![], since.map(|since| since.as_secs_f64()));
+    let mut cpu = Family::new(
+        Counter,
+        "process_cpu_seconds",
+        "CPU time of pipetop itself.",
+    );
+    let own = machine.map(|machine| &machine.own);
+    cpu.add(vec![], own.and_then(|own| Some(own.cpu?.as_secs_f64())));
+    let mut memory = Family::new(
+        Gauge,
+        "process_resident_memory_bytes",
+        "Memory of pipetop itself.",
+    );
+    memory.add(vec![], own.and_then(|own| Some(own.rss?.0 as f64)));
+    vec![build, count, gaps, at, cpu, memory]
+}
+
+fn runs(jobs: &[Job]) -> [Family; 2] {
+    let info = (Gauge, "pipetop_run_info", "Who a run is.");
+    let info = each(info, jobs, |job| {
+        let world_size = job.world_size.map(|size| size.to_string());
+        let who = [
+            ("source", Some("process".to_owned())),
+            ("world_size", world_size),
+        ];
+        (with(&of(job), who), Some(1.0))
+    });
+    let cpus = (Gauge, "pipetop_job_cpus", "CPUs that the job may use.");
+    let cpus = each(cpus, jobs, |job| {
+        let host = &job.report.host;
+        let allowed = host.cpus_allowed.map(f64::from);
+        let least = [allowed, host.cpu_quota];
+        let least = least.into_iter().flatten().min_by(f64::total_cmp);
+        (of(job), least)
+    });
+    [info, cpus]
+}
+
+fn verdicts(jobs: &[Job]) -> [Family; 6] {
+    let verdict = |job: &Job| job.report.verdict.clone();
+    let mut state = Family::new(
+        Gauge,
+        "pipetop_verdict_state",
+        "1 for the kind of the verdict.",
+    );
+    let mut cause = Family::new(
+        Gauge,
+        "pipetop_verdict_cause",
+        "1 for the cause of the verdict.",
+    );
+    let mut times = Family::new(
+        Counter,
+        "pipetop_verdict_seconds",
+        "Time of each kind of verdict.",
+    );
+    for job in jobs {
+        let said = verdict(job);
+        let kind = said.kind.to_string();
+        state.add(with(&of(job), [("kind", Some(kind.clone()))]), 1.0);
+        // A kind that was is 0 by now.
+        for (known, seconds) in &job.totals.verdicts {
+            let labels = with(&of(job), [("kind", Some(known.clone()))]);
+            state.add(labels.clone(), f64::from(u8::from(*known == kind)));
+            times.add(labels, *seconds);
+        }
+        if let Some(why) = said.cause {
+            cause.add(with(&of(job), [("cause", Some(why.to_string()))]), 1.0);
+        }
+    }
+    let confidence = (
+        Gauge,
+        "pipetop_verdict_confidence_ratio",
+        "Probability that the kind of the verdict is right.",
+    );
+    let speedup = (
+        Gauge,
+        "pipetop_verdict_speedup_max_ratio",
+        "Times as fast, at most, if loading were free.",
+    );
+    let advised = (
+        Gauge,
+        "pipetop_loader_workers_advised",
+        "Workers that would match the step. Absent where another number would not help.",
+    );
+    [
+        state,
+        cause,
+        times,
+        each(confidence, jobs, |job| {
+            let said = verdict(job);
+            let open = matches!(said.kind, Kind::WarmingUp | Kind::Unknown);
+            (of(job), (!open).then_some(said.confidence.0))
+        }),
+        each(speedup, jobs, |job| {
+            let headspace = verdict(job).headspace;
+            (
+                of(job),
+                headspace.and_then(|headspace| headspace.speedup_max),
+            )
+        }),
+        each(advised, jobs, |job| {
+            let said = verdict(job);
+            let advised = said.workers.and_then(|workers| workers.advised);
+            (about_rank(job, said.pid), advised.map(f64::from))
+        }),
+    ]
+}
+
+/// Which rank uses which GPU.
+fn gpus_of(jobs: &[Job]) -> Family {
+    let mut info = Family::new(
+        Gauge,
+        "pipetop_gpu_rank_info",
+        "A GPU that a rank uses; joins what other exporters tell of it.",
+    );
+    for job in jobs {
+        for gpu in &job.report.gpus {
+            for user in gpu.ranks.iter().flatten() {
+                let labels = about_rank(job, Some(user.pid));
+                let gpu = [
+                    ("gpu", Some(gpu.index.to_string())),
+                    ("uuid", gpu.uuid.clone()),
+                ];
+                info.add(with(&labels, gpu), 1.0);
+            }
+        }
+    }
+    info
+}
+
+fn gpus(machine: &Machine) -> Vec<Family> {
+    let who = |index: u32, uuid: &Option<String>| {
+        with(&vec![label("gpu", &index)], [("uuid", uuid.clone())])
+    };
+    let gpus = &machine.report.gpus;
+    let total = |index: u32| machine.gpus.get(&index);
+    vec![
+        each(
+            (
+                Counter,
+                "pipetop_gpu_busy_seconds",
+                "Time in which a kernel ran.",
+            ),
+            gpus,
+            |gpu| {
+                (
+                    who(gpu.index, &gpu.uuid),
+                    total(gpu.index).map(|total| total.busy),
+                )
+            },
+        ),
+        each(
+            (
+                Counter,
+                "pipetop_gpu_observed_seconds",
+                "Time in which it could be seen whether a kernel ran.",
+            ),
+            gpus,
+            |gpu| {
+                (
+                    who(gpu.index, &gpu.uuid),
+                    total(gpu.index).map(|total| total.observed),
+                )
+            },
+        ),
+        each(
+            (
+                Gauge,
+                "pipetop_gpu_sm_active_ratio",
+                "Multiprocessors with work.",
+            ),
+            gpus,
+            |gpu| {
+                (
+                    who(gpu.index, &gpu.uuid),
+                    gpu.sm_active_share.map(|share| share.0),
+                )
+            },
+        ),
+    ]
+}

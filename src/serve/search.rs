@@ -1,0 +1,163 @@
+//! Finds the jobs to watch, those that begin later too, and keeps a sampler for each.
+//!
+//! Knows nothing of what is made of their samples.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::board::Board;
+use crate::error::Hinted;
+use crate::job::{Candidate, NoTarget, Target};
+use crate::sample::Sample;
+use crate::source::discovery::Discovery;
+use crate::source::sampler::{Options, Sampler};
+use crate::units::{Pid, ProcessKey};
+
+/// Between two searches of the whole machine.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Watches until it is dropped.
+#[derive(Debug)]
+pub(super) struct Search {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Round {
+    options: Options,
+    all: bool,
+    board: Arc<Board>,
+    discovery: Discovery,
+    watched: BTreeMap<ProcessKey, Watched>,
+}
+
+struct Watched {
+    ranks: Vec<ProcessKey>,
+    _sampler: Sampler,
+}
+
+impl Search {
+    /// Watches the jobs that the target of `options` names: one at a time, or `all`.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub(super) fn start(options: Options, all: bool, board: Arc<Board>) -> Result<Self, Hinted> {
+        let (stop, stopped) = mpsc::channel();
+        // The machine itself: of no job, whoever runs.
+        let machine = Arc::clone(&board);
+        let machine = sampler(&options, Pid(0), None, move |sample| {
+            machine.machine(sample);
+            true
+        })?;
+        let mut round = Round {
+            discovery: Discovery::new(&options.proc_root),
+            options,
+            all,
+            board,
+            watched: BTreeMap::new(),
+        };
+        let thread = std::thread::Builder::new().name("search".into());
+        let thread = thread.spawn(move || {
+            let _machine = machine;
+            loop {
+                round.search();
+                if !matches!(
+                    stopped.recv_timeout(PAUSE),
+                    Err(mpsc::RecvTimeoutError::Timeout)
+                ) {
+                    return;
+                }
+            }
+        });
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
+        })
+    }
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Round {
+    fn search(&mut self) {
+        self.watched.retain(|key, _| self.board.is_watched(*key));
+        if self.all || self.watched.is_empty() {
+            let found = match self.discovery.find(&self.options.target) {
+                Ok(job) => job.into_iter().collect(),
+                Err(NoTarget::Several(jobs)) if self.all => jobs,
+                // Nothing matches now.
+                Err(_) => Vec::new(),
+            };
+            for job in found {
+                self.take(&job);
+            }
+        }
+        self.board.searched();
+    }
+
+    /// Watches a job that is new, or that has more ranks than before.
+    fn take(&mut self, job: &Candidate) {
+        let Some(first) = job.ranks.first().copied() else {
+            return;
+        };
+        let shares = |watched: &Watched| job.ranks.iter().any(|rank| watched.ranks.contains(rank));
+        let before = self.watched.iter().find(|(_, watched)| shares(watched));
+        if let Some((key, before)) = before.map(|(key, watched)| (*key, watched)) {
+            if job.ranks.iter().all(|rank| before.ranks.contains(rank)) {
+                return;
+            }
+            self.watched.remove(&key);
+            if key != first {
+                self.board.forget(key);
+            }
+        }
+        self.board.begin(first, run(first));
+        let board = Arc::clone(&self.board);
+        let take = move |sample| board.job(first, sample);
+        match sampler(&self.options, first.pid, Some(job.clone()), take) {
+            Ok(sampler) => {
+                let ranks = job.ranks.clone();
+                let watched = Watched {
+                    ranks,
+                    _sampler: sampler,
+                };
+                self.watched.insert(first, watched);
+            }
+            // The next search tries again.
+            Err(error) => {
+                tracing::warn!(pid = %first.pid, "{error}");
+                self.board.forget(first);
+            }
+        }
+    }
+}
+
+/// Of this trainer's job alone: after its end no other is looked for.
+fn sampler(
+    options: &Options,
+    trainer: Pid,
+    job: Option<Candidate>,
+    take: impl FnMut(Sample) -> bool + Send + 'static,
+) -> Result<Sampler, Hinted> {
+    let options = Options {
+        target: Target::Launched(trainer),
+        ..options.clone()
+    };
+    Sampler::start(options, job, take).map_err(|error| Hinted::no_thread(&error))
+}
+
+/// Names a run where nothing else does: no other process on any machine has all of these.
+fn run(first: ProcessKey) -> String {
+    let uname = rustix::system::uname();
+    let host = uname.nodename().to_string_lossy();
+    format!("{host}-{}-{}", first.pid, first.start_ticks)
+}

@@ -1,0 +1,102 @@
+use super::board::Board;
+use super::exposition::Format;
+use crate::sample::literals::{first_rank, key, machine, training};
+use crate::units::{Pid, ProcessKey};
+
+/// The text without what changes with each version.
+fn text(board: &Board, format: Format) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    board.metrics(format).replace(version, "VERSION")
+}
+
+/// A job of two ranks, of which the second tells nothing of its waits.
+fn watched() -> Board {
+    let board = Board::default();
+    board.begin(key(100), "host-100-1".to_owned());
+    for at in 1..=21 {
+        let at = f64::from(at);
+        let mut sample = training(at);
+        let first = first_rank(&mut sample).clone();
+        let mut second = first.clone();
+        second.key = key(101);
+        second.rank = Some(1);
+        second.main = None;
+        second.loaders.clear();
+        if let Some(job) = &mut sample.job {
+            job.ranks = vec![first, second];
+        }
+        assert!(board.job(key(100), sample));
+        board.machine(machine(at));
+    }
+    board.searched();
+    board
+}
+
+#[test]
+fn every_metric_of_a_job_and_its_machine() {
+    let board = watched();
+    insta::assert_snapshot!("text", text(&board, Format::Text));
+    let open = text(&board, Format::OpenMetrics);
+    assert!(open.ends_with("# EOF\n"), "{open}");
+    // The formats differ in the titles of counters and in the end.
+    let values = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(values(&open), values(&text(&board, Format::Text)));
+}
+
+#[test]
+fn a_job_that_has_ended_leaves_nothing() {
+    let board = watched();
+    let mut last = training(22.0);
+    if let Some(job) = &mut last.job {
+        job.ended = true;
+    }
+    assert!(board.metrics(Format::Text).contains("run=\"host-100-1\""));
+    assert!(!board.job(key(100), last));
+    let text = board.metrics(Format::Text);
+    assert!(!text.contains("run="), "{text}");
+    assert!(text.contains("pipetop_runs 0\n"), "{text}");
+    assert!(board.reports(None).is_empty());
+}
+
+#[test]
+fn another_engine_for_the_same_job_counts_on() {
+    let board = watched();
+    let batches = |board: &Board| {
+        let text = board.metrics(Format::Text);
+        let name = "pipetop_rank_batches_total{run=\"host-100-1\",rank=\"0\"} ";
+        let found = text.lines().find_map(|line| line.strip_prefix(name));
+        found.map(str::parse::<f64>)
+    };
+    assert_eq!(batches(&board), Some(Ok(200.0)));
+    board.begin(key(100), "host-100-1".to_owned());
+    for at in [30.0, 31.0] {
+        assert!(board.job(key(100), training(at)));
+    }
+    assert_eq!(batches(&board), Some(Ok(210.0)));
+}
+
+#[test]
+fn a_report_is_found_by_any_trainer_of_its_job() {
+    let board = watched();
+    for (pid, found) in [(None, 1), (Some(100), 1), (Some(101), 1), (Some(7), 0)] {
+        assert_eq!(board.reports(pid).len(), found, "{pid:?}");
+    }
+}
+
+#[test]
+fn it_is_ready_when_the_machine_was_read_and_jobs_were_looked_for() {
+    let board = Board::default();
+    assert!(!board.is_ready());
+    board.searched();
+    assert!(!board.is_ready());
+    board.machine(machine(1.0));
+    assert!(board.is_ready());
+    let other = ProcessKey {
+        pid: Pid(7),
+        start_ticks: 1,
+    };
+    assert!(!board.is_watched(other));
+}

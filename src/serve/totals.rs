@@ -1,0 +1,290 @@
+//! Seconds, batches and bytes of a job since it was attached to: what counters are made of.
+//!
+//! Each sample's interval adds its own part, so a reader may come as seldom as it likes. What cannot be seen adds
+//! nothing, and a counter that was never known is absent. Pure.
+
+use std::collections::BTreeMap;
+
+use crate::engine::State;
+use crate::model::Progress;
+use crate::model::rates::{LoaderRates, RankRates, Rates, WorkerRates};
+use crate::sample::GpuSample;
+use crate::units::{ProcessKey, Share};
+use crate::verdict::Lost;
+
+/// Seconds by what they were spent on.
+pub(super) type Seconds = BTreeMap<String, f64>;
+
+/// Of one job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Totals {
+    /// By trainer.
+    pub(super) ranks: BTreeMap<ProcessKey, RankTotals>,
+    /// By the kind of the verdict.
+    pub(super) verdicts: Seconds,
+}
+
+/// Of one rank. `None`, or no entry, where it was never known.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct RankTotals {
+    /// What its main thread did. The sum is the time in which its waits could be seen.
+    pub(super) main: Seconds,
+    /// Time lost to data, by cause.
+    pub(super) stall: Seconds,
+    pub(super) stall_uncertainty: Option<f64>,
+    pub(super) batches: Option<f64>,
+    pub(super) queue_empty: Option<f64>,
+    /// Batches ready at the last look.
+    pub(super) queue_ready: Option<u32>,
+    /// What all its workers did.
+    pub(super) workers: Seconds,
+    /// Time that they had a batch in work.
+    pub(super) load: Option<f64>,
+    /// Bytes from block devices, and by read calls from anywhere.
+    pub(super) storage_read: Option<f64>,
+    pub(super) read: Option<f64>,
+}
+
+impl Totals {
+    /// Adds the time since the sample before the newest.
+    pub(super) fn add(&mut self, state: &State) {
+        let Some(rates) = state.model.latest() else {
+            return;
+        };
+        let Some(job) = rates.job.as_ref().filter(|job| !job.ended) else {
+            return;
+        };
+        let verdict = state.verdict();
+        if let Some(verdict) = verdict {
+            grow(&mut self.verdicts, &verdict.kind.to_string(), rates.seconds);
+        }
+        let cause = verdict.and_then(|verdict| verdict.cause);
+        let cause = cause.map_or_else(|| "unknown".to_owned(), |cause| cause.to_string());
+        let window = state.model.window();
+        let progress = state.model.progress();
+        self.ranks
+            .retain(|key, _| job.ranks.iter().any(|rank| rank.key == *key));
+        for rank in &job.ranks {
+            let lost = window.and_then(|window| lost(window, rank.key, &progress));
+            let totals = self.ranks.entry(rank.key).or_default();
+            totals.add(rank, rates.seconds, lost, &cause);
+        }
+    }
+}
+
+/// What the rank loses in the verdict's window, which shows more of it than an interval.
+fn lost(window: &Rates, key: ProcessKey, progress: &Progress) -> Option<Lost> {
+    let ranks = &window.job.as_ref()?.ranks;
+    let rank = ranks.iter().find(|rank| rank.key == key)?;
+    Lost::of(window, rank, progress)
+}
+
+impl RankTotals {
+    fn add(&mut self, rank: &RankRates, seconds: f64, lost: Option<Lost>, cause: &str) {
+        if let (Some(lost), Some(wait)) = (lost, rank.wait) {
+            let seen = seconds * wait.unknown.complement().0;
+            let waited = wait.share.0 * seen;
+            self.spent(rank, seen, waited);
+            // Of the waits in the window, the part that was lost.
+            let part =
+                Share::of(lost.stall.share.0, lost.wait.0).map_or(0.0, |part| part.0.min(1.0));
+            grow(&mut self.stall, cause, waited * part);
+            let half = (lost.stall.high.0 - lost.stall.low.0) / 2.0;
+            more(&mut self.stall_uncertainty, Some(half * seen));
+        }
+        more(
+            &mut self.batches,
+            rank.step.batches.map(|batches| batches as f64),
+        );
+        let queue = rank.main_loader().and_then(|loader| loader.queue);
+        self.queue_ready = queue.map(|queue| queue.ready);
+        more(
+            &mut self.queue_empty,
+            queue.map(|queue| queue.empty.0 * seconds),
+        );
+        for loader in &rank.loaders {
+            self.load(loader, seconds);
+        }
+    }
+
+    /// What the main thread did beside its waits for data.
+    fn spent(&mut self, rank: &RankRates, seen: f64, waited: f64) {
+        let mut rest = seen - waited;
+        let mut take = |share: f64| {
+            // The sum of none is -0.
+            let taken = (share * seen).clamp(0.0, rest) + 0.0;
+            rest -= taken;
+            taken
+        };
+        let with_others = |name: &str| matches!(name, "communication" | "synchronize");
+        let waits = |sync: bool| {
+            let waits = rank.not_data.iter();
+            let waits = waits.filter(|wait| with_others(&wait.name) == sync);
+            waits.map(|wait| wait.share.0).sum::<f64>()
+        };
+        let sync = take(waits(true));
+        let stopped = rank.stopped.unwrap_or_default().0;
+        let other = take(waits(false) + stopped);
+        for (state, seconds) in [
+            ("data_wait", waited),
+            ("step", rest),
+            ("sync", sync),
+            ("other", other),
+        ] {
+            grow(&mut self.main, state, seconds);
+        }
+    }
+
+    fn load(&mut self, loader: &LoaderRates, seconds: f64) {
+        for worker in &loader.workers {
+            if let Some(busy) = worker.busy {
+                more(&mut self.load, Some(busy.0 * seconds));
+                for (state, share) in states(worker, busy) {
+                    grow(&mut self.workers, state, share * seconds);
+                }
+            }
+            let bytes = |rate: Option<crate::units::BytesPerSecond>| Some(rate?.0 * seconds);
+            more(&mut self.storage_read, bytes(worker.read));
+            more(&mut self.read, bytes(worker.rchar));
+        }
+    }
+}
+
+fn states(worker: &WorkerRates, busy: Share) -> [(&'static str, f64); 6] {
+    let share = |share: Option<Share>| share.unwrap_or_default().0;
+    let [disk, network, handover, other] =
+        [worker.disk, worker.network, worker.handover, worker.asleep].map(share);
+    let cpu = (busy.0 - disk - network - handover - other).max(0.0);
+    [
+        ("idle", busy.complement().0),
+        ("cpu", cpu),
+        ("disk", disk),
+        ("network", network),
+        ("handover", handover),
+        ("other", other),
+    ]
+}
+
+/// Of one GPU.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct GpuTotals {
+    pub(super) busy: f64,
+    /// Time in which it could be seen whether it was busy.
+    pub(super) observed: f64,
+}
+
+/// Adds an interval to those of each GPU, by index.
+pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
+    let Some(rates) = state.model.latest() else {
+        return;
+    };
+    let known = |now: &GpuSample| now.gap.is_none();
+    for gpu in rates.gpus.iter().filter(|gpu| known(&gpu.now)) {
+        let util = gpu.util_percent.map(|percent| Share(percent / 100.0));
+        if let Some(busy) = gpu.busy.or(util).filter(|_| gpu.stale_seconds.is_none()) {
+            let totals = totals.entry(gpu.now.index).or_default();
+            totals.busy += busy.clamped().0 * rates.seconds;
+            totals.observed += rates.seconds;
+        }
+    }
+}
+
+fn grow(totals: &mut Seconds, what: &str, seconds: f64) {
+    match totals.get_mut(what) {
+        Some(total) => *total += seconds,
+        None => {
+            totals.insert(what.to_owned(), seconds);
+        }
+    }
+}
+
+fn more(total: &mut Option<f64>, grown: Option<f64>) {
+    if let Some(grown) = grown {
+        *total = Some(total.unwrap_or_default() + grown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::Engine;
+    use crate::sample::Sample;
+    use crate::sample::literals::{first_loader, first_rank, key, machine, training};
+
+    fn after(samples: impl IntoIterator<Item = Sample>) -> Totals {
+        let mut engine = Engine::new(Duration::from_secs(10));
+        let mut totals = Totals::default();
+        for sample in samples {
+            totals.add(engine.push(sample));
+        }
+        totals
+    }
+
+    fn close(value: f64, expected: f64) {
+        assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
+    }
+
+    #[test]
+    fn seconds_add_up_however_long_the_intervals_are() {
+        for at in [
+            vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            vec![1.0, 1.5, 4.5, 5.0, 9.0],
+        ] {
+            let totals = after(at.into_iter().map(training));
+            let rank = &totals.ranks[&key(100)];
+            // Eight seconds, three fifths of them waits.
+            close(rank.main.values().sum(), 8.0);
+            close(rank.main["data_wait"], 4.8);
+            close(rank.main["step"], 3.2);
+            close(rank.batches.unwrap(), 80.0);
+            close(rank.queue_empty.unwrap(), 6.0);
+            close(rank.workers.values().sum(), 16.0);
+            close(rank.workers["idle"], 1.6);
+            close(rank.load.unwrap(), 14.4);
+            close(rank.read.unwrap(), 1.6e9);
+            close(totals.verdicts.values().sum(), 8.0);
+            assert!(rank.stall.values().sum::<f64>() <= 4.8 + 1e-9);
+        }
+    }
+
+    #[test]
+    fn waits_that_cannot_be_seen_are_not_counted_as_none() {
+        let blind = |at: u32| {
+            let mut sample = training(f64::from(at));
+            first_rank(&mut sample).main = None;
+            first_loader(&mut sample).queue = None;
+            first_loader(&mut sample).workers.clear();
+            sample
+        };
+        let totals = after((1..9).map(blind));
+        let rank = &totals.ranks[&key(100)];
+        assert!(rank.main.is_empty() && rank.stall.is_empty(), "{rank:?}");
+        assert_eq!((rank.queue_empty, rank.load, rank.read), (None, None, None));
+    }
+
+    #[test]
+    fn without_a_gpu_every_wait_is_lost() {
+        let alone = |at: u32| {
+            let mut sample = training(f64::from(at));
+            sample.gpus.clear();
+            sample
+        };
+        let totals = after((1..9).map(alone));
+        let rank = &totals.ranks[&key(100)];
+        close(rank.stall.values().sum(), rank.main["data_wait"]);
+        assert!(rank.stall_uncertainty.unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_gpu_is_busy_for_a_part_of_the_time_that_was_seen() {
+        let mut engine = Engine::new(Duration::from_secs(10));
+        let mut totals = BTreeMap::new();
+        for at in 1..6 {
+            add_gpus(&mut totals, engine.push(machine(f64::from(at))));
+        }
+        close(totals[&0].observed, 4.0);
+        close(totals[&0].busy, 1.6);
+    }
+}

@@ -1,0 +1,66 @@
+//! Events where they come: gathered between two samples, handed out with each of the next few.
+//!
+//! Knows numbers, and nothing of what the events are.
+
+use crate::sample::Tail;
+
+/// One row of events.
+#[derive(Debug, Clone)]
+pub(super) struct Events<T> {
+    tail: Tail<T>,
+    /// How many there were the last three times that they were handed out, the longest ago first.
+    handed_out: [u64; 3],
+    /// Kept at most, should nobody ask.
+    most: usize,
+}
+
+impl<T: Clone> Events<T> {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            tail: Tail::default(),
+            handed_out: [0; 3],
+            most,
+        }
+    }
+
+    pub(super) fn extend(&mut self, events: impl IntoIterator<Item = T>) {
+        for event in events {
+            self.tail.push(event, self.most);
+        }
+    }
+
+    /// So many came that are lost.
+    pub(super) fn skip(&mut self, events: u64) {
+        self.tail.skip(events);
+    }
+
+    /// Those of this sample and of the two before: of three samples in a row, two may be lost.
+    pub(super) fn hand_out(&mut self) -> Tail<T> {
+        let [third, second, last] = self.handed_out;
+        self.tail.forget(&Tail::new(third, []));
+        self.handed_out = [second, last, self.tail.count.unwrap_or_default()];
+        self.tail.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_in_three_samples_and_keeps_its_number() {
+        let mut events = Events::new(3);
+        let mut sample = |new: std::ops::Range<u64>| {
+            events.extend(new);
+            let tail = events.hand_out();
+            (tail.count.unwrap(), Vec::from(tail.newest))
+        };
+        assert_eq!(sample(0..1), (1, vec![0]));
+        assert_eq!(sample(1..2), (2, vec![0, 1]));
+        assert_eq!(sample(2..3), (3, vec![0, 1, 2]));
+        assert_eq!(sample(3..3), (3, vec![1, 2]));
+        assert_eq!(sample(3..8), (8, vec![5, 6, 7]), "not too many");
+        events.skip(2);
+        assert_eq!(events.hand_out().count, Some(10));
+    }
+}

@@ -1,0 +1,113 @@
+//! The threads of a trainer that load what its main thread takes, looked at now and then.
+//!
+//! Knows nothing of queues: which of the threads load is read from their stacks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::thread_numbers::ThreadNumbers;
+use super::thread_view::ThreadView;
+use super::worker_view::count;
+use super::{SLOTS, WorkerSeen, count_activity};
+use crate::source::python::{Does, OtherThread, Stacks};
+use crate::units::Pid;
+
+/// Between two looks at all of them.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Threads that are looked at, at most.
+const MOST: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct LoaderThreads {
+    proc_root: PathBuf,
+    process: Pid,
+    numbers: ThreadNumbers,
+    at: Option<Duration>,
+    threads: BTreeMap<Pid, LoaderThread>,
+}
+
+#[derive(Debug)]
+struct LoaderThread {
+    view: ThreadView,
+    /// It was seen to load: one of a pool may work for something else.
+    loads: bool,
+    seen: WorkerSeen,
+}
+
+impl LoaderThreads {
+    pub(super) fn new(proc_root: PathBuf, process: Pid) -> Self {
+        Self {
+            numbers: ThreadNumbers::of(&proc_root, process),
+            proc_root,
+            process,
+            at: None,
+            threads: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn look(&mut self, now: Duration, stacks: &mut Stacks) {
+        if self.at.is_some_and(|at| now.saturating_sub(at) < PAUSE) {
+            return;
+        }
+        self.at = Some(now);
+        // Torn: the next look tells.
+        let Ok(others) = stacks.other_threads() else {
+            return;
+        };
+        self.numbers.learn(others.iter().map(|other| other.thread));
+        let others: BTreeMap<Pid, OtherThread> = others
+            .into_iter()
+            .filter_map(|other| Some((self.numbers.ours(other.thread)?, other)))
+            .collect();
+        self.threads.retain(|number, _| others.contains_key(number));
+        for (number, other) in &others {
+            self.look_at(now, *number, other);
+        }
+    }
+
+    fn look_at(&mut self, now: Duration, number: Pid, other: &OtherThread) {
+        if !other.loads || self.threads.len() >= MOST {
+            return;
+        }
+        if !self.threads.contains_key(&number) {
+            let Ok(view) = ThreadView::open(&self.proc_root, self.process, number) else {
+                return;
+            };
+            let new = LoaderThread {
+                view,
+                loads: false,
+                seen: WorkerSeen::default(),
+            };
+            self.threads.insert(number, new);
+        }
+        let Some(thread) = self.threads.get_mut(&number) else {
+            return;
+        };
+        let Ok(look) = thread.view.look() else {
+            self.threads.remove(&number);
+            return;
+        };
+        let seen = &mut thread.seen;
+        match &other.does {
+            Does::Waits => return,
+            Does::Idle => count(&mut seen.tally, look.blocked, true),
+            Does::Works(function) => {
+                thread.loads = true;
+                count(&mut seen.tally, look.blocked, false);
+                if let Some(function) = function {
+                    count_activity(&mut seen.activity, function.clone());
+                }
+            }
+        }
+        seen.looks.see(now, seen.tally.now, SLOTS);
+    }
+
+    /// Those that were seen to load.
+    pub(super) fn seen(&self) -> BTreeMap<Pid, WorkerSeen> {
+        let threads = self.threads.iter().filter(|(_, thread)| thread.loads);
+        threads
+            .map(|(number, thread)| (*number, thread.seen.clone()))
+            .collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The batches of one worker, one by one: from which of them was in work at each look to how long each took.
+//!
+//! Pure. A batch was begun between the last look that did not see it and the first that did, and handed over between
+//! the last that did and the first that did not: two bounds for each load, and no guess between them.
+
+use std::time::Duration;
+
+use crate::sample::{BatchLoad, Tail, UnderWay, WorkerLoads};
+use crate::source::python::BatchInWork;
+
+/// Loads that are kept: the newest, more than end between two samples.
+const KEPT: usize = 16;
+/// The upper bound of a load that is told, over the lower: the uncertainty is half of the load then.
+const TOLD: u32 = 3;
+
+#[derive(Debug)]
+pub(super) struct LoadTally {
+    last: Option<Look>,
+    /// Of the batch that was in work at the last look.
+    begun: Option<Begun>,
+    ended: Tail<BatchLoad>,
+    short: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    /// A look takes a little time itself: what it saw was so after this.
+    from: Duration,
+    work: Option<BatchInWork>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    /// `None` where it was in work when the worker was first looked at.
+    after: Option<Duration>,
+    by: Duration,
+}
+
+impl LoadTally {
+    pub(super) fn new() -> Self {
+        Self {
+            last: None,
+            begun: None,
+            ended: Tail::default(),
+            short: 0,
+        }
+    }
+
+    /// What the last look saw in work.
+    pub(super) fn work(&self) -> Option<BatchInWork> {
+        self.last?.work
+    }
+
+    /// Takes in that a look from `from` to `to` saw this in work; later than all before it. A look that failed is
+    /// left out, and the bounds are wider by it.
+    pub(super) fn look(&mut self, from: Duration, to: Duration, work: Option<BatchInWork>) {
+        let last = self.last.replace(Look { from, work });
+        if let Some(last) = last.filter(|last| last.work != work) {
+            self.end(last, to);
+        }
+        if last.is_none_or(|last| last.work != work) {
+            self.begun = work.map(|_| Begun {
+                after: last.map(|last| last.from),
+                by: to,
+            });
+        }
+    }
+
+    /// What the look before saw in work was handed over by `to`.
+    fn end(&mut self, last: Look, to: Duration) {
+        let (Some(work), Some(begun)) = (last.work, self.begun) else {
+            return;
+        };
+        // Who attaches in the middle of a load does not know how long it was under way.
+        let Some(after) = begun.after else { return };
+        let load = BatchLoad {
+            batch: work.number,
+            low_ms: whole_ms(last.from.saturating_sub(begun.by)),
+            high_ms: whole_ms(to.saturating_sub(after)).saturating_add(1),
+        };
+        if load.high_ms > load.low_ms.saturating_mul(TOLD) {
+            self.short += 1;
+            return;
+        }
+        self.ended.push(load, KEPT);
+    }
+
+    /// What is known by now.
+    pub(super) fn loads(&self) -> WorkerLoads {
+        let under_way = self.last.zip(self.begun).and_then(|(last, begun)| {
+            Some(UnderWay {
+                batch: last.work?.number,
+                for_ms: whole_ms(last.from.saturating_sub(begun.by)),
+            })
+        });
+        WorkerLoads {
+            ended: self.ended.clone(),
+            short: self.short,
+            under_way,
+        }
+    }
+}
+
+/// Without what is less than one.
+fn whole_ms(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks that take 1 ms, at these milliseconds, and the batch that each saw in work.
+    fn seen(looks: &[(u64, Option<u64>)]) -> LoadTally {
+        let mut tally = LoadTally::new();
+        for (at, number) in looks {
+            let work = number.map(|number| BatchInWork { number, epoch: 1 });
+            look(&mut tally, *at, work);
+        }
+        tally
+    }
+
+    fn look(tally: &mut LoadTally, at: u64, work: Option<BatchInWork>) {
+        let from = Duration::from_millis(at);
+        tally.look(from, from + Duration::from_millis(1), work);
+    }
+
+    fn told(tally: &LoadTally) -> Vec<(u64, u32, u32)> {
+        let told = tally.ended.newest.iter();
+        told.map(|load| (load.batch, load.low_ms, load.high_ms))
+            .collect()
+    }
+
+    #[test]
+    fn a_load_lies_between_the_looks_around_its_ends() {
+        // Begun from 0 to 51, handed over from 450 to 501; a look may have been at its begin or its end.
+        let tally = seen(&[
+            (0, None),
+            (50, Some(3)),
+            (250, Some(3)),
+            (450, Some(3)),
+            (500, None),
+        ]);
+        assert_eq!(told(&tally), [(3, 399, 502)]);
+    }
+
+    #[test]
+    fn one_batch_after_the_other_without_a_pause_are_two() {
+        let tally = seen(&[
+            (0, Some(2)),
+            (50, Some(5)),
+            (250, Some(5)),
+            (300, Some(8)),
+            (900, Some(8)),
+            (950, Some(11)),
+        ]);
+        assert_eq!(told(&tally), [(5, 199, 302), (8, 599, 702)]);
+        assert_eq!(
+            tally.loads().under_way,
+            Some(UnderWay {
+                batch: 11,
+                for_ms: 0
+            })
+        );
+    }
+
+    #[test]
+    fn a_look_that_failed_widens_the_bounds() {
+        let tally = seen(&[(0, None), (100, Some(3)), (400, Some(3)), (600, None)]);
+        assert_eq!(told(&tally), [(3, 299, 602)]);
+    }
+
+    #[test]
+    fn a_number_that_jumps_is_another_batch_and_says_nothing_of_those_between() {
+        let tally = seen(&[
+            (0, None),
+            (50, Some(3)),
+            (350, Some(3)),
+            (400, Some(900)),
+            (700, Some(900)),
+            (750, Some(0)),
+            (1050, Some(0)),
+            (1100, None),
+        ]);
+        assert_eq!(
+            told(&tally),
+            [(3, 299, 402), (900, 299, 402), (0, 299, 402)]
+        );
+    }
+
+    #[test]
+    fn the_same_number_in_another_epoch_is_another_batch() {
+        let mut tally = seen(&[(0, None), (50, Some(0)), (350, Some(0))]);
+        let next = BatchInWork {
+            number: 0,
+            epoch: 2,
+        };
+        look(&mut tally, 400, Some(next));
+        look(&mut tally, 700, Some(next));
+        look(&mut tally, 750, None);
+        assert_eq!(told(&tally), [(0, 299, 402), (0, 299, 402)]);
+    }
+
+    #[test]
+    fn what_was_under_way_at_first_has_no_time_and_what_has_not_ended_only_the_least() {
+        let tally = seen(&[(0, Some(3)), (300, Some(3)), (350, Some(6)), (750, Some(6))]);
+        let loads = tally.loads();
+        assert_eq!((loads.ended, loads.short), (Tail::default(), 0));
+        let under_way = UnderWay {
+            batch: 6,
+            for_ms: 399,
+        };
+        assert_eq!(loads.under_way, Some(under_way));
+    }
+
+    #[test]
+    fn a_load_that_looks_cannot_tell_is_counted_and_not_told() {
+        // Once seen: from nothing to 102 ms. From 49 to 152 ms: the uncertainty is more than half of it.
+        let tally = seen(&[
+            (0, None),
+            (50, Some(1)),
+            (100, None),
+            (150, Some(2)),
+            (200, Some(2)),
+            (250, None),
+        ]);
+        let loads = tally.loads();
+        assert_eq!((loads.ended, loads.short), (Tail::default(), 2));
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_nothing_grows() {
+        let looks: Vec<(u64, Option<u64>)> = (0..200).map(|at| (50 * at, Some(at / 6))).collect();
+        let tally = seen(&looks);
+        let loads = tally.loads().ended;
+        assert_eq!((loads.newest.len(), loads.count), (KEPT, Some(32)));
+        assert_eq!(loads.newest.back().map(|load| load.batch), Some(32));
+    }
+}

@@ -1,0 +1,400 @@
+//! One trainer's main thread, looked at: is it in the loader, and does it wait there?
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::beats::{Beat, Beats, Doing, ThreadState};
+use super::blocked::Blocked;
+use super::fed::{Fed, asking, not_data};
+use super::iterators::Iterators;
+use super::loader_threads::LoaderThreads;
+use super::object_queue::ObjectQueue;
+use super::python_view::PythonView;
+use super::thread_view::{Look, ThreadView};
+use super::{MainSeen, SLOTS, WatchedRank, count_activity};
+use crate::sample::{Looks, Tail, TrainerNow, Wait};
+use crate::source::python::{Asks, InLoader, Stacks};
+use crate::source::shared_memory::SegmentClock;
+use crate::units::ProcessKey;
+
+/// Between two looks at the shared memory that the trainer holds, at least and at most.
+const SEGMENTS_AFTER: Duration = Duration::from_millis(100);
+const SEGMENTS_BY: Duration = Duration::from_millis(250);
+/// Between two readings of the iterators' counters.
+const ITERATORS_AFTER: Duration = Duration::from_millis(200);
+/// Between two stacks that are only read for the function that runs.
+const STACK_AFTER: Duration = Duration::from_millis(200);
+/// Waits that are kept until they are taken: more than end between two samples.
+const WAITS: usize = 4096;
+
+#[derive(Debug)]
+pub(super) struct MainView {
+    key: ProcessKey,
+    thread: ThreadView,
+    pin_thread: Option<ThreadView>,
+    python: PythonView,
+    /// The last stack's answer: holds until the next, where a look at the stack fails.
+    in_loader: Option<InLoader>,
+    stack_at: Duration,
+    /// How often the thread had been put on a CPU when its newest stack was read, while it slept.
+    asleep_at_stack: Option<u64>,
+    iterators: Iterators,
+    iterators_at: Duration,
+    /// The trainer's descriptors of result pipes.
+    result_fds: Vec<i32>,
+    /// Descriptors that it polled while its stack was waiting for a batch.
+    polled: Vec<i32>,
+    has_workers: bool,
+    /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
+    run_before_wait: Option<u64>,
+    /// The same of a wait for the interpreter's lock.
+    run_before_gil: Option<u64>,
+    /// Since when it waits, and the batches that it had taken by then.
+    waiting: Option<(Duration, Option<u64>)>,
+    beats: Beats,
+    /// At the last stack it wrote a checkpoint.
+    saves: bool,
+    fed: Fed,
+    queue: ObjectQueue,
+    threads: LoaderThreads,
+    waits: Tail<Wait>,
+    looks: Looks,
+    activity: BTreeMap<String, u64>,
+    /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
+    gil_holders: BTreeMap<String, u64>,
+    gil_holder_at: Duration,
+    descriptors: PathBuf,
+    /// By loader.
+    segments: BTreeMap<u64, SegmentClock>,
+    segments_at: Duration,
+}
+
+impl MainView {
+    pub(super) fn open(proc_root: &Path, rank: &WatchedRank) -> io::Result<Self> {
+        let mut view = Self {
+            key: rank.key,
+            thread: ThreadView::open(proc_root, rank.key.pid, rank.key.pid)?,
+            pin_thread: None,
+            python: PythonView::new(proc_root, rank.key.pid),
+            in_loader: None,
+            stack_at: Duration::ZERO,
+            asleep_at_stack: None,
+            iterators: Iterators::default(),
+            iterators_at: Duration::ZERO,
+            result_fds: Vec::new(),
+            polled: Vec::new(),
+            has_workers: false,
+            run_before_wait: None,
+            run_before_gil: None,
+            waiting: None,
+            beats: Beats::default(),
+            saves: false,
+            fed: Fed::default(),
+            queue: ObjectQueue::default(),
+            threads: LoaderThreads::new(proc_root.to_owned(), rank.key.pid),
+            waits: Tail::default(),
+            looks: Looks::default(),
+            activity: BTreeMap::new(),
+            gil_holders: BTreeMap::new(),
+            gil_holder_at: Duration::ZERO,
+            descriptors: proc_root.join(format!("{}/fd", rank.key.pid)),
+            segments: BTreeMap::new(),
+            segments_at: Duration::ZERO,
+        };
+        view.follow(proc_root, rank);
+        Ok(view)
+    }
+
+    pub(super) fn key(&self) -> ProcessKey {
+        self.key
+    }
+
+    pub(super) fn stacks(&self) -> Option<&Stacks> {
+        self.python.attached()
+    }
+
+    pub(super) fn follow(&mut self, proc_root: &Path, rank: &WatchedRank) {
+        // It takes its name only after its start.
+        if rank.builtin {
+            self.python.refuse();
+        }
+        let pipes = rank.loaders.iter().filter_map(|loader| loader.pipe);
+        self.result_fds = pipes.map(|pipe| pipe.fd).collect();
+        self.has_workers = rank.loaders.iter().any(|loader| !loader.workers.is_empty());
+        self.pin_thread = rank
+            .pin_thread
+            .and_then(|thread| ThreadView::open(proc_root, rank.key.pid, thread).ok());
+        self.segments
+            .retain(|id, _| rank.loaders.iter().any(|loader| loader.id == *id));
+        for loader in &rank.loaders {
+            let clock = self.segments.entry(loader.id).or_default();
+            clock.follow(loader.workers.iter().map(|worker| worker.pid));
+        }
+        self.iterators.follow(&rank.loaders);
+    }
+
+    pub(super) fn look(&mut self, now: Duration) {
+        // Before the look: who sleeps then has slept since, as long as this does not change.
+        let scheduled = self.thread.scheduled();
+        let Ok(look) = self.thread.look() else { return };
+        let times = scheduled.map(|scheduled| scheduled.times);
+        let for_gil = self.waits_for_gil(look, times);
+        self.run_before_gil = times.filter(|_| for_gil);
+        let doing = self.doing(now, look, times, for_gil);
+        let inside = doing.is_in_loader();
+        if self.by_pytorch() {
+            self.beats.clear();
+        }
+        let beat = Beat {
+            doing,
+            thread: match look.blocked {
+                Blocked::Running => ThreadState::Ready,
+                _ => ThreadState::Asleep,
+            },
+            for_gil,
+            // Without workers and without a stack, all of this could be loading.
+            unseen: self.in_loader.is_none() && !self.has_workers,
+            unclear: if self.thread.attachable() {
+                !self.by_pytorch() && self.fed.is_unclear(self.has_workers)
+            } else {
+                // Without stacks: another thread may take what the workers load.
+                look.blocked == Blocked::Lock && self.has_workers
+            },
+            saves: self.saves && !inside,
+            not_data: self.fed.not_data.or_else(|| not_data(look.blocked)),
+            dispatched: self.fed.dispatched,
+        };
+        self.beats.count(now, beat);
+        self.beats.ready(scheduled.map(|scheduled| scheduled.ready));
+        if let Some(seen) = trainer_now(beat) {
+            self.looks.see(now, seen, SLOTS);
+        }
+        self.follow_wait(now, inside, look.polled);
+        if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
+            self.iterators_at = now;
+            self.iterators.read();
+        }
+    }
+
+    /// A loader of PyTorch's feeds it.
+    fn by_pytorch(&self) -> bool {
+        self.fed.is_pytorch() || self.iterators.knows_any()
+    }
+
+    fn doing(&mut self, now: Duration, look: Look, times: Option<u64>, for_gil: bool) -> Doing {
+        if look.blocked == Blocked::Stopped {
+            return Doing::Stopped;
+        }
+        let about_to_run = is_about_to_run(look, self.run_before_wait, times);
+        let at_queue = !for_gil && self.is_waiting(look);
+        let waits = at_queue || (!for_gil && about_to_run);
+        // It goes on to its own loader without a stack between.
+        self.fed.dispatched &= !at_queue;
+        self.run_before_wait = times.filter(|_| waits);
+        if self.thread.attachable() && self.needs_stack(now, look, waits) {
+            self.look_at_stack(now, look, times);
+        }
+        if for_gil {
+            self.look_at_gil_holder(now);
+        }
+        let in_loader = self.in_loader.filter(|_| !waits);
+        match (in_loader, look.blocked) {
+            _ if waits => Doing::Waiting,
+            (Some(InLoader::Waiting | InLoader::Starting), _) => Doing::Waiting,
+            (Some(InLoader::Receiving), _) => Doing::Receiving,
+            (Some(InLoader::Loading), _) => Doing::Loading,
+            (Some(InLoader::Asking), blocked) => asking(blocked),
+            (None, Blocked::Unix | Blocked::PipeRead) if self.has_workers => Doing::Receiving,
+            (_, Blocked::Running) => Doing::Running,
+            (_, Blocked::Disk) => Doing::Disk,
+            _ => Doing::Other,
+        }
+    }
+
+    /// A wait that is plain to see needs no stack but the one that shows whose queue it is. With PyTorch's workers alone,
+    /// a trainer in a timer is outside the loader.
+    fn needs_stack(&mut self, now: Duration, look: Look, waits: bool) -> bool {
+        if waits {
+            return self.iterators.batches(look.polled).is_none();
+        }
+        let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
+        let queue = self.queue.is_known() && !self.iterators.knows_any();
+        let other = self.fed.is_met() || queue;
+        if self.has_workers && look.blocked == Blocked::Timer && !old && !other {
+            self.in_loader = Some(InLoader::Outside);
+            return false;
+        }
+        self.stack_at = now;
+        true
+    }
+
+    /// Asleep until another thread gives up the interpreter's lock, by the futex that it sleeps on; or woken from
+    /// that, as it is every 5 ms, and not on a CPU since. Locks of PyTorch, the driver and queues are others.
+    fn waits_for_gil(&mut self, look: Look, times: Option<u64>) -> bool {
+        let Some(stacks) = self.python.attached().filter(|stacks| stacks.knows_gil()) else {
+            return false;
+        };
+        self.beats.tally.gil.get_or_insert_default();
+        let futex = || self.thread.futex();
+        match look.blocked {
+            Blocked::Lock => futex().is_some_and(|futex| stacks.waits_for_gil(futex)),
+            _ => is_about_to_run(look, self.run_before_gil, times),
+        }
+    }
+
+    /// Who holds the lock that the main thread waits for.
+    fn look_at_gil_holder(&mut self, now: Duration) {
+        if now.saturating_sub(self.gil_holder_at) < STACK_AFTER {
+            return;
+        }
+        self.gil_holder_at = now;
+        let stacks = self.python.stacks(now, None);
+        if let Some(Ok(Some(function))) = stacks.map(Stacks::gil_holder) {
+            count_activity(&mut self.gil_holders, function);
+        }
+    }
+
+    /// Blocked until the loader hands over a batch. Without pinning the main thread polls the result
+    /// pipe; with it, it waits for the pinning thread, which polls the pipe.
+    fn is_waiting(&self, look: Look) -> bool {
+        match (look.blocked, look.polled, &self.pin_thread) {
+            (Blocked::Lock, _, Some(pin)) => {
+                pin.look().is_ok_and(|pin| pin.blocked == Blocked::Poll)
+            }
+            (Blocked::Poll, Some(fd), _) => {
+                self.result_fds.contains(&fd) || self.polled.contains(&fd)
+            }
+            // A stranger's eyes: who has workers and polls is taken to wait for them.
+            (Blocked::Poll, None, None) => self.has_workers && !self.thread.attachable(),
+            _ => false,
+        }
+    }
+
+    fn look_at_stack(&mut self, now: Duration, look: Look, times: Option<u64>) {
+        let Some(stacks) = self.python.stacks(now, None) else {
+            self.in_loader = None;
+            self.saves = false;
+            return;
+        };
+        let asleep = times.filter(|_| look.blocked != Blocked::Running);
+        let reads = self.fed.reads_for_itself(self.iterators.yields());
+        let unmoved = asleep.is_some() && asleep == self.asleep_at_stack;
+        let unmoved = if unmoved {
+            stacks.main_thread_unmoved(reads)
+        } else {
+            None
+        };
+        self.asleep_at_stack = None;
+        // Torn: what was seen last holds.
+        let Some(stack) = unmoved.or_else(|| stacks.main_thread(reads).ok()) else {
+            return;
+        };
+        self.asleep_at_stack = asleep;
+        self.in_loader = Some(stack.loader);
+        self.saves = stack.saves;
+        self.beats.saving = self.beats.saving.or(Some(0));
+        self.beats.found(stack.loops_found);
+        if self.fed.stack(now, &stack, look.blocked) {
+            self.beats.recognise(stack.asks == Some(Asks::Site));
+        }
+        if let (InLoader::Waiting, Some(fd)) = (stack.loader, look.polled)
+            && !stack.dispatched
+            && !self.polled.contains(&fd)
+        {
+            self.polled.push(fd);
+        }
+        self.queue.look(now, stack.queue);
+        match stack.iterator {
+            Some(address) => {
+                let polled = look.polled.filter(|fd| self.result_fds.contains(fd));
+                self.iterators.met(stacks, address, polled);
+            }
+            None => self.iterators.search(now, stacks),
+        }
+        if !self.fed.is_pytorch() && !self.iterators.knows_any() {
+            self.queue.search(now, stacks);
+            if self.fed.is_met() || self.queue.is_known() {
+                self.threads.look(now, stacks);
+            }
+        }
+        if let Some(function) = stack.function {
+            count_activity(&mut self.activity, function);
+        }
+    }
+
+    fn follow_wait(&mut self, now: Duration, waiting: bool, polled: Option<i32>) {
+        match (waiting, self.waiting) {
+            (true, None) => {
+                self.iterators.read();
+                self.waiting = Some((now, self.iterators.batches(polled)));
+            }
+            (false, Some((from, batch))) => {
+                self.waiting = None;
+                let to = now;
+                self.waits.push(Wait { from, to, batch }, WAITS);
+                // The batch that it waited for is held now.
+                self.look_at_segments(now, SEGMENTS_AFTER);
+            }
+            _ => self.look_at_segments(now, SEGMENTS_BY),
+        }
+    }
+
+    /// Sees which shared memory the trainer holds, if `pause` has passed since it was last asked.
+    fn look_at_segments(&mut self, now: Duration, pause: Duration) {
+        if !self.has_workers || now.saturating_sub(self.segments_at) < pause {
+            return;
+        }
+        self.segments_at = now;
+        let entries = std::fs::read_dir(&self.descriptors)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let targets: Vec<PathBuf> = entries
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .collect();
+        for clock in self.segments.values_mut() {
+            clock.look(targets.iter().map(PathBuf::as_path));
+        }
+    }
+
+    pub(super) fn publish(&mut self, seen: &mut MainSeen) {
+        seen.tally = self.beats.tally;
+        seen.recognised = self.beats.recognised;
+        for wait in self.waits.newest.drain(..) {
+            seen.waits.push(wait, WAITS);
+        }
+    }
+
+    /// What changes seldom or is large: not with every look.
+    pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
+        seen.looks.clone_from(&self.looks);
+        seen.segments.clone_from(&self.segments);
+        seen.iterators.clone_from(&self.iterators.seen);
+        seen.passes = self.iterators.passes();
+        seen.saving = self.beats.saving;
+        seen.not_data.clone_from(&self.beats.not_data);
+        seen.asks = self.fed.seen(now);
+        seen.queue = self.queue.seen;
+        seen.threads = self.threads.seen();
+        seen.activity.clone_from(&self.activity);
+        seen.gil_holders.clone_from(&self.gil_holders);
+        seen.polled.clone_from(&self.polled);
+        seen.python_error = self.python.error().cloned();
+    }
+}
+
+/// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
+fn is_about_to_run(look: Look, times_before: Option<u64>, times: Option<u64>) -> bool {
+    look.blocked == Blocked::Running && times_before.is_some() && times_before == times
+}
+
+/// What a look says of steps and waits. `None` where it cannot tell whether the loader is in use.
+fn trainer_now(seen: Beat) -> Option<TrainerNow> {
+    match seen.doing {
+        Doing::Stopped => Some(TrainerNow::Stopped),
+        doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
+        _ => (!seen.unseen && !seen.unclear).then_some(TrainerNow::Stepping),
+    }
+}

@@ -1,0 +1,198 @@
+//! How many batches lie ready in a loader's result pipe.
+//!
+//! A pipe says how many bytes are unread, and a loader's messages are about equally long as long as
+//! batches travel as shared memory: so the shortest amount that was ever there, came or went is one
+//! batch. Where batches travel in the pipe itself (`NumPy` arrays, bytes), a full pipe is not plenty: then
+//! the queue's semaphore counts, where it can be read. Knows nothing of who reads or writes the pipe.
+
+use std::fs::File;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use super::{QueueSeen, SLOTS, semaphore};
+
+use crate::job::ResultPipe;
+use crate::sample::QueueSource;
+use crate::units::{Pid, ProcessKey};
+
+/// Messages differ by less than this: numbers and names in them grow by some digits.
+const ALIKE: u64 = 32;
+/// Messages longer than this carry data: an unread part of one can pass for a shorter message.
+const LONGEST_COUNTED: u64 = 8 * 1024;
+/// Searches for a loader's semaphore, and looks from one to the next.
+const SEARCHES: u32 = 5;
+const LOOKS_PER_SEARCH: u64 = 10;
+/// A pipe holds 64 KiB. This full, a message may wait half written.
+const FULL: u64 = 60 * 1024;
+
+#[derive(Debug)]
+pub(super) struct QueueView {
+    path: PathBuf,
+    inode: u64,
+    /// Those that filled it when it was first looked at.
+    pub(super) workers: Vec<ProcessKey>,
+    shortest: Option<u64>,
+    /// Unread bytes at the look before.
+    before: u64,
+    /// Batches travel in the pipe itself.
+    bulky: bool,
+    proc_root: PathBuf,
+    trainer: Pid,
+    /// Once it is needed it is looked for so many times more: workers that are starting have it later.
+    searches: u32,
+    semaphore: Option<PathBuf>,
+    pub(super) seen: QueueSeen,
+}
+
+impl QueueView {
+    pub(super) fn new(
+        proc_root: &Path,
+        trainer: Pid,
+        pipe: ResultPipe,
+        workers: &[ProcessKey],
+    ) -> Self {
+        Self {
+            path: proc_root.join(format!("{trainer}/fd/{}", pipe.fd)),
+            inode: pipe.inode,
+            workers: workers.to_vec(),
+            shortest: None,
+            before: 0,
+            bulky: false,
+            proc_root: proc_root.to_owned(),
+            trainer,
+            searches: SEARCHES,
+            semaphore: None,
+            seen: QueueSeen::default(),
+        }
+    }
+
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Counts what is ready now. Leaves the tally as it is where the pipe is gone.
+    pub(super) fn look(&mut self, now: Duration) {
+        let Some(unread) = self.unread() else { return };
+        let ready = self.batches(unread);
+        let counted = if self.bulky { self.counted() } else { None };
+        if counted.is_some() {
+            self.seen.tally.source = QueueSource::Semaphore;
+        }
+        let ready = counted.unwrap_or(ready);
+        self.seen.tally.looks += 1;
+        self.seen.tally.empty += u64::from(unread == 0 && ready == 0);
+        self.seen.tally.ready_sum += u64::from(ready);
+        self.seen.tally.ready = ready;
+        self.seen.looks.see(now, ready, SLOTS);
+    }
+
+    /// Unread bytes. The pipe is opened, asked and closed at once: an end that stayed open would keep a
+    /// writer from learning that its reader is gone. The descriptor's number may meanwhile stand for
+    /// another file, which to open could do something: so it is compared first.
+    fn unread(&self) -> Option<u64> {
+        let metadata = std::fs::metadata(&self.path).ok()?;
+        if !metadata.file_type().is_fifo() || metadata.ino() != self.inode {
+            return None;
+        }
+        let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits();
+        let pipe = File::options()
+            .read(true)
+            .custom_flags(i32::try_from(flags).ok()?)
+            .open(&self.path)
+            .ok()?;
+        rustix::io::ioctl_fionread(&pipe).ok()
+    }
+
+    /// By the semaphore, where it has one with a name.
+    fn counted(&mut self) -> Option<u32> {
+        let due = self.seen.tally.looks.is_multiple_of(LOOKS_PER_SEARCH);
+        if self.semaphore.is_none() && self.searches > 0 && due {
+            self.searches -= 1;
+            self.semaphore = semaphore::find(&self.proc_root, self.trainer, &self.workers);
+        }
+        semaphore::ready(self.semaphore.as_ref()?)
+    }
+
+    fn batches(&mut self, unread: u64) -> u32 {
+        // A queue that is never near empty shows a single batch only by what comes and goes.
+        let moved = unread.abs_diff(self.before);
+        self.before = unread;
+        let seen = [unread, moved].into_iter().filter(|bytes| *bytes >= ALIKE);
+        self.shortest = seen.chain(self.shortest).min();
+        let (Some(shortest), true) = (self.shortest, unread > 0) else {
+            return 0;
+        };
+        self.bulky |= shortest > LONGEST_COUNTED || unread > FULL;
+        if self.bulky {
+            // That something is there is all that can be said.
+            return 1;
+        }
+        let batches = (unread as f64 / shortest as f64).round();
+        let batches = if batches < 1.0 { 1.0 } else { batches };
+        // Bounded by the pipe's 64 KiB, so it fits.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "1 to 65536"
+        )]
+        let batches = batches as u32;
+        batches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn unread_messages_are_counted_and_not_consumed() {
+        let (read, mut write) = std::io::pipe().unwrap();
+        let own = Pid(i32::try_from(std::process::id()).unwrap());
+        let inode = std::fs::metadata(format!("/proc/self/fd/{}", read.as_raw_fd()))
+            .unwrap()
+            .ino();
+        let pipe = ResultPipe {
+            inode,
+            fd: read.as_raw_fd(),
+        };
+        let mut queue = QueueView::new(Path::new("/proc"), own, pipe, &[]);
+        queue.look(Duration::ZERO);
+        write.write_all(&[0; 441]).unwrap();
+        queue.look(Duration::ZERO);
+        write.write_all(&[0; 444 + 441]).unwrap();
+        queue.look(Duration::ZERO);
+        queue.look(Duration::ZERO);
+        assert_eq!((queue.seen.tally.looks, queue.seen.tally.empty), (4, 1));
+        assert_eq!(
+            (queue.seen.tally.ready, queue.seen.tally.ready_sum),
+            (3, 1 + 3 + 3)
+        );
+
+        // From here on never below two: one is known by what came.
+        let mut full = QueueView::new(Path::new("/proc"), own, pipe, &[]);
+        full.look(Duration::ZERO);
+        assert_eq!(
+            full.seen.tally.ready, 1,
+            "nothing tells yet that these are several"
+        );
+        write.write_all(&[0; 444]).unwrap();
+        full.look(Duration::ZERO);
+        assert_eq!(full.seen.tally.ready, 4);
+
+        let stranger = ResultPipe {
+            inode: inode + 1,
+            ..pipe
+        };
+        let mut other = QueueView::new(Path::new("/proc"), own, stranger, &[]);
+        other.look(Duration::ZERO);
+        assert_eq!(
+            other.seen.tally.looks, 0,
+            "another file under that number is not touched"
+        );
+    }
+}

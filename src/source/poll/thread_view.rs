@@ -1,0 +1,135 @@
+//! One thread of the job, looked at many times a second through two files that stay open.
+//!
+//! Knows nothing of loaders: it says what the thread is blocked in and, where permitted, on which
+//! descriptor.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Duration;
+
+use remoteprocess::ProcessMemory;
+
+use super::blocked::{Blocked, Call, blocked_in};
+use crate::units::Pid;
+
+/// What one look saw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) blocked: Blocked,
+    /// The only descriptor that it polls; `None` where it polls several or that cannot be seen.
+    pub(super) polled: Option<i32>,
+}
+
+/// What the kernel counted of the thread so far, in its `schedstat`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scheduled {
+    /// On a CPU, or waiting for one.
+    pub(super) ready: Duration,
+    /// How often it was put on a CPU.
+    pub(super) times: u64,
+}
+
+impl Scheduled {
+    fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
+        let mut next = || numbers.next().flatten();
+        let (on_cpu, waited, times) = (next()?, next()?, next()?);
+        Some(Self {
+            ready: Duration::from_nanos(on_cpu).saturating_add(Duration::from_nanos(waited)),
+            times,
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ThreadView {
+    wchan: File,
+    /// `None` without the right to attach.
+    syscall: Option<File>,
+    /// `None` in a kernel that keeps no such statistics.
+    schedstat: Option<File>,
+    process: Pid,
+}
+
+impl ThreadView {
+    /// Opens the files of `thread` of `process`.
+    pub(super) fn open(proc_root: &Path, process: Pid, thread: Pid) -> io::Result<Self> {
+        let task = proc_root.join(format!("{process}/task/{thread}"));
+        let syscall = File::open(task.join("syscall")).ok();
+        let syscall = syscall.filter(|file| file.read_at(&mut [0; 1], 0).is_ok());
+        Ok(Self {
+            wchan: File::open(task.join("wchan"))?,
+            syscall,
+            schedstat: File::open(task.join("schedstat")).ok(),
+            process,
+        })
+    }
+
+    /// May memory and system calls be read: access tier T2.
+    pub(super) fn attachable(&self) -> bool {
+        self.syscall.is_some()
+    }
+
+    /// # Errors
+    /// Where the thread has ended.
+    pub(super) fn look(&self) -> io::Result<Look> {
+        let mut buffer = [0; 128];
+        let length = self.wchan.read_at(&mut buffer, 0)?;
+        let blocked = blocked_in(&String::from_utf8_lossy(&buffer[..length]));
+        let polled = if blocked == Blocked::Poll {
+            self.polled()
+        } else {
+            None
+        };
+        Ok(Look { blocked, polled })
+    }
+
+    pub(super) fn scheduled(&self) -> Option<Scheduled> {
+        let mut buffer = [0; 80];
+        let length = self.schedstat.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        Scheduled::parse(str::from_utf8(&buffer[..length]).ok()?)
+    }
+
+    /// The futex that it sleeps on; `None` where it does not, or that cannot be seen.
+    pub(super) fn futex(&self) -> Option<usize> {
+        usize::try_from(self.call()?.futex()?).ok()
+    }
+
+    fn call(&self) -> Option<Call> {
+        let mut buffer = [0; 256];
+        let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;
+        Call::parse(&String::from_utf8_lossy(&buffer[..length]))
+    }
+
+    fn polled(&self) -> Option<i32> {
+        let address = self.call()?.polls_one()?;
+        // `struct pollfd` begins with the descriptor.
+        let memory = remoteprocess::Process {
+            pid: self.process.0,
+        };
+        memory
+            .copy_struct::<i32>(usize::try_from(address).ok()?)
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_a_thread_was_ready_is_on_a_cpu_and_waiting_for_one() {
+        assert_eq!(
+            Scheduled::parse("5000000 2000000 12\n"),
+            Some(Scheduled {
+                ready: Duration::from_millis(7),
+                times: 12,
+            })
+        );
+        for cut in ["", "5000000", "5000000 2000000", "5000000 -1 12", "a b c"] {
+            assert_eq!(Scheduled::parse(cut), None, "{cut:?}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Why a Python process gave nothing.
+
+use crate::units::Pid;
+
+/// Why a Python process gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PythonError {
+    #[error("no permission to read the memory of process {0}")]
+    NoRight(Pid),
+    #[error("process {0} does not run Python")]
+    NotPython(Pid),
+    #[error("process {pid} runs Python {version}, which is not supported")]
+    Unsupported { pid: Pid, version: String },
+    #[error("process {0} has ended")]
+    Gone(Pid),
+    /// Often a process that is only starting: try again later.
+    #[error("cannot find the interpreter of process {pid}: {reason}")]
+    Attach { pid: Pid, reason: String },
+    /// The process changed what was being read; the next look may succeed.
+    #[error("process {0} changed while it was being read")]
+    Torn(Pid),
+    /// The loader's iterator was dropped or its attributes moved: look for it again.
+    #[error("the loader iterator of process {0} is gone")]
+    IteratorGone(Pid),
+}
+
+impl PythonError {
+    /// What would change it; empty where nothing would.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoRight(_) => {
+                "run as root or with CAP_SYS_PTRACE, or set sysctl kernel.yama.ptrace_scope=0"
+            }
+            Self::Unsupported { .. } => "supported: Python 3.8 to 3.14 with the GIL",
+            _ => "",
+        }
+    }
+}

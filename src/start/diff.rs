@@ -1,0 +1,89 @@
+//! `pipetop diff`: reads two recordings or reports, and prints what came of the change.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::cli::Diff;
+use crate::diff::{Comparison, Counts, Side, text};
+use crate::engine::Engine;
+use crate::error::Hinted;
+use crate::record::{RecordError, Recording};
+use crate::regular_file;
+use crate::report::Report;
+use crate::setup::{FAILED_IF, print};
+use crate::source::Source;
+use crate::units::printable;
+
+/// Bytes of the longest report that is read: one of a thousand workers has less than a megabyte.
+const LONGEST_REPORT: u64 = 16 << 20;
+
+pub(super) fn run(asked: &Diff) -> Result<ExitCode, Hinted> {
+    let comparison = Comparison::new(side(&asked.before)?, side(&asked.after)?);
+    let page = if asked.json {
+        let json = serde_json::to_string_pretty(&comparison);
+        let json = json.map_err(|error| {
+            Hinted::new(
+                format!("cannot write JSON: {error}"),
+                "this is a bug in pipetop",
+            )
+        })?;
+        format!("{json}\n")
+    } else {
+        text(&comparison)
+    };
+    let code = print(&mut std::io::stdout(), page.as_bytes())?;
+    let Some(share) = asked.fail_if_slower else {
+        return Ok(code);
+    };
+    match comparison.is_slower_by(share) {
+        Some(true) => Ok(ExitCode::from(FAILED_IF)),
+        Some(false) => Ok(code),
+        None => Err(Hinted::new(
+            "cannot say whether it is slower",
+            comparison.why.unwrap_or_default(),
+        )),
+    }
+}
+
+/// A recording in full, or a report.
+fn side(path: &Path) -> Result<Side, Hinted> {
+    let file = printable(&path.display().to_string());
+    let recording = match Recording::open(path) {
+        Ok(recording) => recording,
+        Err(RecordError::Foreign { .. }) => return Ok(Side::new(file, &report(path)?, None)),
+        Err(error) => return Err(Hinted::new(error.to_string(), error.hint())),
+    };
+    let numbers = recording.first()..=recording.first() + recording.len().saturating_sub(1);
+    let mut engine = Engine::new(Duration::MAX);
+    let mut counts = Counts::default();
+    for sample in Source::part(recording, numbers) {
+        let state = engine.push(sample?);
+        if let Some((seconds, batches)) = state.batches_taken() {
+            counts.push(seconds, batches);
+        }
+    }
+    let report = engine.state().report().ok_or_else(|| nothing(path))?;
+    Ok(Side::new(file, &report, counts.pace()))
+}
+
+fn report(path: &Path) -> Result<Report, Hinted> {
+    let mut text = vec![];
+    regular_file::read(path, LONGEST_REPORT, &mut text).map_err(|error| {
+        Hinted::new(
+            format!("cannot read {}: {error}", path.display()),
+            "give a recording, or a report made with --once --json",
+        )
+    })?;
+    serde_json::from_slice(&text).map_err(|_| nothing(path))
+}
+
+fn nothing(path: &Path) -> Hinted {
+    Hinted::new(
+        format!(
+            "{} is neither a recording nor a JSON report",
+            path.display()
+        ),
+        "make them with `pipetop --record FILE`, or with `pipetop --once --json`",
+    )
+}

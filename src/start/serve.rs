@@ -1,0 +1,44 @@
+//! `pipetop serve`: checks that what was named is there, then serves.
+
+use std::process::ExitCode;
+
+use super::target::{meant, refused};
+use crate::cli::Serve;
+use crate::error::Hinted;
+use crate::options::{Places, Watch};
+use crate::serve::{ADDRESS, Exporter};
+use crate::setup::{config, exists, sampling};
+use crate::source::sampler::find;
+
+/// Does what was asked for.
+pub(super) fn run(asked: Serve, places: &Places) -> Result<ExitCode, Hinted> {
+    let watch = Watch {
+        interval: asked.interval,
+        ..Watch::default()
+    };
+    let config = config(&watch, places)?;
+    exists(places)?;
+    let target = meant(asked.target);
+    if !asked.all {
+        find(&places.proc_root, &target).map_err(|error| {
+            let refused = refused(&error);
+            Hinted {
+                hint: format!("{}; or watch all with --all", refused.hint),
+                ..refused
+            }
+        })?;
+    }
+    let mut listen = asked.listen;
+    if listen.is_empty() && asked.textfile.is_none() {
+        listen.push(ADDRESS.to_owned());
+    }
+    let exporter = Exporter {
+        options: sampling(places, &config, target),
+        all: asked.all,
+        listen,
+        metrics: asked.metrics,
+        textfile: asked.textfile,
+    };
+    exporter.run()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,11 @@
+//! What holds for the whole crate.
+
+mod architecture;
+mod chance;
+mod circles;
+mod diff;
+mod documents;
+mod engine;
+mod first_verdict;
+mod headless;
+mod joint_stall;

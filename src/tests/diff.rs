@@ -1,0 +1,135 @@
+//! Two runs beside each other: how sure the rates are, what is said of them, and how it reads.
+
+use crate::diff::{Comparison, Counts, Outcome, Pace, Side, text};
+use crate::report::{Cause, Kind};
+use crate::tests::chance::Chance;
+use crate::units::Share;
+
+/// Batches in `seconds` slices of a second, of a job whose next batch comes after `period`.
+fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> Counts {
+    let mut counts = Counts::default();
+    let mut next = period(0.0);
+    for slice in 0..seconds {
+        let end = f64::from(slice + 1);
+        let mut batches = 0;
+        while next < end {
+            batches += 1;
+            next += period(next);
+        }
+        counts.push(1.0, batches);
+    }
+    counts
+}
+
+/// How often the interval holds the true rate, and its half width as a share of the rate, in the mean.
+fn held(seconds: u32, rate: f64, period: impl Fn(&mut Chance, f64) -> f64) -> (f64, f64) {
+    const RUNS: u32 = 500;
+    let (mut hits, mut widths) = (0, 0.0);
+    for seed in 1..=RUNS {
+        let mut chance = Chance(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed.into()));
+        let pace = counts(seconds, |at| period(&mut chance, at))
+            .pace()
+            .unwrap();
+        let [low, high] = pace.interval.unwrap();
+        hits += u32::from((low..=high).contains(&rate));
+        widths += (high - low) / 2.0 / rate;
+    }
+    (f64::from(hits) / f64::from(RUNS), widths / f64::from(RUNS))
+}
+
+#[test]
+fn the_interval_of_a_rate_holds_as_often_as_it_says() {
+    // By chance alone; regular; one slow batch in ten; and faster and slower by turns of six seconds.
+    let alone = |chance: &mut Chance, _: f64| -0.25 * (1.0 - chance.next()).ln();
+    let regular = |chance: &mut Chance, _: f64| chance.between(0.24, 0.26);
+    let slow_ones = |chance: &mut Chance, _: f64| if chance.below(10) == 0 { 1.6 } else { 0.1 };
+    let (often, width) = held(60, 4.0, alone);
+    assert!(often >= 0.92, "{often}, {width}");
+    let (often, width) = held(60, 4.0, regular);
+    assert!(often >= 0.95 && width < 0.02, "{often}, {width}");
+    let (often, width) = held(60, 4.0, slow_ones);
+    assert!(often >= 0.9, "{often}, {width}");
+    let (often, width) = held(300, 4.0, slow_ones);
+    assert!(often >= 0.93 && width < 0.12, "{often}, {width}");
+}
+
+#[test]
+fn a_rate_counts_from_the_first_batch_on_and_needs_some_for_an_interval() {
+    let mut counts = Counts::default();
+    for batches in [0, 0, 0, 1] {
+        counts.push(1.0, batches);
+    }
+    assert_eq!(counts.pace(), None, "the first slice is a part of one");
+    for _ in 0..9 {
+        counts.push(1.0, 2);
+    }
+    let pace = counts.pace().unwrap();
+    assert_eq!((pace.batches_per_s, pace.interval), (2.0, None));
+    for _ in 0..11 {
+        counts.push(1.0, 2);
+    }
+    let [low, high] = counts.pace().unwrap().interval.unwrap();
+    assert!(low < 2.0 && low > 1.9 && high > 2.0 && high < 2.1);
+}
+
+fn side(file: &str, rate: f64, off: Option<f64>) -> Side {
+    Side {
+        file: file.to_owned(),
+        seconds: 60.0,
+        kind: Kind::DataBound,
+        cause: Some(Cause::CpuPreprocess),
+        pace: Some(Pace {
+            batches_per_s: rate,
+            interval: off.map(|off| [rate - off, rate + off]),
+        }),
+        wait_share: Some(Share(0.63)),
+        wait_interval: Some([Share(0.61), Share(0.66)]),
+        step_ms: Some(38.2),
+        load_ms: Some(412.0),
+        queue_ready: Some(0.4),
+        queue_capacity: Some(8),
+        gpu_busy_share: None,
+    }
+}
+
+#[test]
+fn two_runs_are_told_apart_where_their_intervals_allow_it() {
+    let outcome = |rate, off| {
+        let comparison = Comparison::new(side("a", 10.0, Some(0.3)), side("b", rate, off));
+        (comparison.outcome, comparison.is_slower_by(Share(0.05)))
+    };
+    assert_eq!(outcome(12.0, Some(0.3)), (Outcome::Faster, Some(false)));
+    assert_eq!(outcome(9.0, Some(0.3)), (Outcome::Slower, Some(true)));
+    // Slower, but by less.
+    assert_eq!(outcome(9.6, Some(0.05)), (Outcome::Slower, Some(false)));
+    // Slower by more, and it may be chance.
+    let by_chance = (Outcome::NotToldApart, Some(false));
+    assert_eq!(outcome(9.4, Some(1.0)), by_chance);
+    assert_eq!(outcome(10.1, Some(0.3)), by_chance);
+    assert_eq!(outcome(5.0, None), (Outcome::Unknown, None));
+}
+
+#[test]
+fn the_table_shows_both_and_says_what_came_of_it() {
+    let after = Side {
+        kind: Kind::ComputeBound,
+        cause: None,
+        wait_share: Some(Share(0.03)),
+        wait_interval: Some([Share(0.02), Share(0.05)]),
+        step_ms: Some(39.5),
+        queue_ready: Some(6.1),
+        ..side("new.rec", 21.8, Some(0.4))
+    };
+    let before = || side("old.rec", 9.7, Some(0.2));
+    let uncounted = Side {
+        pace: None,
+        ..before()
+    };
+    let pages = [
+        Comparison::new(before(), after),
+        Comparison::new(before(), side("new.rec", 9.8, Some(0.2))),
+        Comparison::new(before(), side("new.json", 21.8, None)),
+        Comparison::new(uncounted, before()),
+    ];
+    insta::assert_snapshot!(pages.map(|page| text(&page)).join("\n"));
+}

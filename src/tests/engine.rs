@@ -1,0 +1,141 @@
+//! Live, with samples that were lost, and from a recording, it is the same.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::engine::Engine;
+use crate::model::MarkKind;
+use crate::model::literals::{first_rank, training};
+use crate::record::{self, Recording, Writer};
+use crate::sample::Sample;
+use crate::verdict::Kind;
+
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// A job that waits for data, and from the 30th second on never does.
+fn job(at: u32) -> Sample {
+    let mut sample = training(f64::from(at));
+    sample.gpus[0].driver_zero_us = Some(0);
+    if at > 30 {
+        let before = training(30.0).job.unwrap().ranks.remove(0);
+        let late = u64::from(at - 30) * 100;
+        let rank = first_rank(&mut sample);
+        let mut tally = before.main.unwrap();
+        tally.looks += late;
+        tally.running += late;
+        rank.main = Some(tally);
+        rank.waits = before.waits;
+    }
+    let waits = &mut first_rank(&mut sample).waits;
+    let count = waits.count.unwrap();
+    for (number, wait) in (0..count).rev().zip(waits.newest.iter_mut().rev()) {
+        wait.batch = Some(number);
+    }
+    sample
+}
+
+fn fed(samples: impl IntoIterator<Item = Sample>) -> Engine {
+    let mut engine = Engine::new(WINDOW);
+    for sample in samples {
+        engine.push(sample);
+    }
+    engine
+}
+
+#[test]
+fn a_clock_that_is_set_back_changes_no_figure() {
+    let set_back = (0..60).map(|at| {
+        let mut sample = job(at);
+        if at > 20 {
+            sample.at.wall -= Duration::from_hours(24);
+        }
+        sample
+    });
+    let (steady, set_back) = (fed((0..60).map(job)), fed(set_back));
+    let verdict = set_back.state().verdict();
+    assert!(verdict.is_some());
+    assert_eq!(verdict, steady.state().verdict());
+    assert_eq!(set_back.state().uptime(), steady.state().uptime());
+}
+
+/// All that a screen or a report is made of.
+fn known(engine: &Engine) -> impl PartialEq + std::fmt::Debug + use<> {
+    let state = engine.state();
+    let model = &state.model;
+    (
+        model.window().cloned(),
+        model.latest().cloned(),
+        model.steps().clone(),
+        model.progress(),
+        state.verdict().cloned(),
+        (state.uptime(), state.gaps().to_vec()),
+        model.history().marks().between(-1.0, f64::MAX).to_vec(),
+    )
+}
+
+fn recorded(samples: &[Sample]) -> Vec<Sample> {
+    let folder = tempfile::tempdir().unwrap();
+    let options = record::RecordOptions {
+        path: folder.path().join("run.rec"),
+        size: record::SIZE,
+        command_lines: true,
+        interval: Duration::from_secs(1),
+    };
+    let mut writer = Writer::create(&options).unwrap();
+    for sample in samples {
+        writer.write(sample).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut recording = Recording::open(&options.path).unwrap();
+    let samples = (0..recording.len()).map(|number| recording.read(number).unwrap().0);
+    samples.collect()
+}
+
+#[test]
+fn a_verdict_that_turns_is_marked() {
+    let engine = fed((0..60).map(job));
+    assert_eq!(engine.state().kind(), Some(Kind::Balanced));
+    let marks = engine.state().model.history().marks();
+    let turns = marks.between(-1.0, f64::MAX).iter();
+    let turns = turns.filter(|mark| mark.kind == MarkKind::Verdict);
+    assert!(turns.count() >= 2, "{marks:?}");
+}
+
+#[test]
+fn what_begins_anew_knows_nothing_of_before() {
+    let mut engine = fed((0..60).map(job));
+    engine.restart();
+    assert!(engine.state().verdict().is_none() && engine.state().model.history().is_empty());
+    let anew = (0..20).map(job);
+    for sample in anew.clone() {
+        engine.push(sample);
+    }
+    assert_eq!(known(&engine), known(&fed(anew)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// Whatever a screen was too slow for: at most two samples in a row, as a sample repeats the events of the two
+    /// before it.
+    #[test]
+    fn live_is_as_its_recording(
+        kept in prop::collection::vec(0..3_u32, 20..60),
+    ) {
+        let mut seconds = vec![];
+        let mut at = 0;
+        for lost in kept {
+            seconds.push(at);
+            at += 1 + lost;
+        }
+        let samples: Vec<Sample> = seconds.iter().map(|at| job(*at)).collect();
+        let live = fed(samples.iter().cloned());
+        let replayed = fed(recorded(&samples));
+        prop_assert_eq!(known(&live), known(&replayed));
+        // Nothing of what happened between was lost.
+        let all = fed((0..=seconds[seconds.len() - 1]).map(job));
+        let steps = |engine: &Engine| engine.state().model.steps().clone();
+        prop_assert_eq!(steps(&live), steps(&all));
+    }
+}

@@ -1,0 +1,377 @@
+//! When the first verdict comes, and how often it is the one that stays: on hundreds of simulated jobs that are watched
+//! as real ones are, by looks.
+
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::sample::literals::{key, training, wait, worker};
+use crate::sample::{
+    BatchClock, BatchCount, MainTally, QueueSource, QueueTally, Sample, Tail, Wait, WorkerTally,
+};
+use crate::tests::chance::Chance;
+use crate::units::{Pid, ProcessKey};
+use crate::verdict::Kind;
+
+/// Looks a second, and seconds between two samples.
+const LOOKS: usize = 100;
+const INTERVAL: f64 = 0.5;
+/// Seconds of a job that are watched, and the window of the verdict.
+const WATCHED: f64 = 30.0;
+const WINDOW: Duration = Duration::from_secs(20);
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a small positive number"
+)]
+fn whole(value: f64) -> usize {
+    value.floor() as usize
+}
+
+/// How the times of batches follow each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Rhythm {
+    /// Each by itself.
+    Steady,
+    /// One of so many takes so many times as long.
+    SlowOnes(usize, f64),
+    /// By turns: so many batches at one load time, so many at one that is so many times as long.
+    Phases(usize, f64),
+    /// Workers are started anew after so many batches, in so many seconds.
+    Epochs(usize, f64),
+}
+
+#[derive(Debug, Clone)]
+struct Job {
+    workers: usize,
+    step: f64,
+    load: f64,
+    /// Half the range of both, as a part of them.
+    jitter: f64,
+    rhythm: Rhythm,
+    /// Seconds that it has run when we come.
+    before: f64,
+    seed: u64,
+}
+
+/// What a job does at each look, from our coming on.
+struct Trace {
+    waiting: Vec<bool>,
+    ready: Vec<u32>,
+    /// By worker.
+    busy: Vec<Vec<bool>>,
+    /// Batches taken, and the number of the epoch with its start.
+    taken: Vec<u64>,
+    epochs: Vec<f64>,
+    /// Stays in the loader, as looks see them.
+    waits: Vec<Wait>,
+}
+
+impl Job {
+    fn random(seed: u64) -> Self {
+        let mut chance = Chance(0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed + 1));
+        chance.next();
+        let workers = 1 + chance.below(8);
+        let step = chance.between(0.02, 0.2);
+        // A quarter of them never waits.
+        let share = chance.between(-0.33, 0.95);
+        let cycle = if share < 0.0 {
+            step * chance.between(0.2, 0.95)
+        } else {
+            step / (1.0 - share)
+        };
+        let jitter = [0.0, 0.1, 0.3, 0.9][chance.below(4)];
+        let rhythm = match chance.below(8) {
+            0 => Rhythm::SlowOnes(2 + chance.below(40), chance.between(2.0, 20.0)),
+            1 | 2 => Rhythm::Phases(3 + chance.below(40), chance.between(1.5, 6.0)),
+            3 => Rhythm::Epochs(10 + chance.below(80), chance.between(0.1, 1.0)),
+            _ => Rhythm::Steady,
+        };
+        Self {
+            workers,
+            step,
+            load: cycle * workers as f64,
+            jitter,
+            rhythm,
+            before: chance.between(20.0, 30.0),
+            seed,
+        }
+    }
+
+    fn run(&self) -> Trace {
+        let mut chance = Chance(0xD1B5_4A32_D192_ED03_u64.wrapping_mul(self.seed + 1));
+        let end = self.before + WATCHED;
+        let looks = whole(WATCHED * LOOKS as f64) + 1;
+        let mut trace = Trace {
+            waiting: vec![false; looks],
+            ready: vec![0; looks],
+            busy: vec![vec![false; looks]; self.workers],
+            taken: vec![0; looks],
+            epochs: vec![],
+            waits: vec![],
+        };
+        let range = |from: f64, to: f64| {
+            let look = |at: f64| whole(((at - self.before) * LOOKS as f64).max(0.0).ceil());
+            look(from).min(looks)..look(to).min(looks)
+        };
+        let (mut finished, mut taken) = (vec![0.0; self.workers], Vec::<f64>::new());
+        let (mut first, mut stepped) = (0, 0.0_f64);
+        trace.epochs.push(0.0);
+        for batch in 0.. {
+            let varied = |chance: &mut Chance| 1.0 + self.jitter * chance.between(-1.0, 1.0);
+            let mut load = self.load * varied(&mut chance);
+            match self.rhythm {
+                Rhythm::SlowOnes(every, times) if batch % every == 0 => load *= times,
+                Rhythm::Phases(length, times) if batch / length % 2 == 0 => load *= times,
+                Rhythm::Epochs(length, restart) if batch > 0 && batch % length == 0 => {
+                    first = batch;
+                    finished = vec![stepped + restart; self.workers];
+                    trace.epochs.push(stepped);
+                }
+                _ => {}
+            }
+            let worker = batch % self.workers;
+            let in_epoch = batch - first;
+            let asked = in_epoch
+                .checked_sub(2 * self.workers)
+                .map_or(0.0, |before| taken[first + before]);
+            let begun = finished[worker].max(asked);
+            let ready = begun + load;
+            finished[worker] = ready;
+            let take = ready.max(stepped);
+            trace.waiting[range(stepped, take)].fill(true);
+            trace.busy[worker][range(begun, ready)].fill(true);
+            for look in &mut trace.ready[range(ready, take)] {
+                *look += 1;
+            }
+            for look in &mut trace.taken[range(take, end + 1.0)] {
+                *look += 1;
+            }
+            taken.push(take);
+            stepped = take + self.step * (1.0 + 0.2 * self.jitter * chance.between(-1.0, 1.0));
+            if stepped > end {
+                break;
+            }
+        }
+        // Who waits takes what comes out of order from the queue, and keeps it.
+        for (ready, waiting) in trace.ready.iter_mut().zip(&trace.waiting) {
+            *ready *= u32::from(!waiting);
+        }
+        trace.waits = trace.seen_waits();
+        trace
+    }
+}
+
+impl Trace {
+    fn seen_waits(&self) -> Vec<Wait> {
+        let mut begun = None;
+        let waits = self
+            .waiting
+            .iter()
+            .enumerate()
+            .filter_map(|(look, waiting)| {
+                if *waiting {
+                    begun.get_or_insert(look);
+                    return None;
+                }
+                let at = |look: usize| look as f64 / LOOKS as f64;
+                Some(wait(at(begun.take()?), at(look), Some(self.taken[look])))
+            });
+        waits.collect()
+    }
+
+    fn sample(&self, job: &Job, at: f64) -> Sample {
+        let looks = whole(at * LOOKS as f64 + 0.5);
+        let count = |seen: &[bool]| seen[..looks].iter().filter(|seen| **seen).count() as u64;
+        let mut sample = training(at);
+        sample.gpus.clear();
+        let rank = &mut sample.job.as_mut().unwrap().ranks[0];
+        let all = looks as u64;
+        let waiting = count(&self.waiting);
+        rank.main = Some(MainTally {
+            looks: all,
+            waiting,
+            running: all - waiting,
+            ..MainTally::default()
+        });
+        let ended = self
+            .waits
+            .partition_point(|wait| wait.to.as_secs_f64() <= at);
+        let newest = ended.saturating_sub(200);
+        rank.waits = Tail::new(ended as u64, self.waits[newest..ended].iter().copied());
+        rank.activity.clear();
+        let loader = &mut rank.loaders[0];
+        loader.settings.num_workers = u32::try_from(job.workers).ok();
+        let ready = &self.ready[..looks];
+        loader.queue = Some(QueueTally {
+            looks: all,
+            empty: ready.iter().filter(|ready| **ready == 0).count() as u64,
+            ready_sum: ready.iter().map(|ready| u64::from(*ready)).sum(),
+            ready: ready.last().copied().unwrap_or(0),
+            capacity: u32::try_from(2 * job.workers).ok(),
+            source: QueueSource::Pipe,
+        });
+        loader.batches = Some(BatchCount {
+            count: self.taken[looks] + 500,
+            source: BatchClock::Iterator,
+        });
+        let now = job.before + at;
+        let (epoch, started) = self
+            .epochs
+            .iter()
+            .enumerate()
+            .rfind(|(_, started)| **started <= now)
+            .unwrap();
+        // In ticks since boot; pipetop started at 100 000.
+        let start = 100_000.0 + 100.0 * (started - job.before);
+        loader.workers = (0..)
+            .zip(&self.busy)
+            .map(|(id, busy)| {
+                let mut worker = worker(at, id);
+                let busy = count(busy);
+                let number = i32::try_from(epoch).unwrap() * 100 + id.cast_signed();
+                worker.key = match job.rhythm {
+                    Rhythm::Epochs(..) => ProcessKey {
+                        pid: Pid(200 + number),
+                        start_ticks: whole(start) as u64,
+                    },
+                    _ => key(200 + number),
+                };
+                worker.tally = Some(WorkerTally {
+                    looks: all,
+                    idle: all - busy,
+                    cpu: busy,
+                    ..WorkerTally::default()
+                });
+                worker.batches = None;
+                worker
+            })
+            .collect();
+        sample
+    }
+}
+
+/// What was said of a job.
+#[derive(Debug)]
+struct Said {
+    /// When the first verdict came, what it was, and how sure.
+    at: f64,
+    first: Kind,
+    confidence: f64,
+    taken_back: bool,
+    last: Kind,
+}
+
+fn watch(job: &Job) -> Said {
+    let trace = job.run();
+    let mut engine = Engine::new(WINDOW);
+    let mut said: Option<Said> = None;
+    let mut at = 0.0;
+    while at < WATCHED {
+        let verdict = engine.push(trace.sample(job, at)).verdict().unwrap();
+        let kind = verdict.kind;
+        if let Some(said) = &mut said {
+            said.last = kind;
+            said.taken_back |= kind != said.first;
+        } else if kind != Kind::WarmingUp {
+            said = Some(Said {
+                at,
+                first: kind,
+                confidence: verdict.confidence.0,
+                taken_back: false,
+                last: kind,
+            });
+        }
+        at += INTERVAL;
+    }
+    said.unwrap()
+}
+
+/// Of these jobs the first verdict is at least as often the last one as it said on average.
+fn is_as_right_as_it_says<'a>(said: impl Iterator<Item = &'a Said>, who: &str) -> usize {
+    let (mut right, mut stated, mut count) = (0.0, 0.0, 0);
+    for said in said {
+        right += f64::from(u8::from(said.first == said.last));
+        stated += said.confidence;
+        count += 1;
+    }
+    let message = format!("{who}: {right} right of {count}, {stated:.1} stated");
+    assert!(right >= stated, "{message}");
+    println!("{message}");
+    count
+}
+
+#[test]
+fn the_first_verdict_is_right_as_often_as_it_says() {
+    let jobs: Vec<Job> = (0..400).map(Job::random).collect();
+    let all: Vec<(&Job, Said)> = jobs.iter().map(|job| (job, watch(job))).collect();
+    let early = || all.iter().filter(|(_, said)| said.at < 10.0);
+    let is_steady = |job: &Job| job.rhythm == Rhythm::Steady;
+
+    is_as_right_as_it_says(all.iter().map(|(_, said)| said), "all");
+    for kind in [Kind::DataBound, Kind::ComputeBound] {
+        let of_kind = early().map(|(_, said)| said);
+        let of_kind = of_kind.filter(|said| said.first == kind);
+        let count = is_as_right_as_it_says(of_kind, &format!("early {kind}"));
+        assert!(count >= 50, "{count} early {kind}");
+    }
+    let uneven = early().filter(|(job, _)| !is_steady(job));
+    let count = is_as_right_as_it_says(uneven.map(|(_, said)| said), "early, uneven");
+    assert!(count >= 100, "{count} early of uneven ones");
+
+    // Not one of those without a rhythm is taken back; of those with one, hardly any.
+    let back: Vec<_> = early().filter(|(_, said)| said.taken_back).collect();
+    assert!(!back.iter().any(|(job, _)| is_steady(job)), "{back:#?}");
+    assert!(back.len() * 50 <= early().count(), "{back:#?}");
+}
+
+#[test]
+fn clear_cases_are_told_within_three_seconds() {
+    let mut clear = [0, 0];
+    for job in (0..400).map(Job::random) {
+        // Six rounds of the workers in three seconds, and none of them much longer than another.
+        if job.rhythm != Rhythm::Steady || job.load > 0.5 {
+            continue;
+        }
+        let supply = job.load / job.workers as f64;
+        let waits = supply > job.step / 0.7;
+        let fed = supply < 0.7 * job.step;
+        if waits || fed {
+            let said = watch(&job);
+            let kind = if waits {
+                Kind::DataBound
+            } else {
+                Kind::ComputeBound
+            };
+            assert!(said.first == kind && said.at <= 3.0, "{job:?} {said:?}");
+            clear[usize::from(fed)] += 1;
+        }
+    }
+    assert!(clear.iter().all(|count| *count >= 15), "{clear:?}");
+}
+
+/// Epochs of four seconds without a wait, and a long one before each.
+#[test]
+fn workers_that_may_be_new_with_each_epoch_are_no_sign_of_a_fed_job() {
+    let job = Job {
+        workers: 4,
+        step: 0.1,
+        load: 0.1,
+        jitter: 0.1,
+        rhythm: Rhythm::Epochs(60, 3.0),
+        before: 28.2,
+        seed: 1,
+    };
+    // Six seconds of 9.1 are without a wait; five of them are left when we come.
+    let said = watch(&job);
+    assert!(said.first == Kind::DataBound && said.at >= 5.0, "{said:?}");
+    let kept = Job {
+        rhythm: Rhythm::Steady,
+        ..job
+    };
+    let said = watch(&kept);
+    assert!(
+        said.first == Kind::ComputeBound && said.at <= 3.0,
+        "{said:?}"
+    );
+}

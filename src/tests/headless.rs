@@ -1,0 +1,41 @@
+//! When an observation without a screen is over.
+
+use std::time::Duration;
+
+use crate::headless::{Observation, Observer};
+use crate::model::literals::training;
+use crate::sample::Sample;
+
+fn observer(steady: bool) -> Observer {
+    let how = Observation {
+        once: true,
+        json: false,
+        span: Some(Duration::from_secs(3)),
+        steady,
+    };
+    Observer::new(how, Duration::from_secs(1))
+}
+
+/// When the observation is over, with a sample each second.
+fn over(mut observer: Observer, sample: impl Fn(u32) -> Sample) -> Option<u32> {
+    let mut over = |at: &u32| observer.take(sample(*at), &mut Vec::new()).unwrap();
+    (0..100).find(|at| over(at))
+}
+
+fn without_a_job(at: u32) -> Sample {
+    Sample {
+        job: None,
+        ..training(f64::from(at))
+    }
+}
+
+#[test]
+fn a_span_counts_from_the_first_batch_and_where_nothing_trains_from_the_start() {
+    assert_eq!(over(observer(false), without_a_job), Some(3));
+    assert_eq!(over(observer(true), without_a_job), Some(60));
+    let late = |at| match at {
+        0..30 => without_a_job(at),
+        _ => training(f64::from(at)),
+    };
+    assert_eq!(over(observer(true), late), Some(33));
+}

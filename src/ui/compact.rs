@@ -1,0 +1,141 @@
+//! The screen where there is room for nothing else: the verdict in one line, or what stands in its place.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use super::line_builder::LineBuilder;
+use super::{Attach, View, filter, footer, format, panel, verdict};
+use crate::action::Action;
+use crate::config::Role::{self, Dim, Focus, Key, Text, Trouble, Unknown};
+use crate::sample::JobCandidate;
+use crate::verdict::{Headline, Kind, Verdict};
+
+/// Cells from which on a part of a cause still tells something.
+const PART: usize = 6;
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
+    let area = Rect { height: 1, ..area };
+    if view.command.is_some_and(|command| command.asked) {
+        return panel::write(frame, area, vec![question(view, area.width)]);
+    }
+    // What is typed has to be seen, and what was told is read once.
+    if footer::speaks(view, frame, area) {
+        return;
+    }
+    let line = match view.attach {
+        Attach::LookingForJob { wanted } => looking(view, area.width, wanted),
+        Attach::Picker(candidates) => choice(view, area.width, candidates),
+        Attach::Attached | Attach::Ended => verdict(view, area.width),
+    };
+    panel::write(frame, area, vec![line]);
+}
+
+fn question(view: &View<'_>, width: u16) -> Line<'static> {
+    let mut row = view.row(width);
+    row.bold(Text, "quit:");
+    for action in [Action::EndCommand, Action::Detach, Action::Cancel] {
+        if let Some(key) = view.config.keys.keys(action).first() {
+            row.item(
+                1,
+                &[
+                    (Key, &key.to_string()),
+                    (Dim, " "),
+                    (Dim, footer::words(view, action)),
+                ],
+            );
+        }
+    }
+    row.line()
+}
+
+fn looking(view: &View<'_>, width: u16, wanted: &str) -> Line<'static> {
+    let mut row = view.row(width);
+    if view.state.replay.is_some() {
+        row.bold(Unknown, "NO JOB");
+        further(&mut row, Text, "at this point of the recording");
+        return row.line();
+    }
+    row.bold(Unknown, "LOOKING");
+    further(&mut row, Text, &format!("for {wanted}"));
+    row.line()
+}
+
+/// The job that would be watched now, and which of how many it is.
+fn choice(view: &View<'_>, width: u16, candidates: &[JobCandidate]) -> Line<'static> {
+    let found = filter::jobs_found(candidates, &view.state.filter);
+    let mut row = view.row(width);
+    let place = view.state.picked.min(found.len().saturating_sub(1));
+    match found.get(place) {
+        None => row.bold(Unknown, "no match"),
+        Some(job) => {
+            row.bold(Focus, &format!("{} of {}", place + 1, found.len()));
+            row.item(2, &[(Text, &job.pid.to_string())]);
+            further(&mut row, Text, &job.command);
+            &mut row
+        }
+    };
+    row.line()
+}
+
+fn verdict(view: &View<'_>, width: u16) -> Line<'static> {
+    let mut row = view.row(width);
+    let Some(verdict) = view.verdict else {
+        row.bold(Unknown, Kind::WarmingUp.words());
+        further(&mut row, Text, "collecting the first samples");
+        return row.line();
+    };
+    let paint = verdict::paint(verdict);
+    row.bold(paint, verdict.kind.words());
+    // A verdict of the past must not be taken for one of now.
+    if *view.attach == Attach::Ended {
+        row.item(2, &[(Trouble, "ended")]);
+    }
+    if view.state.paused {
+        row.item(2, &[(Focus, "paused")]);
+    }
+    if let Some(past) = view.past.filter(|past| past.ago.as_secs() > 0) {
+        let ago = format::clock(past.ago.as_secs());
+        row.item(2, &[(Focus, &ago), (Focus, " ago")]);
+    }
+    if let Some(progress) = &verdict.warming_up {
+        row.item(2, &[(Text, &progress.progress())]);
+        return row.line();
+    }
+    answer(view, verdict, paint, &mut row);
+    row.line()
+}
+
+/// The share in the most words that leave the cause its room, the cause, how sure, and what to do.
+fn answer(view: &View<'_>, verdict: &Verdict, paint: Role, row: &mut LineBuilder<'_>) {
+    let Headline {
+        loss,
+        cause,
+        certainty,
+        ..
+    } = verdict.headline(view.figures());
+    let sure = certainty.as_ref().map_or(0, |sure| 2 + sure.len());
+    let cause = cause.as_deref();
+    let after = cause.map_or(0, |cause| 2 + format::width(cause)) + sure;
+    let fits = |text: &&String| 2 + format::width(text) + after <= row.left();
+    let text = loss.iter().find(fits).unwrap_or(&loss[2]);
+    if !text.is_empty() && !row.item(2, &[(Text, text)]) {
+        return;
+    }
+    if let Some(cause) = cause {
+        further(row, paint, cause);
+    }
+    if let Some(sure) = &certainty {
+        row.item(2, &[(Dim, sure)]);
+    }
+    if let Some(advice) = verdict.advice.first() {
+        row.item(2, &[(Dim, "do "), (Text, advice)]);
+    }
+}
+
+/// As much of a text as fits, where that is enough to tell something.
+fn further(row: &mut LineBuilder<'_>, paint: Role, text: &str) {
+    if row.left() >= 2 + PART.min(format::width(text)) {
+        row.space(2).sentence(paint, text);
+    }
+}

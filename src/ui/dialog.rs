@@ -1,0 +1,57 @@
+//! The question on quitting: what to do with the launched command.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::widgets::Clear;
+
+use super::layout::BorderStyle;
+use super::state::Panel;
+use super::{View, format, panel};
+use crate::action::Action;
+use crate::config::Role::{Dim, Key, Text};
+
+const WIDTH: u16 = 64;
+
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &str, keeps: &str) {
+    let answers = [
+        (Action::EndCommand, "stop it (killed after 10 s)"),
+        (Action::Detach, "leave it running, with its output in"),
+        (Action::Cancel, "keep watching"),
+    ];
+    let width = WIDTH.min(area.width);
+    let height = (super::layout::count(answers.len()) + 5).min(area.height);
+    let at = Rect {
+        x: area.x + (area.width - width) / 2,
+        y: area.y + (area.height - height) / 2,
+        width,
+        height,
+    };
+    frame.render_widget(Clear, at);
+    let border = if height >= 8 {
+        BorderStyle::Boxed
+    } else {
+        BorderStyle::Bare
+    };
+    let inner = panel::open(view, frame, at, border, Panel::Verdict, "quit", "");
+    let mut first = view.row(inner.width);
+    let room = usize::from(inner.width).saturating_sub(20);
+    let name = format::cut(name, room, view.glyphs().more);
+    first.bold(Text, &name).text(Text, " is still running");
+    let mut lines = vec![first.line(), ratatui::text::Line::default()];
+    for (action, words) in answers {
+        let key = view.config.keys.keys(action).first();
+        let key = key.map_or_else(String::new, ToString::to_string);
+        let mut row = view.row(inner.width);
+        row.padded(Key, &key, 6).sentence(Dim, words);
+        lines.push(row.line());
+        if action == Action::Detach {
+            let mut row = view.row(inner.width);
+            // The end of a path says more than its beginning.
+            let room = usize::from(inner.width).saturating_sub(6);
+            let keeps = format::cut_left(keeps, room, view.glyphs().more);
+            row.space(6).text(Dim, &keeps);
+            lines.push(row.line());
+        }
+    }
+    panel::write(frame, inner, lines);
+}

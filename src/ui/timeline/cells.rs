@@ -1,0 +1,269 @@
+//! From what was seen in slots of time to one answer for each cell. Pure: knows no screen and no colour.
+
+use std::time::Duration;
+
+use crate::model::timeline::Slot;
+use crate::sample::{SLOT, TrainerNow, Wait};
+
+/// What a cell says of the trainer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Trainer {
+    /// This share of the cell it was not in the loader; with the worker whose batch it had, where that is known.
+    Stepping {
+        share: f64,
+        worker: Option<u32>,
+    },
+    Stopped,
+}
+
+/// The slots of each cell: those whose middle lies in it; of a cell shorter than a slot, the one that it lies in.
+/// `first` is the number of the first of `slots`; a cell lasts from and to so many seconds.
+fn of_cell<T>(slots: &[Option<T>], first: u64, (from, to): (f64, f64)) -> &[Option<T>] {
+    let place = |at: f64| at / SLOT.as_secs_f64() - first as f64;
+    let begin = (place(from) - 0.5).ceil();
+    let end = (place(to) - 0.5).ceil();
+    let (begin, end) = if end > begin {
+        (begin, end)
+    } else {
+        let within = place(f64::midpoint(from, to)).floor();
+        (within, within + 1.0)
+    };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "places in a list"
+    )]
+    let [begin, end] = [begin, end].map(|place| (place.max(0.0) as usize).min(slots.len()));
+    &slots[begin..end]
+}
+
+/// What was seen for most of each cell; a bound where that was nowhere seen itself.
+pub(super) fn most<T: Copy + PartialEq>(
+    slots: &[Option<Slot<T>>],
+    first: u64,
+    cells: &[(f64, f64)],
+) -> Vec<Option<Slot<T>>> {
+    let of = |cell: &(f64, f64)| {
+        let mut counted: Vec<(Slot<T>, u32)> = Vec::new();
+        for slot in of_cell(slots, first, *cell).iter().flatten() {
+            match counted
+                .iter_mut()
+                .find(|(other, _)| other.what == slot.what)
+            {
+                Some((other, count)) => {
+                    other.bound &= slot.bound;
+                    *count += 1;
+                }
+                None => counted.push((*slot, 1)),
+            }
+        }
+        // Of equals the first.
+        let most = counted.iter().rev().max_by_key(|(_, count)| *count);
+        most.map(|(slot, _)| *slot)
+    };
+    cells.iter().map(of).collect()
+}
+
+/// The mean of each cell.
+pub(super) fn mean(
+    slots: &[Option<Slot<u32>>],
+    first: u64,
+    cells: &[(f64, f64)],
+) -> Vec<Option<f64>> {
+    let of = |cell: &(f64, f64)| {
+        let known = of_cell(slots, first, *cell).iter().flatten();
+        let (sum, count) = known.fold((0.0, 0_u32), |(sum, count), slot| {
+            (sum + f64::from(slot.what), count + 1)
+        });
+        (count > 0).then(|| sum / f64::from(count))
+    };
+    cells.iter().map(of).collect()
+}
+
+/// Steps and waits. Between the first and the last wait that ended, the waits tell; elsewhere the looks do. `worker_of`
+/// says who made a batch.
+pub(super) fn trainer(
+    slots: &[Option<Slot<TrainerNow>>],
+    first: u64,
+    waits: &[Wait],
+    cells: &[(f64, f64)],
+    worker_of: impl Fn(u64) -> Option<u32>,
+) -> Vec<Option<Trainer>> {
+    let seconds = |time: Duration| time.as_secs_f64();
+    let known = waits.first().zip(waits.last());
+    let known = known.map(|(first, last)| (seconds(first.from), seconds(last.to)));
+    let of = |&(from, to): &(f64, f64)| {
+        let seen = of_cell(slots, first, (from, to)).iter().flatten();
+        let count = |now| seen.clone().filter(|slot| slot.what == now).count();
+        let (stepping, waiting) = (count(TrainerNow::Stepping), count(TrainerNow::Waiting));
+        let all = seen.clone().count();
+        if count(TrainerNow::Stopped) * 2 > all {
+            return Some(Trainer::Stopped);
+        }
+        let next = waits.partition_point(|wait| seconds(wait.to) <= from);
+        let inside = || {
+            let inside = waits[next..].iter();
+            inside.take_while(|wait| seconds(wait.from) < to)
+        };
+        // Between waits that lie far apart there may be others that were lost.
+        let told = known.is_some_and(|(begin, end)| begin <= from && to <= end)
+            && (inside().next().is_some() || held(waits, f64::midpoint(from, to)).is_some());
+        let share = if told {
+            let waited =
+                inside().map(|wait| seconds(wait.to).min(to) - seconds(wait.from).max(from));
+            1.0 - waited.sum::<f64>() / (to - from)
+        } else if stepping + waiting > 0 {
+            stepping as f64 / (stepping + waiting) as f64
+        } else {
+            return None;
+        };
+        let batches = inside().filter(|wait| seconds(wait.to) < to).count();
+        let worker = if batches > 1 {
+            None
+        } else {
+            held(waits, f64::midpoint(from, to)).and_then(&worker_of)
+        };
+        Some(Trainer::Stepping {
+            share: share.clamp(0.0, 1.0),
+            worker,
+        })
+    };
+    cells.iter().map(of).collect()
+}
+
+/// The batch of the step that was under way at that time, or that was waited for then: where the waits before and
+/// after it are for neighbouring batches.
+fn held(waits: &[Wait], at: f64) -> Option<u64> {
+    let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
+    let before = waits[..next].last()?.batch?;
+    let after = waits.get(next)?.batch?;
+    (before.checked_add(1) == Some(after)).then_some(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::WorkerNow::{self, Cpu, Idle};
+
+    fn seen<T: Copy>(what: &[Option<T>]) -> Vec<Option<Slot<T>>> {
+        let slot = |what: &Option<T>| what.map(|what| Slot { what, bound: false });
+        what.iter().map(slot).collect()
+    }
+
+    fn cells(count: u32, ms: u32) -> Vec<(f64, f64)> {
+        let at = |cell: u32| f64::from(cell * ms) / 1000.0;
+        (0..count).map(|cell| (at(cell), at(cell + 1))).collect()
+    }
+
+    fn wait(from: u64, to: u64, batch: u64) -> Wait {
+        Wait {
+            from: Duration::from_millis(from),
+            to: Duration::from_millis(to),
+            batch: Some(batch),
+        }
+    }
+
+    fn shares(cells: &[Option<Trainer>]) -> Vec<Option<(f64, Option<u32>)>> {
+        let share = |cell: &Option<Trainer>| match (*cell)? {
+            Trainer::Stepping { share, worker } => Some(((share * 100.0).round(), worker)),
+            Trainer::Stopped => None,
+        };
+        cells.iter().map(share).collect()
+    }
+
+    #[test]
+    fn a_cell_shows_what_was_so_for_most_of_it() {
+        let what: Vec<_> = [Cpu, Cpu, Idle, Cpu, Idle, Idle, Cpu, Idle]
+            .map(Some)
+            .into();
+        let slots = seen(&what);
+        let shown = |ms| -> Vec<Option<WorkerNow>> {
+            let shown = most(&slots, 0, &cells(200 / ms, ms));
+            shown
+                .iter()
+                .map(|slot| slot.map(|slot| slot.what))
+                .collect()
+        };
+        assert_eq!(shown(100), [Some(Cpu), Some(Idle)]);
+        assert_eq!(shown(25), what);
+        let twice = |place: u32| what[place as usize / 2];
+        assert_eq!(shown(200), [Some(Cpu)]);
+        let fine = most(&slots, 0, &cells(14, 12));
+        assert_eq!(fine.len(), 14);
+        assert_eq!(fine[2].map(|slot| slot.what), twice(2));
+    }
+
+    #[test]
+    fn what_nobody_saw_is_blank_and_a_bound_stays_one() {
+        let bound = Slot {
+            what: Cpu,
+            bound: true,
+        };
+        let slots = [None, None, Some(bound), Some(bound)];
+        let shown = most(
+            &slots,
+            40,
+            &[(1.0, 1.05), (1.05, 1.1), (1.1, 1.2), (0.0, 0.1)],
+        );
+        assert_eq!(shown, [None, Some(bound), None, None]);
+        assert_eq!(
+            mean(&seen(&[Some(2), Some(4), None]), 0, &cells(2, 50)),
+            [Some(3.0), None]
+        );
+    }
+
+    #[test]
+    fn steps_wear_their_worker_and_waits_have_none() {
+        // Two steps of 100 ms after waits of 100 ms each; then the batch of 9 that nobody counted with the one before.
+        let waits = [wait(0, 100, 4), wait(200, 300, 5), wait(400, 500, 9)];
+        let worker_of = |batch: u64| u32::try_from(batch % 4).ok();
+        let shown = trainer(&[], 0, &waits, &cells(6, 100), worker_of);
+        let step = |worker| Some((100.0, worker));
+        assert_eq!(
+            shares(&shown),
+            [
+                Some((0.0, None)),
+                step(Some(0)),
+                Some((0.0, Some(0))),
+                None,
+                Some((0.0, None)),
+                None
+            ]
+        );
+    }
+
+    #[test]
+    fn the_wait_that_has_not_ended_is_known_by_looks() {
+        use TrainerNow::{Stepping, Stopped, Waiting};
+        let waits = [wait(0, 100, 4)];
+        let slots: Vec<_> = [
+            [Waiting; 4],
+            [Stepping; 4],
+            [Stepping, Waiting, Waiting, Waiting],
+            [Stopped; 4],
+        ]
+        .concat()
+        .into_iter()
+        .map(Some)
+        .collect();
+        let shown = trainer(&seen(&slots), 0, &waits, &cells(5, 100), |_| None);
+        assert_eq!(
+            shares(&shown),
+            [
+                Some((0.0, None)),
+                Some((100.0, None)),
+                Some((25.0, None)),
+                None,
+                None
+            ]
+        );
+        assert_eq!(shown[3], Some(Trainer::Stopped));
+    }
+
+    #[test]
+    fn of_many_steps_in_a_cell_none_gives_the_hue() {
+        let waits: Vec<Wait> = (0..10).map(|at| wait(40 * at, 40 * at + 10, at)).collect();
+        let shown = trainer(&[], 0, &waits, &cells(3, 120), |_| Some(1));
+        assert_eq!(shares(&shown), [Some((75.0, None)); 3]);
+    }
+}

@@ -1,0 +1,288 @@
+//! A line for a worker, the queue, the trainer or a GPU: its name, its cells and its figure.
+
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+
+use super::cells::{self, Trainer};
+use crate::config::Role::{self, Compute, Dim, Full, Text, Trouble, Unknown};
+use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
+use crate::model::timeline::Slot;
+use crate::model::{Axis, MarkKind, WorkerPlace};
+use crate::sample::{LoaderKind, WorkerNow};
+use crate::ui::glyphs::doing;
+use crate::ui::{View, format, history};
+
+/// Cells for the names on the left and the figures on the right.
+pub(super) const LABEL: usize = 11;
+pub(super) const FIGURE: usize = 12;
+
+/// One line.
+pub(super) struct Row {
+    name: String,
+    hue: Style,
+    pub(super) cells: Vec<(Style, &'static str)>,
+    figure: (Role, String),
+    /// Why nothing is known, where that is so.
+    why: &'static str,
+}
+
+/// The time that is drawn.
+pub(super) struct Scale {
+    pub(super) axis: Axis,
+    pub(super) cells: Vec<(f64, f64)>,
+    /// The slots from and to which it lasts.
+    pub(super) slots: (u64, u64),
+    /// A reading is no longer than a cell: the history tells as much as fits.
+    pub(super) coarse: bool,
+}
+
+/// What a worker does, as colour and sign; `None` = its own hue. Each change of colour costs a slow link as much as
+/// four cells.
+pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static str) {
+    let glyphs = view.glyphs();
+    match now {
+        WorkerNow::Idle => (None, glyphs.levels[0]),
+        // Half as high: less than working, more than having nothing to do.
+        WorkerNow::Sleep if !glyphs.ascii => (None, glyphs.bar_low),
+        WorkerNow::Unknown => (Some(Unknown), glyphs.gap),
+        _ => match doing(now, glyphs) {
+            (Trouble, _, sign) => (Some(Trouble), sign),
+            (_, _, sign) => (None, sign),
+        },
+    }
+}
+
+pub(super) fn worker_row(
+    view: &View<'_>,
+    rank: &RankRates,
+    loader: &LoaderRates,
+    (worker, slow): (&WorkerRates, bool),
+    scale: &Scale,
+) -> Row {
+    let place = WorkerPlace {
+        rank: rank.key,
+        loader: loader.id,
+        id: worker.id,
+    };
+    let hue = view.config.theme.hue(worker.id);
+    let seen = view.history.timeline().worker(place, scale.slots);
+    let mut states = cells::most(&seen, scale.slots.0, &scale.cells);
+    if scale.coarse {
+        let past = view.history.states(&scale.axis, place);
+        for (state, what) in states.iter_mut().zip(past) {
+            *state = state.or(what.map(|what| Slot { what, bound: false }));
+        }
+    }
+    let cell = |state: Option<Slot<WorkerNow>>| {
+        let Some(Slot { what, bound }) = state else {
+            return (Style::new(), view.glyphs().gap);
+        };
+        let (paint, sign) = sign(view, what);
+        let style = paint.map_or(hue, |paint| view.config.theme.style(paint));
+        (dimmed(style, bound), sign)
+    };
+    Row {
+        name: format!("worker {}", worker.id),
+        hue,
+        cells: states.into_iter().map(cell).collect(),
+        figure: (
+            if slow { Trouble } else { Text },
+            format::millis(worker.load_ms),
+        ),
+        why: "n/a  no look shows what it does",
+    }
+}
+
+pub(super) fn dimmed(style: Style, dim: bool) -> Style {
+    if dim {
+        style.add_modifier(Modifier::DIM)
+    } else {
+        style
+    }
+}
+
+pub(super) fn queue(view: &View<'_>, rank: &RankRates, loader: &LoaderRates, scale: &Scale) -> Row {
+    let mean = loader.queue;
+    let capacity = mean.and_then(|queue| queue.capacity);
+    let seen = view
+        .history
+        .timeline()
+        .queue(rank.key, loader.id, scale.slots);
+    let ready = cells::mean(&seen, scale.slots.0, &scale.cells);
+    let capacity = capacity.filter(|capacity| *capacity > 0);
+    let mut shares: Vec<Option<f64>> = ready
+        .into_iter()
+        .map(|ready| Some(ready? / f64::from(capacity?)))
+        .collect();
+    if scale.coarse {
+        let number = view.rank_number();
+        or_past(view, scale, &mut shares, |point| {
+            point.rank(number)?.queue.get()
+        });
+    }
+    let figure = mean.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |queue| {
+            let ready = format::per_second(Some(queue.mean_ready));
+            capacity.map_or_else(
+                || ready.clone(),
+                |capacity| format!("{ready} of {capacity}"),
+            )
+        },
+    );
+    Row {
+        name: "queue".to_owned(),
+        hue: view.config.theme.style(Dim),
+        cells: shares
+            .into_iter()
+            .map(|share| height(view, view.config.theme.style(Full), share))
+            .collect(),
+        figure: (Text, figure),
+        why: "n/a  no look shows how many batches are ready",
+    }
+}
+
+pub(super) fn or_past(
+    view: &View<'_>,
+    scale: &Scale,
+    shares: &mut [Option<f64>],
+    pick: impl Fn(&crate::model::history::Point) -> Option<f64>,
+) {
+    let past = view.history.means(&scale.axis, pick);
+    for (share, past) in shares.iter_mut().zip(past) {
+        *share = share.or(past);
+    }
+}
+
+/// A bar of that height.
+pub(super) fn height(view: &View<'_>, style: Style, share: Option<f64>) -> (Style, &'static str) {
+    let Some(share) = share else {
+        return (style, view.glyphs().gap);
+    };
+    let levels = &view.glyphs().levels;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "one of eight"
+    )]
+    let level = (share.clamp(0.0, 1.0) * (levels.len() - 1) as f64).round() as usize;
+    (style, levels[level])
+}
+
+pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
+    let timeline = view.history.timeline();
+    let seen = timeline.trainer(rank.key, scale.slots);
+    let waits: Vec<_> = timeline.waits(rank.key).copied().collect();
+    let worker_of = worker_of(view);
+    let mut shown = cells::trainer(&seen, scale.slots.0, &waits, &scale.cells, worker_of);
+    // Behind what was read last nothing is known.
+    for (cell, (from, _)) in shown.iter_mut().zip(&scale.cells) {
+        if *from >= scale.axis.to() {
+            *cell = None;
+        }
+    }
+    if scale.coarse {
+        let number = view.rank_number();
+        let past = view.history.means(&scale.axis, |point| {
+            point.rank(number)?.wait.get().map(|wait| 1.0 - wait)
+        });
+        for (cell, share) in shown.iter_mut().zip(past) {
+            *cell = cell.or(share.map(|share| Trainer::Stepping {
+                share,
+                worker: None,
+            }));
+        }
+    }
+    let theme = &view.config.theme;
+    let cell = |cell: Option<Trainer>| match cell {
+        None => (Style::new(), view.glyphs().gap),
+        Some(Trainer::Stopped) => (theme.style(Trouble), view.glyphs().sign(Trouble)),
+        Some(Trainer::Stepping { share, worker }) => {
+            let style = match worker {
+                _ if share < 0.5 => theme.style(Trouble),
+                Some(worker) => theme.hue(worker),
+                None => theme.style(Compute),
+            };
+            height(view, style, Some(share))
+        }
+    };
+    let figure = rank.wait.map_or_else(
+        || format::UNKNOWN.to_owned(),
+        |wait| format!("waits {}", wait.share),
+    );
+    Row {
+        name: "trainer".to_owned(),
+        hue: theme.style(Dim),
+        cells: shown.into_iter().map(cell).collect(),
+        figure: (Text, figure),
+        why: "n/a  steps and waits cannot be told apart",
+    }
+}
+
+/// Who makes a batch: known where batches are handed out in turn, taken in order, and counted over the whole time. A
+/// `DataLoader` begins with its first worker in each epoch.
+pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + use<'a> {
+    let loader = view.loader().filter(|loader| {
+        let marks = view.history.marks().between(f64::MIN, f64::MAX);
+        let mut kinds = marks.iter().map(|mark| mark.kind);
+        let one_pass = !kinds.any(|kind| matches!(kind, MarkKind::Epoch | MarkKind::Validation));
+        let in_order = loader.settings.in_order == Some(true);
+        in_order && (loader.kind == LoaderKind::Builtin || one_pass)
+    });
+    let workers = loader.and_then(|loader| loader.settings.num_workers);
+    move |batch| {
+        let workers = workers.filter(|workers| *workers > 0)?;
+        u32::try_from(batch % u64::from(workers)).ok()
+    }
+}
+
+pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Scale) -> Row {
+    let style = view.config.theme.style(Compute);
+    let values = view
+        .history
+        .means(&scale.axis, |point| history::gpu_util(point, place));
+    let busy = gpu.util_percent;
+    Row {
+        name: format!("GPU {}", gpu.now.index),
+        hue: view.config.theme.style(Dim),
+        cells: values
+            .into_iter()
+            .map(|share| height(view, style, share))
+            .collect(),
+        figure: (
+            Text,
+            busy.map_or_else(
+                || format::UNKNOWN.to_owned(),
+                |busy| format!("busy {}", format::whole_percent(busy)),
+            ),
+        ),
+        why: "n/a  the driver does not tell how busy it is",
+    }
+}
+
+impl Row {
+    pub(super) fn line(
+        self,
+        view: &View<'_>,
+        width: u16,
+        indent: usize,
+        room: usize,
+    ) -> Line<'static> {
+        let mut row = view.row(width);
+        let gap = view.glyphs().gap;
+        row.space(indent).styled(self.hue, &self.name);
+        row.to(indent + LABEL);
+        if self.cells.iter().all(|(_, sign)| *sign == gap) {
+            row.text(Unknown, self.why);
+        } else {
+            // Cells of one style are one piece of text.
+            for piece in self.cells.chunk_by(|one, other| one.0 == other.0) {
+                let text: String = piece.iter().map(|(_, sign)| *sign).collect();
+                row.styled(piece[0].0, &text);
+            }
+        }
+        row.to(indent + LABEL + room);
+        row.right(self.figure.0, &self.figure.1, FIGURE);
+        row.line()
+    }
+}

@@ -1,0 +1,126 @@
+//! Which kind it is: from the share of time waited and the share of time that the GPU idled.
+
+use super::busy_time::dispatched;
+use super::context::Context;
+use super::device::{communication, in_collectives};
+use super::level::{HIGH, MODERATE, SLIGHT};
+use super::rules::Cause;
+use super::waits::Waits;
+use super::{Interval, Kind};
+use crate::units::Share;
+
+/// Of the time: from here on an empty queue says that batches come no faster than they are taken.
+const EMPTY: f64 = 0.5;
+
+/// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, and where nothing
+/// runs on the device while the trainer waits, the waits.
+///
+/// Where the job's own events on the device tell it, that is it. Where waits and idle time are known piece by piece, their overlap is bounded piece by piece. Else only as
+/// a whole: at least what both must share, at most the smaller of them.
+pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
+    let wait = waits.estimate();
+    let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
+    if let Some(told) = context.told_stall() {
+        return Interval {
+            share: told,
+            low: Share(told.0 - below).clamped(),
+            high: Share((told.0 + above).min(wait.high.0)).clamped(),
+        };
+    }
+    let idle = context.gpu_idle().filter(|_| !context.waits_are_idle());
+    let Some(idle) = idle else {
+        return Interval {
+            share: wait.share,
+            low: wait.low,
+            high: wait.high,
+        };
+    };
+    if let Some(overlap) = context.overlap() {
+        return Interval {
+            share: Share(f64::midpoint(overlap.low.0, overlap.high.0)),
+            low: Share(overlap.low.0 - below).clamped(),
+            high: Share((overlap.high.0 + above).min(wait.high.0)).clamped(),
+        };
+    }
+    let least = |wait: Share| (wait.0 + idle.0 - 1.0).max(0.0);
+    let most = |wait: Share| wait.0.min(idle.0);
+    Interval {
+        share: Share(f64::midpoint(least(wait.share), most(wait.share))),
+        low: Share(least(wait.low)),
+        high: Share(most(wait.high)),
+    }
+}
+
+/// The kind. Without proof that waits would have been seen there is none.
+pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
+    let wait = proof.estimate();
+    let waits = wait.share.0;
+    let Some(idle) = context.gpu_idle() else {
+        return match waits {
+            waits if waits >= MODERATE && hides_the_waits(context) => Kind::Balanced,
+            waits if waits >= MODERATE => Kind::DataBound,
+            waits if waits >= SLIGHT => Kind::Balanced,
+            _ if in_collectives(context).is_some() => Kind::CommunicationBound,
+            _ if context.other_waits().0 >= MODERATE => Kind::HostBound,
+            _ if at_the_edge(context) => Kind::Balanced,
+            _ => Kind::ComputeBound,
+        };
+    };
+    let rests = idle.0 >= MODERATE;
+    let lacked = context.without_data().unwrap_or(wait.share);
+    if lacked.0 < MODERATE && idle.0 >= HIGH && Cause::Gil.check(context, Kind::HostBound).is_some()
+    {
+        return Kind::HostBound;
+    }
+    if waits >= MODERATE {
+        // The waits are hidden behind work that is queued on the GPU.
+        let hidden = !rests || hides_the_waits(context);
+        // It rests at other times.
+        let elsewhere = idle.0 - stall(context, proof).share.0 >= HIGH;
+        return match (hidden, elsewhere) {
+            (false, _) => Kind::DataBound,
+            (true, true) => Kind::HostBound,
+            (true, false) => Kind::Balanced,
+        };
+    }
+    if waits >= SLIGHT {
+        Kind::Balanced
+    } else if communication(context).is_some() {
+        Kind::CommunicationBound
+    } else if idle.0 >= HIGH {
+        Kind::HostBound
+    } else if at_the_edge(context) {
+        Kind::Balanced
+    } else {
+        Kind::ComputeBound
+    }
+}
+
+/// Surely next to none of the waits find the GPU without work.
+fn hides_the_waits(context: &Context<'_>) -> bool {
+    if let Some(told) = context.told_stall() {
+        return told.0 < SLIGHT;
+    }
+    let overlap = context.overlap().filter(|_| !context.waits_are_idle());
+    overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)
+}
+
+/// Hardly a wait, but no reserve either: the queue is empty most of the time.
+fn at_the_edge(context: &Context<'_>) -> bool {
+    context.found_empty().is_some_and(|empty| empty.0 >= EMPTY)
+}
+
+/// Signals that cannot both be right. Whoever waits for a batch finds the queue empty; unless another rank sends it, past
+/// the queue.
+pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
+    if dispatched(context.rank).is_some() {
+        return None;
+    }
+    let waiting = context.rank.waiting?;
+    let empty = context.queue_empty()?;
+    (waiting.0 >= HIGH && empty.0 < waiting.0 - 0.25).then(|| {
+        format!(
+            "the trainer seems to wait {waiting} of the time, yet its queue is empty only {empty}"
+        )
+    })
+}

@@ -1,0 +1,158 @@
+//! When there is enough for a verdict: at once where it is clear, else when enough was seen to give it anyway.
+//!
+//! A verdict is clear if it would be the same wherever in their intervals the wait share and the GPU's idle share lie.
+//! These intervals ([`Bounds`]) allow for looking again and again. A rhythm that is longer than the time observed is in
+//! none of them; so a job is called fed only with a reserve: a queue that is not empty, and workers with time to spare.
+
+use super::classify::kind;
+use super::context::Context;
+use super::device::time_in_collectives;
+use super::level::SLIGHT;
+use super::waits::Waits;
+use super::worst::worst_rank;
+use super::{Kind, WarmingUp};
+use crate::model::Progress;
+use crate::model::rates::{Bounds, Rates};
+use crate::units::Share;
+
+/// What must have been seen of a job before any verdict.
+const BATCHES_AT_LEAST: u64 = 5;
+const SECONDS_AT_LEAST: f64 = 2.0;
+/// What is enough for a verdict that is not clear.
+const BATCHES_ENOUGH: u64 = 20;
+const SECONDS_ENOUGH: f64 = 10.0;
+/// How often the intervals hold at all looks together.
+pub(super) const HOLDS: f64 = 0.975;
+
+/// Workers busy for less than this share of the time have time to spare.
+const TO_SPARE: f64 = 0.9;
+/// Share of time at which a queue with a reserve may be empty, and how full it must be where no worker is seen.
+const EMPTY: f64 = 0.1;
+const FULL: f64 = 0.5;
+
+/// Enough was seen to give a verdict, clear or not.
+pub(super) fn is_enough(progress: &Progress) -> bool {
+    let batches = progress.batches;
+    progress.seconds >= SECONDS_ENOUGH && batches.is_none_or(|batches| batches >= BATCHES_ENOUGH)
+}
+
+/// How far it is before enough was seen. `batches` are those of the window.
+pub(super) fn so_far(progress: &Progress, batches: Option<u64>) -> WarmingUp {
+    let unclear = progress.seconds >= SECONDS_AT_LEAST
+        && batches.is_none_or(|batches| batches >= BATCHES_AT_LEAST);
+    WarmingUp {
+        batches: if unclear { progress.batches } else { batches },
+        batches_needed: if unclear {
+            BATCHES_ENOUGH
+        } else {
+            BATCHES_AT_LEAST
+        },
+        seconds: progress.seconds,
+        seconds_needed: if unclear {
+            SECONDS_ENOUGH
+        } else {
+            SECONDS_AT_LEAST
+        },
+        unclear,
+    }
+}
+
+/// The same with the wider intervals of waits. Where nothing shows how much they vary, they may be anything.
+pub(super) fn widened(rates: &Rates) -> Rates {
+    let mut rates = rates.clone();
+    let ranks = rates.job.iter_mut().flat_map(|job| &mut job.ranks);
+    for wait in ranks.filter_map(|rank| rank.wait.as_mut()) {
+        (wait.low, wait.high) = wait
+            .early
+            .map_or((Share::ZERO, Share::ONE), |ends| (ends.low, ends.high));
+    }
+    rates
+}
+
+/// The verdict on the rank of `context` would be of this kind wherever in their intervals the shares lie.
+pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -> bool {
+    let may_be = match kind {
+        Kind::DataBound => true,
+        Kind::ComputeBound => is_fed(context, progress),
+        // Without a GPU it rests on single looks at what the main thread waits for.
+        Kind::HostBound => context.gpu_idle().is_some() && is_fed(context, progress),
+        // The others lie between two kinds, or rest on single looks.
+        _ => false,
+    };
+    let counted = context.rank.step.batches.is_some();
+    let ends = [|ends: Bounds| ends.low, |ends: Bounds| ends.high];
+    let everywhere = || {
+        ends.iter().all(|wait| {
+            ends.iter()
+                .all(|idle| kind_at(context.rates, progress, wait, idle) == Some(kind))
+        })
+    };
+    may_be && counted && idle_has_ends(context) && everywhere()
+}
+
+/// What is known of the GPU's idle share says how far it may be off.
+fn idle_has_ends(context: &Context<'_>) -> bool {
+    let read = context.gpu_idle().is_some() && context.reported_idle().is_none();
+    let mut gpus = context.gpus_in_use().into_iter();
+    !read || gpus.all(|used| used.instance().is_none() && used.gpu.early_idle.is_some())
+}
+
+/// The kind at these ends of the intervals. `None` where an interval is not known.
+fn kind_at(
+    rates: &Rates,
+    progress: &Progress,
+    wait_end: impl Fn(Bounds) -> Share,
+    idle_end: impl Fn(Bounds) -> Share,
+) -> Option<Kind> {
+    let mut rates = rates.clone();
+    for gpu in &mut rates.gpus {
+        if let Some(ends) = gpu.early_idle {
+            gpu.busy = Some(idle_end(ends).complement());
+        }
+    }
+    for rank in rates.job.iter_mut().flat_map(|job| &mut job.ranks) {
+        let wait = rank.wait.as_mut()?;
+        let ends = wait.early?;
+        wait.share = wait_end(ends);
+        // What the job reports of its device is of the same steps as its waits, and varies with them.
+        let half = (ends.high.0 - ends.low.0) / 2.0;
+        let around = |share: Share| {
+            idle_end(Bounds {
+                low: Share(share.0 - half).clamped(),
+                high: Share(share.0 + half).clamped(),
+            })
+        };
+        if let Some(device) = &mut rank.device {
+            device.busy = device
+                .busy
+                .map(|busy| around(busy.complement()).complement());
+            device.idle_in_waits = device.idle_in_waits.map(around);
+        }
+    }
+    let job = rates.job.as_ref()?;
+    let context = Context::new(&rates, job, worst_rank(job, None)?);
+    Some(kind(&context, Waits::of(&context, progress)?))
+}
+
+/// The loader has a reserve, and nothing else is near that the main thread waits for.
+fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
+    // Workers that are re-made with each epoch: a wait for them may be near.
+    let epoch = progress
+        .seconds_of_workers
+        .is_none_or(|seconds| seconds >= SECONDS_ENOUGH);
+    let other = context.other_waits().0 + time_in_collectives(context.rank).0;
+    epoch && other < SLIGHT && has_reserve(context)
+}
+
+fn has_reserve(context: &Context<'_>) -> bool {
+    if context.loads_in_main() {
+        // It makes each batch when that is due: there is nothing that could run dry.
+        return true;
+    }
+    let busy = context.mean_share(|worker| worker.busy);
+    let empty = context.found_empty();
+    let occupancy = || context.loader?.queue?.occupancy;
+    let full = || occupancy().is_some_and(|share| share.0 >= FULL);
+    let to_spare = busy.map_or_else(full, |busy| busy.0 < TO_SPARE);
+    to_spare && empty.is_none_or(|empty| empty.0 < EMPTY)
+}

@@ -1,0 +1,117 @@
+//! The causes in the order in which they are checked; the first that applies is the cause.
+//!
+//! Holds the list and nothing of any cause: what there is to say of one stands in its own file in `rules/`.
+
+mod checkpoint;
+mod collate;
+mod cpu_affinity;
+mod cpu_oversubscribed;
+mod cpu_preprocess;
+mod cpu_quota;
+mod disk;
+mod dispatch;
+mod few_shards;
+mod gil;
+mod head_of_line;
+mod in_main;
+mod ipc;
+mod launch;
+mod logging;
+mod memory_pressure;
+mod network;
+mod noisy_neighbour;
+mod straggler;
+mod sync;
+mod transfer;
+mod worker_restart;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::context::Context;
+use super::rule::{Resource, Rule};
+use super::{Evidence, Kind};
+
+/// Makes [`Cause`] from the list of rule files.
+macro_rules! causes {
+    ($($cause:ident: $file:ident,)*) => {
+        /// Why data comes too slowly, or why the device is idle while batches are ready.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Cause {
+            $($cause,)*
+        }
+
+        impl Cause {
+            /// Every cause, in the order in which they are checked.
+            pub(super) const ALL: &[Self] = &[$(Self::$cause,)*];
+
+            pub(super) fn rule(self) -> &'static Rule {
+                match self {
+                    $(Self::$cause => &$file::RULE,)*
+                }
+            }
+        }
+    };
+}
+
+// A cause that would hide behind another comes first: what blocks many workers explains more than what each of
+// them is busy with.
+causes! {
+    Dispatch: dispatch,
+    Transfer: transfer,
+    Gil: gil,
+    InMain: in_main,
+    Collate: collate,
+    WorkerRestart: worker_restart,
+    FewShards: few_shards,
+    HeadOfLine: head_of_line,
+    Ipc: ipc,
+    MemoryPressure: memory_pressure,
+    Disk: disk,
+    Network: network,
+    CpuQuota: cpu_quota,
+    CpuAffinity: cpu_affinity,
+    NoisyNeighbour: noisy_neighbour,
+    CpuOversubscribed: cpu_oversubscribed,
+    CpuPreprocess: cpu_preprocess,
+    Straggler: straggler,
+    Logging: logging,
+    Checkpoint: checkpoint,
+    Sync: sync,
+    Launch: launch,
+}
+
+impl Cause {
+    /// As the screen says it.
+    pub fn words(self) -> &'static str {
+        self.rule().words
+    }
+
+    /// What the job has too little of.
+    pub fn resource(self) -> Resource {
+        self.rule().resource
+    }
+
+    /// The fact that shows this cause of a verdict of this kind. `None` where it does not apply.
+    pub(super) fn check(self, context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+        let mut checks = self.rule().checks.iter();
+        let (_, check) = checks.find(|(explains, _)| *explains == kind)?;
+        check(context)
+    }
+}
+
+/// The first cause that applies, with the fact that decides. `None` also for kinds that have no causes.
+pub(super) fn cause(context: &Context<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
+    let mut causes = Cause::ALL.iter();
+    causes.find_map(|cause| Some((*cause, cause.check(context, kind)?)))
+}
+
+/// As the report names it: `cpu-preprocess`.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}

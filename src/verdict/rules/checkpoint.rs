@@ -1,0 +1,24 @@
+//! The main thread waits until a checkpoint is written.
+
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "writing checkpoints",
+    checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "save checkpoints less often, or to a faster disk",
+            "save in the background: torch.distributed.checkpoint.async_save, or a copy in memory that a thread writes",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    context.mostly_waits_for("checkpoint")
+}

@@ -1,0 +1,31 @@
+//! The trainer's main thread works on batches that worker processes have made: it regroups, collates or transforms them.
+
+use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "work on batches in the main thread",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Cpu,
+    picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "move that work into the workers: into collate_fn, or into the dataset",
+            "do it on the GPU, in parallel with the step",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let loading = most_of_the_wait(context, context.rank.loading)?;
+    (!context.loads_in_main() && !context.workers().is_empty()).then(|| {
+        let text = format!(
+            "the main thread works on batches itself {loading} of the time, where the training loop asks for the next"
+        );
+        Evidence::supporting("collates-in-main", loading.0, MOST_OF_THE_WAIT, text)
+    })
+}

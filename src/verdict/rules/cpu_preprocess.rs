@@ -1,0 +1,46 @@
+//! Workers are busy computing: decoding, augmenting, tokenising.
+
+use crate::units::Share;
+use crate::verdict::busy_time::{MOSTLY_CPU, mostly_cpu};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
+use crate::verdict::workers::take_turns;
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "CPU preprocessing",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Cpu,
+    picture: Picture::BusyWorkers,
+    more_workers_help: true,
+    what_if: true,
+    advice,
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let wanted = mostly_cpu(context)?;
+    let cpu = context.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
+    // The figure that is shown is the one that was compared.
+    let (share, how) = match cpu.filter(|cpu| cpu.0 >= MOSTLY_CPU) {
+        Some(cpu) => (cpu, "are on the CPU"),
+        None => (wanted, "are on a CPU or wait for one"),
+    };
+    let mut text = format!("workers {how} {share} of their busy time");
+    if let Some((name, share)) = context.hottest() {
+        text = format!("{text}, {share} in {name}");
+    }
+    Some(Evidence::supporting(
+        "worker-cpu",
+        share.0,
+        MOSTLY_CPU,
+        text,
+    ))
+}
+
+fn advice(situation: &Situation<'_>) -> Vec<String> {
+    let processes = take_turns(situation.context).then(|| {
+        "load in processes: of the threads that run Python, one computes at a time".into()
+    });
+    let more = situation.more_workers().or(processes).into_iter();
+    more.chain([situation.cheaper_transforms()]).collect()
+}

@@ -1,0 +1,32 @@
+//! Another rank reads the batches and sends them.
+
+use crate::verdict::busy_time::{MOST_OF_THE_WAIT, dispatched};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "another rank reads its batches",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "look at the rank that reads: its loader, and the workers of that",
+            "let each rank read its own part: DistributedSampler or split_dataset_by_node(), with Accelerate also dispatch_batches=False",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let waits = dispatched(context.rank)?;
+    let text = format!("the rank waits {waits} of the time for batches that another rank sends");
+    Some(Evidence::supporting(
+        "waits-for-another-rank",
+        waits.0,
+        MOST_OF_THE_WAIT,
+        text,
+    ))
+}

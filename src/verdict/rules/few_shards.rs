@@ -1,0 +1,45 @@
+//! The data has fewer shards than there are workers, so some workers have nothing to load.
+
+use crate::model::rates::WorkerRates;
+use crate::units::Share;
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "fewer shards than workers",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| texts(&["split the data into at least as many shards as there are workers"]),
+};
+
+/// Workers without anything to load, as a part of all.
+const UNUSED: f64 = 0.25;
+/// A worker that is busy for less of the time.
+const IDLE: f64 = 0.1;
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let wanted = f64::from(context.loader?.settings.num_workers?);
+    let counted = context
+        .workers()
+        .iter()
+        .any(|worker| worker.batches_per_s > Some(0.0));
+    // One that has never handed over a batch has no count at all.
+    let makes_none = |worker: &&WorkerRates| {
+        let idle = worker.busy.is_some_and(|busy| busy.0 < IDLE);
+        counted && idle && worker.batches_per_s.is_none_or(|rate| rate == 0.0)
+    };
+    let useful = context
+        .workers()
+        .iter()
+        .filter(|worker| !makes_none(worker));
+    let useful = useful.count() as f64;
+    let unused = Share::of(wanted - useful, wanted)?;
+    (useful > 0.0 && unused.0 >= UNUSED).then(|| {
+        let text = format!("only {useful:.0} of {wanted:.0} workers have anything to load");
+        Evidence::supporting("unused-workers", unused.0, UNUSED, text)
+    })
+}

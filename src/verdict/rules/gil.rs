@@ -1,0 +1,48 @@
+//! Another thread of the trainer holds Python's global interpreter lock, so the main thread cannot go on.
+
+use crate::units::Share;
+use crate::verdict::busy_time::most_of_the_wait;
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "another Python thread holds the GIL",
+    checks: &[
+        (Kind::DataBound, in_the_loader),
+        (Kind::HostBound, anywhere),
+    ],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "move that thread's work into a process of its own (multiprocessing): threads share one interpreter lock",
+            "let it work in calls that release the lock (NumPy, Pillow, torch), and less often",
+        ])
+    },
+};
+
+/// Share of the time that the main thread waits for the lock.
+const OFTEN: f64 = 0.2;
+
+/// What looks like a wait for data is one for the lock: a batch is there, and cannot be taken.
+fn in_the_loader(context: &Context<'_>) -> Option<Evidence> {
+    most_of_the_wait(context, Some(context.rank.gil?.in_loader))?;
+    anywhere(context)
+}
+
+/// The step is slow because of the lock, and no timer around the loader shows that.
+fn anywhere(context: &Context<'_>) -> Option<Evidence> {
+    let waits = context.rank.gil?;
+    let waits = Share(waits.in_loader.0 + waits.outside.0).clamped();
+    (waits.0 >= OFTEN).then(|| {
+        let holder = context.rank.gil_holders.first();
+        let holder = holder.map_or_else(String::new, |holder| {
+            format!(", {} of it for {}", holder.share, holder.name)
+        });
+        let text = format!("main thread waits for Python's lock (GIL) {waits} of the time{holder}");
+        Evidence::supporting("gil", waits.0, OFTEN, text)
+    })
+}

@@ -1,0 +1,51 @@
+//! One slow worker holds up the others: batches are delivered in order, and a worker gets its next task only when
+//! a batch was taken.
+
+use crate::units::Share;
+use crate::verdict::context::{Context, median};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "one slow worker holds up the others",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "in_order=False (PyTorch 2.6 and newer) lets the other workers' batches pass",
+            "balance the work: spread the slow samples or the slow shard",
+        ])
+    },
+};
+
+/// Shares of the time: of the slow worker, and of the others.
+const BUSY: f64 = 0.75;
+const IDLE: f64 = 0.5;
+/// How many times busier than the others the slow one is.
+const SLOWER: f64 = 3.0;
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    if context.loader?.settings.in_order == Some(false) {
+        return None;
+    }
+    let mut workers: Vec<(f64, u32)> = context
+        .workers()
+        .iter()
+        .filter_map(|worker| Some((worker.busy?.0, worker.id)))
+        .collect();
+    workers.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let ((busiest, id), others) = workers.split_first()?;
+    let others = median(others.iter().map(|(busy, _)| *busy).collect())?;
+    let slower = busiest / others.max(0.01);
+    (*busiest >= BUSY && 1.0 - others >= IDLE && slower >= SLOWER).then(|| {
+        let text = format!(
+            "worker {id} is busy {} of the time, the others idle {}: batches are delivered in order",
+            Share(*busiest),
+            Share(1.0 - others)
+        );
+        Evidence::supporting("head-of-line", 1.0 - others, IDLE, text)
+    })
+}

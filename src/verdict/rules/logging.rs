@@ -1,0 +1,24 @@
+//! The main thread waits to have written a line.
+
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "waiting for its log",
+    checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::ReadyBatches,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "log every so many steps instead of each, or from another thread",
+            "find who reads the log too slowly: a pipe into another program, a terminal, a network disk",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    context.mostly_waits_for("logging")
+}

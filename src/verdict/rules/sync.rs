@@ -1,0 +1,32 @@
+//! The host waits for the GPU before it launches more work.
+
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "waiting for the GPU at each step",
+    checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: true,
+    advice: |_| {
+        texts(&[
+            "synchronise only where a result is needed: no torch.cuda.synchronize() in the step",
+            "read losses and metrics only every so many steps: .item() and .cpu() wait for the GPU too",
+        ])
+    },
+};
+
+/// Share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.
+const OFTEN: f64 = 0.2;
+
+/// The shorter waits of `.item()` and its like leave no Python function on the stack.
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let share = context.time_in(|name| name.starts_with("synchronize "));
+    (share.0 >= OFTEN).then(|| {
+        let text = format!("main thread in synchronize {share} of the time");
+        Evidence::supporting("synchronize", share.0, OFTEN, text)
+    })
+}

@@ -1,0 +1,63 @@
+//! The device is idle while batches are copied to it.
+
+use crate::units::Share;
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, Situation};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "copying batches to the device",
+    checks: &[(Kind::HostBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: true,
+    advice,
+};
+
+/// Of the device's idle time.
+const MOST_OF_THE_IDLE: f64 = 0.5;
+
+/// Most of the device's idle time passes in copies that no computing hides. The reports hold sums only, so how much
+/// of the copies runs beside computing is not known: none of it where the memory is not pinned, as such copies hold
+/// up the trainer; as much as possible where it is.
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let device = context.rank.device.as_ref()?;
+    let (copying, busy) = (device.copying?, device.busy?);
+    let waiting = context.wait()?.share.0;
+    let idle = context.reported_idle()?.0;
+    let (exposed, bound) = match pinned(context) {
+        Some(true) => (copying.0 - busy.0, "at least "),
+        Some(false) => (copying.0, ""),
+        None => (copying.0, "up to "),
+    };
+    // While the trainer waits for data, the device is not idle for a copy.
+    let exposed = exposed.min(idle - waiting).max(0.0);
+    let part = Share::of(exposed, idle)?;
+    (part.0 >= MOST_OF_THE_IDLE).then(|| {
+        let text = format!(
+            "batches are copied to the device {copying} of the time; it is idle {bound}{} for that",
+            Share(exposed)
+        );
+        Evidence::supporting("copying", part.0, MOST_OF_THE_IDLE, text)
+    })
+}
+
+fn pinned(context: &Context<'_>) -> Option<bool> {
+    context.loader?.settings.pin_memory
+}
+
+/// Copies run beside the step only from pinned memory; fewer bytes are faster from any.
+fn advice(situation: &Situation<'_>) -> Vec<String> {
+    let overlap = match pinned(situation.context) {
+        Some(false) => {
+            "pin_memory=True (it is off), then .to(device, non_blocking=True) on a stream of its own"
+        }
+        Some(true) => {
+            "copy the next batch during the step: .to(device, non_blocking=True) on a stream of its own"
+        }
+        None => "pin_memory=True and .to(device, non_blocking=True) on a stream of its own",
+    };
+    let smaller = "send fewer bytes: uint8 or float16 over the wire, converted on the device";
+    vec![overlap.into(), smaller.into()]
+}

@@ -1,0 +1,32 @@
+//! The trainer waits for workers that start again with each epoch.
+
+use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "workers start anew each epoch",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "persistent_workers=True keeps the workers from one epoch to the next",
+            "make epochs longer, or the dataset quicker to import and to pickle",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let startup = most_of_the_wait(context, context.rank.startup)?;
+    let text = format!("{startup} of the time goes to starting workers");
+    Some(Evidence::supporting(
+        "worker-start",
+        startup.0,
+        MOST_OF_THE_WAIT,
+        text,
+    ))
+}

@@ -1,0 +1,3 @@
+//! The judge, on tables of what was seen.
+
+mod scenarios;

@@ -1,0 +1,753 @@
+//! The judge on tables that a user can read: `tests/scenarios/*.toml` hold what was seen in a window, and
+//! the verdict that must follow. Every mistake of the judge becomes one more file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::model::rates::{
+    Activity, Bounds, CgroupRates, CounterRates, DeviceRates, Estimate, GilRates, GpuRates,
+    HostRates, JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
+};
+use crate::model::{Oscillation, Overlap, Progress, between};
+use crate::sample::literals::secs;
+use crate::sample::{
+    BatchClock, BatchCount, GpuSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
+    MainTally, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
+};
+use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
+use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
+use serde::Deserialize;
+
+/// What was seen. All shares are of the time, 0 to 1; what is left out was not seen.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scenario {
+    /// What it stands for, in a sentence.
+    what: String,
+    #[serde(default = "twelve")]
+    seconds: f64,
+    #[serde(default = "hundred")]
+    batches_in_all: u64,
+    /// Whether anything counts the batches.
+    #[serde(default = "yes")]
+    counted: bool,
+    seconds_without_batch: Option<f64>,
+    usual_pause: Option<f64>,
+    /// Since the newest workers were started, where these may not be the first.
+    seconds_of_workers: Option<f64>,
+    #[serde(default = "two")]
+    access: u8,
+    #[serde(default = "sixteen")]
+    cpus: u32,
+    /// Busy share of the machine's CPUs, and what of that the job uses, in cores.
+    host_cpu: Option<f64>,
+    job_cpu_cores: Option<f64>,
+    cpu_quota: Option<f64>,
+    throttled_periods: Option<f64>,
+    pressure_memory: Option<f64>,
+    #[serde(default)]
+    gpu_busy: Vec<f64>,
+    /// What more is known of the first GPU.
+    #[serde(default)]
+    gpu: Gpu,
+    rank: Rank,
+    #[serde(default)]
+    other_ranks_wait: Vec<f64>,
+    /// For batches that another rank sends.
+    #[serde(default)]
+    others_get_batches: bool,
+    expected: Expected,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rank {
+    #[serde(default = "sleeping")]
+    state: char,
+    /// Whether a loader was recognised.
+    #[serde(default = "yes")]
+    has_loader: bool,
+    /// What a loader of another library is called; empty = it has no name.
+    other_loader: Option<String>,
+    waiting: Option<f64>,
+    #[serde(default)]
+    receiving: f64,
+    #[serde(default)]
+    loading: f64,
+    /// Of `waiting`: for batches that another rank sends.
+    #[serde(default)]
+    dispatched: f64,
+    /// Half the width of the interval.
+    #[serde(default = "narrow")]
+    wait_within: f64,
+    /// The same of the interval for judging before much was seen; absent = there is none.
+    early_within: Option<f64>,
+    /// Share of the time in which the loader was not recognised.
+    #[serde(default)]
+    unrecognised: f64,
+    /// Batches of the window.
+    #[serde(default = "hundred")]
+    batches: u64,
+    startup: Option<f64>,
+    run_delay: Option<f64>,
+    #[serde(default = "hardly")]
+    main_cpu: f64,
+    world_size: Option<u32>,
+    #[serde(default)]
+    nccl: bool,
+    /// Functions that the main thread was seen in.
+    #[serde(default)]
+    activity: Vec<Seen>,
+    /// What it waits for that is no batch, as shares of the time.
+    #[serde(default)]
+    not_data: Vec<Seen>,
+    /// Share of the time that the main thread waits for the interpreter's lock; absent = cannot be told.
+    gil: Option<f64>,
+    /// Of that: in the loader.
+    #[serde(default)]
+    gil_in_loader: f64,
+    #[serde(default)]
+    gil_holders: Vec<Seen>,
+    /// Its waits beside the idle time of the first GPU.
+    beside_gpu: Option<Beside>,
+    /// Share of the time in waits that were seen one by one; without it, all of them.
+    counted_waits: Option<f64>,
+    batches_per_s: Option<f64>,
+    num_workers: Option<u32>,
+    in_order: Option<bool>,
+    pin_memory: Option<bool>,
+    queue_empty: Option<f64>,
+    /// What the rank reports of its device: computing, copying; whether it rests with each step.
+    device_busy: Option<f64>,
+    copying: Option<f64>,
+    /// Share of time that the device has nothing to do in waits, by the job's own events.
+    idle_in_waits: Option<f64>,
+    #[serde(default = "yes")]
+    rests: bool,
+    /// What it reports of its steps; then the waits and steps above are what was seen beside it.
+    reported: Option<Reports>,
+    #[serde(default)]
+    workers: Vec<Worker>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gpu {
+    sm_active: Option<f64>,
+    tensor: Option<f64>,
+    dram: Option<f64>,
+    #[serde(default)]
+    throttle: Vec<String>,
+    /// Seconds from one rise to the next.
+    swing: Option<f64>,
+    /// Half the width of the interval of its idle share for judging before much was seen; absent = there is none.
+    early_within: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Seen {
+    name: String,
+    share: f64,
+}
+
+/// Both at once, at least and at most; and how they go together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Beside {
+    both: (f64, f64),
+    correlation: Option<f64>,
+}
+
+/// Steps that were reported in the window, each alike.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reports {
+    steps: u32,
+    #[serde(default)]
+    lost: u32,
+    wait_ms: f64,
+    step_ms: f64,
+    /// Seconds between the last reported step and the end of the window.
+    #[serde(default)]
+    silent: f64,
+}
+
+/// So many workers that are alike.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Worker {
+    #[serde(default = "one")]
+    count: u32,
+    /// A thread of the trainer.
+    #[serde(default)]
+    thread: bool,
+    busy: Option<f64>,
+    cpu: Option<f64>,
+    run_delay: Option<f64>,
+    #[serde(default)]
+    disk: f64,
+    #[serde(default)]
+    network: f64,
+    #[serde(default)]
+    asleep: f64,
+    /// Page faults a second that had to wait for a read.
+    major_faults: Option<f64>,
+    /// Bytes a second from block devices, and by read calls.
+    read: Option<f64>,
+    rchar: Option<f64>,
+    batches_per_s: Option<f64>,
+    cpus_allowed: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    kind: Kind,
+    cause: Option<Cause>,
+    /// Words that some advice must hold, and that none may.
+    #[serde(default)]
+    advice: Vec<String>,
+    #[serde(default)]
+    not_advice: Vec<String>,
+    limit: Option<Limit>,
+    /// Words that some fact must say, and that none may.
+    #[serde(default)]
+    says: Vec<String>,
+    #[serde(default)]
+    not_says: Vec<String>,
+    /// Ids of facts or of missing signals that must be there.
+    #[serde(default)]
+    evidence: Vec<String>,
+    #[serde(default)]
+    missing: Vec<String>,
+    workers_match: Option<u32>,
+    workers_advised: Option<u32>,
+    confidence_below: Option<f64>,
+    confidence_above: Option<f64>,
+    stall_between: Option<(f64, f64)>,
+    /// Whether the interval of the stall is at most so wide.
+    stall_narrower: Option<f64>,
+    wait_between: Option<(f64, f64)>,
+    /// Whether the interval of the waits is at least so wide.
+    wait_wider: Option<f64>,
+}
+
+fn yes() -> bool {
+    true
+}
+fn twelve() -> f64 {
+    12.0
+}
+fn hundred() -> u64 {
+    100
+}
+fn two() -> u8 {
+    2
+}
+fn sixteen() -> u32 {
+    16
+}
+fn one() -> u32 {
+    1
+}
+fn sleeping() -> char {
+    'S'
+}
+fn narrow() -> f64 {
+    0.02
+}
+fn hardly() -> f64 {
+    0.1
+}
+
+fn key(pid: i32) -> ProcessKey {
+    ProcessKey {
+        pid: Pid(pid),
+        start_ticks: 1,
+    }
+}
+
+fn workers(rank: &Rank) -> Vec<WorkerRates> {
+    let each = rank
+        .workers
+        .iter()
+        .flat_map(|worker| (0..worker.count).map(move |_| worker));
+    (0..)
+        .zip(each)
+        .map(|(id, worker)| WorkerRates {
+            key: key(100 + i32::try_from(id).unwrap()),
+            id,
+            thread: worker.thread,
+            now: WorkerNow::Cpu,
+            cpu: worker.cpu,
+            run_delay: worker.run_delay.map(Share),
+            busy: worker.busy.map(Share),
+            disk: Some(Share(worker.disk)),
+            network: Some(Share(worker.network)),
+            handover: Some(Share::ZERO),
+            asleep: Some(Share(worker.asleep)),
+            read: worker.read.map(BytesPerSecond),
+            rchar: worker.rchar.map(BytesPerSecond),
+            write: None,
+            major_faults_per_s: worker.major_faults,
+            batches_per_s: worker.batches_per_s,
+            load_ms: None,
+            cpus_allowed: worker.cpus_allowed,
+            activity: vec![],
+            loads: None,
+        })
+        .collect()
+}
+
+fn loader(rank: &Rank) -> LoaderRates {
+    let workers = workers(rank);
+    let num_workers = rank
+        .num_workers
+        .unwrap_or(u32::try_from(workers.len()).unwrap());
+    LoaderRates {
+        gone_seconds: None,
+        id: 0,
+        kind: if rank.other_loader.is_some() {
+            LoaderKind::Other
+        } else if num_workers == 0 {
+            LoaderKind::PytorchMain
+        } else {
+            LoaderKind::PytorchProcesses
+        },
+        name: rank.other_loader.clone().filter(|name| !name.is_empty()),
+        settings: LoaderSettings {
+            // Threads are counted where they are seen.
+            num_workers: workers
+                .iter()
+                .all(|worker| !worker.thread)
+                .then_some(num_workers),
+            prefetch_factor: Some(2),
+            in_order: rank.in_order,
+            pin_memory: rank.pin_memory,
+            ..LoaderSettings::default()
+        },
+        workers_started: 0,
+        queue: rank.queue_empty.map(|empty| QueueRates {
+            ready: 0,
+            mean_ready: 0.0,
+            capacity: Some(2 * num_workers),
+            occupancy: None,
+            empty: Share(empty),
+            source: QueueSource::Pipe,
+        }),
+        batches_per_s: rank.batches_per_s,
+        batches_taken: None,
+        workers,
+    }
+}
+
+fn estimate(share: f64, within: f64, early_within: Option<f64>) -> Estimate {
+    Estimate {
+        share: Share(share),
+        low: Share(share - within).clamped(),
+        high: Share(share + within).clamped(),
+        looks: 1000,
+        unknown: Share::ZERO,
+        unclear: Share::ZERO,
+        early: early_within.map(|within| around(share, within)),
+    }
+}
+
+fn around(share: f64, within: f64) -> Bounds {
+    Bounds {
+        low: Share(share - within).clamped(),
+        high: Share(share + within).clamped(),
+    }
+}
+
+fn rank(scenario: &Scenario) -> RankRates {
+    let rank = &scenario.rank;
+    let share = rank
+        .waiting
+        .map(|waiting| waiting + rank.receiving + rank.loading);
+    let loader = loader(rank);
+    let busy: f64 = loader
+        .workers
+        .iter()
+        .filter_map(|worker| Some(worker.busy?.0))
+        .sum();
+    let period = rank.batches_per_s.map(|rate| 1000.0 / rate);
+    let part = |share: Option<f64>| Some(share? * period?);
+    let told = rank.device_busy.or(rank.copying).or(rank.idle_in_waits);
+    RankRates {
+        key: key(1),
+        rank: None,
+        world_size: rank.world_size,
+        nccl: rank.nccl,
+        state: Some(rank.state),
+        wait: share.map(|share| Estimate {
+            unknown: Share(rank.unrecognised),
+            unclear: Share(rank.unrecognised),
+            ..estimate(share, rank.wait_within, rank.early_within)
+        }),
+        waiting: rank.waiting.map(Share),
+        receiving: rank.waiting.map(|_| Share(rank.receiving)),
+        loading: rank.waiting.map(|_| Share(rank.loading)),
+        dispatched: rank.waiting.map(|_| Share(rank.dispatched)),
+        disk: None,
+        stopped: None,
+        main_cpu: Some(Share(rank.main_cpu)),
+        main_run_delay: rank.run_delay.map(Share),
+        io: None,
+        not_data: rank.not_data.iter().map(activity).collect(),
+        startup: rank.startup.map(Share),
+        period_batches: None,
+        step: StepRates {
+            batches: rank.batches_per_s.map(|_| rank.batches),
+            batches_per_s: rank.batches_per_s,
+            step_ms: part(share.map(|share| 1.0 - share)),
+            wait_ms: part(share),
+            load_ms: part(Some(busy)).filter(|_| busy > 0.0),
+        },
+        overlaps: overlaps(scenario),
+        beside_swings: vec![],
+        device: told.map(|_| DeviceRates {
+            name: Some("simulated".into()),
+            notice: None,
+            busy: rank.device_busy.map(Share),
+            copying: rank.copying.map(Share),
+            idle_in_waits: rank.idle_in_waits.map(Share),
+            rests_with_each_step: rank.rests,
+        }),
+        activity: rank.activity.iter().map(activity).collect(),
+        gil: rank.gil.map(|gil| GilRates {
+            in_loader: Share(rank.gil_in_loader),
+            outside: Share(gil - rank.gil_in_loader),
+        }),
+        gil_holders: rank.gil_holders.iter().map(activity).collect(),
+        loaders: rank.has_loader.then_some(loader).into_iter().collect(),
+    }
+}
+
+fn activity(seen: &Seen) -> Activity {
+    Activity {
+        name: seen.name.clone(),
+        share: Share(seen.share),
+    }
+}
+
+fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
+    let rank = &scenario.rank;
+    let waits = rank.waiting.unwrap_or(0.0) + rank.receiving + rank.loading;
+    let busy = scenario.gpu_busy.first().copied().unwrap_or(0.0);
+    let overlap = |beside: &Beside| Overlap {
+        gpu: 0,
+        seconds: scenario.seconds,
+        wait: Share(rank.counted_waits.unwrap_or(waits)),
+        idle: Share(1.0 - busy),
+        low: Share(beside.both.0),
+        high: Share(beside.both.1),
+        correlation: beside.correlation,
+    };
+    rank.beside_gpu.iter().map(overlap).collect()
+}
+
+/// What is known of a GPU beside its busy share.
+fn gpu_with(gpu: &Gpu) -> GpuRates {
+    GpuRates {
+        now: GpuSample {
+            visible_to_job: Some(true),
+            throttle: Some(gpu.throttle.clone()),
+            ..GpuSample::default()
+        },
+        counters: CounterRates {
+            sm_active: gpu.sm_active.map(Share),
+            sm_occupancy: None,
+            tensor: gpu.tensor.map(Share),
+            dram: gpu.dram.map(Share),
+        },
+        swing: gpu.swing.map(|period| Oscillation {
+            seconds: 12.0,
+            period,
+            regular: true,
+            resting: Share(0.5),
+        }),
+        ..GpuRates::default()
+    }
+}
+
+/// The rank with what the model makes of its reports, where it has any.
+fn reporting_rank(scenario: &Scenario) -> RankRates {
+    let seen = rank(scenario);
+    let Some(reports) = &scenario.rank.reported else {
+        return seen;
+    };
+    let end = scenario.seconds - reports.silent;
+    let all = f64::from(reports.steps);
+    let reported = Reported {
+        steps: reports.steps.into(),
+        lost: reports.lost.into(),
+        waited: secs(all * reports.wait_ms / 1000.0),
+        stepped: secs(all * reports.step_ms / 1000.0),
+        last_to: secs(end),
+        ..Reported::default()
+    };
+    let looks = |share: Option<f64>| Share(1000.0 * share.unwrap_or_default());
+    let main = scenario.rank.waiting.map(|waiting| MainTally {
+        looks: 1000,
+        waiting: round(looks(Some(waiting))),
+        receiving: round(looks(Some(scenario.rank.receiving))),
+        loading: round(looks(Some(scenario.rank.loading))),
+        ..MainTally::default()
+    });
+    let sample = |at: f64, main, reported| sample(at, main, Some(reported));
+    let older = sample(0.0, None, Reported::default());
+    let rates = between(&older, &sample(scenario.seconds, main, reported)).unwrap();
+    let exact = rates.job.unwrap().ranks.remove(0);
+    RankRates {
+        wait: exact.wait,
+        waiting: exact.waiting,
+        receiving: exact.receiving,
+        loading: exact.loading,
+        step: StepRates {
+            load_ms: seen.step.load_ms,
+            ..exact.step
+        },
+        ..seen
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "counts of a table"
+)]
+fn round(count: Share) -> u64 {
+    count.0.round() as u64
+}
+
+/// A machine of which nothing is known but one rank.
+fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sample {
+    let steps = reported.as_ref().map_or(0, |reported| reported.steps);
+    let loader = LoaderSample {
+        batches: Some(BatchCount {
+            count: steps,
+            source: BatchClock::Probe,
+        }),
+        ..LoaderSample::new(0, LoaderKind::Reported)
+    };
+    Sample {
+        job: Some(JobSample {
+            ranks: vec![RankSample {
+                main,
+                reported,
+                loaders: vec![loader],
+                ..RankSample::new(key(1))
+            }],
+            ..JobSample::new(key(1), "python train.py", Tier::T3)
+        }),
+        ..Sample::new(Moment {
+            since_start: secs(at),
+            wall: SystemTime::UNIX_EPOCH + secs(at),
+        })
+    }
+}
+
+fn rates(scenario: &Scenario) -> Rates {
+    let first = reporting_rank(scenario);
+    let others = (2..)
+        .zip(&scenario.other_ranks_wait)
+        .map(|(pid, wait)| RankRates {
+            key: key(pid),
+            wait: Some(estimate(*wait, 0.02, scenario.rank.early_within)),
+            dispatched: scenario.others_get_batches.then_some(Share(*wait)),
+            loaders: vec![],
+            ..first.clone()
+        });
+    let gpus = (0..).zip(&scenario.gpu_busy).map(|(index, busy)| {
+        let others = Gpu::default();
+        let more = if index == 0 { &scenario.gpu } else { &others };
+        let mut gpu = gpu_with(more);
+        gpu.now.index = index;
+        gpu.util_percent = Some(busy * 100.0);
+        gpu.busy = Some(Share(*busy));
+        gpu.early_idle = more.early_within.map(|within| around(1.0 - busy, within));
+        gpu
+    });
+    Rates {
+        seconds: scenario.seconds,
+        host: HostRates {
+            cpus: scenario.cpus,
+            cpu: scenario.host_cpu.map(Share),
+            pressure_memory: scenario.pressure_memory.map(Share),
+            ..HostRates::default()
+        },
+        disks: vec![],
+        gpus: gpus.collect(),
+        job: Some(JobRates {
+            key: key(1),
+            command: "python train.py".into(),
+            access: [Tier::T0, Tier::T1, Tier::T2, Tier::T3][usize::from(scenario.access)],
+            ended: false,
+            ranks: std::iter::once(first.clone()).chain(others).collect(),
+            cgroup: Some(CgroupRates {
+                cpu_quota: scenario.cpu_quota,
+                throttled_periods: scenario.throttled_periods.map(Share),
+                ..CgroupRates::default()
+            }),
+            cpus_allowed: Some(scenario.cpus),
+            cpu_cores: scenario.job_cpu_cores,
+            read: None,
+            rchar: None,
+        }),
+        own_cpu: None,
+        own_rss: None,
+        own_late: 0,
+    }
+}
+
+fn check(path: &Path) {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let text = fs::read_to_string(path).unwrap();
+    let scenario: Scenario =
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let progress = Progress {
+        seconds: scenario.seconds,
+        batches: scenario.counted.then_some(scenario.batches_in_all),
+        seconds_without_batch: scenario.seconds_without_batch,
+        usual_pause: scenario.usual_pause,
+        seconds_of_workers: scenario.seconds_of_workers,
+    };
+    let verdict = assess(Some(&rates(&scenario)), &progress, &[]);
+    let expected = &scenario.expected;
+    let about = format!("{name}: {}\n{verdict:#?}", scenario.what);
+    assert_eq!(
+        (verdict.kind, verdict.cause),
+        (expected.kind, expected.cause),
+        "{about}"
+    );
+    let advised = |word: &String| verdict.advice.iter().any(|advice| advice.contains(word));
+    assert!(expected.advice.iter().all(advised), "{about}");
+    assert_eq!(verdict.limit, expected.limit, "{about}");
+    let said = |words: &String| {
+        verdict
+            .evidence
+            .iter()
+            .any(|fact| fact.text.contains(words))
+    };
+    assert!(expected.says.iter().all(said), "{about}");
+    assert!(!expected.not_says.iter().any(said), "{about}");
+    assert!(!expected.not_advice.iter().any(advised), "{about}");
+    for id in &expected.evidence {
+        assert!(
+            verdict.evidence.iter().any(|fact| fact.id == id),
+            "no {id} in {about}"
+        );
+    }
+    for id in &expected.missing {
+        assert!(
+            verdict.missing.iter().any(|missing| missing.id == *id),
+            "no {id} in {about}"
+        );
+    }
+    let workers = verdict.workers;
+    if expected.workers_match.is_some() {
+        let found = workers.and_then(|workers| workers.match_step);
+        assert_eq!(found, expected.workers_match, "{about}");
+    }
+    if expected.workers_advised.is_some() {
+        assert_eq!(
+            workers.and_then(|workers| workers.advised),
+            expected.workers_advised,
+            "{about}"
+        );
+    }
+    check_figures(&verdict, expected, &about);
+}
+
+/// Shares and how sure they are.
+fn check_figures(verdict: &Verdict, expected: &Expected, about: &str) {
+    let confidence = verdict.confidence.0;
+    assert!(
+        expected
+            .confidence_below
+            .is_none_or(|most| confidence < most),
+        "{about}"
+    );
+    assert!(
+        expected
+            .confidence_above
+            .is_none_or(|least| confidence > least),
+        "{about}"
+    );
+    let waits = verdict.wait;
+    if let Some((low, high)) = expected.wait_between {
+        let wait = waits.map(|wait| wait.share.0);
+        assert!(
+            wait.is_some_and(|wait| (low..=high).contains(&wait)),
+            "{about}"
+        );
+    }
+    if let Some(least) = expected.wait_wider {
+        let width = waits.map(|wait| wait.high.0 - wait.low.0);
+        assert!(width.is_some_and(|width| width >= least), "{about}");
+    }
+    if let Some(most) = expected.stall_narrower {
+        let width = verdict.stall.map(|stall| stall.high.0 - stall.low.0);
+        assert!(width.is_some_and(|width| width <= most), "{about}");
+    }
+    if let Some((low, high)) = expected.stall_between {
+        let stall = verdict.stall.map(|stall| stall.share.0);
+        assert!(
+            stall.is_some_and(|stall| (low..=high).contains(&stall)),
+            "{about}"
+        );
+    }
+}
+
+fn scenarios() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    files(&folder)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn the_judge_is_right_on_every_scenario() {
+    let paths = scenarios();
+    assert!(paths.len() >= 25, "scenarios went missing: {}", paths.len());
+    for path in paths {
+        check(&path);
+    }
+}
+
+/// A new cause is one file in `rules/` and one scenario; this says what was forgotten.
+#[test]
+fn every_rule_file_is_listed_and_has_a_scenario() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let expected: Vec<Cause> = scenarios()
+        .iter()
+        .filter_map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            toml::from_str::<Scenario>(&text).unwrap().expected.cause
+        })
+        .collect();
+    let rules = files(&root.join("src/verdict/rules"));
+    assert_eq!(
+        rules.len(),
+        Cause::ALL.len(),
+        "rule files and listed causes"
+    );
+    for path in rules {
+        let file = path.file_stem().unwrap().to_string_lossy();
+        let name = file.replace('_', "-");
+        let cause = Cause::ALL.iter().find(|cause| cause.to_string() == name);
+        let cause = cause.unwrap_or_else(|| panic!("{name} is not in the list of rules.rs"));
+        assert!(
+            expected.contains(cause),
+            "{name} has no file in tests/scenarios"
+        );
+    }
+}

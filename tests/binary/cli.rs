@@ -1,0 +1,681 @@
+//! The real program in a shell's eyes: what it prints where, and its exit code, above all where it is asked
+//! for what cannot be done.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+
+use proptest::prelude::*;
+use serde_json::Value;
+use support::fake_root::FakeRoot;
+use support::waiting::{ToEnd, ended, wait};
+
+const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
+/// What a terminal would obey: sets its title, clears the screen, turns the direction of writing.
+const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r) R 1 (";
+/// Seconds since boot, and what a process that started long ago has as its start.
+const UPTIME: &str = "1000.00 1.00\n";
+const OLD: u64 = 100;
+const YOUNG: u64 = 99_900;
+
+/// With no configuration but what the test gives.
+fn pipetop(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+    let mut command = Command::new(PIPETOP);
+    command
+        .args(args)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(line: &str) -> Output {
+    pipetop(line.split_whitespace()).to_end()
+}
+
+/// What it says where it refuses: nothing on stdout, one error, one hint, and perhaps a list between them.
+#[derive(Debug)]
+struct Refused {
+    error: String,
+    choices: Vec<String>,
+    hint: String,
+}
+
+fn refused_with(output: &Output, code: i32) -> Refused {
+    let errors = String::from_utf8(output.stderr.clone()).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(code), "{errors}");
+    assert_eq!(output.stdout, b"", "{errors}");
+    assert_harmless(&errors);
+    let mut lines: Vec<&str> = errors.lines().collect();
+    let hint = lines.pop().and_then(|line| line.strip_prefix("hint: "));
+    let error = lines.first().and_then(|line| line.strip_prefix("error: "));
+    let (error, hint) = (error.expect(&errors), hint.expect(&errors));
+    assert!(!error.is_empty() && !hint.is_empty(), "{errors}");
+    let choices = lines[1..].iter().map(|line| {
+        assert!(line.starts_with("  "), "{errors}");
+        line.trim().to_owned()
+    });
+    Refused {
+        choices: choices.collect(),
+        error: error.to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+/// The error and the hint of what is refused with exit code 1 and without a list.
+fn refused(args: &[&str]) -> (String, String) {
+    let refused = refused_with(&pipetop(args).to_end(), 1);
+    assert_eq!(refused.choices, [""; 0]);
+    (refused.error, refused.hint)
+}
+
+fn assert_harmless(text: &str) {
+    let obeyed = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    assert!(!text.contains(obeyed), "{text:?}");
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
+/// A process of a machine that a temporary tree stands for.
+struct Process<'a> {
+    pid: u32,
+    parent: u32,
+    comm: &'a str,
+    command: &'a str,
+    state: char,
+    kernel: bool,
+    started: u64,
+}
+
+impl Default for Process<'_> {
+    fn default() -> Self {
+        Self {
+            pid: 1,
+            parent: 0,
+            comm: "init",
+            command: "/sbin/init",
+            state: 'S',
+            kernel: false,
+            started: OLD,
+        }
+    }
+}
+
+fn machine(processes: &[Process<'_>]) -> FakeRoot {
+    let root = FakeRoot::new();
+    root.file("proc/uptime", UPTIME);
+    for process in processes {
+        let Process {
+            pid,
+            parent,
+            comm,
+            state,
+            started,
+            ..
+        } = process;
+        let flags = if process.kernel { 0x0020_0000 } else { 0 };
+        let stat = format!(
+            "{pid} ({comm}) {state} {parent} {pid} {pid} 0 -1 {flags} 9 0 0 0 50 10 0 0 20 0 1 0 {started} 9 9\n"
+        );
+        let at = |file: &str| format!("proc/{pid}/{file}");
+        root.file(&at("stat"), stat)
+            .file(&at("cmdline"), process.command.replace(' ', "\0") + "\0")
+            .file(&at("environ"), "HOME=/\0")
+            .file(
+                &at("maps"),
+                "00400000-00500000 r-xp 0 00:00 0 /usr/bin/it\n",
+            );
+    }
+    root
+}
+
+/// A trainer with a worker that newer versions of PyTorch name so.
+fn trainer(pid: u32, command: &str) -> [Process<'_>; 2] {
+    [
+        Process {
+            pid,
+            parent: 1,
+            comm: "python3",
+            command,
+            ..Process::default()
+        },
+        Process {
+            pid: pid + 1,
+            parent: pid,
+            comm: "pt_data_worker",
+            command,
+            ..Process::default()
+        },
+    ]
+}
+
+fn on(root: &FakeRoot, line: &str) -> Output {
+    let (proc, sys) = (root.proc(), root.sys());
+    pipetop(line.split_whitespace())
+        .args([OsStr::new("--proc-root"), proc.as_os_str()])
+        .args([OsStr::new("--sys-root"), sys.as_os_str()])
+        .to_end()
+}
+
+#[test]
+fn a_process_that_is_no_job_is_refused_with_the_reason() {
+    let (error, hint) = refused(&["2147483647"]);
+    assert_eq!(error, "no process 2147483647 here");
+    assert!(hint.contains("without a target"), "{hint}");
+
+    let mut sleep = Command::new("sleep").arg("60").spawn().expect("it starts");
+    let pid = sleep.id().to_string();
+    wait("its name", || {
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        (comm == "sleep\n").then_some(())
+    });
+    let (error, _) = refused(&[&pid]);
+    assert_eq!(
+        error,
+        format!(
+            "process {pid} (sleep) is not a training job: neither it nor a child process runs Python"
+        )
+    );
+
+    sleep.kill().expect("it runs");
+    wait("its end", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.contains(") Z ").then_some(())
+    });
+    let (error, _) = refused(&[&pid, "--once"]);
+    assert_eq!(error, format!("process {pid} (sleep) has exited (zombie)"));
+    ended(&mut sleep);
+}
+
+#[test]
+fn a_thread_of_the_kernel_is_refused() {
+    let root = machine(&[Process {
+        pid: 2,
+        comm: "kthreadd",
+        command: "",
+        kernel: true,
+        ..Process::default()
+    }]);
+    let refused = refused_with(&on(&root, "2"), 1);
+    assert_eq!(refused.error, "process 2 is a kernel thread");
+    let comm = std::fs::read_to_string("/proc/2/comm").unwrap_or_default();
+    if comm != "kthreadd\n" {
+        return skip("no kernel thread is in sight here");
+    }
+    assert_eq!(self::refused(&["2"]).0, "process 2 is a kernel thread");
+}
+
+#[test]
+fn a_word_must_be_in_one_training_job() {
+    let word = "no-such-job-e1b5";
+    let (error, hint) = refused(&[word]);
+    assert_eq!(error, format!("no running command line contains `{word}`"));
+    assert!(!hint.is_empty());
+    // A word that a terminal would obey comes back without that.
+    let (error, _) = refused(&[&format!("{word}\n{EVIL}")]);
+    assert!(
+        error.starts_with("no running command line contains"),
+        "{error}"
+    );
+
+    let editor = |pid| Process {
+        pid,
+        comm: "vim",
+        command: "vim train.py",
+        ..Process::default()
+    };
+    let refused = refused_with(&on(&machine(&[editor(10)]), "train.py"), 1);
+    assert_eq!(
+        refused.error,
+        "process 10 (vim) is not a training job: neither it nor a child process runs Python"
+    );
+    let refused = refused_with(&on(&machine(&[editor(10), editor(20)]), "train.py"), 1);
+    assert_eq!(
+        refused.error,
+        "several command lines contain `train.py`, but none is a training job"
+    );
+}
+
+#[test]
+fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_one() {
+    let python = |started| Process {
+        pid: 4_100_000,
+        comm: "python3",
+        command: "python3 server.py",
+        started,
+        ..Process::default()
+    };
+    let refused = refused_with(&on(&machine(&[python(OLD)]), "4100000 --once"), 1);
+    assert_eq!(
+        refused.error,
+        "process 4100000 (python3) is not a training job: no loader workers, no deep-learning library loaded"
+    );
+    // A young one may still be importing, so it is watched.
+    let output = on(
+        &machine(&[python(YOUNG)]),
+        "4100000 --once --json --for 1s --interval 200ms",
+    );
+    let report = document(&output);
+    assert_eq!(report["job"]["pid"], 4_100_000);
+    assert_eq!(report["verdict"]["kind"], "warming-up");
+    assert_eq!(report["verdict"]["wait_share"], Value::Null);
+    // Without being named it is no candidate yet.
+    let refused = refused_with(&on(&machine(&[python(YOUNG)]), "--once"), 1);
+    assert_eq!(refused.error, "no training job is running");
+}
+
+#[test]
+fn several_jobs_are_listed_and_nothing_in_their_names_is_obeyed() {
+    let evil = format!("python3 {EVIL}\ntrain.py");
+    let mut jobs = Vec::from(trainer(4_100_000, &evil));
+    jobs.extend(trainer(4_100_010, "python3 train.py --epochs 90"));
+    jobs.push(Process {
+        pid: 4_100_020,
+        comm: EVIL,
+        command: &evil,
+        ..Process::default()
+    });
+    let root = machine(&jobs);
+    for line in ["", "train.py", "--once", "train.py --json"] {
+        let refused = refused_with(&on(&root, line), 1);
+        assert_eq!(refused.error, "several training jobs are running");
+        assert_eq!(refused.hint, "choose one by its PID: `pipetop PID`");
+        assert_eq!(refused.choices.len(), 2, "{refused:?}");
+        assert!(refused.choices[0].starts_with("4100000    1 rank     1 worker  python3 "));
+        assert!(refused.choices[1].ends_with("python3 train.py --epochs 90"));
+    }
+    let refused = refused_with(&on(&root, "4100020"), 1);
+    assert!(
+        refused.error.contains("is not a training job"),
+        "{refused:?}"
+    );
+
+    let output = on(&root, "4100000 --once --for 1s --interval 200ms");
+    assert_eq!(output.status.code(), Some(0));
+    assert_harmless(&String::from_utf8(output.stdout).expect("UTF-8"));
+    let output = on(&root, "4100000 --once --json --for 1s --interval 200ms");
+    assert_harmless(document(&output)["job"]["command"].as_str().expect("known"));
+}
+
+#[test]
+fn a_stat_file_that_cannot_be_read_or_understood_is_no_process() {
+    let root = machine(&trainer(4_100_000, "python3 train.py"));
+    for (pid, stat) in [
+        (10, "10 (python3) S 1"),
+        (11, ""),
+        (12, "not a stat file"),
+        (13, "13 (a) S x 1 1 0 -1 0 9 0 0 0 50 10 0 0 20 0 1 0 1 9 9"),
+        (
+            14,
+            "14 )python3( S 1 1 1 0 -1 0 9 0 0 0 50 10 0 0 20 0 1 0 1 9 9",
+        ),
+    ] {
+        root.file(&format!("proc/{pid}/stat"), stat);
+        let refused = refused_with(&on(&root, &pid.to_string()), 1);
+        assert_eq!(refused.error, format!("no process {pid} here"));
+    }
+    root.file("proc/15/stat/is-a-directory", "");
+    root.file("proc/99999999999/stat", "99999999999 (a) S 1");
+    assert_eq!(
+        refused_with(&on(&root, "15"), 1).error,
+        "no process 15 here"
+    );
+    // The job beside them is found all the same.
+    let report = document(&on(&root, "--once --json --for 1s --interval 200ms"));
+    assert_eq!(report["job"]["pid"], 4_100_000);
+}
+
+#[test]
+fn a_machine_without_processes_has_no_job() {
+    let root = FakeRoot::new();
+    for line in ["--once", "--once --json"] {
+        let refused = refused_with(&on(&root, line), 1);
+        assert_eq!(refused.error, "no training job is running");
+    }
+    assert_eq!(refused_with(&on(&root, "1"), 1).error, "no process 1 here");
+    let output = on(&root, "--for 1s --interval 200ms");
+    let lines = String::from_utf8(output.stdout).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(lines.lines().count() >= 2, "{lines}");
+    assert!(
+        lines
+            .lines()
+            .all(|line| line.ends_with("s  no training job yet")),
+        "{lines}"
+    );
+}
+
+#[test]
+fn what_was_typed_wrongly_is_refused_with_what_would_be_right() {
+    for (line, error, hint) in [
+        ("--nonsense", "unexpected argument '--nonsense'", ""),
+        ("--onec", "'--onec'", "--once"),
+        ("--for", "--for <DURATION>", ""),
+        ("--for soon", "'soon'", "14s"),
+        ("--for 1x", "'1x'", "14s"),
+        ("--for 0s", "out of range", "1s"),
+        ("--interval 1ms", "out of range", "100ms"),
+        ("--for 1s --interval 2s", "shorter", "two intervals"),
+        ("--fail-if nonsense", "'nonsense'", "data-bound"),
+        ("--fail-if data-bound,", "a value is required", "data-bound"),
+        ("--gpu one", "not a GPU index or UUID", "nvidia-smi"),
+        ("0", "not a valid PID", "pgrep"),
+        ("99999999999", "not a valid PID", "pgrep"),
+        ("1 2", "unexpected argument '2'", ""),
+        ("--once doctor", "a command takes no target", "--"),
+        ("completions tcsh", "'tcsh'", "bash"),
+        ("completions", "<SHELL>", ""),
+    ] {
+        let refused = refused_with(&run(line), 2);
+        assert!(refused.error.contains(error), "{line}: {refused:?}");
+        assert!(refused.hint.contains(hint), "{line}: {refused:?}");
+        assert_eq!(refused.choices, [""; 0], "{line}");
+    }
+    let evil = pipetop(["--for", &format!("1s\n{EVIL}")]).to_end();
+    refused_with(&evil, 2);
+    let evil = pipetop([OsStr::new("--fail-if"), OsStr::new(EVIL)]).to_end();
+    refused_with(&evil, 2);
+}
+
+#[test]
+fn a_configuration_that_is_wrong_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("pipetop.toml");
+    let name = path.to_str().expect("UTF-8");
+    for (text, place) in [
+        ("interval = 5\n", "1:12"),
+        ("\nascii = \"maybe\"\n", "2:9"),
+        ("[keys]\nquit = [\"q\"]\nwin = [\"w\"]\n", "3:1"),
+        ("a = = 1\n", "1:5"),
+        ("theme = \"\u{1b}[2J\"", "1:10"),
+        ("columns = [\"in\", \"in\"]", "1:18"),
+        ("[keys]\nquit = []\n", "2:1"),
+    ] {
+        std::fs::write(&path, text).expect("a file can be written");
+        let (error, hint) = refused(&["--config", name]);
+        let expected = format!("{name}:{place}: ");
+        assert!(error.starts_with(&expected), "{expected} {error}");
+        assert!(hint.contains("pipetop config"), "{hint}");
+        let checked = refused(&["config", "--check", name]);
+        assert_eq!(checked, (error, hint), "both say the same");
+    }
+    std::fs::write(&path, [0xff, 0xfe]).expect("a file can be written");
+    let (error, _) = refused(&["--config", name]);
+    assert!(
+        error.starts_with(&format!("cannot read {name}: ")),
+        "{error}"
+    );
+    let directory = directory.path().to_str().expect("UTF-8");
+    let (error, _) = refused(&["--config", directory]);
+    assert!(
+        error.starts_with(&format!("cannot read {directory}: ")),
+        "{error}"
+    );
+    let absent = format!("{directory}/absent.toml");
+    let (error, _) = refused(&["--config", &absent, "--once"]);
+    assert!(
+        error.starts_with(&format!("cannot read {absent}: ")),
+        "{error}"
+    );
+    let (error, hint) = refused(&["--theme", EVIL]);
+    assert!(
+        error.starts_with("unknown theme") && hint.contains("dark"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_place_that_was_named_must_be_there() {
+    let (error, hint) = refused(&["--nvml-lib", "/nonexistent/libnvidia-ml.so.1"]);
+    assert_eq!(error, "no NVML library /nonexistent/libnvidia-ml.so.1");
+    assert!(hint.contains("--nvml-lib"));
+    for root in ["/nonexistent", "/proc/1/stat"] {
+        let (error, hint) = refused(&["--proc-root", root, "--once"]);
+        assert!(
+            error.starts_with(&format!("cannot list {root}: ")),
+            "{error}"
+        );
+        assert!(hint.contains("--proc-root"));
+    }
+}
+
+/// The one document that it printed.
+fn document(output: &Output) -> Value {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert_eq!(errors, "");
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+fn printed(line: &str) -> String {
+    let output = run(line);
+    assert_eq!(output.status.code(), Some(0), "{line}");
+    assert_eq!(output.stderr, b"", "{line}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn what_it_can_say_of_itself_goes_to_stdout() {
+    let version = format!("pipetop {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(printed("--version"), version);
+    let help = printed("--help");
+    for word in ["--once", "--fail-if", "doctor", "Exit codes"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert!(printed("help doctor").contains("--json"));
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef pipetop"),
+        ("fish", "complete -c pipetop"),
+    ] {
+        let script = printed(&format!("completions {shell}"));
+        assert!(script.contains(word) && script.contains("headspace"));
+        assert!(!script.contains("builtin-"), "{shell}");
+    }
+    let pages = printed("man");
+    for page in ["pipetop", "pipetop-demo", "pipetop-sweep", "pipetop-doctor"] {
+        assert!(pages.contains(&format!(".TH {page} 1")), "{page}");
+    }
+    for page in [&help, &pages] {
+        assert!(page.contains("pipetop 48213 "), "{page}");
+        assert!(!page.contains("builtin"), "{page}");
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("pipetop.toml");
+    std::fs::write(&path, printed("config")).expect("a file can be written");
+    let root = FakeRoot::new();
+    let line = format!("--config {} --once", path.display());
+    let refused = refused_with(&on(&root, &line), 1);
+    assert_eq!(
+        refused.error, "no training job is running",
+        "the printed file is right"
+    );
+}
+
+/// The flags under each heading of a command's help, a heading first.
+fn flags_by_heading(command: &str) -> Vec<(String, Vec<String>)> {
+    let mut groups: Vec<(String, Vec<String>)> = vec![];
+    for line in printed(&format!("{command} --help")).lines() {
+        if let Some(heading) = line.strip_suffix(':').filter(|text| !text.starts_with(' ')) {
+            groups.push((heading.to_owned(), vec![]));
+        }
+        let mut words = line.split([' ', ',']);
+        let flag = words.find(|word| word.starts_with("--"));
+        if let (true, Some(flag), Some((_, flags))) =
+            (line.trim_start().starts_with('-'), flag, groups.last_mut())
+        {
+            flags.push(flag.to_owned());
+        }
+    }
+    groups
+}
+
+#[test]
+fn each_flag_of_a_demonstration_stands_under_its_heading() {
+    let groups = flags_by_heading("demo");
+    let under = |heading: &str| {
+        let group = groups.iter().find(|(name, _)| name == heading);
+        group.map_or(&[][..], |(_, flags)| flags)
+    };
+    let own = ["--list", "--calibrate", "--no-probe", "--remove-dataset"];
+    assert_eq!(under("Demo"), own);
+    let job = under("Built-in job");
+    assert_eq!(job[0], "--preset");
+    assert!(job.len() >= 22, "{job:?}");
+    assert_eq!(under("Watching")[..2], ["--once", "--json"]);
+    let places = ["--config", "--proc-root", "--sys-root", "--nvml-lib"];
+    assert_eq!(under("Paths"), places);
+    assert_eq!(under("Log"), ["--log-file"]);
+    assert_eq!(under("Options"), ["--help"]);
+}
+
+#[test]
+fn the_bottlenecks_are_listed_in_lines_of_a_terminal() {
+    let list = printed("demo --list");
+    assert!(list.lines().all(|line| line.len() < 80), "{list}");
+    for preset in ["decode", "blog-starved", "slow-worker", "oversubscribed"] {
+        let begins = |line: &str| line.split(' ').next() == Some(preset);
+        assert_eq!(list.lines().filter(|line| begins(line)).count(), 1);
+    }
+    assert!(
+        list.ends_with(
+            "`pipetop demo` shows decode; use `pipetop demo --preset NAME` for another.\n"
+        )
+    );
+}
+
+#[test]
+fn where_there_is_no_job_the_built_in_one_is_offered() {
+    let refused = refused_with(&on(&FakeRoot::new(), "--once"), 1);
+    assert!(refused.hint.contains("`pipetop demo`"), "{refused:?}");
+}
+
+#[test]
+fn the_doctor_says_what_it_finds_here_and_on_a_bare_machine() {
+    let text = printed("doctor");
+    assert!(text.lines().count() > 5, "{text}");
+    let checks: Value = serde_json::from_str(&printed("doctor --json")).expect("JSON");
+    let checks = checks["checks"]
+        .as_array()
+        .or(checks.as_array())
+        .expect("a list");
+    assert!(checks.len() > 5);
+    let root = FakeRoot::new();
+    let bare = on(&root, "doctor");
+    assert_eq!(bare.status.code(), Some(0));
+    let bare = String::from_utf8(bare.stdout).expect("UTF-8");
+    assert_harmless(&bare);
+    assert!(bare.lines().count() > 5, "{bare}");
+}
+
+/// Runs it until one line was read, and lets go of its stdout.
+fn read_one_line(mut command: Command) -> (String, Output) {
+    let mut child: Child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::with_capacity(1, child.stdout.take().expect("piped"));
+    stdout.read_line(&mut line).expect("it prints");
+    drop(stdout);
+    (line, child.to_end())
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let root = FakeRoot::new();
+    for line in [
+        "--help",
+        "completions bash",
+        "man",
+        "config",
+        "doctor",
+        "--interval 100ms",
+    ] {
+        let mut command = pipetop(line.split_whitespace());
+        command.arg("--proc-root").arg(root.proc());
+        let (first, output) = read_one_line(command);
+        assert!(first.ends_with('\n'), "{line}");
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        assert_eq!(output.stderr, b"", "{line}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+
+    /// Whatever the files of a process hold.
+    #[test]
+    fn no_machine_makes_it_panic_or_print_what_a_terminal_would_obey(
+        stats in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..6),
+        tails in prop::collection::vec("[ -9()A-Za-z\u{1b}\n]{0,120}", 1..6),
+        environ in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let root = machine(&trainer(4_100_000, "python3 train.py"));
+        for (pid, bytes) in (10..).zip(&stats) {
+            root.file(&format!("proc/{pid}/stat"), bytes);
+        }
+        for (pid, tail) in (20..).zip(&tails) {
+            root.file(&format!("proc/{pid}/stat"), format!("{pid} ({tail}) S 1 {tail}"));
+            root.file(&format!("proc/{pid}/cmdline"), tail);
+        }
+        root.file("proc/4100000/environ", environ);
+        let mut words = String::new();
+        for pid in (10..10 + stats.len()).chain(20..20 + tails.len()) {
+            let output = on(&root, &pid.to_string());
+            prop_assert_eq!(output.status.code(), Some(1));
+            write!(words, "{}", String::from_utf8(output.stderr).expect("UTF-8")).expect("a string");
+        }
+        assert_harmless(&words);
+    }
+}
+
+#[test]
+fn a_configuration_is_checked_and_nothing_else_is_done() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let usual = directory.path().join("pipetop/pipetop.toml");
+    let check = |arguments: &[&str]| {
+        let mut command = pipetop(["config", "--check"]);
+        command
+            .args(arguments)
+            .env("XDG_CONFIG_HOME", directory.path());
+        let done = command.to_end();
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&done.stdout).into_owned()
+                + &String::from_utf8_lossy(&done.stderr),
+        )
+    };
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("no configuration file at "), "{said}");
+    assert!(said.contains(usual.to_str().expect("UTF-8")), "{said}");
+
+    std::fs::create_dir(usual.parent().expect("has one")).expect("ours");
+    std::fs::write(&usual, printed("config")).expect("a file can be written");
+    assert_eq!(check(&[]), (Some(0), format!("{}: OK\n", usual.display())));
+
+    std::fs::write(&usual, "[colours]\nred = \"blue\"\n").expect("a file can be written");
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.starts_with(&format!(
+            "error: {}:2:1: unknown variant `red`",
+            usual.display()
+        )),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 2, "{said}");
+    // The one that is named goes before the usual one.
+    let other = directory.path().join("other.toml");
+    std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");
+    let other = other.to_str().expect("UTF-8");
+    for arguments in [&[other][..], &["--config", other]] {
+        assert_eq!(check(arguments), (Some(0), format!("{other}: OK\n")));
+    }
+}

@@ -1,0 +1,288 @@
+//! Recordings through the real program: what is recorded is replayed to the same words, on the screen and without.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use support::long_job::LongJob;
+use support::readings::{readings, wait_for_readings};
+use support::session::Session;
+use support::traces::Place;
+use support::waiting::{ToEnd, ended, wait};
+use tempfile::TempDir;
+
+const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
+
+/// A value in the environment of the job that is recorded, and of pipetop.
+const SECRET: &str = "told-to-nobody";
+
+fn pipetop(arguments: &[&str]) -> Output {
+    Command::new(PIPETOP)
+        .args(arguments)
+        .env("LC_ALL", "C.UTF-8")
+        .stdin(Stdio::null())
+        .to_end()
+}
+
+fn out(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Exit code 1, and the lines that say why.
+fn refused(arguments: &[&str]) -> String {
+    let output = pipetop(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+/// Seconds of the recording that was made of figures: of a job with 12 workers that waits for its data.
+const LENGTH: u32 = 14;
+
+fn recording() -> &'static Path {
+    static RECORDED: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = RECORDED.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = folder.path().join("made.rec");
+        LongJob::new(12, 0.1).record(LENGTH, &path);
+        (folder, path)
+    });
+    path
+}
+
+#[test]
+fn a_real_run_replays_to_the_same_lines_to_the_last_digit() {
+    let place = Place::new();
+    let path = &place.path().join("run.rec");
+    let line = "demo --preset compute --device sim --interval 100ms --for 2s --json";
+    let mut command = place.command(line);
+    command.env("PIPETOP_TEST_SECRET", SECRET);
+    let ran = command.arg("--record").arg(path).to_end();
+    let live = out(&ran);
+    assert!(live.lines().count() >= 2, "{live}");
+    let replayed = pipetop(&["replay", text(path), "--json"]);
+    // A reading that was under way at the end may be in the file, too.
+    let again = out(&replayed);
+    assert!(again.starts_with(&live), "{again}\nis not\n{live}");
+    let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert_eq!(note, "", "it was closed as it should be");
+    let file = fs::File::open(path).expect("it is there");
+    let held = zstd::decode_all(file).expect("any zstd reads it");
+    let held = String::from_utf8(held).expect("JSON");
+    assert!(held.contains("builtin-trainer") && !held.contains(SECRET));
+    let mode = fs::metadata(path)
+        .expect("it is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600, "command lines are the owner's alone");
+}
+
+#[test]
+fn any_window_has_a_report_of_its_own() {
+    let path = recording();
+    let report = |more: &[&str]| -> serde_json::Value {
+        let mut arguments = vec!["replay", text(path), "--once", "--json"];
+        arguments.extend(more);
+        serde_json::from_str(&out(&pipetop(&arguments))).expect("one JSON document")
+    };
+    let seconds = |report: &serde_json::Value| report["window"]["seconds"].as_f64();
+    let whole = report(&[]);
+    assert_eq!(whole["verdict"]["kind"], "data-bound");
+    let part = report(&["--from", "4s", "--to", "8s"]);
+    assert_eq!(part["verdict"]["kind"], "warming-up");
+    assert_eq!(seconds(&part), Some(4.0), "{part}");
+    assert!(seconds(&whole) > seconds(&part));
+    let failed = pipetop(&["replay", text(path), "--once", "--fail-if", "data-bound"]);
+    assert_eq!(failed.status.code(), Some(3));
+    let said = refused(&["replay", text(path), "--from", "1h"]);
+    assert!(
+        said.contains("past the end") && said.contains("hint: "),
+        "{said}"
+    );
+}
+
+/// The second of the recording that the screen shows; 99 where it shows none.
+fn shown(screen: &str) -> u32 {
+    let before = screen.find(" of 0:00:1").map(|at| &screen[..at]);
+    let second = before.and_then(|before| before.get(before.len() - 2..)?.parse().ok());
+    second.unwrap_or(99)
+}
+
+#[test]
+fn the_screen_shows_it_again_and_goes_where_keys_send_it() {
+    let path = recording();
+    let mut session = Session::start(&["replay", text(path), "--speed", "100"]);
+    session.shows("the end, soon", |screen| {
+        screen.contains("REPLAY") && screen.contains("DATA-BOUND") && screen.contains(" end ")
+    });
+    session.press("\u{1b}[H");
+    session.shows("the begin", |screen| !screen.contains("DATA-BOUND"));
+    session.press(" ");
+    session.press("\u{1b}[H");
+    session.shows("a pause at the begin", |screen| {
+        screen.contains("paused") && screen.contains("0:00:00 of 0:00:1")
+    });
+    session.press("\u{1b}[C");
+    let screen = session.shows("ten seconds on", |screen| (9..=10).contains(&shown(screen)));
+    let there = shown(&screen);
+    session.press("..");
+    session.shows("two readings on", |screen| shown(screen) == there + 2);
+    session.press(",,");
+    session.shows("and back", |screen| shown(screen) == there);
+    session.press("?");
+    session.shows("the help", |screen| screen.contains("KEYS"));
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+#[test]
+fn the_screen_and_the_report_are_saved_where_it_runs() {
+    let path = recording();
+    let mut session = Session::start(&["replay", text(path), "--speed", "100"]);
+    session.shows("the verdict", |screen| {
+        screen.contains("DATA-BOUND") && screen.contains(" end ")
+    });
+    session.press("s");
+    session.shows("that it was saved", |screen| {
+        screen.contains("saved pipetop-")
+    });
+    let files: Vec<PathBuf> = fs::read_dir(session.folder())
+        .expect("ours")
+        .map(|entry| entry.expect("ours").path())
+        .collect();
+    let read = |ending: &str| {
+        let found = files
+            .iter()
+            .find(|path| path.extension().is_some_and(|own| own == ending));
+        fs::read_to_string(found.expect("it is there")).expect("UTF-8")
+    };
+    let picture = read("svg");
+    assert!(
+        picture.starts_with("<svg ") && picture.contains(">DATA-BOUND</text>"),
+        "{picture}"
+    );
+    let report = read("md");
+    assert!(report.starts_with("# DATA-BOUND\n"), "{report}");
+    assert!(report.contains("| worker |"), "{report}");
+    // The next key takes the notice away.
+    session.press("j");
+    session.shows("the keys", |screen| screen.contains("? help"));
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+#[test]
+fn a_reading_is_in_the_file_at_once_and_a_kill_loses_none_that_is() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("killed.rec");
+    let printed = folder.path().join("printed");
+    let mut child = Command::new(PIPETOP)
+        .args(["--json", "--interval", "100ms", "--proc-root"])
+        .arg(folder.path())
+        .args(["--nvml-lib", "libpipetop-has-no-such.so.1", "--record"])
+        .arg(&path)
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&printed).expect("ours"))
+        .spawn()
+        .expect("it starts");
+    wait("five lines", || {
+        let printed = fs::read_to_string(&printed).expect("UTF-8");
+        (printed.lines().count() >= 5).then_some(())
+    });
+    wait_for_readings(&path, 5);
+    let before = readings(&path);
+    child.kill().expect("it runs");
+    ended(&mut child);
+    let replayed = pipetop(&["replay", text(&path), "--json"]);
+    assert!(out(&replayed).lines().count() >= 4);
+    assert!(readings(&path) >= before, "{} of {before}", readings(&path));
+    let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
+    assert!(note.contains("is truncated"), "{note}");
+}
+
+#[test]
+fn two_runs_are_compared_and_a_slower_one_can_fail() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = |name: &str| folder.path().join(name);
+    let (quick, slow, report) = (file("quick.rec"), file("slow.rec"), file("report.json"));
+    LongJob::new(4, 0.1).record(30, &quick);
+    LongJob::new(4, 0.1).at_rate(8.0).record(30, &slow);
+    let json = out(&pipetop(&["replay", text(&slow), "--once", "--json"]));
+    fs::write(&report, json).expect("the folder is ours");
+    let diff = |after: &Path, more: &[&str]| {
+        let output = pipetop(&[&["diff", text(&quick), text(after)], more].concat());
+        let page = String::from_utf8_lossy(&output.stdout).into_owned();
+        let last = page.lines().last().unwrap_or_default().to_owned();
+        (output.status.code(), last)
+    };
+    let (code, last) = diff(&slow, &[]);
+    assert_eq!(code, Some(0), "{last}");
+    assert!(last.contains("slow.rec is slower: 0.80 times"), "{last}");
+    let fails = ["--fail-if-slower", "5%"];
+    assert_eq!(diff(&slow, &fails).0, Some(3));
+    assert_eq!(diff(&slow, &["--fail-if-slower", "30"]).0, Some(0));
+    let (code, last) = diff(&quick, &fails);
+    assert_eq!(code, Some(0), "{last}");
+    assert!(last.contains("cannot be told apart"), "{last}");
+    let (code, last) = diff(&report, &[]);
+    assert_eq!(code, Some(0), "{last}");
+    assert!(last.contains("Whether it is faster is unknown"), "{last}");
+    assert_eq!(diff(&report, &fails).0, Some(1));
+    let json = out(&pipetop(&["diff", text(&quick), text(&slow), "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["outcome"], "slower");
+    assert_eq!(json["after"]["file"], text(&slow));
+    let foreign = file("notes.txt");
+    fs::write(&foreign, "lr 0.1").expect("the folder is ours");
+    let lines = refused(&["diff", text(&quick), text(&foreign)]);
+    assert!(
+        lines.contains("neither a recording nor a JSON report"),
+        "{lines}"
+    );
+    assert!(lines.contains("hint: "), "{lines}");
+}
+
+#[test]
+fn what_cannot_be_recorded_or_replayed_is_said_in_two_lines() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("other"), "something else").expect("ours");
+    let other = refused(&["replay", text(&path("other"))]);
+    assert!(
+        other.contains("is not a pipetop recording") && other.contains("hint: "),
+        "{other}"
+    );
+    let missing = refused(&["replay", text(&path("missing"))]);
+    assert!(missing.contains("No such file"), "{missing}");
+    let demo = [
+        "demo", "--preset", "compute", "--device", "sim", "--json", "--record",
+    ];
+    let record = |name: &str| {
+        let file = path(name);
+        refused(&[&demo[..], &[text(&file)]].concat())
+    };
+    let there = record("other");
+    assert!(there.contains("nothing is overwritten"), "{there}");
+    let nowhere = record("no/such/folder.rec");
+    assert!(nowhere.contains("cannot record to"), "{nowhere}");
+    assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
+}
+
+/// Made by the first version that recorded: whatever changes, it can be read.
+#[test]
+fn an_old_recording_can_still_be_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/v1.rec");
+    let said = out(&pipetop(&["replay", text(&path), "--once", "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&said).expect("one JSON document");
+    assert_eq!(report["verdict"]["kind"], "data-bound");
+    assert_eq!(report["window"]["seconds"], 79.0);
+    assert_eq!(report["verdict"]["wait_share"], 0.6);
+    assert_eq!(report["job"]["command"], "(command line left out)");
+}

@@ -1,0 +1,270 @@
+//! The exporter as a scraper meets it: over plain sockets, and in a file.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::traces::{Member, Place};
+use support::waiting::{ToEnd, wait};
+
+use crate::plain::{Plain, refused};
+
+/// A small job that needs hardly any CPU, and its workers.
+const DEMO: &str = "demo --workers 2 --batch-size 2 --image-size 32 --step-ms 100 --dataset-size 256KiB --device sim";
+const WORKERS: usize = 2;
+
+fn command(line: &str) -> Command {
+    let mut command = Command::new(support::pipetop());
+    command
+        .arg("serve")
+        .args(line.split_whitespace())
+        .args(["--interval", "200ms"])
+        // A name that the dynamic loader looks for and does not find.
+        .args(["--nvml-lib", "libpipetop-has-no-such.so.1"])
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(line: &str) -> Output {
+    command(line).to_end()
+}
+
+/// The running exporter. Dropping it ends it.
+struct Exporter {
+    child: Child,
+    /// Where it listens.
+    address: String,
+}
+
+impl Exporter {
+    fn start(line: &str) -> Self {
+        let mut command = command(line);
+        command.args(["--web.listen-address", "127.0.0.1:0"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut said = String::new();
+        let out = child.stdout.take().expect("a pipe");
+        BufReader::new(out).read_line(&mut said).expect("UTF-8");
+        let address = said.trim_end().strip_prefix("serving http://");
+        let address = address.and_then(|address| address.strip_suffix("/metrics"));
+        let address = address.expect("where it listens").to_owned();
+        Self { child, address }
+    }
+
+    /// Sends a request, and reads nothing.
+    fn ask(&self, line: &str, accept: &str) -> TcpStream {
+        let mut client = TcpStream::connect(&self.address).expect("it listens");
+        let request = format!("{line} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
+        client.write_all(request.as_bytes()).expect("it reads");
+        client
+    }
+
+    /// Head and body of the answer.
+    fn answer(&self, line: &str, accept: &str) -> (String, String) {
+        let mut text = String::new();
+        let mut client = self.ask(line, accept);
+        client.read_to_string(&mut text).expect("UTF-8");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        (head.to_lowercase(), body.to_owned())
+    }
+
+    fn status(&self, line: &str) -> String {
+        let (head, _) = self.answer(line, "*/*");
+        head.split(' ').nth(1).expect("a status").to_owned()
+    }
+
+    fn metrics(&self) -> String {
+        self.answer("GET /metrics", "*/*").1
+    }
+
+    fn ended(mut self) -> Option<i32> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::TERM).expect("it runs");
+        wait("the end", || self.child.try_wait().expect("ours")).code()
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn trainer(members: &[Member]) -> &Member {
+    members.iter().find(|one| one.is_trainer).expect("one")
+}
+
+#[test]
+fn a_job_that_starts_later_is_served_until_it_ends() {
+    let exporter = Exporter::start("--all");
+    wait("ready", || {
+        (exporter.status("GET /-/ready") == "200").then_some(())
+    });
+    let place = Place::new();
+    let _demo = Plain::start(&place, DEMO);
+    let members = place.running(WORKERS);
+    let pid = trainer(&members).pid;
+    let named = format!("pid=\"{pid}\"");
+    let run = wait("the job", || {
+        let metrics = exporter.metrics();
+        let info = metrics.lines().find(|line| line.contains(&named))?;
+        Some(info.split('"').nth(1)?.to_owned())
+    });
+    let waits =
+        format!("pipetop_rank_seconds_total{{run=\"{run}\",rank=\"0\",state=\"data_wait\"}} ");
+    wait("its waits", || {
+        exporter.metrics().contains(&waits).then_some(())
+    });
+    // By each name of it.
+    let (head, body) = exporter.answer(&format!("GET /report?pid={pid}"), "*/*");
+    assert!(head.contains("content-type: application/json"), "{head}");
+    let report: Value = serde_json::from_str(&body).expect("a document");
+    assert_eq!(report["schema"], "pipetop.report/1");
+    assert_eq!(report["job"]["pid"], pid);
+    let all: Value = serde_json::from_str(&exporter.answer("GET /report", "*/*").1).expect("one");
+    let mut all = all.as_array().expect("a list").iter();
+    assert!(all.any(|report| report["job"]["pid"] == pid));
+    trainer(&members).kill();
+    wait("no series of it", || {
+        let metrics = exporter.metrics();
+        (!metrics.contains(&run)).then_some(())
+    });
+    assert_eq!(exporter.status(&format!("GET /report?pid={pid}")), "404");
+    assert_eq!(exporter.ended(), Some(0));
+}
+
+#[test]
+fn each_path_has_its_answer() {
+    let exporter = Exporter::start("--all");
+    for (line, status) in [
+        ("GET /", "200"),
+        ("GET /-/healthy", "200"),
+        ("HEAD /metrics", "200"),
+        ("GET /metrics/", "404"),
+        ("GET /nothing", "404"),
+        ("POST /metrics", "405"),
+        ("GET /report?pid=x", "400"),
+        ("GET /report?pid=2147483647", "404"),
+    ] {
+        assert_eq!(exporter.status(line), status, "{line}");
+    }
+    let (head, body) = exporter.answer("GET /metrics", "application/openmetrics-text");
+    assert!(
+        head.contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{head}"
+    );
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    let (head, body) = exporter.answer("GET /metrics", "*/*");
+    assert!(
+        head.contains("content-type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    assert!(
+        body.contains("pipetop_build_info{") && !body.contains("# EOF"),
+        "{body}"
+    );
+}
+
+#[test]
+fn clients_that_read_nothing_keep_out_nobody() {
+    let place = Place::new();
+    let _demo = Plain::start(&place, DEMO);
+    let members = place.running(WORKERS);
+    let exporter = Exporter::start(&trainer(&members).pid.to_string());
+    let silent: Vec<TcpStream> = (0..20)
+        .map(|_| exporter.ask("GET /metrics", "*/*"))
+        .collect();
+    let mute: Vec<TcpStream> = (0..20)
+        .map(|_| TcpStream::connect(&exporter.address).expect("it listens"))
+        .collect();
+    std::thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    assert!(exporter.metrics().contains("pipetop_build_info"));
+                }
+            });
+        }
+    });
+    drop((silent, mute));
+    assert_eq!(exporter.ended(), Some(0));
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken
+        .local_addr()
+        .map(|address| (address, taken))
+        .expect("it listens");
+    for (line, message, code) in [
+        (
+            format!("--all --web.listen-address {}", taken.0),
+            "in use",
+            1,
+        ),
+        (
+            "--all --web.listen-address 192.0.2.1:1".to_owned(),
+            "cannot listen on 192.0.2.1:1",
+            1,
+        ),
+        (
+            "--all --web.listen-address nowhere".to_owned(),
+            "cannot listen on nowhere",
+            1,
+        ),
+        (
+            "--all --textfile /proc/pipetop.prom".to_owned(),
+            "cannot write /proc/pipetop.prom",
+            1,
+        ),
+        ("2147483647".to_owned(), "no process 2147483647", 1),
+        (
+            "--all --web.telemetry-path /report".to_owned(),
+            "--web.telemetry-path",
+            2,
+        ),
+        ("--all 42".to_owned(), "cannot be used with", 2),
+    ] {
+        let output = run(&line);
+        assert_eq!(output.status.code(), Some(code), "{line}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let (error, _) = refused(&errors);
+        assert!(error.contains(message), "{errors}");
+    }
+}
+
+#[test]
+fn a_file_is_whole_and_goes_with_the_exporter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipetop.prom");
+    let exporter = Exporter::start(&format!("--all --textfile {}", path.display()));
+    wait("the metrics of the machine", || {
+        let text = fs::read_to_string(&path).expect("it is there from the start");
+        assert!(
+            text.contains("pipetop_build_info{") && text.ends_with('\n'),
+            "{text}"
+        );
+        text.contains("process_cpu_seconds_total").then_some(())
+    });
+    assert_eq!(exporter.ended(), Some(0));
+    assert_eq!(folder.path().read_dir().expect("it").count(), 0);
+}
+
+#[test]
+fn every_metric_of_the_rules_is_one_that_is_served() {
+    let output = Command::new(support::pipetop()).arg("rules").to_end();
+    assert_eq!(output.status.code(), Some(0));
+    let rules = String::from_utf8(output.stdout).expect("UTF-8");
+    let served = include_str!("../../src/serve/snapshots/pipetop__serve__tests__text.snap");
+    let words = rules.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+    let named: Vec<&str> = words.filter(|word| word.starts_with("pipetop_")).collect();
+    assert!(named.len() > 5, "{rules}");
+    for name in named {
+        assert!(served.contains(&format!("# TYPE {name} ")), "{name}");
+    }
+}

@@ -1,0 +1,151 @@
+//! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
+
+use std::sync::atomic::Ordering;
+
+use rustix::process::Signal;
+use support::session::Session;
+use support::waiting::wait;
+
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?1049l";
+const SHOW_CURSOR: &str = "\u{1b}[?25h";
+
+/// On a machine without processes, so on the screen that looks for a job.
+fn looking() -> Session {
+    let session = Session::start::<&str>(&[]);
+    session.until("the screen", |text| text.contains("LOOKING"));
+    session
+}
+
+fn assert_given_back(session: &Session) {
+    let text = session.text();
+    let left = text.rfind(LEAVE).expect("the alternate screen was left");
+    assert!(text.rfind(ENTER).is_some_and(|entered| entered < left));
+    assert!(text.rfind(SHOW_CURSOR).is_some(), "the cursor is back");
+    assert!(session.is_set_back(), "keys do again what they did");
+}
+
+#[test]
+fn a_key_or_a_signal_ends_it_and_gives_the_terminal_back() {
+    for end in [
+        None,
+        Some(Signal::TERM),
+        Some(Signal::HUP),
+        Some(Signal::INT),
+        Some(Signal::QUIT),
+        Some(Signal::ABORT),
+    ] {
+        let mut session = looking();
+        match end {
+            None => session.press("q"),
+            Some(signal) => session.signal(signal),
+        }
+        assert!(session.ended().success(), "{end:?}");
+        session.until("the screen to go", |text| text.contains(LEAVE));
+        assert_given_back(&session);
+    }
+}
+
+#[test]
+fn it_stops_and_goes_on_like_any_program() {
+    let mut session = looking();
+    for round in 1..=2 {
+        if round == 1 {
+            session.press("\u{1a}");
+        } else {
+            session.signal(Signal::TSTP);
+        }
+        wait("the stop", || session.is_stopped().then_some(()));
+        session.until("the screen to go", |text| {
+            text.rfind(LEAVE) > text.rfind(ENTER)
+        });
+        assert_given_back(&session);
+        let before = session.text().len();
+        session.signal(Signal::CONT);
+        session.until("the screen again", |text| {
+            text[before..].contains(ENTER) && text[before..].contains("LOOKING")
+        });
+    }
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+#[test]
+fn a_terminal_that_is_closed_ends_it() {
+    let mut session = looking();
+    session.let_go.store(true, Ordering::SeqCst);
+    let before = session.text().len();
+    session.press("?");
+    session.until("the help", |text| text.len() > before);
+    session.writer.take();
+    session.master.take();
+    // Nobody hangs up on it but the terminal itself.
+    session.ended();
+}
+
+#[test]
+fn it_follows_the_size_of_the_terminal() {
+    let mut session = looking();
+    session.resize(40, 10);
+    session.shows("a frame of that size", |screen| {
+        screen.contains("no job yet") && screen.lines().count() == 10
+    });
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+/// What the test below runs in a pseudo-terminal: the program has no way to panic on demand.
+#[test]
+#[ignore = "it panics"]
+fn panics_on_the_screen() {
+    let _screen = pipetop::testing::terminal::Screen::open().expect("it is a terminal");
+    panic!("as a fault of ours would");
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_told() {
+    let program = std::env::current_exe().expect("a path");
+    let arguments = [
+        "--ignored",
+        "--exact",
+        "terminal::panics_on_the_screen",
+        "--nocapture",
+    ];
+    let mut session = Session::start_program(program.as_os_str(), &arguments, &[], (80, 24));
+    assert!(!session.ended().success());
+    session.until("its words", |text| {
+        text.contains("as a fault of ours would")
+    });
+    assert_given_back(&session);
+    let text = session.text();
+    assert!(
+        text.find(LEAVE) < text.find("as a fault of ours would"),
+        "{text}"
+    );
+}
+
+/// Reads no files, so nothing is made before it starts; on a device that every machine has.
+const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
+
+#[test]
+fn the_built_in_job_is_on_screen_before_it_is_judged() {
+    let mut session = Session::start(&COMPUTE);
+    session.until("the first frame", |text| text.contains("WARMING UP"));
+    // How it is judged depends on what else this machine has to do.
+    let screen = session.shows("a verdict", |screen| {
+        let kinds = [
+            "COMPUTE-BOUND",
+            "BALANCED",
+            "DATA-BOUND",
+            "HOST-BOUND",
+            "UNKNOWN",
+        ];
+        kinds.iter().any(|kind| screen.contains(kind))
+    });
+    assert!(screen.contains("device  simulated"), "{screen}");
+    assert!(screen.contains("pipetop demo"), "{screen}");
+    session.press("q");
+    assert!(session.ended().success());
+    session.until("the screen to go", |text| text.contains(LEAVE));
+    assert_given_back(&session);
+}

@@ -1,0 +1,100 @@
+//! Every preset of the built-in job gets the verdict that it is made for, and the wait share that is seen from
+//! outside agrees with the one that the job measures itself. On the simulated device, in this machine's time.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "the figures are what one looks at")]
+
+use std::path::Path;
+use std::process::Command;
+
+use pipetop::testing::lab::workload::presets::{PRESETS, Preset};
+use pipetop::testing::lab::workload::settings::Load;
+use serde_json::Value;
+use support::machine::{Place, Share};
+
+/// The causes that presets are made for, where theirs is one of the causes there are.
+const CAUSES: [(&str, &str); 4] = [
+    ("decode", "cpu-preprocess"),
+    ("disk", "disk"),
+    ("transfer", "transfer"),
+    ("slow-worker", "head-of-line"),
+];
+/// A device that nobody sees from outside cannot be seen to wait for copies.
+const HIDDEN_FROM_OUTSIDE: &str = "transfer";
+/// How far the two wait shares may be apart.
+const OFF: f64 = 0.05;
+/// Where steps are shorter than the time between two looks at a trainer, a wait share is a sample, which takes longer to be
+/// large enough.
+const LONGER: (&str, &str) = ("disk", "60s");
+/// Jobs that only sleep leave the CPUs to others: so many run side by side.
+const TOGETHER: usize = 3;
+
+fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
+    let output = Command::new(env!("CARGO_BIN_EXE_pipetop"))
+        .args(arguments)
+        .env("XDG_CACHE_HOME", cache)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    output.stdout
+}
+
+/// What is wrong with a preset's verdict.
+fn wrong(cache: &Path, preset: &str) -> Result<(), String> {
+    let arguments = [
+        "demo",
+        "--calibrate",
+        "--json",
+        "--dataset-size",
+        "8MiB",
+        "--device",
+        "sim",
+    ];
+    let span = if preset == LONGER.0 { LONGER.1 } else { "15s" };
+    let more = ["--preset", preset, "--for", span];
+    let document = pipetop(cache, &[&arguments[..], &more].concat());
+    let document: Value = serde_json::from_slice(&document).unwrap();
+    let row = &document["rows"][0];
+    println!("{row}");
+    let fault = |what: &str| Err(format!("{preset}: {what}: {row}"));
+    assert_eq!(row["preset"], preset);
+    if row["right"] != true || row["kind"] != row["expected"] {
+        return fault("another verdict than expected");
+    }
+    let (Some(seen), Some(exact)) = (row["wait_share"].as_f64(), row["wait_share_exact"].as_f64())
+    else {
+        return fault("no wait share");
+    };
+    if (seen - exact).abs() > OFF {
+        return fault("the wait share from outside is off");
+    }
+    if preset != HIDDEN_FROM_OUTSIDE && row["kind_from_outside"] != row["expected"] {
+        return fault("another verdict from outside");
+    }
+    match CAUSES.iter().find(|(name, _)| *name == preset) {
+        Some((_, cause)) if row["cause"] != *cause => fault("another cause"),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn every_preset_gets_its_verdict_and_is_seen_rightly_from_outside() {
+    let _machine = Place::take(Share::Whole);
+    let cache = tempfile::tempdir().unwrap();
+    let fault = |preset: &Preset| wrong(cache.path(), preset.name).err();
+    let (asleep, busy): (Vec<&Preset>, Vec<_>) = PRESETS
+        .iter()
+        .partition(|preset| matches!(preset.settings().load, Load::Time(_)));
+    let mut faults: Vec<_> = busy.into_iter().filter_map(fault).collect();
+    for together in asleep.chunks(TOGETHER) {
+        std::thread::scope(|scope| {
+            let trials: Vec<_> = together
+                .iter()
+                .map(|preset| scope.spawn(|| fault(preset)))
+                .collect();
+            faults.extend(trials.into_iter().filter_map(|trial| trial.join().unwrap()));
+        });
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}

@@ -1,0 +1,102 @@
+//! The experiments in this machine's time: a headspace that is known beforehand, none, and where a sweep has its knee.
+
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+use serde_json::Value;
+use support::machine::{self, Share, note};
+use support::measured::median_of;
+use support::traces::Place;
+use support::waiting::ToEnd;
+
+/// The one document that a command prints.
+fn document(place: &Place, line: &str) -> Value {
+    let output = place.command(line).to_end();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let found = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    note(&format!("{found}"));
+    found
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The median of one figure of these documents.
+fn median(found: &[Value], figure: impl Fn(&Value) -> f64) -> f64 {
+    let mut figures = found.iter().map(figure);
+    median_of(found.len(), || figures.next().expect("one of each"))
+}
+
+#[test]
+fn a_known_headspace_is_measured() {
+    let _machine = machine::Place::take(Share::Whole);
+    let place = Place::new();
+    // 46 ms a step, of which 6 are waits.
+    let line = "headspace --load-ms 184 --step-ms 40 --workers 4 --in-order --device sim \
+                --after 30 --steps 60 --rounds 2 --run-steps 204000 --json";
+    let found: Vec<Value> = (0..3).map(|_| document(&place, line)).collect();
+    let [share, now, free] = ["gain_share", "step_ms_now", "step_ms_free"]
+        .map(|key| median(&found, |found| number(&found[key])));
+    assert!((share - 0.13).abs() <= 0.02, "{share}");
+    assert!(
+        (now - 46.0).abs() < 1.5 && (free - 40.0).abs() < 1.5,
+        "{now} {free}"
+    );
+    let width = median(&found, |found| {
+        number(&found["interval"][1]) - number(&found["interval"][0])
+    });
+    assert!(width < 0.1, "{width}");
+}
+
+#[test]
+fn without_headspace_it_sends_to_the_model() {
+    let _machine = machine::Place::take(Share::Whole);
+    let place = Place::new();
+    let line = "headspace --load-ms 20 --step-ms 10 --workers 4 --device sim \
+                --after 10 --steps 20 --rounds 3 --run-steps 1000";
+    let output = place.command(line).to_end();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("optimise the model"), "{text}");
+    assert!(
+        text.contains("over 1000 steps") && text.contains("CPU"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_sweep_of_decoding_workers_finds_the_cpus() {
+    let _machine = machine::Place::take(Share::Whole);
+    let place = Place::new();
+    let line =
+        "sweep --preset decode --dataset-size 2MiB --device sim --workers 1,2,4 --for 2s --json";
+    let found: Vec<Value> = (0..3).map(|_| document(&place, line)).collect();
+    let cpus = number(&found[0]["cpus_allowed"]);
+    let of_row =
+        |row: usize, figure: &str| median(&found, |found| number(&found["rows"][row][figure]));
+    for found in &found {
+        let advised = number(&found["advised"]);
+        assert!(advised <= cpus, "{advised} workers advised: {found:#}");
+    }
+    // Where all CPUs are held, more workers make no more batches.
+    let beyond = of_row(2, "batches_per_s") / of_row(1, "batches_per_s");
+    assert!(cpus > 2.0 || beyond < 1.25, "{beyond}");
+    // Two share the work where there are two CPUs for them.
+    let (speedup, held) = (of_row(1, "speedup"), of_row(1, "worker_cpu_cores"));
+    assert!(held < 1.5 || speedup > 1.2, "{speedup} on {held} CPUs");
+    for row in found
+        .iter()
+        .flat_map(|found| found["rows"].as_array().expect("rows"))
+    {
+        let cores = number(&row["worker_cpu_cores"]);
+        assert!(cores <= number(&row["workers"]) + 0.1, "{row}");
+    }
+}

@@ -1,0 +1,214 @@
+//! What needs rights that not every machine gives: another user's job, and disks that are mounted for a test.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pipetop::testing::lab::workload::dataset::{DatasetError, prepare};
+use pipetop::units::Bytes;
+use serde_json::Value;
+use support::machine::{is_root, skip};
+use support::stand_in::StandIn;
+use support::traces::{Place, files};
+use support::waiting::ToEnd;
+
+#[test]
+fn another_users_job_is_watched_as_far_as_its_rights_go() {
+    if !is_root() {
+        return skip("another user's job: needs root to become another user");
+    }
+    let job = StandIn::start(2);
+    // Where another user may run it.
+    let directory = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .expect("a temporary directory");
+    let program = directory.path().join("pipetop");
+    fs::copy(support::pipetop(), &program).expect("it can be copied");
+    let output = Command::new(program)
+        .args([&job.pid().to_string(), "--once", "--json"])
+        .args(["--for", "1s", "--interval", "200ms"])
+        .uid(65534)
+        .gid(65534)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .to_end();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(report["window"]["access"], "T0");
+    let trainer = &report["job"]["ranks"][0];
+    assert_eq!(trainer["workers"].as_array().map(Vec::len), Some(2));
+    assert_eq!(trainer["queue"], Value::Null);
+    assert_eq!(report["verdict"]["wait_share"], Value::Null);
+    let missing = report["verdict"]["missing"].as_array().expect("a list");
+    let hinted = missing
+        .iter()
+        .filter_map(|signal| signal["hint"].as_str())
+        .any(|hint| hint.contains("root") || hint.contains("sudo") || hint.contains("owner"));
+    assert!(hinted, "{missing:#?}");
+}
+
+/// Mounts a file system with `$1` as its options on `$0`, and runs the rest there.
+const ON_DISK: &str = "mount -t tmpfs -o \"$1\" none \"$0\" || exit 77; shift; exec \"$@\"";
+/// The exit code of the script above where nothing can be mounted.
+const NO_MOUNT: i32 = 77;
+
+/// A command that sees a disk with these options at `folder`, to be given the program and its arguments.
+fn with_disk(folder: &Path, options: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--map-root-user", "--mount", "sh", "-c", ON_DISK])
+        .arg(folder)
+        .arg(options);
+    command
+}
+
+/// Runs it; `None` where nothing can be mounted here, which it says.
+fn ran(mut command: Command) -> Option<std::process::Output> {
+    match command.output() {
+        Ok(ran) if ran.status.code() == Some(NO_MOUNT) || ran.stderr.starts_with(b"unshare: ") => {
+            let errors = String::from_utf8_lossy(&ran.stderr);
+            skip(&format!("no file system can be mounted here: {errors}"));
+            None
+        }
+        Ok(ran) => Some(ran),
+        Err(error) => {
+            skip(&format!("no `unshare` here: {error}"));
+            None
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_one_error_and_nothing_is_left() {
+    // One that is too small, as free space shows before; and one that takes no more files, as only trying shows.
+    for (options, size, said) in [
+        ("size=1m", "4MiB", "needed"),
+        ("size=64m,nr_inodes=20", "2MiB", "no space"),
+    ] {
+        let place = Place::new();
+        let left = place.path().join("left");
+        let line = format!("demo --dataset-size {size} --once --for 1s");
+        let list = "left=$0; cache=$1; shift; \"$@\"; code=$?; \
+                    find \"$cache\" ! -type d >\"$left\"; exit $code";
+        let mut command = with_disk(&place.cache(), options);
+        command
+            .args(["sh", "-c", list])
+            .arg(&left)
+            .arg(place.cache())
+            .arg(support::pipetop())
+            .args(place.arguments(&line))
+            .envs(place.environment());
+        let Some(ran) = ran(command) else {
+            return;
+        };
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{errors}");
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), "");
+        let lines = errors.lines().filter(|line| !line.starts_with("creat"));
+        let lines: Vec<&str> = lines.collect();
+        assert_eq!(lines.len(), 2, "one error and one hint: {errors}");
+        assert!(
+            lines[0].starts_with("error: ")
+                && lines[0].contains(said)
+                && !lines[0].contains(" 0 B needed"),
+            "{errors}"
+        );
+        assert!(
+            lines[1].starts_with("hint: ") && lines[1].contains("--dataset-size"),
+            "{errors}"
+        );
+        assert_eq!(fs::read_to_string(&left).expect("a list"), "");
+        place.assert_nothing_left(&[], 0);
+    }
+}
+
+#[test]
+fn a_recording_that_fills_the_disk_is_a_warning_at_once_and_an_error_at_the_end() {
+    let job = StandIn::start(2);
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut command = with_disk(folder.path(), "size=4k");
+    command
+        .arg(support::pipetop())
+        .args([&job.pid().to_string(), "--for", "5s", "--interval", "100ms"])
+        .arg("--record")
+        .arg(folder.path().join("recording"));
+    let Some(ran) = ran(command) else {
+        return;
+    };
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(1), "{errors}");
+    let said: Vec<&str> = errors.lines().collect();
+    assert_eq!(said.len(), 3, "{errors}");
+    assert!(
+        said[0].starts_with("warning: recording stopped"),
+        "{errors}"
+    );
+    assert!(said[1].starts_with("error: recording stopped"), "{errors}");
+    let lines = String::from_utf8_lossy(&ran.stdout);
+    assert!(lines.lines().count() > 10, "watching goes on: {lines}");
+}
+
+/// Where it names a disk that is mounted for it, a test below runs in itself.
+const SMALL_DISK: &str = "PIPETOP_TEST_SMALL_DISK";
+
+/// The disk that this test is to use; on the outside, runs this test of this file again on one with `options`.
+fn disk(test: &str, options: &str) -> Option<PathBuf> {
+    if let Some(disk) = env::var_os(SMALL_DISK) {
+        return Some(disk.into());
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut command = with_disk(folder.path(), options);
+    command
+        .arg(env::current_exe().expect("a path"))
+        .args(["--exact", &format!("rights::{test}"), "--nocapture"])
+        .env(SMALL_DISK, folder.path());
+    let ran = ran(command)?;
+    let said = String::from_utf8_lossy(&ran.stdout);
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(
+        ran.status.success() && said.contains("1 passed"),
+        "{said}{errors}"
+    );
+    None
+}
+
+#[test]
+fn a_disk_that_gets_full_is_left_as_it_was() {
+    // Bytes enough, but not for so many files, which free space does not show before.
+    let options = "size=8m,nr_inodes=20";
+    let Some(disk) = disk("a_disk_that_gets_full_is_left_as_it_was", options) else {
+        return;
+    };
+    prepare(&disk, Bytes(120_000), |_, _| ()).expect("there is room for three");
+    let before = files(&disk);
+    let mut most = 0;
+    let full = prepare(&disk, Bytes(1_000_000), |done, _| most = most.max(done));
+    let error = full.expect_err("there is no room for 24");
+    assert!(matches!(error, DatasetError::Full { .. }), "{error}");
+    assert!(error.hint().contains("--dataset-size"), "{}", error.hint());
+    assert!(most > 0, "some were made before");
+    assert_eq!(files(&disk), before, "what was there before stays");
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_not_filled() {
+    let Some(disk) = disk("a_disk_that_is_too_small_is_not_filled", "size=1m") else {
+        return;
+    };
+    let mut made = 0;
+    let full = prepare(&disk, Bytes(4 << 20), |_, _| made += 1);
+    let error = full.expect_err("there is no room");
+    assert_eq!(made, 0, "nothing is made");
+    let DatasetError::Full { free, needed, .. } = &error else {
+        panic!("{error}");
+    };
+    assert!(*needed > Bytes(3 << 20) && free.is_some_and(|free| free <= Bytes(1 << 20)));
+    assert!(error.to_string().contains("needed"), "{error}");
+    let images = files(&disk)
+        .into_iter()
+        .filter(|path| path.extension().is_some());
+    assert_eq!(images.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}

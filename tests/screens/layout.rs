@@ -1,0 +1,101 @@
+//! The layout holds for every size, and whatever there is to show.
+
+use pipetop::testing::ui::layout::{SizeHints, regions};
+use pipetop::testing::ui::{Page, Panel, draw};
+use proptest::prelude::*;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::layout::Rect;
+use support::scene::{Pace, scene};
+
+fn panel() -> impl Strategy<Value = Panel> {
+    prop::sample::select(&Panel::ALL[..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    #[test]
+    fn regions_lie_inside_and_apart(
+        width in 0..=250_u16, height in 0..=80_u16, x in 0..3_u16, y in 0..3_u16,
+        verdict in 1..=9_u16, ranks in 1..=8_u16, gpus in 0..=16_u16, workers in 0..=256_u16,
+        disk in 0..=24_u16, timeline in 0..=270_u16, history in 0..=5_u16, log in 0..=1000_u16, focus in panel(),
+    ) {
+        let area = Rect { x, y, width, height };
+        let wants = SizeHints { verdict, pipeline: 2 + ranks, other_loaders: ranks.min(3), gpus, gpus_open: gpus + 9, gpus_in_full: gpus * 8, workers, disk, timeline, history, log, focus };
+        let regions = regions(area, &wants);
+        let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
+        for (place, region) in drawn.iter().enumerate() {
+            prop_assert_eq!(area.intersection(*region), *region, "outside of {:?}", area);
+            for other in &drawn[place + 1..] {
+                prop_assert!(!region.intersects(*other), "{:?} over {:?}", region, other);
+            }
+        }
+        prop_assert_eq!(regions.panel(Panel::Verdict).is_empty(), area.is_empty());
+        if width >= 40 && height >= 10 {
+            let timeline = timeline > 0 && (focus == Panel::Timeline || (width >= 100 && height >= 34));
+            prop_assert_eq!(drawn.len(), 8 + usize::from(log > 0) + usize::from(timeline), "a panel vanished at {}x{}", width, height);
+        } else if !area.is_empty() {
+            prop_assert_eq!(drawn, [Rect { x, y, width, height: 1 }]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(120) })]
+
+    #[test]
+    fn every_size_is_drawn(
+        width in 0..=250_u16, height in 0..=80_u16, gpus in 0..=16_u32, workers in 0..=256_u32,
+        ranks in 1..=8_u32, focus in panel(), scroll in 0..300_usize, help in prop::bool::weighted(0.1), details in prop::bool::ANY,
+        looked_at in prop::bool::ANY,
+    ) {
+        let pace = Pace { load_ms: 400.0, step_ms: 30.0, workers };
+        let mut scene = scene(pace, gpus, ranks);
+        scene.verdict = support::scene::starved().verdict;
+        if looked_at {
+            support::scene::looked_at(&mut scene, workers, &[7]);
+        }
+        scene.state.focus = focus;
+        scene.state.scroll = scroll;
+        scene.state.help = help;
+        scene.state.page = if details { Page::Detail } else { Page::Panels };
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+        terminal.draw(|frame| draw(&scene.view(), frame)).expect("a test backend");
+        if width >= 10 && height >= 1 && !help {
+            let text = terminal.backend().to_string();
+            prop_assert!(text.contains("DATA-BOUND"), "no verdict at {}x{}", width, height);
+            if width < 40 || height < 10 {
+                let rest = text.lines().skip(1);
+                let empty = |line: &str| line.trim_matches('"').trim().is_empty();
+                prop_assert!(rest.into_iter().all(empty), "more than a line at {}x{}", width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_smallest_terminals_are_drawn() {
+    let scene = support::scene::starved();
+    for (width, height) in [(0, 0), (1, 1), (1, 80), (250, 1), (10, 3), (500, 150)] {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+        terminal
+            .draw(|frame| draw(&scene.view(), frame))
+            .expect("a test backend");
+    }
+}
+
+#[test]
+fn names_of_1024_characters_leave_the_verdict_in_its_place() {
+    let mut scene = support::scene::starved();
+    let job = scene.latest.as_mut().and_then(|rates| rates.job.as_mut());
+    job.expect("the scene has a job").command = "n".repeat(1024);
+    for (width, height) in [(1, 1), (40, 10), (80, 24), (250, 60)] {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+        terminal
+            .draw(|frame| draw(&scene.view(), frame))
+            .expect("a test backend");
+        let text = terminal.backend().to_string();
+        assert!(width == 1 || text.contains("DATA-BOUND"), "{text}");
+    }
+}

@@ -1,0 +1,1959 @@
+//! Whole screens: a situation in, the text that a user sees out; and colours by their meaning.
+
+use pipetop::sample::{
+    Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
+    LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen,
+    QueueSource, Tier, Wait, WorkerNow, Xid,
+};
+use pipetop::testing::action::Action;
+use pipetop::testing::config::{Config, Environment, Overrides};
+use pipetop::testing::model::history::{GpuReading, RankReading, Reading};
+use pipetop::testing::model::processes::{Figures, ProcessFigures, Threads};
+use pipetop::testing::model::rates::{
+    Activity, CounterRates, DeviceRates, GpuRates, LoadRates, StepRates,
+};
+use pipetop::testing::model::{History, Mark, MarkKind, Oscillation, Steps};
+use pipetop::testing::ui::{
+    Attach, Choices, Filter, Node, Notice, Page, Panel, Past, Replay, UiState, Zoom, draw,
+};
+use pipetop::testing::verdict::{Cause, Kind, WarmingUp};
+use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Cell;
+use ratatui::style::{Color, Modifier};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use support::scene::{Pace, Scene, compute_bound, gap, missing, nothing, scene, starved, verdict};
+
+fn screen(scene: &Scene, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend");
+    terminal
+        .draw(|frame| draw(&scene.view(), frame))
+        .expect("a test backend");
+    terminal
+}
+
+fn text(scene: &Scene, width: u16, height: u16) -> String {
+    screen(scene, width, height).backend().to_string()
+}
+
+/// Snapshots of one situation in these sizes; it can be drawn in every size that is promised. Three situations stand
+/// for what all have in common, in four sizes; of the others one is enough to show what is theirs.
+fn in_sizes(name: &str, scene: &Scene, sizes: &[(u16, u16)]) {
+    for (width, height) in SIZES {
+        screen(scene, width, height);
+    }
+    for (width, height) in sizes {
+        let terminal = screen(scene, *width, *height);
+        insta::assert_snapshot!(format!("{name}_{width}x{height}"), terminal.backend());
+    }
+}
+
+const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (40, 10)];
+
+#[test]
+fn two_loaders_that_take_turns() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        let loaders = &mut job.ranks[0].loaders;
+        let mut other = loaders[0].clone();
+        other.id += 1;
+        other.workers.truncate(2);
+        other.batches_per_s = other.batches_per_s.map(|rate| rate * 0.99);
+        loaders.push(other);
+    });
+    in_sizes("two_loaders", &scene, &[(80, 24), (120, 40)]);
+}
+
+#[test]
+fn a_starved_job() {
+    in_sizes("starved", &starved(), &SIZES);
+}
+
+#[test]
+fn a_compute_bound_job_on_eight_gpus() {
+    in_sizes("compute_bound", &compute_bound(), &[(120, 40)]);
+}
+
+#[test]
+fn no_gpu() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.history = support::scene::starved_without_gpu();
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    if let Some(verdict) = &mut scene.verdict {
+        verdict.gpu_idle = None;
+        verdict.confidence = Share(0.7);
+        verdict
+            .evidence
+            .retain(|fact| fact.id != "gpu-idle" && fact.id != "overlap");
+        verdict.missing = vec![missing("GPU", "libnvidia-ml.so.1 not found", "")];
+    }
+    in_sizes("no_gpu", &scene, &[(80, 24)]);
+}
+
+/// A job that reports its steps and computes on a simulated device.
+fn simulated() -> Scene {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.history = support::scene::starved_without_gpu();
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    scene.each_job(|job| {
+        job.access = Tier::T3;
+        for rank in &mut job.ranks {
+            rank.device = Some(DeviceRates {
+                name: Some("simulated".to_owned()),
+                notice: Some(
+                    "no GPU can be used here (libcuda.so.1 not found): simulating the device"
+                        .to_owned(),
+                ),
+                busy: Some(Share(0.37)),
+                copying: Some(Share(0.02)),
+                idle_in_waits: None,
+                rests_with_each_step: true,
+            });
+            for loader in &mut rank.loaders {
+                let queue = loader.queue.as_mut().expect("starved has one");
+                queue.source = QueueSource::Probe;
+            }
+        }
+    });
+    scene
+}
+
+/// The built-in job on a machine without a GPU.
+fn builtin() -> Scene {
+    let mut scene = simulated();
+    scene.each_job(|job| {
+        job.command.clear();
+        job.command.push_str(
+            "pipetop builtin-trainer --workers=4 --load-ms=412 --load-jitter=0 --slow-worker=1 \
+             --step-ms=38 --device=auto --seed=0",
+        );
+        for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
+            loader.kind = LoaderKind::Builtin;
+            for worker in &mut loader.workers {
+                worker.activity.clear();
+            }
+        }
+    });
+    if let Some(verdict) = &mut scene.verdict {
+        verdict.evidence.retain(|fact| fact.id != "gpu-idle");
+        verdict.missing = vec![missing(
+            "nvml",
+            "libnvidia-ml.so.1 not found",
+            "install the NVIDIA driver, or start the container with access to it (`docker run --gpus all`)",
+        )];
+    }
+    scene
+}
+
+#[test]
+fn a_job_that_reports_a_simulated_device() {
+    let scene = builtin();
+    in_sizes("simulated_device", &scene, &[(120, 40)]);
+    for (width, height) in [(100, 30), (120, 40), (200, 60)] {
+        let text = text(&scene, width, height);
+        assert!(
+            !text.contains("nvml"),
+            "the job's own word on its device is enough: {text}"
+        );
+        assert_eq!(text.matches("libcuda.so.1").count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_the_driver_hides_is_told_whole_or_without_its_remedy() {
+    let mut scene = builtin();
+    scene.each_job(|job| job.ranks[0].device = None);
+    assert!(text(&scene, 120, 40).contains("n/a   nvml: libnvidia-ml.so.1 not found  "));
+    assert!(text(&scene, 200, 60).contains("--gpus all`)  "));
+}
+
+#[test]
+fn a_step_in_which_the_device_idles_is_not_called_computing() {
+    let mut scene = builtin();
+    scene.each_job(|job| {
+        if let Some(wait) = &mut job.ranks[0].wait {
+            wait.share = Share(0.02);
+        }
+    });
+    find(&screen(&scene, 120, 40), "computing 98 %");
+    let verdict = scene.verdict.as_mut().expect("starved");
+    (verdict.kind, verdict.gpu_idle) = (Kind::HostBound, Some(Share(0.67)));
+    let terminal = screen(&scene, 120, 40);
+    find(&terminal, "in the step 98 %");
+    find(&terminal, "device idle 67 %");
+}
+
+#[test]
+fn a_device_that_the_driver_shows_is_not_told_twice() {
+    let mut scene = starved();
+    let told = |scene: &mut Scene, name: &str| {
+        scene.each_job(|job| {
+            job.ranks[0].device = Some(DeviceRates {
+                name: Some(name.to_owned()),
+                ..DeviceRates::default()
+            });
+        });
+    };
+    told(&mut scene, "NVIDIA H200");
+    assert!(!text(&scene, 120, 40).contains("device  "));
+    // A simulated one stands above the GPU that is there.
+    told(&mut scene, "simulated");
+    let terminal = screen(&scene, 120, 40);
+    assert!(find(&terminal, "device  simulated").1 < find(&terminal, "power ").1);
+}
+
+#[test]
+fn a_job_that_is_known_by_its_reports_alone() {
+    let mut scene = simulated();
+    scene.each_job(|job| {
+        for loader in job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders) {
+            loader.kind = LoaderKind::Reported;
+            loader.settings = LoaderSettings::default();
+            loader.workers.clear();
+        }
+    });
+    in_sizes("reports_alone", &scene, &[(120, 40)]);
+}
+
+#[test]
+fn no_permission() {
+    let mut scene = starved();
+    scene.each_job(|job| {
+        job.access = Tier::T0;
+        job.read = None;
+        job.rchar = None;
+        for rank in &mut job.ranks {
+            rank.wait = None;
+            rank.step = StepRates::default();
+            for loader in &mut rank.loaders {
+                loader.queue = None;
+                loader.settings = LoaderSettings::default();
+                for worker in &mut loader.workers {
+                    worker.now = WorkerNow::Unknown;
+                    worker.read = None;
+                    worker.load_ms = None;
+                    worker.batches_per_s = None;
+                    worker.activity.clear();
+                }
+            }
+        }
+    });
+    scene.history = nothing().history;
+    let hint = "sudo pipetop 48213";
+    scene.gaps = vec![
+        gap("main thread", "the process belongs to alice", hint),
+        gap("queue", "the process belongs to alice", hint),
+    ];
+    scene.verdict = Some(verdict(Kind::Unknown));
+    in_sizes("no_permission", &scene, &[(120, 40)]);
+}
+
+#[test]
+fn warming_up() {
+    let mut scene = starved();
+    let mut early = verdict(Kind::WarmingUp);
+    early.warming_up = Some(WarmingUp {
+        batches: Some(7),
+        batches_needed: 20,
+        seconds: 4.0,
+        seconds_needed: 10.0,
+        unclear: true,
+    });
+    early.seconds = 4.0;
+    scene.verdict = Some(early);
+    scene.window = None;
+    in_sizes("warming_up", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn looking_for_a_job() {
+    let mut scene = nothing();
+    scene.attach = Attach::LookingForJob {
+        wanted: "Python processes that have loaded PyTorch, of every user that may be read"
+            .to_owned(),
+    };
+    in_sizes("looking", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn a_launched_command_with_its_output() {
+    let scene = support::scene::launched(support::scene::starved(), 400);
+    in_sizes("launched", &scene, &[(120, 40)]);
+    let mut scrolled = support::scene::launched(support::scene::starved(), 400);
+    scrolled.state.focus = Panel::Log;
+    scrolled.state.scroll = 100;
+    let text = text(&scrolled, 120, 40);
+    assert!(
+        text.contains("step 5980") && !text.contains("step 6000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_launched_command_that_does_not_train_yet() {
+    let mut scene = support::scene::launched(support::scene::starved(), 3);
+    scene.window = None;
+    scene.latest = None;
+    scene.verdict = None;
+    scene.attach = Attach::LookingForJob {
+        wanted: "below `python train.py --epochs 90`: a Python process that has loaded PyTorch"
+            .to_owned(),
+    };
+    in_sizes("launched_looking", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn what_becomes_of_a_launched_command() {
+    let mut scene = support::scene::launched(support::scene::starved(), 3);
+    if let Some(launched) = &mut scene.launched {
+        launched.asked = true;
+        "stopping".clone_into(&mut launched.state);
+    }
+    in_sizes("launched_asked", &scene, &[(80, 24), (40, 10)]);
+}
+
+/// The screen's first line; there must be no other.
+fn only_line(scene: &Scene, width: u16, height: u16) -> String {
+    let text = text(scene, width, height);
+    let mut lines = text.lines().map(|line| line.trim_matches('"').trim_end());
+    let first = lines.next().unwrap_or_default().to_owned();
+    assert!(lines.all(str::is_empty), "{text}");
+    first
+}
+
+#[test]
+fn where_there_is_no_room_the_verdict_stands_alone() {
+    let mut scene = starved();
+    let lines = [
+        (10, "DATA-BOUND"),
+        (20, "DATA-BOUND"),
+        (21, "DATA-BOUND  63 % lost"),
+        (30, "DATA-BOUND  63 % lost  CPU pr…"),
+        (39, "DATA-BOUND  63 % lost  CPU preprocessi…"),
+        (41, "DATA-BOUND  63 % lost  CPU preprocessing"),
+        (
+            70,
+            "DATA-BOUND  63 % lost waiting (61-66)  CPU preprocessing  94 % sure",
+        ),
+    ];
+    for (width, wanted) in lines {
+        assert_eq!(only_line(&scene, width, 9), wanted);
+    }
+    assert_eq!(only_line(&scene, 39, 80), lines[4].1);
+    assert_eq!(only_line(&scene, 1, 1), "…");
+    let wide = only_line(&scene, 200, 9);
+    assert!(wide.contains("do num_workers 4 -> 11"), "{wide}");
+
+    scene.attach = Attach::Ended;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "DATA-BOUND  ended  63 % lost  CPU prep…"
+    );
+    scene.attach = Attach::Attached;
+    scene.state.paused = true;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "DATA-BOUND  paused  63 % lost  CPU pre…"
+    );
+    scene.state.paused = false;
+    // What is told is read once, with the next key it is gone.
+    scene.state.notice = Some(Notice {
+        text: "saved to pipetop.svg".to_owned(),
+        trouble: false,
+    });
+    assert_eq!(only_line(&scene, 39, 9), " saved to pipetop.svg");
+    scene.state.notice = None;
+    scene.verdict = None;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "WARMING UP  collecting the first…"
+    );
+    let mut early = verdict(Kind::WarmingUp);
+    early.warming_up = Some(WarmingUp {
+        batches: Some(7),
+        batches_needed: 20,
+        seconds: 4.0,
+        seconds_needed: 10.0,
+        unclear: true,
+    });
+    scene.verdict = Some(early);
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "WARMING UP  4 of 10 s, 7 of 20 batches"
+    );
+    let mut begun = verdict(Kind::WarmingUp);
+    begun.warming_up = Some(WarmingUp {
+        batches: Some(3),
+        batches_needed: 5,
+        seconds: 1.0,
+        seconds_needed: 2.0,
+        unclear: false,
+    });
+    scene.verdict = Some(begun);
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "WARMING UP  1 of 2 s, 3 of 5 batches"
+    );
+    let mut asked = support::scene::launched(starved(), 3);
+    asked.launched.as_mut().expect("launched").asked = true;
+    assert_eq!(
+        only_line(&asked, 39, 9),
+        "quit: e stop it d detach esc cancel"
+    );
+}
+
+#[test]
+fn where_there_is_no_room_and_no_job_one_line_says_what_there_is() {
+    let mut scene = nothing();
+    scene.attach = Attach::LookingForJob {
+        wanted: "a Python process that has loaded PyTorch".to_owned(),
+    };
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "LOOKING  for a Python process that has…"
+    );
+    assert_eq!(only_line(&scene, 5, 1), "LOOK…");
+    scene.attach = Attach::Picker(vec![
+        candidate(48213, "python train.py --epochs 90", 4),
+        candidate(50112, "python -m torch.distributed.run 训练.py", 0),
+    ]);
+    scene.state.picked = 1;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "2 of 2  50112  python -m torch.distrib…"
+    );
+    typed(&mut scene, "train.py");
+    scene.state.picked = 0;
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        " filter jobs: train.py_  enter keep"
+    );
+    scene.state.filter.keep();
+    assert_eq!(only_line(&scene, 39, 9), "1 of 1  48213  python train.py…");
+    typed(&mut scene, "x");
+    scene.state.filter.keep();
+    assert_eq!(only_line(&scene, 39, 9), "no match");
+    // The moment of a recording at which there was no job.
+    scene.attach = Attach::LookingForJob {
+        wanted: "a job in the recording".to_owned(),
+    };
+    scene.state.replay = Some(Replay::default());
+    assert_eq!(
+        only_line(&scene, 39, 9),
+        "NO JOB  at this point of the recording"
+    );
+}
+
+fn candidate(pid: i32, command: &str, workers: usize) -> JobCandidate {
+    JobCandidate {
+        pid: Pid(pid),
+        command: command.to_owned(),
+        ranks: 1,
+        workers,
+    }
+}
+
+#[test]
+fn the_list_of_jobs_can_be_filtered() {
+    let mut scene = nothing();
+    let jobs = (0..40).map(|job| candidate(48000 + job, &format!("python train{job}.py"), 4));
+    let mut jobs: Vec<_> = jobs.collect();
+    jobs.push(candidate(7, "python Evaluate.py --all", 0));
+    scene.attach = Attach::Picker(jobs);
+    let mut found = |text: &str| {
+        scene.state.filter = Filter::default();
+        typed(&mut scene, text);
+        scene.state.filter.keep();
+        let text = self::text(&scene, 80, 24);
+        text.matches("python ").count()
+    };
+    assert_eq!(found("train3.py"), 1);
+    assert_eq!(found("480"), 19, "as many as there is room for");
+    assert_eq!(found("48039"), 1);
+    assert_eq!(found("evaluate all"), 1);
+    assert_eq!(found("nobody"), 0);
+    in_sizes("picker_nobody", &scene, &[(80, 24)]);
+    scene.state.filter = Filter::default();
+    typed(&mut scene, "eva");
+    in_sizes("picker_filter", &scene, &[(80, 24), (40, 10)]);
+}
+
+/// The starved job with all that its page of processes tells: a launcher, a helper, threads that were opened.
+fn processes(scene: &mut Scene) {
+    let mut tree = ProcessFigures::default();
+    let figures = |cpu: f64, mib: u64, threads| Figures {
+        seconds: Some(5.0),
+        state: Some('S'),
+        cpu: Some(cpu),
+        delay: Some(Share(0.01)),
+        read: Some(BytesPerSecond(0.0)),
+        rss: Some(Bytes(mib << 20)),
+        threads: Some(threads),
+    };
+    let job = scene.latest.as_ref().and_then(|rates| rates.job.clone());
+    let job = job.expect("starved has one");
+    for rank in &job.ranks {
+        tree.figures.insert(rank.key, figures(0.38, 4096, 37));
+        for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
+            let of_worker = Figures {
+                read: Some(BytesPerSecond(53e6)),
+                state: Some('R'),
+                ..figures(0.99 - 0.1 * f64::from(worker.id), 700, 1)
+            };
+            tree.figures.insert(worker.key, of_worker);
+        }
+    }
+    let rank = job.ranks[0].key;
+    let seen = |pid, parent, name: &str, role| ProcessSeen {
+        key: support::scene::key(pid),
+        parent: Pid(parent),
+        name: name.to_owned(),
+        role,
+        process: ProcessSample::default(),
+    };
+    tree.others = vec![
+        seen(48200, 1, "torchrun", ProcessRole::Launcher),
+        seen(rank.pid.0, 48200, "python", ProcessRole::Other),
+        seen(48220, rank.pid.0, "python", ProcessRole::ResourceTracker),
+        seen(48290, rank.pid.0, "wandb\u{1b}[2J 训练", ProcessRole::Other),
+        seen(48291, 48290, "sh", ProcessRole::Other),
+    ];
+    tree.figures
+        .insert(support::scene::key(48200), figures(0.0, 210, 5));
+    tree.figures
+        .insert(support::scene::key(48220), figures(0.0, 14, 1));
+    tree.figures
+        .insert(support::scene::key(48290), figures(0.02, 120, 9));
+    tree.left_out = 0;
+    let thread = |pid: i32, name: &str, cpu| {
+        let own = Figures {
+            read: None,
+            rss: None,
+            threads: None,
+            ..figures(cpu, 0, 0)
+        };
+        (support::scene::key(pid), name.to_owned(), own)
+    };
+    let threads = vec![
+        thread(rank.pid.0, "python", 0.31),
+        thread(48215, "pt_data_pin", 0.06),
+        thread(48216, "cuda-EvtHandlr", 0.0),
+    ];
+    tree.threads.insert(
+        rank,
+        Threads {
+            threads,
+            left_out: 2,
+        },
+    );
+    scene.state.page = Page::Tree;
+    scene.processes = tree;
+}
+
+/// They go to another moment: of a replay, or of what is kept of a job that runs.
+const IN_TIME: [Action; 8] = [
+    Action::SeekBack,
+    Action::SeekForward,
+    Action::LeapBack,
+    Action::LeapForward,
+    Action::StepBack,
+    Action::StepForward,
+    Action::ToBegin,
+    Action::ToEnd,
+];
+
+/// Does these things one after the other, each among what there is to choose from then.
+fn act(scene: &mut Scene, steps: &[fn(&mut UiState, &Choices)]) {
+    for step in steps {
+        let choices = pipetop::testing::ui::choices(&scene.view());
+        step(&mut scene.state, &choices);
+    }
+}
+
+#[test]
+fn the_tree_of_processes() {
+    let mut scene = starved();
+    processes(&mut scene);
+    in_sizes("tree", &scene, &SIZES);
+    // The threads of the rank, which are the last but for nothing; and the loader without its workers.
+    let rank = scene.latest.as_ref().and_then(|rates| rates.job.as_ref());
+    let rank = rank.expect("starved has one").ranks[0].key;
+    scene.state.tree.marked = Some(Node::Threads(rank));
+    act(&mut scene, &[UiState::select]);
+    assert!(scene.state.tree.opened.contains(&rank));
+    let mut lines = pipetop::testing::ui::choices(&scene.view())
+        .tree
+        .into_iter();
+    let loader = lines.find_map(|(node, _)| matches!(node, Node::Loader(..)).then_some(node));
+    scene.state.tree.marked = loader;
+    act(&mut scene, &[UiState::select]);
+    in_sizes("tree_threads", &scene, &[(120, 40)]);
+    let unread = text(&scene, 120, 40);
+    assert!(unread.contains("and 2 more threads"), "{unread}");
+    scene.config = with("ascii = \"always\"\ntheme = \"mono\"\n");
+    in_sizes("tree_ascii", &scene, &[(80, 24)]);
+    let ascii = text(&scene, 80, 24);
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn the_mark_of_the_tree_stays_with_its_line() {
+    let mut scene = starved();
+    processes(&mut scene);
+    for _ in 0..5 {
+        act(&mut scene, &[UiState::down]);
+    }
+    let marked = scene.state.tree.marked.expect("a line");
+    let on = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let line = text
+            .lines()
+            .find(|line| line.contains("▸ ") || line.contains("▸│") || line.contains("▸├"));
+        line.unwrap_or_default().to_owned()
+    };
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    act(
+        &mut scene,
+        &[
+            |state, _| state.sort_by_next(&Config::default().columns),
+            |state, _| state.reverse(),
+        ],
+    );
+    assert_eq!(scene.state.tree.marked, Some(marked));
+    assert!(on(&scene).contains("worker 1"), "{}", on(&scene));
+    // It goes, and what stood below it has its place.
+    let gone = match marked {
+        Node::Process(key) => key,
+        other => panic!("{other:?}"),
+    };
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        loaders.for_each(|loader| loader.workers.retain(|worker| worker.key != gone));
+    });
+    act(&mut scene, &[UiState::down]);
+    assert!(on(&scene).contains("worker"), "{}", on(&scene));
+    for _ in 0..9 {
+        act(&mut scene, &[UiState::page_down]);
+    }
+    let last = text(&scene, 80, 24);
+    act(&mut scene, &[UiState::down]);
+    assert_eq!(text(&scene, 80, 24), last);
+}
+
+#[test]
+fn the_tree_is_sorted_and_its_noise_is_not() {
+    let mut scene = starved();
+    processes(&mut scene);
+    let order = |scene: &Scene| {
+        let text = text(scene, 120, 40);
+        let workers = text.split("worker ").skip(1);
+        workers
+            .filter_map(|rest| rest.chars().next()?.to_digit(10))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    act(&mut scene, &[|state, _| state.reverse()]);
+    assert_eq!(order(&scene), [0, 1, 2, 3], "numbers are no figures");
+    act(
+        &mut scene,
+        &[|state, _| state.sort_by_next(&Config::default().columns)],
+    );
+    assert_eq!(order(&scene), [3, 2, 1, 0]);
+    act(&mut scene, &[|state, _| state.reverse()]);
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+    // Figures that differ as those of a steady job do from one reading to the next.
+    let tree = &mut scene.processes;
+    for (place, figures) in tree.figures.values_mut().enumerate() {
+        figures.cpu = Some(0.9 + 0.004 * place as f64);
+    }
+    assert_eq!(order(&scene), [0, 1, 2, 3]);
+}
+
+#[test]
+fn the_tree_is_filtered() {
+    let mut scene = starved();
+    processes(&mut scene);
+    act(&mut scene, &[|state, _| state.open_filter()]);
+    "wandb"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    in_sizes("tree_filter", &scene, &[(80, 24)]);
+    scene.state.filter_in_use().keep();
+    assert!(!scene.state.filter.is_set());
+    let found = text(&scene, 80, 24);
+    assert!(
+        found.contains("rank 0") && !found.contains("worker 1"),
+        "{found}"
+    );
+    act(&mut scene, &[|state, _| state.cancel()]);
+    assert_eq!(scene.state.page, Page::Tree);
+    assert!(text(&scene, 80, 24).contains("worker 1"));
+    act(&mut scene, &[|state, _| state.open_filter()]);
+    "nobody"
+        .chars()
+        .for_each(|letter| scene.state.filter_in_use().add(letter));
+    scene.state.filter_in_use().keep();
+    assert!(text(&scene, 80, 24).contains("no match; esc shows all"));
+    act(
+        &mut scene,
+        &[|state, _| state.cancel(), |state, _| state.cancel()],
+    );
+    assert_eq!(scene.state.page, Page::Panels);
+}
+
+#[test]
+fn the_tree_says_what_it_does_not_know() {
+    let mut scene = starved();
+    scene.state.page = Page::Tree;
+    processes(&mut scene);
+    let tree = &mut scene.processes;
+    tree.others.clear();
+    assert!(text(&scene, 80, 24).contains("other processes: read with the next sample"));
+    scene.past = Some(Past {
+        at: moment(5_420),
+        until: Duration::from_hours(3),
+        ago: Duration::from_mins(90),
+    });
+    assert!(text(&scene, 80, 24).contains("other processes: known only for now"));
+    scene.past = None;
+    scene.state.replay = Some(Replay::default());
+    let rank = support::scene::key(48213);
+    scene.state.tree.opened.insert(rank);
+    scene.processes.threads.clear();
+    in_sizes("tree_replay", &scene, &[(80, 24)]);
+    let replayed = text(&scene, 80, 24);
+    assert!(
+        replayed.contains("other processes: not recorded"),
+        "{replayed}"
+    );
+    assert!(replayed.contains("threads: not recorded"), "{replayed}");
+    scene.state.replay = None;
+    scene.attach = Attach::Ended;
+    assert!(text(&scene, 80, 24).contains("other processes: the job has ended"));
+    // Unknown is not zero.
+    scene.each_rates(|_| {});
+    scene.processes = ProcessFigures::default();
+    let nothing_known = text(&scene, 120, 40);
+    let worker = nothing_known
+        .lines()
+        .find(|line| line.contains("worker 0"))
+        .expect("a line");
+    assert_eq!(worker.matches("n/a").count(), 5, "{worker}");
+    scene.latest = None;
+    assert!(text(&scene, 80, 24).contains("no information about the job's processes"));
+}
+
+#[test]
+fn a_large_tree_is_drawn_in_every_size() {
+    let pace = Pace {
+        load_ms: 400.0,
+        step_ms: 30.0,
+        workers: 64,
+    };
+    let mut scene = scene(pace, 1, 1);
+    scene.verdict = starved().verdict;
+    processes(&mut scene);
+    let tree = &mut scene.processes;
+    let keys: Vec<_> = tree.figures.keys().copied().collect();
+    for key in keys {
+        let thread = |number: i32| {
+            let key = support::scene::key(100_000 + number);
+            (key, format!("thread-{number}"), Figures::default())
+        };
+        let threads = Threads {
+            threads: (0..30).map(thread).collect(),
+            left_out: 0,
+        };
+        tree.threads.insert(key, threads);
+        scene.state.tree.opened.insert(key);
+    }
+    let lines = pipetop::testing::ui::choices(&scene.view()).tree;
+    assert!(lines.len() > 64 * 30, "{}", lines.len());
+    let places = [0, 1, lines.len() / 2, lines.len() - 1];
+    for (width, height) in [
+        (40, 10),
+        (41, 11),
+        (80, 24),
+        (99, 25),
+        (100, 26),
+        (500, 150),
+    ] {
+        for place in places {
+            scene.state.tree.marked = Some(lines[place].0);
+            let text = text(&scene, width, height);
+            assert_eq!(text.matches('▸').count(), 1, "at {width}x{height}: {text}");
+        }
+    }
+}
+
+#[test]
+fn several_jobs_to_choose_from() {
+    let mut scene = nothing();
+    scene.attach = Attach::Picker(vec![
+        candidate(48213, "python train.py --epochs 90", 4),
+        candidate(50112, "python -m torch.distributed.run 训练.py", 0),
+    ]);
+    scene.state.picked = 1;
+    in_sizes("picker", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn an_ended_job_keeps_its_last_verdict() {
+    let mut scene = starved();
+    scene.attach = Attach::Ended;
+    scene.each_job(|job| {
+        job.ended = true;
+        for rank in &mut job.ranks {
+            rank.state = None;
+            for worker in rank
+                .loaders
+                .iter_mut()
+                .flat_map(|loader| &mut loader.workers)
+            {
+                worker.now = WorkerNow::Gone;
+            }
+        }
+    });
+    in_sizes("ended", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn two_ranks() {
+    let pace = Pace {
+        load_ms: 412.0,
+        step_ms: 38.0,
+        workers: 4,
+    };
+    let mut two = scene(pace, 2, 2);
+    two.verdict = starved().verdict;
+    two.state.rank = Some(1);
+    in_sizes("two_ranks", &two, &[(120, 40)]);
+}
+
+#[test]
+fn a_recording_that_is_played() {
+    let mut scene = starved();
+    scene.state.replay = Some(Replay {
+        at: Duration::from_secs(4_271),
+        of: Duration::from_hours(24),
+        speed: 10.0,
+        paused: true,
+        ended: false,
+    });
+    in_sizes("replay", &scene, &[(80, 24)]);
+    scene.state.help = true;
+    let help = text(&scene, 120, 60);
+    assert!(help.contains("go back one sample"), "{help}");
+    assert!(help.contains("pause or resume"), "{help}");
+    scene.state.replay = None;
+    let help = text(&scene, 120, 60);
+    assert!(help.contains("update more often"), "{help}");
+}
+
+#[test]
+fn a_notice_takes_the_place_of_the_keys() {
+    let mut scene = starved();
+    for trouble in [false, true] {
+        let said = if trouble {
+            "cannot save: no space"
+        } else {
+            "saved a.svg and a.md"
+        };
+        scene.state.notice = Some(Notice {
+            text: said.to_owned(),
+            trouble,
+        });
+        for (width, height) in SIZES {
+            let text = text(&scene, width, height);
+            assert!(text.contains(said), "{text}");
+            assert!(!text.contains("? help"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn help() {
+    let mut scene = starved();
+    scene.state.help = true;
+    scene.gaps = vec![gap(
+        "nvml",
+        "libnvidia-ml.so.1 not found",
+        "install the NVIDIA driver, or give --nvml-lib PATH",
+    )];
+    in_sizes("help", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn ascii_and_mono() {
+    let bare = Environment {
+        locale: None,
+        term: Some("linux".to_owned()),
+        no_color: true,
+    };
+    let config = Config::from_text(Path::new(""), "", &Overrides::default(), &bare);
+    let mut scene = starved();
+    scene.config = config.expect("the default is right");
+    for (width, height) in SIZES {
+        let terminal = screen(&scene, width, height);
+        let buffer = terminal.backend().buffer();
+        assert!(buffer.content.iter().all(|cell| cell.symbol().is_ascii()));
+        assert!(buffer.content.iter().all(|cell| cell.fg == Color::Reset));
+    }
+    in_sizes("ascii_mono", &scene, &[(80, 24)]);
+}
+
+/// Where a text starts on screen.
+fn find(terminal: &Terminal<TestBackend>, wanted: &str) -> (u16, u16) {
+    let buffer = terminal.backend().buffer();
+    let starts = |&(x, y): &(u16, u16)| {
+        let behind = (x..buffer.area.width).map(|x| buffer[(x, y)].symbol());
+        behind.collect::<String>().starts_with(wanted)
+    };
+    let mut cells =
+        (0..buffer.area.height).flat_map(|y| (0..buffer.area.width).map(move |x| (x, y)));
+    let found = cells.find(starts);
+    assert!(found.is_some(), "no `{wanted}` on:\n{}", terminal.backend());
+    found.unwrap_or_default()
+}
+
+fn colour_of(terminal: &Terminal<TestBackend>, wanted: &str) -> Color {
+    terminal.backend().buffer()[find(terminal, wanted)].fg
+}
+
+#[test]
+fn the_verdict_wears_the_colour_of_its_cause_on_every_panel() {
+    let mut scene = starved();
+    let terminal = screen(&scene, 120, 40);
+    let cpu = colour_of(&terminal, "DATA-BOUND");
+    assert_eq!(cpu, colour_of(&terminal, "cause: CPU preprocessing"));
+    assert_eq!(cpu, colour_of(&terminal, "cpu       99 %"));
+    assert_ne!(cpu, colour_of(&terminal, "num_workers 4 -> 11"));
+
+    scene.verdict.as_mut().expect("starved").cause = Some(Cause::Disk);
+    let terminal = screen(&scene, 120, 40);
+    let read = colour_of(&terminal, "DATA-BOUND");
+    assert_ne!(read, cpu);
+    assert_eq!(read, colour_of(&terminal, "212 MB/s"));
+
+    let terminal = screen(&compute_bound(), 120, 40);
+    let compute = colour_of(&terminal, "COMPUTE-BOUND");
+    assert_eq!(compute, colour_of(&terminal, "100 %"));
+}
+
+#[test]
+fn an_answer_stands_on_a_bar_and_nothing_else_does() {
+    let reversed = |scene: &Scene, width, height| {
+        let terminal = screen(scene, width, height);
+        let buffer = terminal.backend().buffer();
+        let rows = buffer.content.chunks(usize::from(width));
+        let cells = |row: &[Cell]| {
+            row.iter()
+                .filter(|cell| cell.modifier.contains(Modifier::REVERSED))
+                .count()
+        };
+        rows.map(cells)
+            .filter(|cells| *cells > 0)
+            .collect::<Vec<_>>()
+    };
+    let mut scene = starved();
+    assert_eq!(reversed(&scene, 120, 40), [116]);
+    assert_eq!(reversed(&scene, 80, 24), [78]);
+    let verdict = scene.verdict.as_mut().expect("starved");
+    verdict.kind = Kind::Unknown;
+    assert_eq!(reversed(&scene, 120, 40), [0_usize; 0]);
+}
+
+/// The number behind the first `label`.
+fn number(text: &str, label: &str) -> f64 {
+    let behind = text.split(label).nth(1).expect(label);
+    let word = behind.split_whitespace().next().expect(label);
+    word.parse().expect(label)
+}
+
+#[test]
+fn figures_that_can_be_checked_against_each_other_agree() {
+    for (load_ms, step_ms, workers) in [
+        (412.0, 38.0, 4),
+        (412.4, 38.4, 3),
+        (97.3, 6.6, 7),
+        (31.0, 2.26, 3),
+    ] {
+        let pace = Pace {
+            load_ms,
+            step_ms,
+            workers,
+        };
+        let scene = scene(pace, 1, 1);
+        let text = text(&scene, 120, 40);
+        let (load, step) = (number(&text, "load "), number(&text, "step "));
+        let (wait, every) = (number(&text, "wait "), number(&text, "every "));
+        let each = number(&text, "workers = ");
+        let share = number(&text, "trainer  waiting ");
+        assert!(
+            (step + wait - every).abs() <= 0.5,
+            "{step} + {wait} = {every}"
+        );
+        assert!(
+            (load / f64::from(workers) - each).abs() <= 0.5,
+            "{load} / {workers} = {each}"
+        );
+        assert!(
+            (100.0 * wait / every - share).abs() <= 1.0,
+            "{wait} / {every} = {share} %"
+        );
+    }
+    let text = text(&starved(), 120, 40);
+    assert!(text.contains("lost waiting for data (61-66 %)"), "{text}");
+    assert!((number(&text, "DATA-BOUND   ") - number(&text, "trainer  waiting ")).abs() < 0.5);
+}
+
+#[test]
+fn what_a_terminal_would_obey_never_reaches_it() {
+    let evil = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r\n";
+    let mut scene = starved();
+    scene.each_job(|job| {
+        job.command = format!("python {evil}.py");
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.activity[0].name = evil.to_owned();
+        }
+    });
+    scene.each_rates(|rates| {
+        rates.disks[0].device = evil.to_owned();
+        rates.gpus[0].now.name = Some(evil.to_owned());
+        rates.job.as_mut().expect("starved").ranks[0].device = Some(DeviceRates {
+            name: Some(evil.to_owned() + "x"),
+            notice: Some(evil.to_owned()),
+            ..DeviceRates::default()
+        });
+    });
+    scene.gaps = vec![gap(evil, evil, evil)];
+    let checks = |scene: &Scene| {
+        for (width, height) in SIZES {
+            let terminal = screen(scene, width, height);
+            for cell in &terminal.backend().buffer().content {
+                let harmless = |c: char| !c.is_control() && c != '\u{202e}';
+                assert!(cell.symbol().chars().all(harmless), "{:?}", cell.symbol());
+            }
+        }
+    };
+    checks(&scene);
+    scene.state.help = true;
+    checks(&scene);
+    scene.state.help = false;
+    scene.attach = Attach::Picker(vec![JobCandidate {
+        pid: Pid(1),
+        command: evil.to_owned(),
+        ranks: 1,
+        workers: 0,
+    }]);
+    checks(&scene);
+}
+
+#[test]
+fn an_old_reading_says_how_old_it_is_and_loses_its_colour() {
+    let mut scene = starved();
+    let fresh = colour_of(&screen(&scene, 120, 40), "37 %");
+    scene.each_rates(|rates| rates.gpus[0].stale_seconds = Some(12.0));
+    let terminal = screen(&scene, 120, 40);
+    find(&terminal, "12 s old");
+    assert_ne!(colour_of(&terminal, "37 %"), fresh);
+}
+
+#[test]
+fn the_panel_with_the_keys_scrolls_and_says_what_is_left_out() {
+    let pace = Pace {
+        load_ms: 6000.0,
+        step_ms: 38.0,
+        workers: 64,
+    };
+    let mut many = scene(pace, 1, 1);
+    many.state.focus = Panel::Workers;
+    find(&screen(&many, 120, 40), "and 4");
+    many.state.worker = Some(20);
+    let terminal = screen(&many, 120, 40);
+    find(&terminal, "more above");
+    find(&terminal, "▸20 ");
+    many.state.worker = Some(63);
+    find(&screen(&many, 120, 40), "▸63 ");
+    // One that is there no more.
+    many.state.worker = Some(64);
+    find(&screen(&many, 120, 40), "▸ 0 ");
+}
+
+fn at(seconds: f64) -> Moment {
+    let since_start = Duration::try_from_secs_f64(seconds).expect("a time");
+    Moment {
+        since_start,
+        wall: SystemTime::UNIX_EPOCH + since_start,
+    }
+}
+
+/// A GPU of which everything is known, with an error behind it and its clock held back, in a container.
+fn telling_gpu(gpu: &mut GpuRates) {
+    let outside = |pid| GpuProcess {
+        pid: Pid(pid),
+        mem: Some(Bytes(9 << 30)),
+        sm_percent: None,
+        sm_at: None,
+        place: ProcessPlace::Outside,
+    };
+    let now = &mut gpu.now;
+    now.read_at = Some(at(100.0));
+    now.power_instant_watts = Some(331.0);
+    now.mem_temperature_c = Some(71.0);
+    now.mem_reserved = Some(Bytes(600 << 20));
+    now.throttle = Some(vec!["power cap".to_owned(), "too hot".to_owned()]);
+    now.xids = Some(vec![Xid {
+        number: 94,
+        at: at(58.0),
+    }]);
+    now.health = Some(GpuHealth {
+        read_at: at(98.0),
+        link: Some(Link {
+            generation: 4,
+            width: 16,
+            max_generation: Some(5),
+            max_width: Some(16),
+        }),
+        encoder_percent: Some(0.0),
+        decoder_percent: Some(12.0),
+        ecc_corrected: Some(5),
+        ecc_uncorrected: Some(1),
+        retired_pages: None,
+        retirement_pending: None,
+        remapped_rows: Some(2),
+        remapping_pending: Some(false),
+        remapping_failed: Some(false),
+        persistence: Some(false),
+    });
+    now.absent = ["retired_pages", "nvlink"]
+        .map(|figure| Absent {
+            figure: figure.to_owned(),
+            reason: "not supported by this GPU".to_owned(),
+        })
+        .to_vec();
+    let list = now.processes.iter_mut().flatten();
+    list.for_each(|process| process.sm_at = Some(Duration::from_secs(93)));
+    now.processes
+        .get_or_insert_default()
+        .extend([outside(1_204_711), outside(88)]);
+    gpu.counters = CounterRates {
+        sm_active: Some(Share(0.31)),
+        sm_occupancy: Some(Share(0.18)),
+        tensor: Some(Share(0.22)),
+        dram: Some(Share(0.12)),
+    };
+    gpu.energy_joules = Some(2840.0);
+    gpu.pcie_rx = Some(BytesPerSecond(1.94e9));
+    gpu.pcie_tx = Some(BytesPerSecond(3.1e8));
+    gpu.swing = Some(Oscillation {
+        seconds: 20.0,
+        period: 2.04,
+        regular: true,
+        resting: Share(0.5),
+    });
+    gpu.driver_time = Some(Share(0.0012));
+}
+
+#[test]
+fn a_gpu_that_tells_everything() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus.iter_mut().for_each(telling_gpu));
+    in_sizes("telling_gpu", &scene, &[(120, 40)]);
+    scene.state.focus = Panel::Gpu;
+    in_sizes("telling_gpu_with_the_keys", &scene, &[(80, 24)]);
+}
+
+#[test]
+fn a_gpu_without_counters_has_a_guess_that_says_so() {
+    let mut scene = starved();
+    scene.each_rates(|rates| rates.gpus[0].load_estimate = Some(Share(0.21)));
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("~21 %  an estimate"), "{text}");
+}
+
+/// Sixteen of them: one with an error, one held back, one lost, one that no longer answers.
+fn sixteen() -> Scene {
+    let pace = Pace {
+        load_ms: 210.0,
+        step_ms: 180.0,
+        workers: 6,
+    };
+    let mut scene = scene(pace, 16, 1);
+    scene.verdict = compute_bound().verdict;
+    scene.each_rates(|rates| {
+        telling_gpu(&mut rates.gpus[2]);
+        rates.gpus[2].now.throttle = Some(vec![]);
+        rates.gpus[5].now.throttle = Some(vec!["power cap".to_owned()]);
+        rates.gpus[9].now.gap = Some("lost".to_owned());
+        rates.gpus[9].now.xids = Some(vec![Xid {
+            number: 79,
+            at: at(58.0),
+        }]);
+        rates.gpus[11].stale_seconds = Some(12.0);
+    });
+    scene
+}
+
+#[test]
+fn sixteen_gpus() {
+    let mut scene = sixteen();
+    in_sizes("sixteen_gpus", &scene, &SIZES);
+    let small = text(&scene, 80, 24);
+    for what in ["16 GPUs", "1 n/a", "Xid 94", "Xid 79", "1 held back"] {
+        assert!(small.contains(what), "{what} is seen at a glance: {small}");
+    }
+    scene.state.focus = Panel::Gpu;
+    in_sizes("sixteen_gpus_with_the_keys", &scene, &SIZES[..1]);
+    scene.state.gpu = 5;
+    in_sizes("sixteen_gpus_scrolled", &scene, &[(120, 40)]);
+    for gpu in 0..30 {
+        scene.state.gpu = gpu;
+        let text = text(&scene, 80, 24);
+        let picked = gpu.min(15);
+        let row = format!(" {picked:>2} H200");
+        assert!(text.contains(&row), "GPU {picked} is not shown: {text}");
+    }
+}
+
+#[test]
+fn one_figure_that_a_gpu_denies_hides_that_figure_alone() {
+    let denied = |figure: &str| {
+        vec![Absent {
+            figure: figure.to_owned(),
+            reason: "no permission".to_owned(),
+        }]
+    };
+    let mut scene = starved();
+    let before = text(&scene, 80, 24);
+    scene.each_rates(|rates| rates.gpus[0].now.absent = denied("process_sm"));
+    assert_eq!(text(&scene, 80, 24), before);
+    scene.state.focus = Panel::Gpu;
+    find(&screen(&scene, 200, 60), "process sm: no permission");
+    scene.state.focus = Panel::Workers;
+    scene.each_rates(|rates| {
+        rates.gpus[0].now.absent = denied("util");
+        rates.gpus[0].util_percent = None;
+    });
+    let text = text(&scene, 120, 40);
+    for what in ["util    n/a  no permission", "284 / 700 W"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+}
+
+#[test]
+fn a_divided_gpu() {
+    let part = |number, active: Option<f64>, gap: Option<&str>| GpuInstance {
+        gpu_instance: Some(number),
+        mem_used: Some(Bytes(6 << 30)),
+        mem_total: Some(Bytes(40 << 30)),
+        counters: active.map(|active| GpuCounters {
+            from: at(99.0),
+            to: at(100.0),
+            graphics: Some(Share(active)),
+            sm_active: Some(Share(active / 2.0)),
+            sm_occupancy: None,
+            tensor: None,
+            dram: None,
+            pcie_rx: None,
+            pcie_tx: None,
+            nvlink_rx: None,
+            nvlink_tx: None,
+        }),
+        processes: Some(vec![]),
+        gap: gap.map(str::to_owned),
+        ..GpuInstance::default()
+    };
+    let mut scene = starved();
+    scene.each_rates(|rates| {
+        let gpu = &mut rates.gpus[0];
+        gpu.util_percent = None;
+        gpu.busy = None;
+        gpu.now.gap = Some("MIG is on: no whole-GPU utilisation".to_owned());
+        gpu.now.processes = Some(vec![]);
+        let why = "no utilisation: not supported by this GPU";
+        gpu.now.instances = vec![part(1, Some(0.8), None), part(5, None, Some(why))];
+        gpu.parts = vec![Some(Share(0.8)), None];
+    });
+    scene.history = support::scene::starved_without_gpu();
+    in_sizes("divided_gpu", &scene, &[(120, 40)]);
+}
+
+fn with(text: &str) -> Config {
+    let terminal = Environment {
+        locale: Some("C.UTF-8".to_owned()),
+        term: Some("xterm-256color".to_owned()),
+        no_color: false,
+    };
+    Config::from_text(Path::new(""), text, &Overrides::default(), &terminal).expect("right")
+}
+
+fn many_workers() -> Scene {
+    let pace = Pace {
+        load_ms: 1500.0,
+        step_ms: 38.0,
+        workers: 16,
+    };
+    let mut many = scene(pace, 1, 1);
+    many.verdict = starved().verdict;
+    many
+}
+
+fn typed(scene: &mut Scene, text: &str) {
+    scene.state.focus = Panel::Workers;
+    scene.state.filter.open();
+    text.chars()
+        .for_each(|letter| scene.state.filter.add(letter));
+}
+
+#[test]
+fn a_filter_while_it_is_typed_and_after() {
+    let mut scene = many_workers();
+    typed(&mut scene, "Resize 7");
+    in_sizes("filter_typed", &scene, &[(80, 24)]);
+    scene.state.filter.keep();
+    in_sizes("filter_kept", &scene, &[(120, 40)]);
+}
+
+#[test]
+fn a_filter_finds_numbers_states_and_functions() {
+    let shown = |filter: &str| {
+        let mut scene = many_workers();
+        typed(&mut scene, filter);
+        scene.state.filter.keep();
+        let text = text(&scene, 120, 40);
+        let wanted = format!(" of 16 with `{filter}`");
+        let before = text
+            .split(&wanted)
+            .next()
+            .filter(|before| before.len() < text.len());
+        let before = before.unwrap_or_else(|| panic!("{text}"));
+        before.rsplit(' ').next().expect("a number").to_owned()
+    };
+    let pid = many_workers()
+        .window
+        .expect("it has one")
+        .job
+        .expect("it has one")
+        .ranks[0]
+        .loaders[0]
+        .workers[5]
+        .pid();
+    assert_eq!(shown("7"), "1");
+    assert_eq!(shown(&pid.to_string()), "1");
+    assert_eq!(shown("RESIZE"), "16");
+    assert_eq!(shown("nobody"), "0");
+    assert_eq!(shown("resize 3"), "1");
+}
+
+#[test]
+fn the_order_of_workers_that_are_alike_is_that_of_their_numbers() {
+    use pipetop::testing::ui::Sort;
+    for sort in [Sort::Cpu, Sort::Load, Sort::Read] {
+        let mut scene = many_workers();
+        scene.state.sort = sort;
+        scene.each_job(|job| {
+            for worker in &mut job.ranks[0].loaders[0].workers {
+                (worker.cpu, worker.load_ms, worker.read) = (Some(0.5), None, None);
+            }
+        });
+        let terminal = screen(&scene, 200, 60);
+        let row = |pid: Pid| find(&terminal, &format!(" {pid} ")).1;
+        let workers = &scene
+            .window
+            .as_ref()
+            .expect("one")
+            .job
+            .as_ref()
+            .expect("one")
+            .ranks[0]
+            .loaders[0]
+            .workers;
+        let rows: Vec<u16> = workers.iter().map(|worker| row(worker.pid())).collect();
+        assert!(rows.is_sorted(), "{rows:?}");
+    }
+}
+
+#[test]
+fn the_columns_that_were_chosen_in_their_order() {
+    let mut scene = starved();
+    scene.config = with("columns = [\"in\", \"load\", \"pid\"]");
+    in_sizes("columns", &scene, &[(120, 40)]);
+    scene.config = with("columns = []");
+    let terminal = screen(&scene, 120, 40);
+    assert!(!terminal.backend().to_string().contains("delay"));
+    find(&terminal, "▸ 0  ");
+}
+
+/// A key of its own for each action, none of them the default one.
+fn remapped() -> Config {
+    let line = |(place, action): (usize, &Action)| {
+        let name = serde_json::to_value(action).expect("a name");
+        let name = name.as_str().expect("a name").to_owned();
+        let mut names = ('A'..='Z').chain('0'..='9');
+        let key = names.nth(place).expect("few");
+        format!("{name} = [\"alt-{key}\", \"ctrl-{key}\"]\n")
+    };
+    let lines: String = Action::ALL.iter().enumerate().map(line).collect();
+    let text = format!("[keys]\n{lines}");
+    with(&text)
+}
+
+#[test]
+fn footer_and_help_show_the_keys_of_the_key_map() {
+    let mut asked = support::scene::launched(starved(), 3);
+    asked.launched.as_mut().expect("launched").asked = true;
+    let mut picker = nothing();
+    picker.attach = Attach::Picker(vec![]);
+    let mut help = support::scene::launched(starved(), 3);
+    help.state.help = true;
+    let mut details = starved();
+    details.state.page = Page::Detail;
+    // What a key does otherwise than elsewhere.
+    let other = [(Action::Select, "choose"), (Action::Cancel, "cancel")];
+    for config in [Config::default(), remapped()] {
+        let scenes = [
+            &mut starved(),
+            &mut nothing(),
+            &mut picker,
+            &mut asked,
+            &mut details,
+        ];
+        for scene in scenes {
+            scene.config = config.clone();
+            let text = text(scene, 250, 60);
+            let footer = text
+                .lines()
+                .rev()
+                .find(|line| line.contains("quit") || line.contains("detach"));
+            let footer = footer.unwrap_or_else(|| panic!("{text}"));
+            let items: Vec<&str> = footer
+                .trim_matches(['"', ' '])
+                .split("  ")
+                .map(str::trim)
+                .collect();
+            let shown = |action: Action| {
+                let key = config.keys.keys(action)[0];
+                let words = other.iter().filter(|(other, _)| *other == action);
+                let mut words = words.map(|(_, words)| *words).chain([action.short()]);
+                words.any(|words| items.contains(&&*format!("{key} {words}")))
+            };
+            let count = Action::ALL.iter().filter(|action| shown(**action)).count();
+            // Nothing else is shown but what looking costs.
+            let others = ["access", "own cost", "every"];
+            let keys = items
+                .iter()
+                .filter(|item| !others.iter().any(|other| item.starts_with(other)))
+                .filter(|item| !item.is_empty());
+            assert_eq!(keys.count(), count, "{footer}");
+            assert!(count >= 2, "{footer}");
+        }
+        help.config = config.clone();
+        for replay in [None, Some(Replay::default())] {
+            help.state.replay = replay;
+            let text = text(&help, 250, 80);
+            // A replay takes some of the others otherwise.
+            let wishes = Action::ALL
+                .iter()
+                .filter(|action| IN_TIME.contains(action) || replay.is_none());
+            for action in wishes {
+                let names = config.keys.keys(*action).iter().map(ToString::to_string);
+                let line = format!("  {}", names.collect::<Vec<_>>().join("  "));
+                let said = text
+                    .lines()
+                    .any(|row| row.contains(&line) && row.contains(action.words()));
+                assert!(said, "{action:?} {line}\n{text}");
+            }
+        }
+    }
+}
+
+/// A situation with the details of one panel open.
+fn opened(mut scene: Scene, panel: Panel) -> Scene {
+    scene.state.page = Page::Detail;
+    scene.state.focus = panel;
+    scene
+}
+
+/// Marks something at this time, in milliseconds.
+fn mark(scene: &mut Scene, at: u64, kind: MarkKind, words: &str) {
+    scene.history.mark(Mark {
+        at: Duration::from_millis(at),
+        kind,
+        words: words.to_owned(),
+    });
+}
+
+/// Three hours of a job: epochs of 40 minutes with a validation and a checkpoint after each, and another verdict.
+fn long_watched() -> Scene {
+    let mut scene = starved();
+    scene.history = History::new();
+    for at in 0..10_800_u32 {
+        let waits = at > 5_400;
+        scene.history.add(Reading {
+            from: f64::from(at),
+            to: f64::from(at + 1),
+            ranks: vec![RankReading {
+                number: 0,
+                wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0),
+                queue: Some(if waits { 0.05 } else { 0.9 }),
+            }],
+            disk_read: Some(200e6 + f64::from(at % 600) * 1e5),
+            gpus: vec![GpuReading {
+                util_percent: Some(if waits { 37.0 } else { 96.0 }),
+                ..GpuReading::default()
+            }],
+            workers: vec![],
+        });
+    }
+    let mut mark = |at: u64, kind, words| mark(&mut scene, at * 1000, kind, words);
+    mark(12, MarkKind::JobBegin, "process 48213 began");
+    for epoch in 0..5 {
+        mark(40 + epoch * 2_400, MarkKind::Epoch, "epoch");
+        mark(2_100 + epoch * 2_400, MarkKind::Validation, "validation");
+        mark(
+            2_350 + epoch * 2_400,
+            MarkKind::Checkpoint,
+            "checkpoint: the main thread is in a function that saves",
+        );
+    }
+    mark(
+        5_420,
+        MarkKind::Verdict,
+        "verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND",
+    );
+    scene
+}
+
+/// The starved job as looks saw it, its last worker far slower than the others.
+fn looked_at() -> Scene {
+    let mut scene = starved();
+    support::scene::looked_at(&mut scene, 4, &[3]);
+    scene.each_job(|job| {
+        let workers = &mut job.ranks[0].loaders[0].workers;
+        for worker in workers {
+            worker.load_ms = Some(if worker.id == 3 { 990.0 } else { 310.0 });
+        }
+    });
+    scene
+}
+
+#[test]
+fn the_timeline_shows_who_works_and_who_waits() {
+    let scene = looked_at();
+    in_sizes("timeline", &scene, &[(120, 40)]);
+    // The slow worker's row is full; the others' are mostly not.
+    let text = text(&scene, 120, 40);
+    let row = |worker: &str| {
+        let mut rows = text.lines().skip_while(|line| !line.contains("timeline"));
+        rows.find(|line| line.contains(worker))
+            .map(str::to_owned)
+            .unwrap_or_default()
+    };
+    let idle = |worker| row(worker).matches('▁').count();
+    assert_eq!(idle("worker 3"), 0);
+    assert!(idle("worker 0") > 40, "{text}");
+    assert!(!self::text(&scene, 80, 24).contains("timeline"));
+    in_sizes(
+        "timeline_open",
+        &opened(scene, Panel::Timeline),
+        &[(80, 24)],
+    );
+}
+
+#[test]
+fn without_colours_the_timeline_tells_work_wait_and_idle_apart() {
+    let bare = Environment {
+        locale: None,
+        term: Some("linux".to_owned()),
+        no_color: true,
+    };
+    let config = Config::from_text(Path::new(""), "", &Overrides::default(), &bare);
+    let mut scene = opened(looked_at(), Panel::Timeline);
+    scene.config = config.expect("the default is right");
+    let text = text(&scene, 120, 40);
+    assert!(text.is_ascii());
+    let row = |name: &str| {
+        let mut rows = text.lines();
+        rows.find(|line| line.contains(name))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    for sign in ["#", "r", "=", "_", " "] {
+        assert!(row("worker 1 ").contains(sign), "no {sign} in {text}");
+    }
+    for sign in ["#", "_"] {
+        assert!(row("trainer  ").contains(sign), "no {sign} in {text}");
+    }
+}
+
+#[test]
+fn of_many_workers_the_slow_one_is_shown() {
+    let mut scene = many_workers();
+    support::scene::looked_at(&mut scene, 16, &[12]);
+    scene.each_job(|job| {
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.load_ms = Some(if worker.id == 12 { 900.0 } else { 300.0 });
+        }
+    });
+    let shown = text(&scene, 120, 40);
+    assert!(shown.contains("worker 12"), "{shown}");
+    assert!(shown.contains("more workers"), "{shown}");
+    let mut scene = opened(scene, Panel::Timeline);
+    assert!(!text(&scene, 80, 18).contains("worker 15"));
+    scene.state.scroll = 100;
+    assert!(text(&scene, 80, 18).contains("worker 15"));
+}
+
+#[test]
+fn a_timeline_that_nobody_saw_says_why() {
+    let scene = opened(starved(), Panel::Timeline);
+    let text = text(&scene, 120, 40);
+    assert!(
+        text.contains("cannot be seen, or was not recorded"),
+        "{text}"
+    );
+    // And takes no room where it was not asked for.
+    assert!(!self::text(&starved(), 120, 40).contains("timeline"));
+}
+
+#[test]
+fn all_of_a_verdict() {
+    let mut scene = opened(starved(), Panel::Verdict);
+    if let Some(verdict) = &mut scene.verdict {
+        for fact in &mut verdict.evidence {
+            (fact.value, fact.threshold) = match fact.id {
+                "queue-empty" => (0.91, Some(0.5)),
+                "workers-busy" => (0.99, Some(0.9)),
+                "gpu-idle" => (0.63, Some(0.2)),
+                _ => (0.02, Some(0.5)),
+            };
+        }
+        verdict.period_batches = Some(4);
+        verdict.missing = vec![missing(
+            "python",
+            "no permission to attach: cannot read Python stacks and loader settings",
+            "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`",
+        )];
+    }
+    in_sizes("detail_verdict", &scene, &[(120, 40)]);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_verdict_end", &scene, &[(80, 24)]);
+    // Where there is no table, its reason stands in its place.
+    let verdict = scene.verdict.as_mut().expect("starved");
+    verdict.what_if = Err("the load time is not known".to_owned());
+    find(&screen(&scene, 120, 40), "n/a  the load time is not known");
+    scene.verdict = None;
+    find(&screen(&scene, 120, 40), "no verdict yet");
+}
+
+#[test]
+fn all_of_a_worker() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.state.worker = Some(2);
+    in_sizes("detail_worker", &scene, &[(120, 40)]);
+    scene.state.scroll = usize::MAX;
+    in_sizes("detail_worker_end", &scene, &[(80, 24)]);
+    scene.state.scroll = 0;
+    let file = |path: &str, position, size: Option<u64>, deleted| OpenFile {
+        path: path.to_owned(),
+        position,
+        size: size.map(Bytes),
+        deleted,
+    };
+    let found = |files, more| {
+        Some(OpenFiles {
+            process: support::scene::key(48232),
+            files,
+            more,
+        })
+    };
+    let files = vec![
+        file(
+            "/data/train-0001.tar",
+            12_000_000,
+            Some(1_200_000_000),
+            false,
+        ),
+        file(
+            "/mnt/nfs/a/very/long/path/to/the/shards/of/the/data/set/train-0002.tar",
+            0,
+            None,
+            false,
+        ),
+        file("/tmp/cache", 4096, Some(4096), true),
+    ];
+    scene.files = found(Ok(files), 7);
+    in_sizes("detail_worker_files", &scene, &[(120, 40)]);
+    scene.files = found(
+        Err("cannot read /proc/48232/fd: permission denied".to_owned()),
+        0,
+    );
+    find(&screen(&scene, 120, 40), "fd: permission denied");
+    // Another worker's are not shown as this one's.
+    scene.state.worker = Some(1);
+    find(&screen(&scene, 120, 40), "n/a  not read yet");
+    scene.state.replay = Some(Replay::default());
+    find(&screen(&scene, 120, 40), "recordings contain no file names");
+    scene.state.replay = None;
+    // A stranger's eyes see neither stacks nor states.
+    scene.each_job(|job| {
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            worker.activity.clear();
+            (worker.busy, worker.disk, worker.rchar) = (None, None, None);
+        }
+    });
+    find(&screen(&scene, 200, 60), "n/a  no stacks seen yet");
+    scene.each_job(|job| job.access = Tier::T1);
+    let unseen = screen(&scene, 200, 60);
+    find(&unseen, "n/a  no permission");
+    find(&unseen, "n/a  no stacks: they need permission to attach");
+    scene.each_job(|job| job.ranks[0].loaders[0].kind = LoaderKind::Builtin);
+    find(
+        &screen(&scene, 200, 60),
+        "n/a  no stacks: this job runs no Python",
+    );
+    scene.each_job(|job| job.ranks[0].loaders[0].workers.clear());
+    find(&screen(&scene, 120, 40), "no workers: the trainer");
+    scene.each_job(|job| job.ranks[0].loaders.clear());
+    find(&screen(&scene, 40, 10), "no loader found yet");
+}
+
+/// Does this to what is known of each worker's single batches.
+fn each_loads(scene: &mut Scene, change: impl Fn(&mut Option<LoadRates>)) {
+    scene.each_job(|job| {
+        let loaders = job.ranks.iter_mut().flat_map(|rank| &mut rank.loaders);
+        for worker in loaders.flat_map(|loader| &mut loader.workers) {
+            change(&mut worker.loads);
+        }
+    });
+}
+
+#[test]
+fn one_slow_batch_stands_out_among_the_last() {
+    let mut scene = opened(starved(), Panel::Workers);
+    scene.state.worker = Some(2);
+    let screen = |scene: &Scene| text(scene, 120, 40);
+    let shown = screen(&scene);
+    let bar = |batch: &str| {
+        let line = shown
+            .lines()
+            .find_map(|line| Some(line.split_once(batch)?.1));
+        let half = line
+            .unwrap_or_else(|| panic!("no {batch}: {shown}"))
+            .split("batch")
+            .next();
+        half.unwrap_or_default().matches('▄').count()
+    };
+    assert!(bar("batch 2058") > 4 * bar("batch 2062"), "{shown}");
+    assert!(
+        shown.contains("newest first; median 414 ms, longest 2142 ms"),
+        "{shown}"
+    );
+    each_loads(&mut scene, |loads| {
+        let loads = loads.as_mut().expect("the scene has them");
+        loads.short = 3;
+    });
+    let shown = screen(&scene);
+    assert!(
+        shown.contains("and in the last 10 s at least 3 more, too short to time"),
+        "{shown}"
+    );
+    // A batch of half a minute holds up the rest before it ends.
+    each_loads(&mut scene, |loads| {
+        let loads = loads.as_mut().expect("the scene has them");
+        loads.last.clear();
+        let under_way = loads.under_way.as_mut().expect("the scene has one");
+        under_way.for_ms = 31_400;
+    });
+    let shown = screen(&scene);
+    assert!(
+        shown.contains("batch 2082     31.4 s  in work so far"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn why_single_batches_have_no_times() {
+    let mut scene = opened(starved(), Panel::Workers);
+    let nothing_but = |short| {
+        move |loads: &mut Option<LoadRates>| {
+            *loads = Some(LoadRates {
+                short,
+                ..LoadRates::default()
+            });
+        }
+    };
+    let words = |scene: &Scene| {
+        let text = text(scene, 200, 60);
+        let (_, words) = text
+            .split_once("single times are n/a: ")
+            .expect("it says so");
+        words.split("  ").next().unwrap_or_default().to_owned()
+    };
+    each_loads(&mut scene, nothing_but(190));
+    assert_eq!(
+        words(&scene),
+        "in the last 10 s at least 190 were too short to time"
+    );
+    each_loads(&mut scene, nothing_but(0));
+    assert_eq!(words(&scene), "no batch was seen from start to end yet");
+    each_loads(&mut scene, |loads| *loads = None);
+    assert_eq!(
+        words(&scene),
+        "its stack has not shown the current batch yet"
+    );
+    scene.each_job(|job| job.access = Tier::T1);
+    assert!(words(&scene).contains("needs permission to attach (access T2)"));
+    scene.each_job(|job| job.ranks[0].loaders[0].kind = LoaderKind::Builtin);
+    assert!(words(&scene).contains("this job runs no Python"));
+}
+
+#[test]
+fn all_of_a_rank() {
+    let mut scene = opened(starved(), Panel::Pipeline);
+    scene.each_job(|job| {
+        job.ranks[0].activity = vec![Activity {
+            name: "train_step (train.py)".to_owned(),
+            share: Share(0.37),
+        }];
+    });
+    in_sizes("detail_rank", &scene, &[(120, 40)]);
+    // 38 ms of step and 65 ms of wait, in the figures and in what they are made of.
+    let text = text(&scene, 200, 60);
+    assert!(text.contains("step 38 ms, wait 65 ms"), "{text}");
+    assert!(text.contains("p50 65 ms"), "{text}");
+    // One in ten is no picture of all.
+    let mut steps = Steps::default();
+    for batch in 0..400 {
+        let from = Duration::from_millis(batch * 100);
+        let wait = Wait {
+            from,
+            to: from + Duration::from_millis(60),
+            batch: Some(if batch % 10 == 0 { batch } else { 3 * batch }),
+        };
+        steps.add_wait(support::scene::key(48213), wait);
+    }
+    scene.steps = steps;
+    find(&screen(&scene, 120, 40), "steps could be told apart");
+    scene.steps = Steps::default();
+    find(
+        &screen(&scene, 120, 40),
+        "no complete wait for a batch was seen",
+    );
+    scene.each_job(|job| job.ranks.clear());
+    find(&screen(&scene, 120, 40), "no rank found yet");
+}
+
+#[test]
+fn all_of_the_disks() {
+    let mut scene = opened(starved(), Panel::Disk);
+    in_sizes("detail_disk", &scene, &[(80, 24)]);
+    scene.each_job(|job| {
+        job.ranks[0].io = None;
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            (worker.read, worker.rchar, worker.write) = (None, None, None);
+        }
+    });
+    find(
+        &screen(&scene, 120, 40),
+        "no permission to read the workers' counters",
+    );
+}
+
+#[test]
+fn all_of_a_gpu() {
+    let mut scene = opened(sixteen(), Panel::Gpu);
+    scene.state.gpu = 3;
+    in_sizes("detail_gpu", &scene, &[(120, 40)]);
+    scene.state.gpu = 99;
+    find(&screen(&scene, 120, 40), "(16 of 16)");
+    scene.each_rates(|rates| rates.gpus.clear());
+    scene.gaps = vec![gap("nvml", "libnvidia-ml.so.1 not found", "")];
+    find(&screen(&scene, 120, 40), "libnvidia-ml.so.1 not found");
+}
+
+#[test]
+fn details_before_anything_was_read() {
+    for panel in Panel::ALL {
+        for (width, height) in SIZES {
+            let text = text(&opened(nothing(), panel), width, height);
+            assert!(text.contains("WARMING UP"), "{panel:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_long_past_zoomed_out() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Whole;
+    in_sizes("zoomed_out", &scene, &[(120, 40)]);
+    scene.state.zoom = Zoom::Span(600.0);
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("last 10 min"), "{text}");
+}
+
+#[test]
+fn the_past_with_its_marks() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Span(10_800.0);
+    scene.state.paused = true;
+    scene.past = Some(Past {
+        at: moment(5_420),
+        until: Duration::from_hours(3),
+        ago: Duration::from_mins(90),
+    });
+    in_sizes("looking_back", &scene, &[(120, 40)]);
+    scene.config.ascii = true;
+    let ascii = text(&scene, 120, 40);
+    let said = "history: verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND";
+    assert!(ascii.contains(said) && ascii.is_ascii(), "{ascii}");
+    // Far back the axis goes with the moment, and says where it ends.
+    scene.state.zoom = Zoom::Span(60.0);
+    scene.past = scene.past.map(|past| Past {
+        at: moment(5_000),
+        ago: Duration::from_secs(5_800),
+        ..past
+    });
+    let text = text(&scene, 120, 40);
+    assert!(text.contains("60 s until 1:3"), "{text}");
+}
+
+#[test]
+fn marks_of_one_moment_stand_side_by_side() {
+    let mut scene = long_watched();
+    scene.state.zoom = Zoom::Span(60.0);
+    let mut mark = |at, kind, words| mark(&mut scene, at, kind, words);
+    mark(10_760_200, MarkKind::Epoch, "an epoch");
+    mark(10_760_100, MarkKind::Checkpoint, "a checkpoint");
+    // Here the next cell is another's.
+    mark(10_780_200, MarkKind::Epoch, "hidden");
+    mark(10_780_100, MarkKind::Checkpoint, "a checkpoint");
+    mark(10_780_900, MarkKind::Validation, "a validation");
+    let shown = text(&scene, 120, 40);
+    let line = shown.lines().find(|line| line.contains("marks")).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>()[2..4],
+        ["ce", "cv"],
+        "{line}"
+    );
+}
+
+fn moment(at: u64) -> Moment {
+    Moment {
+        since_start: Duration::from_secs(at),
+        wall: SystemTime::UNIX_EPOCH + Duration::from_secs(50_000 + at),
+    }
+}

@@ -1,0 +1,183 @@
+//! What this machine offers to the tests, and how much of it a test has to itself.
+
+use std::io::Write;
+use std::process::Command;
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::thread;
+
+/// An interpreter that can import torch.
+pub struct Python {
+    pub path: String,
+    /// Its version.
+    pub torch: String,
+}
+
+/// Those of `PIPETOP_TORCH_PYTHONS` (separated by colons; else `python3`) that have torch.
+pub fn torches() -> &'static [Python] {
+    static FOUND: OnceLock<Vec<Python>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let listed = listed("PIPETOP_TORCH_PYTHONS").into_iter();
+        let found = listed.filter_map(|path| match torch_version(&path) {
+            Ok(torch) => Some(Python { path, torch }),
+            Err(why) => {
+                skip(&why);
+                None
+            }
+        });
+        found.collect()
+    })
+}
+
+/// Those of `PIPETOP_PYTHONS` (separated by colons; else `python3`), for what needs no torch.
+pub fn interpreters() -> &'static [String] {
+    static FOUND: OnceLock<Vec<String>> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let (found, absent): (Vec<_>, Vec<_>) = listed("PIPETOP_PYTHONS")
+            .into_iter()
+            .partition(|path| has(path, "sys"));
+        if !absent.is_empty() {
+            skip(&format!("no Python at {absent:?}"));
+        }
+        found
+    })
+}
+
+fn listed(variable: &str) -> Vec<String> {
+    let list = std::env::var(variable).unwrap_or_else(|_| "python3".to_owned());
+    let each = list.split(':').filter(|one| !one.is_empty());
+    each.map(str::to_owned).collect()
+}
+
+fn torch_version(python: &str) -> Result<String, String> {
+    let output = Command::new(python)
+        .args(["-c", "import torch; print(torch.__version__)"])
+        .output();
+    let output = output.map_err(|error| format!("cannot start {python}: {error}"))?;
+    match String::from_utf8(output.stdout) {
+        Ok(version) if output.status.success() => Ok(version.trim().to_owned()),
+        _ => Err(format!(
+            "{python} cannot import torch (set PIPETOP_TORCH_PYTHONS)"
+        )),
+    }
+}
+
+/// Whether this Python has the module, which is not imported for that: a large one takes seconds.
+pub fn has(python: &str, module: &str) -> bool {
+    let find = format!("import importlib.util as u, sys; sys.exit(not u.find_spec({module:?}))");
+    let output = Command::new(python).args(["-c", &find]).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+/// Runs `body` with each Python that has torch, side by side as far as they have place.
+pub fn each_torch(share: Share, body: impl Fn(&Python) + Sync) {
+    if torches().is_empty() {
+        skip("no Python with torch");
+    }
+    each(torches(), share, body);
+}
+
+/// The same with the last of them alone, for what does not depend on torch's version.
+pub fn last_torch(share: Share, body: impl FnOnce(&Python)) {
+    let Some(python) = torches().last() else {
+        return skip("no Python with torch");
+    };
+    let _place = Place::take(share);
+    body(python);
+}
+
+/// The same with each Python that there is, for what needs no torch.
+pub fn each_interpreter(share: Share, body: impl Fn(&str) + Sync) {
+    each(interpreters(), share, |path| body(path));
+}
+
+/// Runs `body` with each of these in a thread of its own, which holds a place meanwhile. Fails where one of them does.
+pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
+    let body = &body;
+    thread::scope(|scope| {
+        for one in these {
+            scope.spawn(move || {
+                let _place = Place::take(share);
+                body(one);
+            });
+        }
+    });
+}
+
+/// Says what does not run and why, past the test runner's capture. Fails where `PIPETOP_REQUIRE_ALL=1`.
+pub fn skip(why: &str) {
+    let must = std::env::var_os("PIPETOP_REQUIRE_ALL").is_some_and(|value| value == "1");
+    assert!(!must, "PIPETOP_REQUIRE_ALL=1, but: {why}");
+    // In one write, so that tests that skip at the same time do not mix their words.
+    let _ = std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes());
+}
+
+/// Shown where the test fails, and by `--nocapture`.
+#[expect(clippy::print_stdout, reason = "the test runner captures it")]
+pub fn note(line: &str) {
+    println!("{line}");
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// How much of the machine a test needs for its timing to mean something.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Share {
+    /// A job that hardly computes but to start: seven others may run beside it.
+    Eighth,
+    /// A job that sleeps most of the time: three others may run beside it.
+    Quarter,
+    /// A job that computes, or a comparison of times.
+    Whole,
+}
+
+/// Who has which part of the machine. Whoever asks first comes first, so that a test that needs it whole does not
+/// wait until all the others have run.
+struct Places {
+    /// Eighths of the machine.
+    free: u8,
+    /// The number that the next one to ask gets.
+    next: u64,
+    /// The number whose turn it is.
+    turn: u64,
+}
+
+static PLACES: Mutex<Places> = Mutex::new(Places {
+    free: 8,
+    next: 0,
+    turn: 0,
+});
+static CHANGED: Condvar = Condvar::new();
+
+/// A part of the machine, held while a job runs. Who holds one must not take another.
+pub struct Place(u8);
+
+impl Place {
+    /// Waits for its turn, and until the machine is free enough.
+    pub fn take(share: Share) -> Self {
+        let eighths = match share {
+            Share::Eighth => 1,
+            Share::Quarter => 2,
+            Share::Whole => 8,
+        };
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = places.next;
+        places.next += 1;
+        let waits = |places: &mut Places| places.turn != number || places.free < eighths;
+        let mut places = CHANGED
+            .wait_while(places, waits)
+            .unwrap_or_else(PoisonError::into_inner);
+        places.free -= eighths;
+        places.turn += 1;
+        CHANGED.notify_all();
+        Self(eighths)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        PLACES.lock().unwrap_or_else(PoisonError::into_inner).free += self.0;
+        CHANGED.notify_all();
+    }
+}

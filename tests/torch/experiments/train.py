@@ -1,0 +1,49 @@
+"""A training whose times are known: loads sleep or compute, steps sleep. Prints the share of its time that it has
+waited for batches, and the time from one to the next, as it sees it.
+"""
+
+import argparse
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--load-ms", type=float, default=0.0)
+parser.add_argument("--compute", type=int, default=0)
+parser.add_argument("--step-ms", type=float, default=1.0)
+parser.add_argument("--batches", type=int, default=1_000_000)
+parser.add_argument("--workers", type=int, default=2)
+parser.add_argument("--fails-after", type=int)
+arguments = parser.parse_args()
+
+
+class Items(Dataset):
+    def __len__(self):
+        return arguments.batches
+
+    def __getitem__(self, index):
+        time.sleep(arguments.load_ms / 1000)
+        for _ in range(arguments.compute):
+            index = (index * 1103515245 + 12345) & 0x7FFFFFFF
+        return torch.full((8,), float(index))
+
+
+torch.set_num_threads(1)
+print("begins with", arguments.workers, "workers", flush=True)
+waited = began = 0.0
+came = time.monotonic()
+for number, batch in enumerate(DataLoader(Items(), num_workers=arguments.workers)):
+    had = time.monotonic()
+    # Where `headspace --after 5` begins to measure: two workers have four batches ready.
+    if number == 10:
+        waited, began = 0.0, came
+    waited += had - came
+    if number == arguments.fails_after:
+        raise RuntimeError("it fails at its batch %d" % number)
+    # By the clock: a sleep that takes too long is made up for.
+    time.sleep(max(0.0, had + arguments.step_ms / 1000 - time.monotonic()))
+    came = time.monotonic()
+    if number > 11:
+        steps = number - 9
+        print("waited %.4f of %.3f ms" % (waited / (came - began), (came - began) / steps * 1000), flush=True)

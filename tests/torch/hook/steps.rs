@@ -1,0 +1,269 @@
+//! Waits, steps and queues of real loops, against what each script measured of itself.
+
+use super::stand::{Run, Stand, Truth, each_torch, job, spawn};
+use pipetop::testing::launch::LoaderOverrides;
+use pipetop::units::Pid;
+use std::process::Command;
+use support::measured::shortest;
+use support::waiting::ToEnd;
+
+/// Runs the situation with each torch, compares what was reported with what the script measured, and hands both on.
+fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
+    each_torch(|python| {
+        let stand = Stand::new();
+        let run = stand.run(&mut job(python, situation));
+        let truth = run.truth();
+        let report = run.report();
+        let totals = report.totals;
+        assert!(truth.hooked);
+        assert_eq!(report.notice, None);
+        assert_eq!((totals.steps, totals.lost), (truth.batches, 0), "{python}");
+        assert!(
+            report
+                .steps
+                .iter()
+                .map(|step| step.number)
+                .eq(0..truth.batches)
+        );
+        // Each step begins where the one before it ended, or later: after an epoch.
+        let each = report.steps.iter().zip(report.steps.iter().skip(1));
+        assert!(
+            each.clone()
+                .all(|(older, newer)| older.step_to <= newer.wait_from)
+        );
+        let waited = totals.waited.as_nanos();
+        let (truly, off) = (
+            u128::from(truth.waited),
+            waited.abs_diff(truth.waited.into()),
+        );
+        let allowed = truly / 100 + u128::from(truth.batches) * 1_000_000;
+        let ms = |ns: u128| ns as f64 / 1e6;
+        let line = format!(
+            "{situation}, {python}: waited {:.3} ms, truly {:.3} ms, {} batches",
+            ms(waited),
+            ms(truly),
+            truth.batches
+        );
+        println!("{line}");
+        assert!(off <= allowed, "{line}");
+        also(&run, &truth);
+    });
+}
+
+/// Batches that lay ready on average, and the most that can.
+fn ready(run: &Run) -> (f64, Option<u32>) {
+    let queue = run.report().totals.queue.expect("ready batches are told");
+    (queue.ready_sum as f64 / queue.looks as f64, queue.capacity)
+}
+
+#[test]
+fn in_the_main_process() {
+    exact("main", |run, truth| {
+        assert_eq!(truth.batches, 30);
+        assert_eq!(run.report().totals.queue, None, "there is no queue");
+    });
+}
+
+#[test]
+fn forked_workers() {
+    exact("fork", |run, _| {
+        let most = run
+            .report()
+            .steps
+            .iter()
+            .filter_map(|step| step.ready)
+            .max();
+        assert!(most <= Some(4), "{most:?} of 4");
+        assert_eq!(ready(run).1, Some(4));
+    });
+}
+
+#[test]
+fn spawned_workers() {
+    exact("spawn", |_, _| ());
+}
+
+#[test]
+fn workers_of_a_fork_server() {
+    exact("forkserver", |_, _| ());
+}
+
+#[test]
+fn persistent_workers_and_two_epochs() {
+    exact("persistent", |_, truth| {
+        assert_eq!(truth.batches, 60);
+    });
+}
+
+#[test]
+fn fresh_workers_in_each_epoch() {
+    exact("fresh", |_, truth| {
+        assert_eq!(truth.batches, 60);
+    });
+}
+
+#[test]
+fn two_loaders_that_take_turns_are_one_count() {
+    exact("interleaved", |_, truth| {
+        assert_eq!(truth.batches, 2 * (20 + 4 * 4));
+    });
+}
+
+#[test]
+fn the_start_of_workers_is_waited_for_wherever_it_is() {
+    exact("begun_early", |run, truth| {
+        assert_eq!(truth.batches, 30);
+        // Not the time between: a fifth of a second before the first batch, and one more in the tenth step.
+        let waited = run.report().totals.waited;
+        let stepped = run.report().totals.stepped;
+        assert!(stepped.as_millis() >= 200, "{stepped:?}");
+        assert!(waited.as_millis() >= 300, "{waited:?}: twice 150 ms");
+        assert!(waited.as_nanos() < u128::from(truth.waited) + 100_000_000);
+    });
+}
+
+#[test]
+fn the_share_of_waiting_is_what_the_script_finds_over_200_batches() {
+    each_torch(|python| {
+        // The script reads its clock just before the hook does: what comes between the two is the machine's, and only
+        // sets them further apart.
+        let off = [(); 5].map(|()| {
+            let run = Stand::new().run(&mut job(python, "half_waiting"));
+            let truth = run.truth();
+            let truly = truth.seen.and_then(|share| share.as_f64());
+            let truly = truly.expect("a share");
+            let totals = run.report().totals;
+            let told = totals.waited.as_secs_f64() / (totals.waited + totals.stepped).as_secs_f64();
+            println!("{python}: waiting for {told:.5} of the time, truly {truly:.5}");
+            assert!((0.1..0.9).contains(&truly), "{truly}");
+            assert_eq!((truth.batches, totals.steps, totals.lost), (200, 200, 0));
+            (told - truly).abs()
+        });
+        let off = shortest(&off);
+        assert!(off < 0.005, "{python}: {off} off");
+    });
+}
+
+#[test]
+fn ready_batches_are_many_before_a_slow_trainer_and_none_before_a_quick_one() {
+    exact("full", |run, _| {
+        let (mean, capacity) = ready(run);
+        assert!(mean > 2.5 && capacity == Some(4), "{mean} of {capacity:?}");
+    });
+    exact("empty", |run, _| {
+        let (mean, _) = ready(run);
+        assert!(mean < 1.0, "{mean}");
+    });
+}
+
+#[test]
+fn a_loop_that_is_left_early_tells_its_last_step() {
+    exact("left", |_, truth| {
+        assert_eq!(truth.batches, 7);
+    });
+}
+
+#[test]
+fn a_loader_within_a_loader_has_no_steps_of_its_own() {
+    exact("nested", |_, _| ());
+    exact("nested_in_workers", |_, _| ());
+}
+
+#[test]
+fn a_script_with_its_own_next_keeps_it() {
+    exact("replaced", |_, truth| {
+        assert_eq!(truth.batches, 10);
+    });
+    each_torch(|python| {
+        let run = Stand::new().run(&mut job(python, "replaced_whole"));
+        let truth = run.truth();
+        assert_eq!(truth.batches, 10);
+        assert!(run.reports.is_empty(), "nothing was timed, nothing is told");
+    });
+}
+
+#[test]
+fn a_forked_trainer_tells_of_its_own_steps_alone() {
+    each_torch(|python| {
+        let run = Stand::new().run(&mut job(python, "processes"));
+        let child = Pid(run.truth().child.expect("it had a child"));
+        let steps = |pid: Pid| {
+            let report = run.reports.get(&pid).expect("it has written");
+            let numbers = report.steps.iter().map(|step| step.number);
+            assert!(numbers.eq(0..report.totals.steps), "{:?}", report.steps);
+            (report.totals.steps, report.totals.lost)
+        };
+        assert_eq!(run.reports.len(), 2);
+        assert_eq!((steps(run.pid), steps(child)), ((10, 0), (14, 0)));
+    });
+}
+
+#[test]
+fn what_the_data_set_raises_reaches_the_script() {
+    exact("broken", |run, truth| {
+        assert_eq!(truth.error.as_deref(), Some("number 6 is broken"));
+        assert_eq!(run.report().totals.steps, 9);
+    });
+}
+
+#[test]
+fn a_thread_that_reads_ahead_is_not_taken_for_the_trainer() {
+    each_torch(|python| {
+        let run = Stand::new().run(&mut job(python, "thread"));
+        assert_eq!(run.truth().batches, 10);
+        assert_eq!(run.report().totals.steps, 0);
+        let notice = run.notice().expect("it says why");
+        assert!(notice.contains("thread"), "{notice}");
+    });
+}
+
+#[test]
+fn batches_their_order_and_the_random_state_are_the_same_without_it() {
+    each_torch(|python| {
+        for situation in ["main", "fork"] {
+            let with = Stand::new().run(&mut job(python, situation)).truth();
+            let mut without = spawn(&mut job(python, situation));
+            let output = without.to_end();
+            let without: Truth = serde_json::from_slice(&output.stdout).expect("its truth");
+            assert!(with.hooked && !without.hooked);
+            let same = |truth: &Truth| (truth.digest.clone(), truth.random.to_bits());
+            assert_eq!(same(&with), same(&without));
+        }
+    });
+}
+
+#[test]
+fn a_rank_says_which_one_it_is() {
+    each_torch(|python| {
+        let stand = Stand::new();
+        // `run` takes RANK away.
+        let mut command = Command::new("env");
+        command.arg("RANK=3").arg(python);
+        command.args(job(python, "left").get_args());
+        let run = stand.run(&mut command);
+        assert_eq!(run.report().rank, Some(3));
+    });
+}
+
+#[test]
+fn a_job_goes_on_where_nobody_listens_and_where_the_hook_is_gone() {
+    each_torch(|python| {
+        let Stand {
+            listener,
+            hook,
+            folder: _folder,
+        } = Stand::new();
+        let environment = hook.environment(listener.address(), &LoaderOverrides::default());
+        drop(listener);
+        let run = |hooked: bool| {
+            let mut child = spawn(job(python, "fork").envs(environment.clone()));
+            let output = child.to_end();
+            let truth: Truth = serde_json::from_slice(&output.stdout).expect("its truth");
+            assert_eq!((truth.batches, truth.hooked), (30, hooked));
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        };
+        run(true);
+        drop(hook);
+        run(false);
+    });
+}

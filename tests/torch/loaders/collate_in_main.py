@@ -1,0 +1,36 @@
+"""A fast stock loader; the batch is put together by the main thread, in a generator after it."""
+
+import torch
+from torch.utils.data import DataLoader
+
+from training import ENDLESS, Model, Truth, arguments, augment
+
+
+class Samples:
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        return torch.zeros(64)
+
+
+def regrouped(loader, seconds):
+    """Mixes the batch with another."""
+    for batch in loader:
+        augment(seconds)
+        yield batch
+
+
+def main():
+    given = arguments()
+    model, truth = Model(given.step), Truth(given)
+    loader = DataLoader(Samples(), batch_size=4, num_workers=given.workers)
+    truth.waits()
+    for batch in regrouped(loader, given.load):
+        truth.steps()
+        model.train_step(batch)
+        truth.waits()
+
+
+if __name__ == "__main__":
+    main()

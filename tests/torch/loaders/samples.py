@@ -1,0 +1,16 @@
+"""A dataset for torch's own loader."""
+
+from torch.utils.data import Dataset
+
+from training import ENDLESS
+
+
+class Samples(Dataset):
+    def __init__(self, load):
+        self.load = load
+
+    def __len__(self):
+        return ENDLESS
+
+    def __getitem__(self, index):
+        return self.load(index)

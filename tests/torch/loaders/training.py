@@ -1,0 +1,126 @@
+"""What the scripts beside it share: their arguments, a load, a step, and what a job says of itself.
+
+    SCRIPT DIRECTORY --load MS --step MS --workers N [--cpu] [--seconds S]
+
+A script appends `wait T` to DIRECTORY/truth (each rank to its own truth.RANK) when it asks for a batch and `step T` when it
+has one, with T in seconds of CLOCK_MONOTONIC. The first line, `pid N`, names the process that trains. All ends after so many
+seconds, so that nothing is left behind when a test is killed.
+"""
+
+import argparse
+import os
+import signal
+import time
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+ENDLESS = 1_000_000  # batches
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("directory")
+    parser.add_argument("--load", type=float, required=True, help="milliseconds that one worker needs for a batch")
+    parser.add_argument("--step", type=float, required=True, help="milliseconds of a step")
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--cpu", action="store_true", help="a load computes in Python instead of waiting")
+    parser.add_argument("--seconds", type=float, default=400)
+    given = parser.parse_args()
+    given.load /= 1000
+    given.step /= 1000
+    end_after(given.seconds)
+    return given
+
+
+class Load:
+    """Makes one batch; goes to other processes, too."""
+
+    def __init__(self, given, seconds=None):
+        self.seconds, self.cpu = seconds or given.load, given.cpu
+
+    def __call__(self, index):
+        (augment if self.cpu else fetch)(self.seconds)
+        return index
+
+
+def fetch(seconds):
+    """From a far-away store."""
+    time.sleep(seconds)
+
+
+def augment(seconds):
+    """Holds the interpreter's lock. By the thread's own CPU time, so that it is the same work beside others."""
+    until = time.thread_time() + seconds
+    value = 1
+    while time.thread_time() < until:
+        for _ in range(2_000):
+            value = (value * 1103515245 + 12345) & 0x7FFFFFFF
+
+
+class Model:
+    """A small model and, behind it, an accelerator that the main thread waits for."""
+
+    def __init__(self, seconds):
+        import torch
+
+        torch.set_num_threads(1)
+        self.seconds = seconds
+        self.layers = torch.nn.Linear(64, 64)
+        self.optimizer = torch.optim.SGD(self.layers.parameters(), lr=0.01)
+        self.input = torch.ones(16, 64)
+
+    def train_step(self, batch):
+        rest(self.seconds, self.optimize)
+
+    def optimize(self):
+        loss = self.layers(self.input).mean()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+
+def rest(seconds, work):
+    """Does the work, and waits for what is left of so many seconds."""
+    until = time.monotonic() + seconds
+    work()
+    time.sleep(max(0.0, until - time.monotonic()))
+
+
+class Truth:
+    def __init__(self, given, rank=None):
+        path = os.path.join(given.directory, "truth" if rank is None else f"truth.{rank}")
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.write(self.file, f"pid {os.getpid()}\n".encode())
+
+    def waits(self):
+        os.write(self.file, f"wait {time.monotonic():.6f}\n".encode())
+
+    def steps(self):
+        os.write(self.file, f"step {time.monotonic():.6f}\n".encode())
+
+
+class Timed:
+    """A loader that a framework iterates over."""
+
+    def __init__(self, loader, truth):
+        self.loader, self.truth = loader, truth
+
+    def __getattr__(self, name):
+        return getattr(self.loader, name)
+
+    def __len__(self):
+        return len(self.loader)
+
+    def __iter__(self):
+        self.truth.waits()
+        for batch in self.loader:
+            self.truth.steps()
+            yield batch
+            self.truth.waits()
+
+
+def end_after(seconds):
+    """The default of this signal ends a process; one that is forked has no timer until it sets its own."""
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    os.register_at_fork(after_in_child=lambda: signal.setitimer(signal.ITIMER_REAL, seconds))

@@ -1,0 +1,138 @@
+//! The same of the real PyTorch, with each way of starting workers.
+
+use std::collections::BTreeSet;
+
+use pipetop::testing::source::python::{InLoader, Stacks, WorkerPhase};
+use pipetop::units::Pid;
+use support::machine::{Share, each_torch};
+
+use super::{Job, TORCH_AT_MOST, until};
+
+#[test]
+fn pytorch_itself() {
+    each_torch(Share::Quarter, |python| {
+        for method in ["fork", "spawn", "forkserver"] {
+            loader_with_workers(&python.path, method);
+        }
+        loader_in_main(&python.path);
+    });
+}
+
+fn loader_with_workers(python: &str, method: &str) {
+    let mut job = Job::start(python, "train.py", &["--method", method, "--persistent"]);
+    job.reaches("ready");
+    let mut stacks = job.stacks();
+    let iterator = until(TORCH_AT_MOST, || {
+        let main = stacks.main_thread(false).ok()?;
+        let iterator = main.iterator.filter(|_| main.loader == InLoader::Waiting)?;
+        stacks
+            .iterator(iterator)
+            .ok()
+            .filter(|iterator| iterator.read().is_ok_and(|state| state.yielded > 0))
+    });
+    let settings = iterator.settings();
+    assert_eq!(
+        (settings.num_workers, settings.prefetch_factor),
+        (Some(2), Some(3)),
+        "{python} {method}"
+    );
+    assert_eq!(
+        (settings.batch_size, settings.pin_memory),
+        (Some(4), Some(false))
+    );
+    assert_eq!(settings.persistent_workers, Some(true));
+    assert_eq!(settings.start_method.as_deref(), Some(method));
+
+    until(TORCH_AT_MOST, || {
+        stacks
+            .main_thread(false)
+            .ok()?
+            .function
+            .filter(|name| name == "train_step (train.py)")
+    });
+    let found = until(TORCH_AT_MOST, || {
+        stacks
+            .find_iterators()
+            .ok()
+            .filter(|found| !found.is_empty())
+    });
+    assert_eq!(found[0].address(), iterator.address(), "{python} {method}");
+    let before = iterator.read().expect("reads").yielded;
+    let after = until(TORCH_AT_MOST, || {
+        iterator
+            .read()
+            .ok()
+            .filter(|state| state.yielded > before + 5)
+    });
+    let workers = after.workers.expect("has workers");
+    assert_eq!(after.pinned, None);
+    assert!(workers.outstanding <= 6, "{after:?}");
+    assert!(
+        (5..=7).contains(&(workers.sent - workers.next)),
+        "{after:?}"
+    );
+
+    let numbers: BTreeSet<_> = descendants(job.pid())
+        .into_iter()
+        .filter_map(|pid| {
+            let mut worker = Stacks::attach_like(pid, &stacks).ok()?;
+            worker.worker().ok()?.worker_id?;
+            let seen = until(TORCH_AT_MOST, || {
+                worker
+                    .worker()
+                    .ok()
+                    .filter(|look| look.phase == WorkerPhase::Busy && look.batch.is_some())
+            });
+            assert_eq!((seen.num_workers, seen.batch_size), (Some(2), Some(4)));
+            until(TORCH_AT_MOST, || {
+                worker
+                    .worker()
+                    .ok()?
+                    .function
+                    .filter(|name| name == "decode (train.py)")
+            });
+            seen.worker_id
+        })
+        .collect();
+    assert_eq!(numbers, BTreeSet::from([0, 1]), "{python} {method}");
+}
+
+fn loader_in_main(python: &str) {
+    let mut job = Job::start(python, "train.py", &["--workers", "0"]);
+    job.reaches("ready");
+    let mut stacks = job.stacks();
+    let main = until(TORCH_AT_MOST, || {
+        stacks
+            .main_thread(false)
+            .ok()
+            .filter(|main| main.loader == InLoader::Loading)
+    });
+    let iterator = stacks
+        .iterator(main.iterator.expect("shown"))
+        .expect("reads");
+    assert_eq!(iterator.settings().num_workers, Some(0), "{python}");
+    until(TORCH_AT_MOST, || {
+        let main = stacks.main_thread(false).ok()?;
+        main.function
+            .filter(|name| main.loader == InLoader::Loading && name == "decode (train.py)")
+    });
+    until(TORCH_AT_MOST, || {
+        iterator
+            .read()
+            .ok()
+            .filter(|state| state.yielded > 5 && state.workers.is_none())
+    });
+}
+
+/// Children, theirs included.
+fn descendants(of: Pid) -> Vec<Pid> {
+    let children =
+        std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .map(Pid);
+    children
+        .flat_map(|child| [vec![child], descendants(child)].concat())
+        .collect()
+}
