@@ -19,6 +19,7 @@ use crossterm::terminal::{
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
+use crate::foreign;
 use writer::WRITER;
 
 pub type Backend = CrosstermBackend<Output>;
@@ -170,7 +171,9 @@ fn restore_on_panic() {
     HOOK.call_once(|| {
         let print = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            restore();
+            if !foreign::is_calling() {
+                restore();
+            }
             print(panic);
         }));
     });

@@ -3,6 +3,8 @@
 mod architecture;
 mod chance;
 mod circles;
+#[cfg(feature = "lab")]
+mod commands;
 mod diff;
 mod documents;
 mod engine;

@@ -26,7 +26,6 @@ mod worker_loop;
 mod tests;
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
@@ -49,6 +48,7 @@ use self::site::Sites;
 use self::threads::Threads;
 pub use self::threads::{Does, OtherThread};
 pub use self::worker_loop::{BatchInWork, WorkerLoop};
+use crate::foreign;
 use crate::units::Pid;
 
 /// What the main thread of a loader worker does. A `None` was not in sight at this look.
@@ -99,8 +99,8 @@ impl Stacks {
         };
         // py-spy parses the binaries and the memory of a process that may end or exec meanwhile; it
         // unwraps some of what it finds there (`from_binaries`).
-        let spy = catch_unwind(AssertUnwindSafe(|| PythonSpy::new(pid.0, &config)))
-            .map_err(|_| "py-spy could not parse the interpreter".to_owned())
+        let spy = foreign::call(|| PythonSpy::new(pid.0, &config))
+            .ok_or_else(|| "py-spy could not parse the interpreter".to_owned())
             .and_then(|spy| spy.map_err(|error| format!("{error:#}")))
             .map_err(|reason| attach_error(pid, reason))?;
         let version = &spy.version;

@@ -6,12 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 31] = [
+const ARROWS: [(&str, &[&str]); 32] = [
     ("units", &[]),
     ("regular_file", &[]),
     ("last_lines", &["units"]),
     ("error", &["units"]),
     ("action", &[]),
+    ("foreign", &[]),
     ("loaders", &[]),
     ("logging", &["error"]),
     ("sample", &["units"]),
@@ -22,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 31] = [
         "source",
         &[
             "error",
+            "foreign",
             "job",
             "loaders",
             "probe",
@@ -54,7 +56,7 @@ const ARROWS: [(&str, &[&str]); 31] = [
     ),
     ("options", &["error", "units", "verdict"]),
     ("doctor", &["loaders", "sample", "source", "units"]),
-    ("terminal", &[]),
+    ("terminal", &["foreign"]),
     (
         "headless",
         &[
@@ -103,6 +105,7 @@ const ARROWS: [(&str, &[&str]); 31] = [
             "config",
             "engine",
             "error",
+            "foreign",
             "job",
             "last_lines",
             "launch",

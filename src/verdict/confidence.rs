@@ -14,6 +14,9 @@ const BY_NAME: f64 = 0.95;
 const BY_ITS_PLACE: f64 = 0.85;
 /// Where the GPU cannot be seen: the waits may be hidden behind its work.
 const WITHOUT_GPU: f64 = 0.9;
+/// How far the wait share that is seen may be from the one that a job measures of itself, beside what chance moves: 95 of
+/// 100 verdicts were nearer (docs/accuracy.md).
+const OFF: f64 = 0.035;
 
 pub(super) fn confidence(
     context: &Context<'_>,
@@ -50,19 +53,79 @@ pub(super) fn confidence(
     } else {
         WITHOUT_GPU
     };
-    Share(MOST * tier * agreement * recognised * gpu * clear_of_threshold(kind, wait)).clamped()
+    let off = match context.job.access {
+        Tier::T3 => 0.0,
+        Tier::T0 | Tier::T1 | Tier::T2 => OFF,
+    };
+    let clear = clear_of_threshold(kind, wait, off);
+    Share(MOST * tier * agreement * recognised * gpu * clear).clamped()
 }
 
-/// Less sure where the interval of the waits reaches over the threshold that the kind rests on.
-fn clear_of_threshold(kind: Kind, wait: Estimate) -> f64 {
-    let (inside, width) = match kind {
-        Kind::DataBound => (wait.high.0 - MODERATE, wait.high.0 - wait.low.0),
-        Kind::ComputeBound | Kind::HostBound => (SLIGHT - wait.low.0, wait.high.0 - wait.low.0),
-        // Between two thresholds there is always another kind near.
-        _ => return 0.8,
+/// The chance that the share of the waits is one that this kind rests on. Not below a half: a kind that other waits or
+/// the GPU decide may stand whatever the share is.
+fn clear_of_threshold(kind: Kind, wait: Estimate, off: f64) -> f64 {
+    let above = |threshold: f64| {
+        let distance = wait.share.0 - threshold;
+        let side = if distance >= 0.0 {
+            wait.share.0 - wait.low.0
+        } else {
+            wait.high.0 - wait.share.0
+        };
+        normal(distance / side.hypot(off).max(f64::EPSILON))
     };
-    if width <= 0.0 {
-        return 1.0;
+    let chance = match kind {
+        Kind::DataBound => above(MODERATE),
+        Kind::ComputeBound | Kind::HostBound => 1.0 - above(SLIGHT),
+        Kind::Balanced => above(SLIGHT) - above(MODERATE),
+        _ => 0.8,
+    };
+    chance.max(0.5)
+}
+
+/// The normal distribution's share below so many halves of its 95 % interval: the logistic curve, at most 0.01 off.
+fn normal(halves: f64) -> f64 {
+    1.0 / (1.0 + (-1.702 * 1.96 * halves).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(low: f64, share: f64, high: f64) -> Estimate {
+        Estimate {
+            share: Share(share),
+            low: Share(low),
+            high: Share(high),
+            looks: 800,
+            unknown: Share::ZERO,
+            unclear: Share::ZERO,
+            early: None,
+        }
     }
-    0.5 + 0.5 * (inside / width).clamp(0.0, 1.0)
+
+    #[test]
+    fn a_share_at_a_threshold_is_one_of_two_kinds() {
+        let chance = |kind, share| clear_of_threshold(kind, wait(share, share, share), OFF);
+        for kind in [Kind::DataBound, Kind::Balanced] {
+            assert!(chance(kind, 0.1) < 0.51, "{kind:?}");
+        }
+        assert!(chance(Kind::DataBound, 0.15) > 0.99);
+        assert!(chance(Kind::ComputeBound, 0.0) > 0.99);
+        assert!((0.8..0.9).contains(&chance(Kind::Balanced, 0.075)));
+    }
+
+    #[test]
+    fn an_interval_counts_on_the_side_of_the_threshold() {
+        let chance = |kind, wait| clear_of_threshold(kind, wait, OFF);
+        assert!(chance(Kind::ComputeBound, wait(0.0, 0.01, 0.4)) < 0.7);
+        assert!(chance(Kind::DataBound, wait(0.2, 0.25, 0.9)) > 0.99);
+        assert!(chance(Kind::DataBound, wait(0.0, 0.25, 0.3)) < 0.9);
+    }
+
+    #[test]
+    fn what_a_job_reports_is_not_off() {
+        let near = wait(0.105, 0.11, 0.115);
+        assert!(clear_of_threshold(Kind::DataBound, near, OFF) < 0.8);
+        assert!(clear_of_threshold(Kind::DataBound, near, 0.0) > 0.99);
+    }
 }

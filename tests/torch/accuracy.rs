@@ -65,6 +65,10 @@ struct Outcome {
     right: bool,
     said: bool,
     off: Option<f64>,
+    /// What it measured of itself.
+    waited: f64,
+    /// The ends of the stated interval.
+    interval: Value,
 }
 
 fn draw(number: usize) -> Draw {
@@ -92,7 +96,7 @@ fn draw(number: usize) -> Draw {
         workers,
         load: whole(step * at_once * demand),
         step: whole(step),
-        may_attach: number % ONE_WITHOUT_RIGHT != 0,
+        may_attach: !number.is_multiple_of(ONE_WITHOUT_RIGHT),
     }
 }
 
@@ -144,6 +148,8 @@ fn run(python: &str, draw: &Draw) -> Result<Outcome, String> {
         said,
         off: share.filter(|_| said).map(|share| (share - truth).abs()),
         kind,
+        waited: truth,
+        interval: report.document["verdict"]["wait_interval"].clone(),
     };
     note(&format!("{draw:?}: {outcome:?}, of itself {truth:.3}"));
     if said && !outcome.right {
@@ -232,7 +238,12 @@ fn stated_confidence_is_a_frequency() {
     table("verdict", &outcomes, |outcome| outcome.kind.clone());
     let list: Vec<Value> = outcomes
         .iter()
-        .map(|outcome| json!([outcome.way, outcome.kind, outcome.confidence, outcome.right]))
+        .map(|outcome| {
+            json!({
+                "way": outcome.way, "kind": outcome.kind, "confidence": outcome.confidence, "right": outcome.right,
+                "waited": outcome.waited, "interval": outcome.interval,
+            })
+        })
         .collect();
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("accuracy.json");
     fs::write(&file, json!(list).to_string()).unwrap();

@@ -10,11 +10,14 @@ use super::thread_numbers::ThreadNumbers;
 use super::thread_view::ThreadView;
 use super::worker_view::count;
 use super::{SLOTS, WorkerSeen, count_activity};
+use crate::source::clock::thread_cpu;
 use crate::source::python::{Does, OtherThread, Stacks};
 use crate::units::Pid;
 
-/// Between two looks at all of them.
+/// Between two looks at all of them, at least.
 const PAUSE: Duration = Duration::from_millis(200);
+/// And this many times as long as such a look takes: a job may have thousands of threads.
+const REST: u32 = 250;
 /// Threads that are looked at, at most.
 const MOST: usize = 256;
 
@@ -23,7 +26,8 @@ pub(super) struct LoaderThreads {
     proc_root: PathBuf,
     process: Pid,
     numbers: ThreadNumbers,
-    at: Option<Duration>,
+    /// When the next look is due.
+    due: Duration,
     threads: BTreeMap<Pid, LoaderThread>,
 }
 
@@ -41,16 +45,22 @@ impl LoaderThreads {
             numbers: ThreadNumbers::of(&proc_root, process),
             proc_root,
             process,
-            at: None,
+            due: Duration::ZERO,
             threads: BTreeMap::new(),
         }
     }
 
     pub(super) fn look(&mut self, now: Duration, stacks: &mut Stacks) {
-        if self.at.is_some_and(|at| now.saturating_sub(at) < PAUSE) {
+        if now < self.due {
             return;
         }
-        self.at = Some(now);
+        let before = thread_cpu();
+        self.look_at_all(now, stacks);
+        let took = thread_cpu().saturating_sub(before);
+        self.due = now + PAUSE.max(took.saturating_mul(REST));
+    }
+
+    fn look_at_all(&mut self, now: Duration, stacks: &mut Stacks) {
         // Torn: the next look tells.
         let Ok(others) = stacks.other_threads() else {
             return;

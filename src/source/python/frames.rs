@@ -15,7 +15,8 @@ use super::site::Call;
 use crate::loaders::{Meaning, Names};
 
 const DEEPEST: usize = 2048;
-const MOST_THREADS: usize = 4096;
+/// Ends a list that leads back to itself.
+const MOST_THREADS: usize = 16_384;
 /// Code objects are remembered for this many looks: one that was freed meanwhile may give its address
 /// to another.
 const LOOKS_TO_REMEMBER: u32 = 2000;

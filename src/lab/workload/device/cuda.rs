@@ -5,7 +5,6 @@
 mod driver;
 mod transfer;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 
 use super::{BATCHES_IN_FLIGHT, Device, DeviceError, DeviceOptions, StepTimes, in_flight};
+use crate::foreign;
 use driver::failed;
 use transfer::{BatchTransfer, Filler, PIECE};
 
@@ -58,12 +58,12 @@ pub(super) struct Cuda {
 pub(super) fn open(options: &DeviceOptions) -> Result<Cuda, DeviceError> {
     driver::probe()?;
     // cudarc panics where a driver lacks what it needs. All that is known was looked at; this is for the rest.
-    let opened = catch_unwind(AssertUnwindSafe(|| {
+    let opened = foreign::call(|| {
         let mut cuda = Cuda::new(options)?;
         cuda.calibrate(options)?;
         Ok(cuda)
-    }));
-    opened.unwrap_or_else(|_| Err(DeviceError("the CUDA driver cannot be used".to_owned())))
+    });
+    opened.unwrap_or_else(|| Err(DeviceError("the CUDA driver cannot be used".to_owned())))
 }
 
 impl Cuda {
