@@ -33,7 +33,6 @@ pub(crate) fn is_calling() -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::panic, reason = "what is tested")]
 mod tests {
     use super::*;
 

@@ -17,7 +17,12 @@ fn documents() -> Vec<(String, String)> {
     let paths = files.map(|entry| entry.path());
     let markdown = paths.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     markdown
-        .map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap()))
+        .map(|path| {
+            (
+                path.display().to_string(),
+                fs::read_to_string(&path).unwrap(),
+            )
+        })
         .collect()
 }
 
@@ -58,7 +63,9 @@ fn every_command_that_a_document_shows_is_one() {
                 continue;
             };
             count += 1;
-            let words = ["pipetop"].into_iter().chain(arguments);
+            // Of two words, the second one may only name a subcommand.
+            let help = (arguments.len() == 1).then_some("--help");
+            let words = ["pipetop"].into_iter().chain(arguments).chain(help);
             let parsed = cli::parse(words.map(Into::into));
             if let Err(Stop::Usage(wrong)) = parsed {
                 mistakes.push(format!("{document}: {line}: {wrong}"));
