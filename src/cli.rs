@@ -3,6 +3,7 @@
 //! Knows only the arguments; does not check whether a process, a file or a theme exists.
 
 mod diff;
+mod fleet;
 mod replay;
 mod run;
 mod serve;
@@ -25,6 +26,7 @@ use crate::lab::cli::Lab;
 use crate::options::{Places, Target, Watch, value};
 
 pub(crate) use diff::Diff;
+pub(crate) use fleet::Fleet;
 pub(crate) use replay::Replay;
 pub(crate) use run::Run;
 pub(crate) use serve::Serve;
@@ -44,7 +46,8 @@ const EXAMPLES: &str = "  pipetop                           find the training jo
   pipetop --record run.rec          record while watching
   pipetop replay run.rec            play the recording back
   pipetop diff old.rec new.rec      see whether a change made it faster
-  pipetop serve --all               serve metrics of all jobs to Prometheus";
+  pipetop serve --all               serve metrics of all jobs to Prometheus
+  pipetop fleet --prometheus URL    show what Prometheus knows of all runs";
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 error, 2 usage error, 3 the verdict matches --fail-if.";
 
@@ -90,6 +93,7 @@ pub(crate) enum Command {
     Replay(Box<Replay>),
     Diff(Diff),
     Serve(Serve),
+    Fleet(Fleet),
     /// The process between pipetop and the command it runs
     #[command(hide = true)]
     BuiltinSupervisor {
@@ -105,6 +109,8 @@ pub(crate) enum Command {
     },
     /// Print recording rules and alerts for Prometheus
     Rules,
+    /// Print a dashboard for Grafana
+    Dashboards,
     /// Print a shell completion script
     Completions {
         shell: Shell,
@@ -160,6 +166,7 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
         Some(Command::Lab(asked)) => asked.check(),
         Some(Command::Replay(asked)) => asked.check(),
         Some(Command::Serve(asked)) => asked.check(),
+        Some(Command::Fleet(asked)) => asked.check(),
         _ => Ok(()),
     }
     .map_err(Stop::Usage)?;

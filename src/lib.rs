@@ -24,6 +24,7 @@ mod diff;
 mod doctor;
 mod engine;
 mod error;
+mod fleet;
 mod foreign;
 mod headless;
 mod job;

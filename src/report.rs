@@ -25,7 +25,8 @@ use crate::verdict::Verdict;
 use round::{bytes_per_s, number, percent, round, share};
 
 pub use crate::sample::{
-    Absent, GpuUser, Link, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, UsedBy, WorkerNow,
+    Absent, GpuUser, Link, LoaderKind, LoaderSettings, ProcessPlace, QueueSource, Run, RunSource,
+    UsedBy, WorkerNow,
 };
 pub use crate::verdict::{Cause, Headline, Kind, Level, Limit, Missing, WorkerAdvice};
 pub use gpu::{GpuInstanceReport, GpuProcessReport, GpuReport, SwingReport, XidReport};

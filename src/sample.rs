@@ -12,6 +12,7 @@ mod loader;
 mod looks;
 mod process;
 mod processes;
+mod run;
 mod tail;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use loader::{
 pub use looks::{Looks, SLOT, Seen, TrainerNow, slot};
 pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
+pub use run::{Run, RunSource};
 pub use tail::Tail;
 #[cfg(test)]
 pub(crate) use tests::literals;

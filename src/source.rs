@@ -19,6 +19,7 @@ pub mod process;
 pub mod processes;
 pub mod python;
 pub mod replay;
+mod run;
 pub mod sampler;
 pub mod shared_memory;
 mod stream;

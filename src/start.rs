@@ -2,6 +2,7 @@
 
 mod check;
 mod diff;
+mod fleet;
 mod replay;
 mod run;
 mod serve;
@@ -26,6 +27,8 @@ use target::{meant, refused};
 
 /// What Prometheus is to compute and to tell of.
 const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
+/// What Grafana is to show.
+const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
@@ -88,10 +91,12 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Diff(asked)) => diff::run(&asked),
         Some(Command::Serve(asked)) => serve::run(asked, &args.places),
+        Some(Command::Fleet(asked)) => fleet::run(asked),
         Some(Command::Config { check: Some(file) }) => {
             check::configuration(file.as_deref(), &args.places)
         }
         Some(Command::Rules) => print(&mut out, RULES.as_bytes()),
+        Some(Command::Dashboards) => print(&mut out, DASHBOARD.as_bytes()),
         Some(Command::Config { check: None }) => print(&mut out, DEFAULT_FILE.as_bytes()),
     }
 }

@@ -155,7 +155,7 @@ fn what_is_refused_has_one_line_and_one_hint() {
             "--from 10min",
         ),
         ("replay f --speed 0", "out of range", "such as 10"),
-        ("a b", "unexpected argument 'b'", "--help"),
+        ("a 9", "unexpected argument '9'", "--help"),
         ("--for", "a value is required", "--help"),
     ];
     for (line, message, hint) in refusals {

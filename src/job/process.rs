@@ -29,9 +29,10 @@ pub struct Process {
     pub state: char,
     /// A thread of the kernel: has no memory of its own.
     pub kernel: bool,
-    /// `RANK` and `WORLD_SIZE` of its environment; `None` where unset or unreadable.
+    /// `RANK`, `WORLD_SIZE` and `LOCAL_RANK` of its environment; `None` where unset or unreadable.
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    pub local_rank: Option<u32>,
     /// Its program is a Python interpreter, whatever it calls itself. `None` where that is denied.
     pub runs_python: Option<bool>,
     /// Has a deep-learning framework's library mapped. `None` where it was not looked at or denied.

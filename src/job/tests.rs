@@ -12,6 +12,7 @@ fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
         kernel: false,
         rank: None,
         world_size: None,
+        local_rank: None,
         runs_python: None,
         framework: Some(false),
         gpu: None,

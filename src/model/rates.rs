@@ -29,7 +29,7 @@ pub use used::Used;
 
 use crate::model::Overlap;
 use crate::sample::{
-    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Tier, UnderWay, WorkerNow,
+    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Run, Tier, UnderWay, WorkerNow,
 };
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
@@ -95,6 +95,7 @@ pub struct DiskRates {
 pub struct JobRates {
     pub key: ProcessKey,
     pub command: String,
+    pub run: Option<Run>,
     pub access: Tier,
     pub ended: bool,
     /// Ordered as in the sample: by rank.
@@ -125,6 +126,7 @@ pub struct RankRates {
     pub key: ProcessKey,
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
+    pub local_rank: Option<u32>,
     /// Threads of a process group on NCCL were seen in it; `false` also where they have no name.
     pub nccl: bool,
     /// State letter of the main thread now; `None` = gone.

@@ -6,9 +6,10 @@ use std::fmt::Display;
 
 use crate::job::script;
 use crate::report::{
-    DiskReport, GpuReport, Headline, HostReport, QueueReport, RankReport, Report, VerdictReport,
-    WorkerReport,
+    DiskReport, GpuReport, Headline, HostReport, JobReport, QueueReport, RankReport, Report,
+    RunSource, VerdictReport, WorkerReport,
 };
+
 use crate::units::BytesPerSecond;
 
 /// The value, or `n/a`.
@@ -24,6 +25,12 @@ pub(super) fn command(line: &str) -> String {
         Some((end, _)) => format!("{} ...", &script[..end]),
         None => script,
     }
+}
+
+/// The name that a scheduler gave the job; a process has none but its number.
+pub(super) fn run(job: &JobReport) -> Option<&str> {
+    let run = job.run.as_ref()?;
+    (run.source != RunSource::Process).then_some(run.id.as_str())
 }
 
 /// `1 worker`, `8 workers`

@@ -9,9 +9,10 @@ pub(crate) fn markdown(report: &Report) -> String {
     lines.push(String::new());
     if let Some(job) = &report.job {
         lines.push(format!(
-            "{}, pid {}, access {}, the last {:.0} s{}",
+            "{}, pid {}{}, access {}, the last {:.0} s{}",
             code(&job.command),
             job.pid,
+            format::run(job).map_or_else(String::new, |run| format!(", {}", plain(run))),
             or_unknown(report.window.access.map(|access| format!("{access:?}"))),
             report.window.seconds,
             if job.ended { " before it ended" } else { "" },

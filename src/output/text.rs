@@ -46,9 +46,10 @@ fn heading(report: &Report) -> String {
     };
     let window = &report.window;
     format!(
-        "{}  pid {}  {} seen in {:.0} s  access {}{}",
+        "{}  pid {}{}  {} seen in {:.0} s  access {}{}",
         format::command(&job.command),
         job.pid,
+        format::run(job).map_or_else(String::new, |run| format!("  {run}")),
         or_unknown(window.batches.map(|batches| format!("{batches} batches"))),
         window.seconds,
         or_unknown(window.access.map(|access| format!("{access:?}"))),

@@ -11,7 +11,7 @@ use crate::model::rates::{
     Activity, DeviceRates, JobRates, LoadRates, LoaderRates, QueueRates, RankRates, StepRates,
     WorkerRates,
 };
-use crate::sample::{BatchLoad, LoaderKind, LoaderSettings, QueueSource, WorkerNow};
+use crate::sample::{BatchLoad, LoaderKind, LoaderSettings, QueueSource, Run, WorkerNow};
 use crate::units::{Pid, Share};
 
 /// The job: one or more trainer processes with their loaders.
@@ -21,6 +21,12 @@ pub struct JobReport {
     pub pid: Pid,
     /// Command line of that process.
     pub command: String,
+    /// Who it is among all runs of a cluster. null: in recordings of older versions.
+    #[serde(default)]
+    pub run: Option<Run>,
+    /// Ranks of the whole run: `WORLD_SIZE` in its environment. null: not set, or not readable.
+    #[serde(default)]
+    pub world_size: Option<u32>,
     /// One entry for each trainer process, by rank.
     pub ranks: Vec<RankReport>,
     /// The job has ended: its figures are the last ones from before.
@@ -33,6 +39,9 @@ pub struct JobReport {
 pub struct RankReport {
     /// `RANK` in its environment. null: not set, or not readable.
     pub rank: Option<u32>,
+    /// `LOCAL_RANK` in its environment: its rank on this machine. null: not set, or not readable.
+    #[serde(default)]
+    pub local_rank: Option<u32>,
     pub pid: Pid,
     /// null: no loader found.
     pub loader: Option<LoaderReport>,
@@ -182,6 +191,8 @@ impl JobReport {
         Self {
             pid: job.key.pid,
             command: job.command.clone(),
+            run: job.run.clone(),
+            world_size: job.ranks.iter().find_map(|rank| rank.world_size),
             ranks: job.ranks.iter().map(RankReport::new).collect(),
             ended: job.ended,
         }
@@ -196,6 +207,7 @@ impl RankReport {
         let wait = rank.wait;
         Self {
             rank: rank.rank,
+            local_rank: rank.local_rank,
             pid: rank.key.pid,
             loader: loader.map(LoaderReport::new),
             workers: workers.iter().map(WorkerReport::new).collect(),

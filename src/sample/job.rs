@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::{CgroupSample, LoaderSample, Looks, ProcessSample, Tail, Tier};
+use crate::sample::{CgroupSample, LoaderSample, Looks, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
 /// The watched job.
@@ -17,6 +17,9 @@ pub struct JobSample {
     pub key: ProcessKey,
     /// Its command line, cleaned of control characters.
     pub command: String,
+    /// `None` in recordings of older versions.
+    #[serde(default)]
+    pub run: Option<Run>,
     pub access: Tier,
     /// Ordered by rank, then by pid.
     pub ranks: Vec<RankSample>,
@@ -33,6 +36,7 @@ impl JobSample {
         Self {
             key,
             command: command.into(),
+            run: None,
             access,
             ranks: vec![],
             cgroup: None,
@@ -50,6 +54,9 @@ pub struct RankSample {
     pub rank: Option<u32>,
     /// `WORLD_SIZE` of its environment.
     pub world_size: Option<u32>,
+    /// `LOCAL_RANK` of its environment: its rank among those of the machine.
+    #[serde(default)]
+    pub local_rank: Option<u32>,
     /// Threads of a process group on NCCL were seen in it. Also `false` where they have no name: before PyTorch
     /// 2.4 or so, unless NCCL was told to name its own.
     #[serde(default)]
@@ -96,6 +103,7 @@ impl RankSample {
             key,
             rank: None,
             world_size: None,
+            local_rank: None,
             nccl: false,
             process: ProcessSample::default(),
             main: None,

@@ -32,9 +32,21 @@ struct Known {
 
 #[derive(Debug)]
 struct Watched {
-    run: String,
+    /// What its metrics call it. `None` before its first sample.
+    run: Option<String>,
     engine: Engine,
     totals: Totals,
+}
+
+impl Known {
+    /// What to call a job that says this of itself: two that a scheduler started as one are told apart here.
+    fn name(&self, id: &str, job: ProcessKey) -> String {
+        let mut others = self.jobs.iter().filter(|(key, _)| **key != job);
+        if others.any(|(_, other)| other.run.as_deref() == Some(id)) {
+            return format!("{id}-{}-{}", job.pid, job.start_ticks);
+        }
+        id.to_owned()
+    }
 }
 
 impl Board {
@@ -43,13 +55,14 @@ impl Board {
     }
 
     /// Begins with a job, or anew with one that has other ranks by now: what was counted of those that stay stays.
-    pub(super) fn begin(&self, job: ProcessKey, run: String) {
+    pub(super) fn begin(&self, job: ProcessKey) {
         let mut known = self.known();
-        let totals = known.jobs.remove(&job).map(|before| before.totals);
+        let before = known.jobs.remove(&job);
+        let (run, totals) = before.map_or_else(Default::default, |it| (it.run, it.totals));
         let watched = Watched {
             run,
             engine: Engine::new(WINDOW),
-            totals: totals.unwrap_or_default(),
+            totals,
         };
         known.jobs.insert(job, watched);
     }
@@ -61,8 +74,11 @@ impl Board {
             known.jobs.remove(&job);
             return false;
         }
-        if let Some(Watched { engine, totals, .. }) = known.jobs.get_mut(&job) {
-            totals.add(engine.push(sample));
+        let run = sample.job.as_ref().and_then(|job| job.run.as_ref());
+        let run = run.map(|run| known.name(&run.id, job));
+        if let Some(watched) = known.jobs.get_mut(&job) {
+            watched.run = watched.run.take().or(run);
+            watched.totals.add(watched.engine.push(sample));
         }
         true
     }
@@ -96,12 +112,10 @@ impl Board {
         let known = self.known();
         let job = |watched: &Watched| {
             let state = watched.engine.state();
-            let sample = state.model.sample()?.job.as_ref()?;
             Some(Job {
-                run: watched.run.clone(),
+                run: watched.run.clone()?,
                 report: state.report()?,
                 totals: watched.totals.clone(),
-                world_size: sample.ranks.iter().find_map(|rank| rank.world_size),
             })
         };
         let jobs: Vec<Job> = known.jobs.values().filter_map(job).collect();

@@ -16,8 +16,6 @@ pub(super) struct Job {
     pub(super) run: String,
     pub(super) report: Report,
     pub(super) totals: Totals,
-    /// Of all its ranks, by its environment.
-    pub(super) world_size: Option<u32>,
 }
 
 /// What does not belong to one job.

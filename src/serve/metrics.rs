@@ -74,10 +74,18 @@ fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
 fn runs(jobs: &[Job]) -> [Family; 2] {
     let info = (Gauge, "pipetop_run_info", "Who a run is.");
     let info = each(info, jobs, |job| {
-        let world_size = job.world_size.map(|size| size.to_string());
+        let told = job.report.job.as_ref();
+        let run = told.and_then(|told| told.run.clone()).unwrap_or_default();
+        let world_size = told.and_then(|told| told.world_size);
         let who = [
-            ("source", Some("process".to_owned())),
-            ("world_size", world_size),
+            ("source", Some(run.source.to_string())),
+            ("user", run.user),
+            ("slurm_job_id", run.slurm_job_id),
+            ("slurm_step_id", run.slurm_step_id),
+            ("k8s_pod_uid", run.k8s_pod_uid),
+            ("k8s_pod_name", run.k8s_pod_name),
+            ("k8s_namespace_name", run.k8s_namespace_name),
+            ("world_size", world_size.map(|size| size.to_string())),
         ];
         (with(&of(job), who), Some(1.0))
     });

@@ -20,6 +20,10 @@ pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [Family; 5] {
             let access = rank.access.map(|tier| format!("{tier:?}"));
             let who = [
                 ("pid", Some(rank.report.pid.to_string())),
+                (
+                    "local_rank",
+                    rank.report.local_rank.map(|rank| rank.to_string()),
+                ),
                 ("access", access),
             ];
             (with(&rank.labels, who), Some(1.0))

@@ -120,7 +120,7 @@ impl Round {
                 self.board.forget(key);
             }
         }
-        self.board.begin(first, run(first));
+        self.board.begin(first);
         let board = Arc::clone(&self.board);
         let take = move |sample| board.job(first, sample);
         match sampler(&self.options, first.pid, Some(job.clone()), take) {
@@ -153,11 +153,4 @@ fn sampler(
         ..options.clone()
     };
     Sampler::start(options, job, take).map_err(|error| Hinted::no_thread(&error))
-}
-
-/// Names a run where nothing else does: no other process on any machine has all of these.
-fn run(first: ProcessKey) -> String {
-    let uname = rustix::system::uname();
-    let host = uname.nodename().to_string_lossy();
-    format!("{host}-{}-{}", first.pid, first.start_ticks)
 }

@@ -12,7 +12,7 @@ fn text(board: &Board, format: Format) -> String {
 /// A job of two ranks, of which the second tells nothing of its waits.
 fn watched() -> Board {
     let board = Board::default();
-    board.begin(key(100), "host-100-1".to_owned());
+    board.begin(key(100));
     for at in 1..=21 {
         let at = f64::from(at);
         let mut sample = training(at);
@@ -62,6 +62,19 @@ fn a_job_that_has_ended_leaves_nothing() {
 }
 
 #[test]
+fn two_jobs_of_one_run_are_told_apart() {
+    let board = watched();
+    board.begin(key(200));
+    assert!(board.job(key(200), training(1.0)));
+    let text = board.metrics(Format::Text);
+    let infos = text
+        .lines()
+        .filter(|line| line.starts_with("pipetop_run_info{"));
+    let runs: Vec<_> = infos.filter_map(|line| line.split('"').nth(1)).collect();
+    assert_eq!(runs, ["host-100-1", "host-100-1-200-1"]);
+}
+
+#[test]
 fn another_engine_for_the_same_job_counts_on() {
     let board = watched();
     let batches = |board: &Board| {
@@ -71,7 +84,7 @@ fn another_engine_for_the_same_job_counts_on() {
         found.map(str::parse::<f64>)
     };
     assert_eq!(batches(&board), Some(Ok(200.0)));
-    board.begin(key(100), "host-100-1".to_owned());
+    board.begin(key(100));
     for at in [30.0, 31.0] {
         assert!(board.job(key(100), training(at)));
     }

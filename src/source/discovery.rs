@@ -50,6 +50,7 @@ struct Known {
     command: String,
     rank: Option<u32>,
     world_size: Option<u32>,
+    local_rank: Option<u32>,
     runs_python: Option<bool>,
     framework: Option<bool>,
     gpu: Option<bool>,
@@ -298,6 +299,7 @@ impl Discovery {
             kernel: stat.kernel,
             rank: None,
             world_size: None,
+            local_rank: None,
             runs_python: None,
             framework: None,
             gpu: None,
@@ -322,6 +324,7 @@ impl Discovery {
         }
         process.rank = known.rank;
         process.world_size = known.world_size;
+        process.local_rank = known.local_rank;
         process.framework = known.framework;
         self.known.insert(process.key, known);
         Some(process)
@@ -330,15 +333,17 @@ impl Discovery {
     fn ask(&mut self, process: &Process) -> Known {
         let pid = process.key.pid;
         let command = self.reader.command(pid).unwrap_or_default();
-        let names = ["RANK", "WORLD_SIZE"];
-        let [rank, world_size] = self.reader.environment(pid, names).unwrap_or_default();
+        let names = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
+        let values = self.reader.environment(pid, names).unwrap_or_default();
         let number = |value: Option<String>| value?.trim().parse().ok();
+        let [rank, world_size, local_rank] = values.map(number);
         Known {
             comm: process.comm.clone(),
             command,
             runs_python: self.reader.runs_python(pid),
-            rank: number(rank),
-            world_size: number(world_size),
+            rank,
+            world_size,
+            local_rank,
             ..Known::default()
         }
     }

@@ -8,17 +8,18 @@ mod rank;
 mod reports;
 mod slots;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::job::{Candidate, Loader, Tree};
-use crate::sample::{Gap, JobSample, Tier};
+use crate::sample::{Gap, JobSample, Run, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::poll::{Looks, PollTargets, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::python::PythonError;
+use crate::source::run;
 use crate::units::ProcessKey;
 use rank::RankView;
 use reports::Reports;
@@ -29,11 +30,14 @@ const THOROUGH: u64 = 5;
 /// Reads one job until it ends.
 #[derive(Debug)]
 pub struct JobView {
+    proc_root: PathBuf,
     reader: ProcessReader,
     discovery: Discovery,
     looks: Looks,
     reports: Option<Reports>,
     command: String,
+    /// Read once.
+    run: Option<Run>,
     ranks: Vec<RankView>,
     targets: PollTargets,
     tick: u64,
@@ -53,11 +57,13 @@ impl JobView {
         probe: Option<Arc<Listener>>,
     ) -> std::io::Result<Self> {
         Ok(Self {
+            proc_root: proc_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             discovery: Discovery::new(proc_root),
             looks: Looks::start(proc_root, clock)?,
             reports: probe.map(|probe| Reports::new(probe, clock)),
             command: job.command.clone(),
+            run: None,
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
             targets: PollTargets::default(),
             tick: 0,
@@ -121,7 +127,10 @@ impl JobView {
         {
             command.clone_into(&mut self.command);
         }
+        let read = || run::read(&self.proc_root, &mut self.reader, key);
+        let run = self.run.get_or_insert_with(read).clone();
         let sample = JobSample {
+            run: Some(run),
             cpus_allowed: ranks
                 .iter()
                 .filter_map(|rank| rank.process.cpus_allowed)

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 32] = [
+const ARROWS: [(&str, &[&str]); 33] = [
     ("units", &[]),
     ("regular_file", &[]),
     ("last_lines", &["units"]),
@@ -69,6 +69,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
             "engine", "error", "job", "model", "report", "sample", "source", "units", "verdict",
         ],
     ),
+    ("fleet", &["error", "units"]),
     (
         "app",
         &[
@@ -132,6 +133,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
             "doctor",
             "engine",
             "error",
+            "fleet",
             "headless",
             "job",
             "lab",
@@ -154,7 +156,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 25] = [
+const PLACES: [(&str, &[&str]); 27] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
@@ -171,6 +173,8 @@ const PLACES: [(&str, &[&str]); 25] = [
     ("hyper", &["serve"]),
     ("hyper_util", &["serve"]),
     ("http_body_util", &["serve"]),
+    ("ureq", &["fleet"]),
+    ("base64", &["fleet"]),
     ("clap", &["cli", "config", "lab", "options", "setup"]),
     ("cudarc", &["lab"]),
     ("memmap2", &["lab"]),

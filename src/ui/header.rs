@@ -8,7 +8,7 @@ use super::{Attach, View, format, panel};
 use crate::config::Role::{Dim, Focus, Text, Trouble};
 use crate::job::{BUILTIN_COMMAND, script};
 use crate::model::rates::{JobRates, LoaderRates};
-use crate::sample::LoaderKind;
+use crate::sample::{LoaderKind, RunSource};
 
 /// What of it tells one built-in job from another, with the values that change nothing. The rest stands among the
 /// loader's settings or is of no matter.
@@ -22,6 +22,9 @@ const TELLING: [(&str, &str); 8] = [
     ("--load-jitter", "0"),
     ("--direct", ""),
 ];
+
+/// Columns that the name of a run gets at most.
+const RUN: usize = 24;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
@@ -88,6 +91,12 @@ fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
             row.item(2, &[(Dim, "rank "), (Text, &format!("{place} of {all}"))]);
         }
         row.item(2, &[(Dim, "pid "), (Text, &rank.key.pid.to_string())]);
+    }
+    // A process has no other name than what stands there.
+    let run = job.run.as_ref();
+    if let Some(run) = run.filter(|run| run.source != RunSource::Process) {
+        let name = format::clean(&run.id, view.config.ascii);
+        row.item(2, &[(Text, &format::cut(&name, RUN, view.glyphs().more))]);
     }
     if *view.attach == Attach::Ended || job.ended {
         row.item(2, &[(Trouble, "ended")]);

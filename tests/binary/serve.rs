@@ -256,15 +256,17 @@ fn a_file_is_whole_and_goes_with_the_exporter() {
 }
 
 #[test]
-fn every_metric_of_the_rules_is_one_that_is_served() {
-    let output = Command::new(support::pipetop()).arg("rules").to_end();
-    assert_eq!(output.status.code(), Some(0));
-    let rules = String::from_utf8(output.stdout).expect("UTF-8");
+fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_served() {
     let served = include_str!("../../src/serve/snapshots/pipetop__serve__tests__text.snap");
-    let words = rules.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
-    let named: Vec<&str> = words.filter(|word| word.starts_with("pipetop_")).collect();
-    assert!(named.len() > 5, "{rules}");
-    for name in named {
-        assert!(served.contains(&format!("# TYPE {name} ")), "{name}");
+    for command in ["rules", "dashboards"] {
+        let output = Command::new(support::pipetop()).arg(command).to_end();
+        assert_eq!(output.status.code(), Some(0));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
+        let named: Vec<&str> = words.filter(|word| word.starts_with("pipetop_")).collect();
+        assert!(named.len() > 5, "{text}");
+        for name in named {
+            assert!(served.contains(&format!("# TYPE {name} ")), "{name}");
+        }
     }
 }

@@ -128,6 +128,7 @@ fn job(at: u32) -> JobSample {
     JobSample {
         key: trainer,
         command: "python train.py".to_owned(),
+        run: None,
         access: Tier::T2,
         ranks: vec![RankSample {
             rank: Some(0),

@@ -50,6 +50,22 @@ fn query(prometheus: &str, query: &str) -> Option<f64> {
     value.as_str()?.parse().ok()
 }
 
+/// The queries of the dashboard, with what Grafana puts into them.
+fn panels() -> Vec<String> {
+    let output = Command::new(PIPETOP).arg("dashboards").to_end();
+    let dashboard: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let panels = dashboard["panels"].as_array().expect("a list").iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let range = format!("{MEASURED}s");
+    let filled = targets.map(|target| {
+        let expression = target["expr"].as_str().expect("a query");
+        let of_all = expression.replace("$run", ".+");
+        let in_time = of_all.replace("$__rate_interval", &range);
+        in_time.replace("$__range", &range)
+    });
+    filled.collect()
+}
+
 /// Watches every job, and where it says that it listens.
 fn exporter() -> (Ended, String) {
     let mut child = Command::new(PIPETOP)
@@ -149,6 +165,11 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
                 (seen - own).abs() <= TOLERANCE,
                 "{situation}: {seen} is not {own}"
             );
+        }
+        let queries = panels();
+        assert!(queries.len() > 6, "{queries:?}");
+        for panel in queries {
+            assert!(query(&prometheus, &panel).is_some(), "no samples: {panel}");
         }
         // A job that has ended is none of the runs any more.
         let (_, job) = &mut jobs[0];

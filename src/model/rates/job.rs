@@ -60,6 +60,7 @@ pub(super) fn rates(
     JobRates {
         key: newer.key,
         command: newer.command.clone(),
+        run: newer.run.clone(),
         access: newer.access,
         ended: newer.ended,
         ranks: newer.ranks.iter().map(row).collect(),
@@ -174,6 +175,7 @@ fn rank(
         key: newer.key,
         rank: newer.rank,
         world_size: newer.world_size,
+        local_rank: newer.local_rank,
         nccl: newer.nccl,
         state: newer.process.state,
         wait,

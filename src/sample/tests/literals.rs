@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 use crate::sample::{
     BatchClock, BatchCount, CgroupSample, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
     JobSample, LoaderKind, LoaderSample, LoaderSettings, Looks, MainTally, OwnSample,
-    PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample, Tail,
-    Tier, Wait, WorkerNow, WorkerSample, WorkerTally,
+    PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Run,
+    RunSource, Sample, Tail, Tier, Wait, WorkerNow, WorkerSample, WorkerTally,
 };
 use crate::units::{Bytes, Moment, Pid, ProcessKey};
 
@@ -119,6 +119,7 @@ pub(crate) fn training(at: f64) -> Sample {
     sample.job = Some(JobSample {
         key: key(100),
         command: "python train.py".to_owned(),
+        run: Some(run()),
         access: Tier::T2,
         ranks: vec![rank(at)],
         cgroup: Some(CgroupSample {
@@ -239,4 +240,14 @@ pub(crate) fn first_rank(sample: &mut Sample) -> &mut RankSample {
 /// The first loader of its first rank.
 pub(crate) fn first_loader(sample: &mut Sample) -> &mut LoaderSample {
     &mut first_rank(sample).loaders[0]
+}
+
+fn run() -> Run {
+    Run {
+        id: "host-100-1".to_owned(),
+        source: RunSource::Process,
+        host: "host".to_owned(),
+        user: Some("anna".to_owned()),
+        ..Run::default()
+    }
 }

@@ -33,6 +33,7 @@ pub(super) struct RankView {
     builtin: bool,
     rank: Option<u32>,
     world_size: Option<u32>,
+    local_rank: Option<u32>,
     pub(super) tier: Tier,
     pin_thread: Option<Pid>,
     nccl: bool,
@@ -56,6 +57,7 @@ impl RankView {
             builtin: false,
             rank: None,
             world_size: None,
+            local_rank: None,
             tier: Tier::T0,
             pin_thread: None,
             nccl: false,
@@ -81,6 +83,7 @@ impl RankView {
         self.builtin = trainer.is_builtin_trainer();
         self.rank = trainer.rank;
         self.world_size = trainer.world_size;
+        self.local_rank = trainer.local_rank;
         let workers = tree.workers(trainer);
         if thorough {
             self.tier = reader.tier(self.key.pid);
@@ -149,6 +152,7 @@ impl RankView {
             key: self.key,
             rank: self.rank.or(told.and_then(|told| told.rank)),
             world_size: self.world_size,
+            local_rank: self.local_rank,
             nccl: self.nccl,
             process,
             main: main.map(|main| main.tally),

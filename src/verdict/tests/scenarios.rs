@@ -380,6 +380,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         key: key(1),
         rank: None,
         world_size: rank.world_size,
+        local_rank: None,
         nccl: rank.nccl,
         state: Some(rank.state),
         wait: share.map(|share| Estimate {
@@ -584,6 +585,7 @@ fn rates(scenario: &Scenario) -> Rates {
         job: Some(JobRates {
             key: key(1),
             command: "python train.py".into(),
+            run: None,
             access: [Tier::T0, Tier::T1, Tier::T2, Tier::T3][usize::from(scenario.access)],
             ended: false,
             ranks: std::iter::once(first.clone()).chain(others).collect(),

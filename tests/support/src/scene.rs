@@ -487,6 +487,7 @@ fn job(pace: Pace, ranks: u32) -> JobRates {
     JobRates {
         key: key(48213),
         command: "/usr/bin/python3 train.py --epochs 90".to_owned(),
+        run: None,
         access: Tier::T2,
         ended: false,
         ranks: (0..ranks)
@@ -541,6 +542,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         key: rank_key(rank),
         rank: Some(rank),
         world_size: Some(ranks),
+        local_rank: Some(rank),
         nccl: false,
         state: Some('S'),
         wait: Some(Estimate {

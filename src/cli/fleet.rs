@@ -1,0 +1,59 @@
+//! The command `fleet`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::error::Hinted;
+
+/// Show the runs that a Prometheus knows of, the one that loses most first
+///
+/// Prometheus has to read `pipetop serve` on each node. A password comes from the environment:
+/// `PIPETOP_PROMETHEUS_TOKEN`, or `PIPETOP_PROMETHEUS_BASIC` as USER:PASSWORD.
+#[derive(Debug, PartialEq, Args)]
+#[command(next_help_heading = "Fleet")]
+pub(crate) struct Fleet {
+    /// Address of Prometheus, e.g. `http://prometheus:9090`
+    #[arg(long, value_name = "URL")]
+    pub prometheus: String,
+
+    /// Only this run, with all of its ranks
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+
+    /// Print the runs once and exit; so it does where standard output is not a terminal
+    #[arg(long)]
+    pub once: bool,
+
+    /// Print them once as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Read a bearer token from this file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+}
+
+impl Fleet {
+    /// # Errors
+    /// If the address is none.
+    pub(super) fn check(&self) -> Result<(), Hinted> {
+        let plain = |hint| Err(Hinted::new("--prometheus is no address", hint));
+        let below = ["http://", "https://"].map(|scheme| self.prometheus.strip_prefix(scheme));
+        let Some(host) = below.into_iter().flatten().next() else {
+            return plain("begin it with http:// or https://, as in http://prometheus:9090");
+        };
+        let host = host.split('/').next().unwrap_or_default();
+        if host.contains('@') {
+            return plain("leave the password out: set PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD");
+        }
+        if host.is_empty() || !self.prometheus.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return plain("give it as in http://prometheus:9090");
+        }
+        Ok(())
+    }
+}

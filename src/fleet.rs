@@ -1,0 +1,35 @@
+//! The runs that a Prometheus knows of, worst first: what `pipetop serve` exports on each node, put together.
+//!
+//! Reads the server alone; knows nothing of this machine.
+
+mod answer;
+mod client;
+mod read;
+mod report;
+mod table;
+
+pub(crate) use client::Credentials;
+pub(crate) use report::FleetReport;
+pub(crate) use table::text;
+
+use crate::error::Hinted;
+
+/// Which server, which run.
+#[derive(Debug, Clone)]
+pub(crate) struct Fleet {
+    pub url: String,
+    pub credentials: Option<Credentials>,
+    /// Only this one, with all of its ranks.
+    pub run: Option<String>,
+}
+
+impl Fleet {
+    /// Reads everything once.
+    ///
+    /// # Errors
+    /// Where the server cannot be reached, refuses, or is no Prometheus.
+    pub(crate) fn read(&self) -> Result<FleetReport, Hinted> {
+        let mut client = client::Client::new(&self.url, self.credentials.clone());
+        read::read(&mut client, self.run.as_deref())
+    }
+}

@@ -1,0 +1,137 @@
+//! A Prometheus over HTTP: queries out, series in.
+//!
+//! Knows its interface (`/api/v1`), nothing of what is asked for.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use ureq::Agent;
+use ureq::tls::{RootCerts, TlsConfig};
+
+use super::answer::{Line, Value, lines, values};
+use super::read::Server;
+use crate::error::Hinted;
+
+/// For one query: a server that is slower than this is of no use to a screen.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// In bytes: ten thousand ranks need a fifth of it.
+const LONGEST: u64 = 64 << 20;
+
+/// What proves who asks. Comes from the environment or from a file: command lines can be read by everybody.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// A token.
+    Bearer(String),
+    /// `USER:PASSWORD`.
+    Basic(String),
+}
+
+impl Credentials {
+    /// The value of the header.
+    fn header(&self) -> String {
+        match self {
+            Self::Bearer(token) => format!("Bearer {token}"),
+            Self::Basic(pair) => format!("Basic {}", BASE64_STANDARD.encode(pair)),
+        }
+    }
+}
+
+/// Shows no secret.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    agent: Agent,
+    /// Without a slash at its end.
+    url: String,
+    credentials: Option<Credentials>,
+    warnings: Vec<String>,
+}
+
+impl Client {
+    pub(super) fn new(url: &str, credentials: Option<Credentials>) -> Self {
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
+        let agent = Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            .tls_config(tls.build())
+            .user_agent(concat!("pipetop/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self {
+            agent: agent.into(),
+            url: url.trim_end_matches('/').to_owned(),
+            credentials,
+            warnings: vec![],
+        }
+    }
+
+    /// The body of the answer to a query.
+    fn ask(&self, query: &str) -> Result<String, Hinted> {
+        let mut request = self.agent.post(format!("{}/api/v1/query", self.url));
+        if let Some(credentials) = &self.credentials {
+            request = request.header("Authorization", credentials.header());
+        }
+        let mut response = request
+            .send_form([("query", query)])
+            .map_err(|error| self.unreachable(&error))?;
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            return Err(Hinted::new(
+                format!("{} refuses the request: {status}", self.url),
+                "set PIPETOP_PROMETHEUS_TOKEN, or PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD",
+            ));
+        }
+        let body = response.body_mut().with_config().limit(LONGEST);
+        let body = body.read_to_string();
+        body.map_err(|error| self.unreachable(&error))
+    }
+
+    fn unreachable(&self, error: &ureq::Error) -> Hinted {
+        Hinted::new(
+            format!("cannot read {}: {error}", self.url),
+            "give the address of a running Prometheus, as in --prometheus http://HOST:9090",
+        )
+    }
+
+    /// What an answer is not, in words.
+    fn refused(&self, error: Option<String>) -> Hinted {
+        match error {
+            Some(error) => Hinted::new(
+                format!("{} refuses a query: {error}", self.url),
+                "pipetop fleet needs Prometheus 2.26 or newer, or a server that speaks its language",
+            ),
+            None => Hinted::new(
+                format!("{} does not answer as a Prometheus does", self.url),
+                "give the address that its /api/v1 lies below, as in --prometheus http://HOST:9090",
+            ),
+        }
+    }
+}
+
+impl Server for Client {
+    fn now(&mut self, query: &str) -> Result<Vec<Value>, Hinted> {
+        let body = self.ask(query)?;
+        let (values, warnings) = values(&body).map_err(|error| self.refused(error))?;
+        self.warnings.extend(warnings);
+        Ok(values)
+    }
+
+    fn over(&mut self, query: &str) -> Result<Vec<Line>, Hinted> {
+        let body = self.ask(query)?;
+        let (lines, warnings) = lines(&body).map_err(|error| self.refused(error))?;
+        self.warnings.extend(warnings);
+        Ok(lines)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.sort();
+        warnings.dedup();
+        warnings
+    }
+}

@@ -1,0 +1,234 @@
+//! The runs as lines of text: one for each, and one for each rank of a run that was asked for. Pure.
+
+use super::report::{FleetRank, FleetReport, RunReport};
+use crate::units::printable;
+
+/// Columns that a name gets at most.
+const NAME: usize = 24;
+/// What shares are drawn with, from 0 to 1.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const ASCII_BARS: [char; 8] = ['_', '.', '-', '=', '+', '*', '%', '#'];
+
+/// A column: its head, and whether its cells stand on the left.
+type Column = (&'static str, bool);
+
+const RUNS: [Column; 11] = [
+    ("RUN", true),
+    ("USER", true),
+    ("NODES", false),
+    ("RANKS", false),
+    ("VERDICT", true),
+    ("CAUSE", true),
+    ("LOST", false),
+    ("LAST HOUR", true),
+    ("GPUS LOST", false),
+    ("BATCH/S", false),
+    ("SLOWEST RANK", true),
+];
+const RANKS: [Column; 4] = [
+    ("RANK", false),
+    ("NODE", true),
+    ("WAITS", false),
+    ("", true),
+];
+
+/// The table that is printed, with its last line end.
+pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
+    let mut out = String::new();
+    if report.runs.is_empty() {
+        out.push_str("no runs: this Prometheus has no metrics of pipetop\n");
+    } else {
+        let rows = report.runs.iter().map(|run| cells(run, ascii).to_vec());
+        out.push_str(&aligned(&RUNS, &rows.collect::<Vec<_>>()));
+    }
+    for run in report.runs.iter().filter(|run| !run.all_ranks.is_empty()) {
+        let rows = run.all_ranks.iter().map(|rank| rank_cells(rank).to_vec());
+        out.push('\n');
+        out.push_str(&aligned(&RANKS, &rows.collect::<Vec<_>>()));
+    }
+    for warning in &report.warnings {
+        out.extend(["note: ", &printable(warning), "\n"]);
+    }
+    out
+}
+
+/// What stands in the columns of a run.
+pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 11] {
+    let verdict = match &run.verdict {
+        // Not what every node says.
+        Some(kind) if run.agree < run.nodes => {
+            format!("{} {}/{}", kind.to_uppercase(), run.agree, run.nodes)
+        }
+        Some(kind) => kind.to_uppercase(),
+        None => "n/a".to_owned(),
+    };
+    let slowest = run.slowest.as_ref().filter(|rank| rank.straggler);
+    [
+        short(&run.run),
+        run.user.as_deref().map_or_else(|| "-".to_owned(), short),
+        run.nodes.to_string(),
+        run.ranks.to_string(),
+        verdict,
+        run.cause.clone().unwrap_or_default(),
+        share(run.lost_share),
+        history(&run.history, ascii),
+        figure(run.gpus_lost),
+        figure(run.batches_per_s),
+        slowest.map_or_else(String::new, |rank| {
+            format!("{} on {}", short(&rank.rank), node(&rank.instance))
+        }),
+    ]
+}
+
+fn rank_cells(rank: &FleetRank) -> [String; 4] {
+    let remark = if rank.straggler {
+        "the others wait for it"
+    } else {
+        ""
+    };
+    [
+        short(&rank.rank),
+        node(&rank.instance),
+        share(rank.wait_share),
+        remark.to_owned(),
+    ]
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(
+        || "n/a".to_owned(),
+        |share| format!("{:.0} %", 100.0 * share),
+    )
+}
+
+fn figure(value: Option<f64>) -> String {
+    value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"))
+}
+
+/// The host of an address that is scraped.
+fn node(instance: &str) -> String {
+    let host = instance.rsplit_once(':').map_or(instance, |(host, _)| host);
+    short(host)
+}
+
+/// A name that others chose.
+fn short(name: &str) -> String {
+    let name = printable(name);
+    match name.char_indices().nth(NAME) {
+        Some((end, _)) => format!("{}..", &name[..end]),
+        None => name,
+    }
+}
+
+/// A bar for each value; a space where there is none.
+fn history(values: &[Option<f64>], ascii: bool) -> String {
+    let bars = if ascii { ASCII_BARS } else { BARS };
+    let bar = |value: &Option<f64>| {
+        let Some(value) = value else { return ' ' };
+        let reached = (1..8_u8).filter(|step| f64::from(*step) <= 8.0 * value);
+        bars[reached.count()]
+    };
+    values.iter().map(bar).collect()
+}
+
+/// Each column as wide as its widest cell.
+fn aligned(columns: &[Column], rows: &[Vec<String>]) -> String {
+    let width = |text: &str| unicode_width::UnicodeWidthStr::width(text);
+    let widest = |place: usize| {
+        let cells = rows.iter().map(|row| width(&row[place]));
+        cells.max().unwrap_or(0).max(width(columns[place].0))
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+    let line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut line = String::new();
+        for ((cell, (_, left)), room) in cells.zip(columns).zip(&widths) {
+            let air = " ".repeat(room.saturating_sub(width(cell)));
+            let (before, after) = if *left {
+                ("", air.as_str())
+            } else {
+                (air.as_str(), "")
+            };
+            line.extend([before, cell, after, "  "]);
+        }
+        format!("{}\n", line.trim_end())
+    };
+    let head = line(&mut columns.iter().map(|(head, _)| *head));
+    let rows = rows
+        .iter()
+        .map(|row| line(&mut row.iter().map(String::as_str)));
+    std::iter::once(head).chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> FleetReport {
+        let slow = RunReport {
+            run: "slurm-4711".to_owned(),
+            user: Some("anna".to_owned()),
+            nodes: 4,
+            ranks: 32,
+            verdict: Some("data-bound".to_owned()),
+            agree: 3,
+            cause: Some("cpu-preprocess".to_owned()),
+            lost_share: Some(0.41),
+            history: (0..16)
+                .map(|at| (at > 2).then_some(f64::from(at) / 15.0))
+                .collect(),
+            gpus_lost: Some(13.1),
+            batches_per_s: Some(448.0),
+            slowest: Some(FleetRank {
+                rank: "17".to_owned(),
+                instance: "gpu-03:9977".to_owned(),
+                wait_share: Some(0.7),
+                straggler: true,
+            }),
+            age_seconds: Some(4.0),
+            all_ranks: vec![],
+        };
+        let blind = RunReport {
+            run: "a\u{1b}[2Jb".to_owned() + &"x".repeat(40),
+            nodes: 1,
+            ranks: 1,
+            ..RunReport::default()
+        };
+        FleetReport {
+            runs: vec![slow, blind],
+            warnings: vec!["a store is away".to_owned()],
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned_and_what_is_not_known_is_said() {
+        insta::assert_snapshot!(text(&report(), false));
+    }
+
+    #[test]
+    fn in_ascii_no_other_character_is_printed() {
+        let mut report = report();
+        report.runs.truncate(1);
+        assert!(text(&report, true).is_ascii());
+    }
+
+    #[test]
+    fn ranks_of_a_run_follow_it() {
+        let mut report = report();
+        report.runs.truncate(1);
+        report.warnings.clear();
+        let rank = |rank: &str, share: f64, straggler: bool| FleetRank {
+            rank: rank.to_owned(),
+            instance: "[fe80::1]:9977".to_owned(),
+            wait_share: Some(share),
+            straggler,
+        };
+        report.runs[0].all_ranks = vec![rank("17", 0.7, true), rank("2", 0.4, false)];
+        insta::assert_snapshot!(text(&report, false));
+    }
+
+    #[test]
+    fn no_runs_are_no_table() {
+        let text = text(&FleetReport::default(), false);
+        assert_eq!(text, "no runs: this Prometheus has no metrics of pipetop\n");
+    }
+}

@@ -1,0 +1,318 @@
+//! Who a job is: read once, from the environment, the control group and the owner of its first trainer.
+//!
+//! Knows how Slurm, Kubernetes and torchrun name what they start; knows nothing of what the job does.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use super::file;
+use super::process::ProcessReader;
+use crate::sample::{Run, RunSource};
+use crate::units::{Pid, ProcessKey, printable};
+
+/// Characters of a name that are kept: a metric carries it as a label.
+const LONGEST: usize = 128;
+/// Digits of a pod's UID that its name has.
+const SHORT_UID: usize = 8;
+/// A UID with its dashes, and without: that of a static pod is a hash.
+const UID: [usize; 2] = [36, 32];
+
+/// What the environment tells. `None`: not set, empty, or not readable.
+#[derive(Debug, Default)]
+struct Environment {
+    slurm_job: Option<String>,
+    slurm_step: Option<String>,
+    slurm_user: Option<String>,
+    pod_uid: Option<String>,
+    pod_name: Option<String>,
+    namespace: Option<String>,
+    torchrun: Option<String>,
+    user: Option<String>,
+}
+
+impl Environment {
+    fn of(reader: &mut ProcessReader, pid: Pid) -> Self {
+        let names = [
+            "SLURM_JOB_ID",
+            "SLURM_STEP_ID",
+            "SLURM_JOB_USER",
+            "POD_UID",
+            "POD_NAME",
+            "POD_NAMESPACE",
+            "KUBERNETES_SERVICE_HOST",
+            "HOSTNAME",
+            "TORCHELASTIC_RUN_ID",
+            "USER",
+        ];
+        let values = reader.environment(pid, names).unwrap_or_default();
+        let kept = |value: String| value.chars().take(LONGEST).collect::<String>();
+        let said = |value: Option<String>| value.map(kept).filter(|value| !value.is_empty());
+        let [
+            slurm_job,
+            slurm_step,
+            slurm_user,
+            pod_uid,
+            pod_name,
+            namespace,
+            kubernetes,
+            host,
+            torchrun,
+            user,
+        ] = values.map(said);
+        Self {
+            slurm_job,
+            slurm_step,
+            slurm_user,
+            pod_uid,
+            // The host of a container in a pod has the pod's name, unless it has the node's network.
+            pod_name: pod_name.or_else(|| kubernetes.and(host)),
+            namespace,
+            // What torchrun says where it was given none.
+            torchrun: torchrun.filter(|id| id != "none"),
+            user,
+        }
+    }
+}
+
+/// What the names of control groups tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Groups {
+    slurm_job: Option<String>,
+    slurm_step: Option<String>,
+    pod_uid: Option<String>,
+}
+
+impl Groups {
+    /// By the lines of `/proc/PID/cgroup`.
+    fn of(text: &str) -> Self {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let Some(path) = line.splitn(3, ':').nth(2) else {
+                continue;
+            };
+            let mut in_slurm = false;
+            for group in path.split('/') {
+                in_slurm |= group.contains("slurm");
+                if in_slurm {
+                    keep(&mut found.slurm_job, group.strip_prefix("job_"));
+                    keep(&mut found.slurm_step, group.strip_prefix("step_"));
+                }
+                let uid = path.contains("kubepods").then(|| pod_uid(group)).flatten();
+                keep(&mut found.pod_uid, uid.as_deref());
+            }
+        }
+        found
+    }
+}
+
+/// The first value stays.
+fn keep(kept: &mut Option<String>, value: Option<&str>) {
+    if kept.is_none() {
+        *kept = value.map(|value| printable(value).chars().take(LONGEST).collect());
+    }
+}
+
+/// Of `kubepods-burstable-pod1d2c...slice` (dashes as underscores) and of `pod1d2c...`.
+fn pod_uid(group: &str) -> Option<String> {
+    let (_, uid) = group.rsplit_once("pod")?;
+    let uid = uid.strip_suffix(".slice").unwrap_or(uid).replace('_', "-");
+    let of_uid = |c: char| c.is_ascii_hexdigit() || c == '-';
+    (UID.contains(&uid.len()) && uid.chars().all(of_uid)).then_some(uid)
+}
+
+/// The name in `/etc/passwd`. A directory service is not asked: it may take long.
+fn user_name(passwd: &str, uid: u32) -> Option<String> {
+    let uid = uid.to_string();
+    let mut users = passwd.lines().map(|line| line.split(':'));
+    let found = users.find_map(|mut user| {
+        let name = user.next()?;
+        (user.nth(1) == Some(uid.as_str())).then_some(name)
+    });
+    found.map(printable)
+}
+
+/// Who the job is whose first trainer this is.
+pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessKey) -> Run {
+    let folder = proc_root.join(first.pid.to_string());
+    let environment = Environment::of(reader, first.pid);
+    let groups = Groups::of(&file::read(&folder.join("cgroup")).unwrap_or_default());
+    let owner = fs::metadata(&folder).ok().map(|metadata| metadata.uid());
+    let passwd = file::read(Path::new("/etc/passwd")).unwrap_or_default();
+    let by_owner = owner.map(|uid| user_name(&passwd, uid).unwrap_or_else(|| uid.to_string()));
+    let uname = rustix::system::uname();
+    let host = printable(&uname.nodename().to_string_lossy());
+    named(environment, groups, by_owner, &host, first)
+}
+
+fn named(
+    environment: Environment,
+    groups: Groups,
+    owner: Option<String>,
+    host: &str,
+    first: ProcessKey,
+) -> Run {
+    // From Slurm 26.05 on the group has another name than the job's number.
+    let numbered = |job: &String| job.bytes().all(|byte| byte.is_ascii_digit());
+    let slurm_job_id = groups.slurm_job.filter(numbered).or(environment.slurm_job);
+    let k8s_pod_uid = groups.pod_uid.or(environment.pod_uid);
+    let pod = k8s_pod_uid
+        .as_ref()
+        .map(|uid| uid.chars().take(SHORT_UID).collect());
+    let pod: Option<String> = pod.or_else(|| environment.pod_name.clone());
+    let (id, source) = match (&slurm_job_id, &pod, &environment.torchrun) {
+        (Some(job), ..) => (format!("slurm-{job}"), RunSource::Slurm),
+        (None, Some(pod), _) => (format!("pod-{pod}"), RunSource::Kubernetes),
+        (None, None, Some(id)) => (format!("torchrun-{id}"), RunSource::Torchrun),
+        (None, None, None) => {
+            let id = format!("{host}-{}-{}", first.pid, first.start_ticks);
+            (id, RunSource::Process)
+        }
+    };
+    Run {
+        id,
+        source,
+        host: host.to_owned(),
+        user: environment.slurm_user.or(environment.user).or(owner),
+        slurm_step_id: groups
+            .slurm_step
+            .or(environment.slurm_step)
+            .filter(|_| slurm_job_id.is_some()),
+        slurm_job_id,
+        k8s_pod_uid,
+        k8s_pod_name: environment.pod_name,
+        k8s_namespace_name: environment.namespace,
+        torchrun_id: environment.torchrun,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: ProcessKey = ProcessKey {
+        pid: Pid(70),
+        start_ticks: 900,
+    };
+    const UID: &str = "1d2c3b4a-0011-2233-4455-66778899aabb";
+
+    fn run(cgroup: &str, environment: Environment) -> Run {
+        named(
+            environment,
+            Groups::of(cgroup),
+            Some("anna".to_owned()),
+            "gpu-03",
+            FIRST,
+        )
+    }
+
+    #[test]
+    fn slurm_names_it_by_its_group_or_its_environment() {
+        for group in [
+            "11:cpuset:/slurm/uid_0/job_4711/step_0\n",
+            "4:memory:/slurm_gpu-03/uid_1000/job_4711/step_0/task_0\n",
+            "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_3\n",
+            "0::/system.slice/gpu-03_slurmstepd.scope/job_4711/step_0/user/task_3\n",
+        ] {
+            let run = run(group, Environment::default());
+            assert_eq!(run.id, "slurm-4711", "{group}");
+            assert_eq!(run.source, RunSource::Slurm);
+            assert_eq!(run.slurm_step_id.as_deref(), Some("0"));
+        }
+        let environment = || Environment {
+            slurm_job: Some("4711".to_owned()),
+            ..Environment::default()
+        };
+        // A SLUID in the group's place.
+        for group in [
+            "0::/system.slice/slurmstepd.scope/job_s0123456789ABC/step_1\n",
+            "0::/\n",
+        ] {
+            assert_eq!(run(group, environment()).id, "slurm-4711", "{group}");
+        }
+        // A folder that happens to be called so.
+        assert_eq!(
+            run("0::/job_4711/step_0\n", Environment::default()).source,
+            RunSource::Process
+        );
+    }
+
+    #[test]
+    fn a_pod_is_named_by_its_uid_and_else_by_its_name() {
+        let underscored = UID.replace('-', "_");
+        for group in [
+            format!(
+                "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{underscored}.slice/cri-containerd-00ff.scope"
+            ),
+            format!("3:memory:/kubepods/besteffort/pod{UID}/00ff"),
+            format!("0::/kubelet/kubepods/pod{UID}"),
+        ] {
+            let run = run(&group, Environment::default());
+            assert_eq!(
+                (run.id.as_str(), run.source),
+                ("pod-1d2c3b4a", RunSource::Kubernetes)
+            );
+            assert_eq!(run.k8s_pod_uid.as_deref(), Some(UID));
+        }
+        // A private namespace of control groups hides it.
+        let pod = Environment {
+            pod_name: Some("train-0".to_owned()),
+            ..Environment::default()
+        };
+        assert_eq!(run("0::/", pod).id, "pod-train-0");
+        for group in [
+            "0::/user.slice/podman-12.scope",
+            "0::/kubepods/podx",
+            "0::/kubepods/pod1234",
+        ] {
+            assert_eq!(
+                run(group, Environment::default()).source,
+                RunSource::Process,
+                "{group}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_nobody_names_has_the_name_of_its_process() {
+        let torchrun = Environment {
+            torchrun: Some("exp-7".to_owned()),
+            ..Environment::default()
+        };
+        assert_eq!(run("", torchrun).id, "torchrun-exp-7");
+        let plain = run("garbage\n0::\n", Environment::default());
+        assert_eq!(plain.id, "gpu-03-70-900");
+        assert_eq!(plain.user.as_deref(), Some("anna"));
+        assert_eq!(plain.slurm_step_id, None);
+    }
+
+    #[test]
+    fn the_environment_of_a_tree_is_read() {
+        let tree = tempfile::tempdir().unwrap();
+        let folder = tree.path().join("70");
+        fs::create_dir(&folder).unwrap();
+        let long = "x".repeat(10_000);
+        let environment = format!(
+            "USER=berta\0KUBERNETES_SERVICE_HOST=10.0.0.1\0HOSTNAME=train-0\0POD_NAMESPACE={long}\0\
+             TORCHELASTIC_RUN_ID=none\0SLURM_JOB_ID=\0"
+        );
+        fs::write(folder.join("environ"), environment).unwrap();
+        let mut reader = ProcessReader::new(tree.path());
+        let run = read(tree.path(), &mut reader, FIRST);
+        assert_eq!(
+            (run.id.as_str(), run.source),
+            ("pod-train-0", RunSource::Kubernetes)
+        );
+        assert_eq!(run.user.as_deref(), Some("berta"));
+        assert_eq!(run.torchrun_id, None);
+        assert_eq!(run.k8s_namespace_name.map(|name| name.len()), Some(LONGEST));
+    }
+
+    #[test]
+    fn names_of_users_are_those_of_the_file() {
+        let passwd = "root:x:0:0:root:/root:/bin/sh\nanna:x:1000:1000::/home/anna:\nbroken\n";
+        assert_eq!(user_name(passwd, 1000).as_deref(), Some("anna"));
+        assert_eq!(user_name(passwd, 0).as_deref(), Some("root"));
+        assert_eq!(user_name(passwd, 7), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! `pipetop fleet`: reads what proves who asks, then the server.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::cli;
+use crate::error::Hinted;
+use crate::fleet::{Credentials, Fleet, text};
+use crate::regular_file;
+use crate::setup::print;
+
+const TOKEN: &str = "PIPETOP_PROMETHEUS_TOKEN";
+const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
+/// In bytes: more than any token.
+const LONGEST: u64 = 64 << 10;
+
+/// Does what was asked for.
+pub(super) fn run(asked: cli::Fleet) -> Result<ExitCode, Hinted> {
+    let fleet = Fleet {
+        credentials: credentials(asked.token_file.as_deref())?,
+        url: asked.prometheus,
+        run: asked.run,
+    };
+    let report = fleet.read()?;
+    if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {
+        return Err(Hinted::new(
+            format!("no run `{run}` is known"),
+            "omit --run to see them all",
+        ));
+    }
+    let page = if asked.json {
+        let json = serde_json::to_string_pretty(&report);
+        json.map_err(|error| Hinted::new(error.to_string(), "this is a bug in pipetop"))? + "\n"
+    } else {
+        text(&report, asked.ascii)
+    };
+    print(&mut std::io::stdout(), page.as_bytes())
+}
+
+fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
+    if let Some(path) = file {
+        let mut bytes = Vec::new();
+        regular_file::read(path, LONGEST, &mut bytes).map_err(|error| {
+            Hinted::new(
+                format!("cannot read {}: {error}", path.display()),
+                "--token-file needs a file with a token in it",
+            )
+        })?;
+        let text = String::from_utf8_lossy(&bytes);
+        return secret(path.as_os_str(), text.trim().to_owned()).map(Some);
+    }
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if let Some(token) = set(TOKEN) {
+        return secret(TOKEN.as_ref(), token).map(Some);
+    }
+    Ok(set(BASIC).map(Credentials::Basic))
+}
+
+/// A token can stand in a header.
+fn secret(from: &OsStr, token: String) -> Result<Credentials, Hinted> {
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Hinted::new(
+            format!("{} holds no token", from.display()),
+            "a token is one line of letters, digits and signs",
+        ));
+    }
+    Ok(Credentials::Bearer(token))
+}
