@@ -1,15 +1,21 @@
 //! The runs that a Prometheus knows of, worst first: what `pipetop serve` exports on each node, put together.
 //!
-//! Reads the server alone; knows nothing of this machine.
+//! Reads the server alone; knows nothing of the jobs of this machine.
 
 mod answer;
 mod client;
 mod read;
 mod report;
+mod screen;
+mod state;
 mod table;
+#[cfg(test)]
+mod tests;
+mod view;
 
 pub(crate) use client::Credentials;
 pub(crate) use report::FleetReport;
+pub(crate) use screen::show;
 pub(crate) use table::text;
 
 use crate::error::Hinted;

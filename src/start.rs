@@ -91,7 +91,7 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
         Some(Command::Diff(asked)) => diff::run(&asked),
         Some(Command::Serve(asked)) => serve::run(asked, &args.places),
-        Some(Command::Fleet(asked)) => fleet::run(asked),
+        Some(Command::Fleet(asked)) => fleet::run(asked, &args.places),
         Some(Command::Config { check: Some(file) }) => {
             check::configuration(file.as_deref(), &args.places)
         }

@@ -33,6 +33,10 @@ pub(crate) struct Fleet {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
+    /// Colour theme: dark, light, colour-blind or mono
+    #[arg(long, value_name = "NAME")]
+    pub theme: Option<String>,
+
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,

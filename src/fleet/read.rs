@@ -88,9 +88,10 @@ pub(super) fn read(server: &mut impl Server, run: Option<&str>) -> Result<FleetR
         runs: answers.runs(run.is_some()),
         warnings: server.warnings(),
     };
-    let worst = |run: &RunReport| run.gpus_lost.unwrap_or(-1.0);
+    // As it is shown: what is equal there keeps its place.
+    let lost = |run: &RunReport| run.gpus_lost.map_or(-1.0, |lost| (10.0 * lost).round());
     report.runs.sort_by(|a, b| {
-        let order = worst(b).total_cmp(&worst(a));
+        let order = lost(b).total_cmp(&lost(a));
         order.then_with(|| a.run.cmp(&b.run))
     });
     Ok(report)

@@ -49,3 +49,11 @@ pub(crate) struct FleetRank {
     /// It waits longer than the middle one of its run, so that the others wait for it.
     pub straggler: bool,
 }
+
+impl FleetRank {
+    /// The machine: what is scraped, without its port.
+    pub(super) fn host(&self) -> &str {
+        let address = &self.instance;
+        address.rsplit_once(':').map_or(address, |(host, _)| host)
+    }
+}

@@ -1,6 +1,8 @@
 //! The runs as lines of text: one for each, and one for each rank of a run that was asked for. Pure.
 
 use super::report::{FleetRank, FleetReport, RunReport};
+use unicode_width::UnicodeWidthStr;
+
 use crate::units::printable;
 
 /// Columns that a name gets at most.
@@ -10,9 +12,9 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 const ASCII_BARS: [char; 8] = ['_', '.', '-', '=', '+', '*', '%', '#'];
 
 /// A column: its head, and whether its cells stand on the left.
-type Column = (&'static str, bool);
+pub(super) type Column = (&'static str, bool);
 
-const RUNS: [Column; 11] = [
+pub(super) const RUNS: [Column; 12] = [
     ("RUN", true),
     ("USER", true),
     ("NODES", false),
@@ -24,19 +26,29 @@ const RUNS: [Column; 11] = [
     ("GPUS LOST", false),
     ("BATCH/S", false),
     ("SLOWEST RANK", true),
+    ("AGE", false),
 ];
-const RANKS: [Column; 4] = [
+pub(super) const RANKS: [Column; 4] = [
     ("RANK", false),
     ("NODE", true),
     ("WAITS", false),
     ("", true),
 ];
 
+/// Places of columns of [`RUNS`].
+pub(super) const VERDICT: usize = 4;
+pub(super) const LOST: usize = 6;
+pub(super) const HISTORY: usize = 7;
+/// Columns of it that give way where there is no room, the first one first.
+const GIVE_WAY: [usize; 9] = [11, HISTORY, 1, 2, 9, 10, 3, 5, 8];
+
+pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no metrics of pipetop";
+
 /// The table that is printed, with its last line end.
 pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
     let mut out = String::new();
     if report.runs.is_empty() {
-        out.push_str("no runs: this Prometheus has no metrics of pipetop\n");
+        out.extend([NO_RUNS, "\n"]);
     } else {
         let rows = report.runs.iter().map(|run| cells(run, ascii).to_vec());
         out.push_str(&aligned(&RUNS, &rows.collect::<Vec<_>>()));
@@ -53,7 +65,7 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
 }
 
 /// What stands in the columns of a run.
-pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 11] {
+pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
     let verdict = match &run.verdict {
         // Not what every node says.
         Some(kind) if run.agree < run.nodes => {
@@ -75,12 +87,14 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 11] {
         figure(run.gpus_lost),
         figure(run.batches_per_s),
         slowest.map_or_else(String::new, |rank| {
-            format!("{} on {}", short(&rank.rank), node(&rank.instance))
+            format!("{} on {}", short(&rank.rank), short(rank.host()))
         }),
+        run.age_seconds
+            .map_or_else(|| "n/a".to_owned(), |age| format!("{:.0} s", age.max(0.0))),
     ]
 }
 
-fn rank_cells(rank: &FleetRank) -> [String; 4] {
+pub(super) fn rank_cells(rank: &FleetRank) -> [String; 4] {
     let remark = if rank.straggler {
         "the others wait for it"
     } else {
@@ -88,7 +102,7 @@ fn rank_cells(rank: &FleetRank) -> [String; 4] {
     };
     [
         short(&rank.rank),
-        node(&rank.instance),
+        short(rank.host()),
         share(rank.wait_share),
         remark.to_owned(),
     ]
@@ -103,12 +117,6 @@ fn share(share: Option<f64>) -> String {
 
 fn figure(value: Option<f64>) -> String {
     value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"))
-}
-
-/// The host of an address that is scraped.
-fn node(instance: &str) -> String {
-    let host = instance.rsplit_once(':').map_or(instance, |(host, _)| host);
-    short(host)
 }
 
 /// A name that others chose.
@@ -131,14 +139,35 @@ fn history(values: &[Option<f64>], ascii: bool) -> String {
     values.iter().map(bar).collect()
 }
 
-/// Each column as wide as its widest cell.
-fn aligned(columns: &[Column], rows: &[Vec<String>]) -> String {
-    let width = |text: &str| unicode_width::UnicodeWidthStr::width(text);
+fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// Of the widest cell of each column.
+pub(super) fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     let widest = |place: usize| {
         let cells = rows.iter().map(|row| width(&row[place]));
         cells.max().unwrap_or(0).max(width(columns[place].0))
     };
-    let widths: Vec<usize> = (0..columns.len()).map(widest).collect();
+    (0..columns.len()).map(widest).collect()
+}
+
+/// The columns of [`RUNS`] that have room beside each other, two cells of air behind each.
+pub(super) fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
+    let mut shown: Vec<usize> = (0..widths.len()).collect();
+    for out in GIVE_WAY {
+        let used: usize = shown.iter().map(|column| widths[*column] + 2).sum();
+        if used <= room {
+            break;
+        }
+        shown.retain(|column| *column != out);
+    }
+    shown
+}
+
+/// Each column as wide as its widest cell.
+fn aligned(columns: &[Column], rows: &[Vec<String>]) -> String {
+    let widths = widths(columns, rows);
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
         for ((cell, (_, left)), room) in cells.zip(columns).zip(&widths) {

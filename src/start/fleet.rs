@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use crate::cli;
 use crate::error::Hinted;
-use crate::fleet::{Credentials, Fleet, text};
+use crate::fleet::{Credentials, Fleet, show, text};
+use crate::options::{Places, Watch};
 use crate::regular_file;
-use crate::setup::print;
+use crate::setup::{can_draw, config, no_screen, print};
 
 const TOKEN: &str = "PIPETOP_PROMETHEUS_TOKEN";
 const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
@@ -16,12 +17,22 @@ const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
 const LONGEST: u64 = 64 << 10;
 
 /// Does what was asked for.
-pub(super) fn run(asked: cli::Fleet) -> Result<ExitCode, Hinted> {
+pub(super) fn run(asked: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted> {
+    let look = Watch {
+        theme: asked.theme,
+        ascii: asked.ascii,
+        ..Watch::default()
+    };
+    let config = config(&look, places)?;
     let fleet = Fleet {
         credentials: credentials(asked.token_file.as_deref())?,
         url: asked.prometheus,
         run: asked.run,
     };
+    if can_draw() && !asked.once && !asked.json {
+        show(fleet, config).map_err(|error| no_screen(&error))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = fleet.read()?;
     if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {
         return Err(Hinted::new(
@@ -33,7 +44,7 @@ pub(super) fn run(asked: cli::Fleet) -> Result<ExitCode, Hinted> {
         let json = serde_json::to_string_pretty(&report);
         json.map_err(|error| Hinted::new(error.to_string(), "this is a bug in pipetop"))? + "\n"
     } else {
-        text(&report, asked.ascii)
+        text(&report, config.ascii)
     };
     print(&mut std::io::stdout(), page.as_bytes())
 }

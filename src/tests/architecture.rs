@@ -69,7 +69,6 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "engine", "error", "job", "model", "report", "sample", "source", "units", "verdict",
         ],
     ),
-    ("fleet", &["error", "units"]),
     (
         "app",
         &[
@@ -89,6 +88,12 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "ui",
             "units",
             "verdict",
+        ],
+    ),
+    (
+        "fleet",
+        &[
+            "action", "app", "config", "error", "terminal", "ui", "units",
         ],
     ),
     (
@@ -167,9 +172,15 @@ const PLACES: [(&str, &[&str]); 27] = [
     ("remoteprocess", &["source"]),
     ("console", &["last_lines"]),
     ("signal_hook", &["launch"]),
-    ("ratatui", &["app", "config", "lab", "terminal", "ui"]),
-    ("crossterm", &["app", "config", "doctor", "lab", "terminal"]),
-    ("tokio", &["app", "lab", "serve"]),
+    (
+        "ratatui",
+        &["app", "config", "fleet", "lab", "terminal", "ui"],
+    ),
+    (
+        "crossterm",
+        &["app", "config", "doctor", "fleet", "lab", "terminal"],
+    ),
+    ("tokio", &["app", "fleet", "lab", "serve"]),
     ("hyper", &["serve"]),
     ("hyper_util", &["serve"]),
     ("http_body_util", &["serve"]),

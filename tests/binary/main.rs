@@ -6,6 +6,7 @@ mod cli;
 mod demo;
 mod device;
 mod experiments;
+mod fleet;
 mod full_terminal;
 mod plain;
 mod record;

@@ -171,6 +171,22 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
         for panel in queries {
             assert!(query(&prometheus, &panel).is_some(), "no samples: {panel}");
         }
+        let fleet = Command::new(PIPETOP)
+            .args(["fleet", "--json", "--prometheus"])
+            .arg(format!("http://{prometheus}"))
+            .to_end();
+        let fleet: Value = serde_json::from_slice(&fleet.stdout).expect("JSON");
+        let shown = fleet["runs"].as_array().expect("a list");
+        for ((situation, _), run) in jobs.iter().zip(&runs) {
+            let shown = shown.iter().find(|shown| shown["run"] == run.as_str());
+            let lost = shown.and_then(|shown| shown["lost_share"].as_f64());
+            let seen = query(&prometheus, &stall(run)).expect("a share");
+            note(&format!("{situation}: {lost:?} in the fleet"));
+            assert!(
+                lost.is_some_and(|lost| (lost - seen).abs() <= 2.0 * TOLERANCE),
+                "{situation}: {lost:?} is not {seen}"
+            );
+        }
         // A job that has ended is none of the runs any more.
         let (_, job) = &mut jobs[0];
         job.kill();

@@ -1,0 +1,155 @@
+//! The fleet on the screen: readings, keys and signals in, frames out.
+//!
+//! A thread of its own reads the server, so that a slow one holds up nothing. Knows nothing of how a frame is drawn.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use crossterm::event::Event as Input;
+use futures_util::{Stream, StreamExt};
+use ratatui::Terminal;
+use ratatui::backend::Backend;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::Fleet;
+use super::state::{FleetScreen, Page, Reading};
+use super::view::draw;
+use crate::app::runtime::live::{blocked, keys, signals};
+use crate::app::runtime::paint;
+use crate::app::{Effect, Signal};
+use crate::config::Config;
+use crate::terminal::{self, Screen};
+
+/// Between two readings of the server.
+const PAUSE: Duration = Duration::from_secs(5);
+/// How often the age of what is shown changes.
+const TICK: Duration = Duration::from_secs(1);
+
+impl FleetScreen {
+    /// Runs until the user, a signal or the terminal ends it. `want` is given the page whenever that is another.
+    async fn run<B, K>(
+        &mut self,
+        terminal: &mut Terminal<B>,
+        mut keys: K,
+        mut signals: mpsc::Receiver<Signal>,
+        mut blocked: watch::Receiver<bool>,
+        (want, mut readings): (Sender<Page>, mpsc::Receiver<Reading>),
+    ) -> anyhow::Result<()>
+    where
+        B: Backend,
+        B::Error: Send + Sync + 'static,
+        K: Stream<Item = std::io::Result<Input>> + Unpin,
+    {
+        let mut read_at = Instant::now();
+        let mut read = self.page.clone();
+        let mut ticks = tokio::time::interval(TICK);
+        let mut effect = Some(Effect::Draw);
+        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
+        let (mut frame, mut anew) = (false, false);
+        loop {
+            let given = match &effect {
+                Some(Effect::Quit) => return Ok(()),
+                Some(Effect::SuspendTerminal) => Some(terminal::suspend()),
+                Some(Effect::ResumeTerminal) => Some(terminal::resume()),
+                Some(Effect::Redraw) => Some(Ok(())),
+                _ => None,
+            };
+            if given.as_ref().is_some_and(Result::is_err) {
+                return Ok(());
+            }
+            anew |= given.is_some();
+            frame |= effect == Some(Effect::Draw);
+            if read != self.page {
+                read.clone_from(&self.page);
+                // The reader ends with the program alone.
+                let _ = want.send(read.clone());
+            }
+            if (frame || anew) && !*blocked.borrow() {
+                if !paint(terminal, anew, |frame| draw(self, frame))? {
+                    return Ok(());
+                }
+                (frame, anew) = (false, false);
+            }
+            effect = tokio::select! {
+                biased;
+                Some(signal) = signals.recv() => match signal {
+                    Signal::Stop => Some(Effect::Quit),
+                    Signal::Suspend => Some(Effect::SuspendTerminal),
+                    Signal::Resume => Some(Effect::ResumeTerminal),
+                },
+                key = keys.next() => match key {
+                    Some(Ok(input)) => self.update(&input),
+                    // The terminal is gone.
+                    Some(Err(_)) | None => Some(Effect::Quit),
+                },
+                Ok(()) = blocked.changed(), if frame || anew => None,
+                Some(reading) = readings.recv() => {
+                    if reading.1.is_ok() {
+                        read_at = Instant::now();
+                    }
+                    self.take(reading);
+                    Some(Effect::Draw)
+                }
+                now = ticks.tick() => {
+                    if let Some(age) = &mut self.age {
+                        *age = now.saturating_duration_since(read_at);
+                    }
+                    Some(Effect::Draw)
+                }
+            };
+        }
+    }
+}
+
+/// Reads a page again and again, or another one once that is wanted, for as long as somebody takes it.
+fn keep_reading(fleet: &Fleet, wanted: &Receiver<Page>, send: &mpsc::Sender<Reading>) {
+    let mut page = fleet.run.clone().map_or(Page::Runs, Page::Ranks);
+    loop {
+        let run = match &page {
+            Page::Runs => None,
+            Page::Ranks(run) => Some(run.clone()),
+        };
+        let of_page = Fleet {
+            run,
+            ..fleet.clone()
+        };
+        if send.blocking_send((page.clone(), of_page.read())).is_err() {
+            return;
+        }
+        match wanted.recv_timeout(PAUSE) {
+            // The newest: keys may be quicker than the server.
+            Ok(other) => page = wanted.try_iter().last().unwrap_or(other),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Shows the fleet on the terminal, until the user ends it.
+///
+/// # Errors
+/// Where the terminal cannot be taken, or no thread can be started.
+pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let signals = signals()?;
+        let mut shown = FleetScreen::new(config, fleet.url.clone(), fleet.run.clone());
+        let (want, wanted) = std::sync::mpsc::channel();
+        let (send, readings) = mpsc::channel(1);
+        let reader = std::thread::Builder::new().name("fleet".into());
+        // It ends with the program, or when nobody takes what it reads.
+        reader.spawn(move || keep_reading(&fleet, &wanted, &send))?;
+        let mut screen = Screen::open()?;
+        let ends = shown.run(
+            &mut screen.terminal,
+            keys()?,
+            signals,
+            blocked(),
+            (want, readings),
+        );
+        ends.await
+    })
+}

@@ -1,0 +1,140 @@
+use std::path::Path;
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::report::{FleetRank, FleetReport, RunReport};
+use super::state::{FleetScreen, Page};
+use super::view::draw;
+use crate::app::Effect;
+use crate::config::{Config, Environment, Overrides};
+use crate::error::Hinted;
+
+fn plain() -> Config {
+    let environment = Environment {
+        no_color: true,
+        ..Environment::default()
+    };
+    Config::from_text(Path::new(""), "", &Overrides::default(), &environment).unwrap()
+}
+
+fn rank(rank: u32, share: f64, straggler: bool) -> FleetRank {
+    FleetRank {
+        rank: rank.to_string(),
+        instance: format!("gpu-{:02}:9977", rank / 8),
+        wait_share: Some(share),
+        straggler,
+    }
+}
+
+fn run(name: &str, verdict: &str, lost: f64) -> RunReport {
+    RunReport {
+        run: name.to_owned(),
+        user: Some("anna".to_owned()),
+        nodes: 4,
+        ranks: 32,
+        verdict: Some(verdict.to_owned()),
+        agree: 4,
+        cause: (lost > 0.1).then(|| "cpu-preprocess".to_owned()),
+        lost_share: Some(lost),
+        history: (0..16).map(|at| (at > 3).then_some(lost)).collect(),
+        gpus_lost: Some(32.0 * lost),
+        batches_per_s: Some(448.0),
+        slowest: (lost > 0.1).then(|| rank(17, lost + 0.3, true)),
+        age_seconds: Some(2.0),
+        all_ranks: vec![],
+    }
+}
+
+fn runs() -> FleetReport {
+    let unknown = RunReport {
+        verdict: None,
+        lost_share: None,
+        gpus_lost: None,
+        ..run("gpu-09-4711-88123", "", 0.0)
+    };
+    FleetReport {
+        runs: vec![
+            run("slurm-4711", "data-bound", 0.41),
+            run("slurm-4698", "compute-bound", 0.01),
+            unknown,
+        ],
+        warnings: vec![],
+    }
+}
+
+fn ranks() -> FleetReport {
+    let mut whole = run("slurm-4711", "data-bound", 0.41);
+    whole.all_ranks = vec![
+        rank(17, 0.71, true),
+        rank(2, 0.4, false),
+        rank(9, 0.39, false),
+    ];
+    FleetReport {
+        runs: vec![whole],
+        warnings: vec![],
+    }
+}
+
+fn screen() -> FleetScreen {
+    FleetScreen::new(plain(), "http://prometheus:9090".to_owned(), None)
+}
+
+fn picture(screen: &FleetScreen, width: u16, height: u16) -> TestBackend {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(screen, frame)).unwrap();
+    terminal.backend().clone()
+}
+
+fn key(screen: &mut FleetScreen, code: KeyCode) -> Option<Effect> {
+    screen.update(&Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+#[test]
+fn runs_are_drawn_in_every_size() {
+    let mut screen = screen();
+    insta::assert_snapshot!("reading", picture(&screen, 80, 6));
+    screen.take((Page::Runs, Ok(runs())));
+    insta::assert_snapshot!("runs_150", picture(&screen, 150, 8));
+    insta::assert_snapshot!("runs_80", picture(&screen, 80, 8));
+    for (width, height) in [(1, 1), (2, 2), (10, 3), (40, 2), (300, 100)] {
+        picture(&screen, width, height);
+    }
+    screen.take((Page::Runs, Ok(FleetReport::default())));
+    insta::assert_snapshot!("none", picture(&screen, 80, 6));
+}
+
+#[test]
+fn a_run_is_opened_and_left_again() {
+    let mut screen = screen();
+    screen.take((Page::Runs, Ok(runs())));
+    assert_eq!(key(&mut screen, KeyCode::Enter), Some(Effect::Draw));
+    assert_eq!(screen.page, Page::Ranks("slurm-4711".to_owned()));
+    // What was read for the page before comes too late.
+    screen.take((Page::Runs, Ok(runs())));
+    assert_eq!(screen.report, None);
+    screen.take((screen.page.clone(), Ok(ranks())));
+    insta::assert_snapshot!("ranks", picture(&screen, 100, 8));
+    for _ in 0..5 {
+        key(&mut screen, KeyCode::Down);
+    }
+    let there = "srun --overlap --jobid 4711 -w gpu-01 --pty pipetop";
+    assert_eq!(screen.command().as_deref(), Some(there));
+    key(&mut screen, KeyCode::Esc);
+    assert_eq!((&screen.page, screen.picked), (&Page::Runs, 0));
+    assert_eq!(key(&mut screen, KeyCode::Char('q')), Some(Effect::Quit));
+}
+
+#[test]
+fn what_was_read_last_stays_with_its_age_when_the_server_is_gone() {
+    let mut screen = screen();
+    screen.take((Page::Runs, Ok(runs())));
+    screen.age = Some(Duration::from_secs(75));
+    let gone = Hinted::new("cannot read http://prometheus:9090: timeout", "");
+    screen.take((Page::Runs, Err(gone)));
+    insta::assert_snapshot!("gone", picture(&screen, 120, 8));
+    screen.take((Page::Runs, Ok(runs())));
+    assert_eq!(screen.trouble, None);
+}

@@ -1,0 +1,191 @@
+//! The fleet, of a Prometheus that answers as the test wants it to.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use support::waiting::ToEnd;
+
+use crate::plain::refused;
+
+/// One run, whatever is asked.
+const VALUE: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":
+    {"run":"slurm-7","user":"anna","kind":"data-bound","cause":"disk","rank":"3","instance":"gpu-01:9977"},
+    "value":[1700000000,"0.5"]}]}}"#;
+const LINE: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":
+    {"run":"slurm-7"},"values":[[1700000000,"0.5"]]}]},"warnings":["a store is away"]}"#;
+
+/// Makes the answer to a query.
+type Body = fn(&str) -> String;
+/// What was sent to it: head and body.
+type Requests = Arc<Mutex<Vec<String>>>;
+
+/// Answers each request with this status, and with what `body` makes of it.
+fn server(status: &'static str, body: Body) -> (String, Requests) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let requests = Requests::default();
+    let seen = Arc::clone(&requests);
+    // Until the test program ends.
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let seen = Arc::clone(&seen);
+            std::thread::spawn(move || serve(client, status, body, &seen));
+        }
+    });
+    (format!("http://{address}"), requests)
+}
+
+fn serve(client: TcpStream, status: &str, body: Body, seen: &Requests) {
+    let mut reader = BufReader::new(client.try_clone().expect("the same socket"));
+    let mut client = client;
+    loop {
+        let (mut head, mut line) = (String::new(), String::new());
+        while reader.read_line(&mut line).is_ok_and(|read| read > 0) && line.trim() != "" {
+            head.push_str(&line.to_lowercase());
+            line.clear();
+        }
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length:"));
+        let Some(length) = length.and_then(|length| length.trim().parse().ok()) else {
+            return;
+        };
+        let mut sent = vec![0; length];
+        if reader.read_exact(&mut sent).is_err() {
+            return;
+        }
+        let sent = String::from_utf8_lossy(&sent).into_owned();
+        let answer = body(&sent);
+        seen.lock().expect("no panic").push(head + &sent);
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n",
+            answer.len()
+        );
+        if client.write_all((head + &answer).as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// As a Prometheus would.
+fn answers(query: &str) -> String {
+    let of_time = query.contains("3600s");
+    if of_time { LINE } else { VALUE }.to_owned()
+}
+
+fn fleet(url: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(support::pipetop());
+    command
+        .args(["fleet", "--prometheus", url])
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null());
+    command.to_end()
+}
+
+#[test]
+fn runs_are_printed_as_a_table_and_as_json() {
+    let (url, _) = server("200 OK", answers);
+    let output = fleet(&url, &["--once"], &[]);
+    let table = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(
+        table.contains("slurm-7") && table.contains("50 %"),
+        "{table}"
+    );
+    assert!(table.contains("note: a store is away"), "{table}");
+    let output = fleet(&url, &["--json", "--run", "slurm-7"], &[]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        json.pointer("/runs/0/all_ranks/0/instance"),
+        Some(&"gpu-01:9977".into())
+    );
+    assert_eq!(json.pointer("/runs/0/cause"), Some(&"disk".into()));
+}
+
+#[test]
+fn who_asks_is_proven_by_the_environment_or_a_file() {
+    let (url, requests) = server("200 OK", answers);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "fromfile\n").expect("a file");
+    let file = file.to_str().expect("UTF-8").to_owned();
+    for (arguments, variables, header) in [
+        (
+            vec![],
+            vec![("PIPETOP_PROMETHEUS_TOKEN", "abc")],
+            "bearer abc",
+        ),
+        // base64 of `u:p`, in lower case as the head is.
+        (
+            vec![],
+            vec![("PIPETOP_PROMETHEUS_BASIC", "u:p")],
+            "basic dtpw",
+        ),
+        (vec!["--token-file", &file], vec![], "bearer fromfile"),
+    ] {
+        let output = fleet(&url, &arguments, &variables);
+        assert_eq!(output.status.code(), Some(0));
+        let seen = std::mem::take(&mut *requests.lock().expect("no panic"));
+        let header = format!("authorization: {header}");
+        assert!(
+            !seen.is_empty() && seen.iter().all(|request| request.contains(&header)),
+            "{seen:#?}"
+        );
+    }
+}
+
+#[test]
+fn whatever_is_no_prometheus_is_one_line_and_a_hint() {
+    let cases: [(&str, Body, &str); 4] = [
+        (
+            "200 OK",
+            |_| "<html>hello</html>".to_owned(),
+            "does not answer as a Prometheus",
+        ),
+        (
+            "401 Unauthorized",
+            |_| String::new(),
+            "refuses the request: 401",
+        ),
+        (
+            "400 Bad Request",
+            |_| r#"{"status":"error","errorType":"bad_data","error":"no \u001b[2J"}"#.to_owned(),
+            "refuses a query: no",
+        ),
+        (
+            "200 OK",
+            |_| r#"{"status":"success","data":{"result":[]}}"#.to_owned(),
+            "",
+        ),
+    ];
+    for (status, body, message) in cases {
+        let (url, _) = server(status, body);
+        let output = fleet(&url, &[], &[]);
+        if message.is_empty() {
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(said.starts_with("no runs: "), "{said}");
+            continue;
+        }
+        assert_eq!(output.status.code(), Some(1));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let (error, _) = refused(&errors);
+        assert!(
+            error.contains(message) && !error.contains('\u{1b}'),
+            "{errors}"
+        );
+    }
+    for (url, code) in [
+        ("http://127.0.0.1:1", 1),
+        ("ftp://here", 2),
+        ("http://u:p@here", 2),
+        ("http://", 2),
+    ] {
+        let output = fleet(url, &[], &[]);
+        assert_eq!(output.status.code(), Some(code), "{url}");
+        refused(&String::from_utf8_lossy(&output.stderr));
+    }
+}
