@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// A series at one time.
+/// A series.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Value {
+pub(super) struct Series {
     pub(super) labels: BTreeMap<String, String>,
-    pub(super) value: f64,
+    /// By seconds since 1970, the oldest first: one where the query is of one time. Never empty.
+    pub(super) points: Vec<(f64, f64)>,
 }
 
-/// A series over a time.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
-    pub(super) labels: BTreeMap<String, String>,
-    /// By seconds since 1970.
-    pub(super) values: Vec<(f64, f64)>,
+impl Series {
+    /// The newest.
+    pub(super) fn value(&self) -> f64 {
+        self.points.last().map_or(f64::NAN, |(_, value)| *value)
+    }
+
+    /// A label; empty where it has none.
+    pub(super) fn label(&self, name: &str) -> &str {
+        self.labels.get(name).map_or("", String::as_str)
+    }
 }
 
 #[derive(Deserialize)]
@@ -34,15 +39,17 @@ struct Answer {
 #[derive(Deserialize)]
 struct Data {
     #[serde(default)]
-    result: Vec<Series>,
+    result: Vec<Found>,
 }
 
 #[derive(Deserialize)]
-struct Series {
+struct Found {
     #[serde(default)]
     metric: BTreeMap<String, String>,
+    /// Of a query of one time.
     #[serde(default)]
     value: Option<Point>,
+    /// Of one over a time.
     #[serde(default)]
     values: Vec<Point>,
 }
@@ -59,44 +66,28 @@ impl Point {
     }
 }
 
-/// What is in an answer, with its warnings.
+/// The series of an answer that have a value, and its warnings.
 ///
 /// # Errors
 /// What the server says is wrong; `None` where it does not speak as Prometheus does.
-fn parse(body: &str) -> Result<(Vec<Series>, Vec<String>), Option<String>> {
+pub(super) fn parse(body: &str) -> Result<(Vec<Series>, Vec<String>), Option<String>> {
     let answer: Answer = serde_json::from_str(body).map_err(|_| None)?;
-    match (answer.status.as_str(), answer.data) {
-        ("success", Some(data)) => Ok((data.result, answer.warnings)),
-        ("error", _) => Err(Some(answer.error.unwrap_or_default())),
-        _ => Err(None),
-    }
-}
-
-/// The answer to a query of one time.
-///
-/// # Errors
-/// As of [`parse`].
-pub(super) fn values(body: &str) -> Result<(Vec<Value>, Vec<String>), Option<String>> {
-    let (all, warnings) = parse(body)?;
-    let values = all.into_iter().filter_map(|series| {
-        let (_, value) = series.value.as_ref()?.finite()?;
-        let labels = series.metric;
-        Some(Value { labels, value })
+    let found = match (answer.status.as_str(), answer.data) {
+        ("success", Some(data)) => data.result,
+        ("error", _) => return Err(Some(answer.error.unwrap_or_default())),
+        _ => return Err(None),
+    };
+    let series = found.into_iter().map(|found| Series {
+        points: found
+            .value
+            .iter()
+            .chain(&found.values)
+            .filter_map(Point::finite)
+            .collect(),
+        labels: found.metric,
     });
-    Ok((values.collect(), warnings))
-}
-
-/// The answer to a query of a time range.
-///
-/// # Errors
-/// As of [`parse`].
-pub(super) fn lines(body: &str) -> Result<(Vec<Line>, Vec<String>), Option<String>> {
-    let (all, warnings) = parse(body)?;
-    let lines = all.into_iter().map(|series| Line {
-        values: series.values.iter().filter_map(Point::finite).collect(),
-        labels: series.metric,
-    });
-    Ok((lines.collect(), warnings))
+    let series = series.filter(|series| !series.points.is_empty());
+    Ok((series.collect(), answer.warnings))
 }
 
 #[cfg(test)]
@@ -108,32 +99,30 @@ mod tests {
         let body = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"run":"a \"b\""},"value":[1700000000.1,"0.25"]},
             {"metric":{"run":"c"},"value":[1700000000.1,"NaN"]}]},"warnings":["one store is away"]}"#;
-        let (values, warnings) = values(body).unwrap();
-        let labels = BTreeMap::from([("run".to_owned(), "a \"b\"".to_owned())]);
-        assert_eq!(
-            values,
-            [Value {
-                labels,
-                value: 0.25
-            }]
-        );
+        let (series, warnings) = parse(body).unwrap();
+        let found: Vec<_> = series
+            .iter()
+            .map(|it| (it.label("run"), it.value()))
+            .collect();
+        assert_eq!(found, [("a \"b\"", 0.25)]);
+        assert_eq!(series[0].label("rank"), "");
         assert_eq!(warnings, ["one store is away"]);
     }
 
     #[test]
-    fn lines_have_the_points_that_are_known() {
+    fn series_over_a_time_have_the_points_that_are_known() {
         let body = r#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{},"values":[[10,"1"],[20,"+Inf"],[30,"3"]]}]}}"#;
-        let (lines, _) = lines(body).unwrap();
-        assert_eq!(lines[0].values, [(10.0, 1.0), (30.0, 3.0)]);
+        let (series, _) = parse(body).unwrap();
+        assert_eq!(series[0].points, [(10.0, 1.0), (30.0, 3.0)]);
     }
 
     #[test]
     fn errors_are_those_of_the_server_and_all_else_is_no_prometheus() {
         let refused = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
-        assert_eq!(values(refused), Err(Some("parse error".to_owned())));
+        assert_eq!(parse(refused), Err(Some("parse error".to_owned())));
         for body in ["<html>", "", "[]", "{}", r#"{"status":"success"}"#] {
-            assert_eq!(values(body), Err(None), "{body}");
+            assert_eq!(parse(body), Err(None), "{body}");
         }
     }
 }

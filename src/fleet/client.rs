@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::answer::{Line, Value, lines, values};
+use super::answer::{Series, parse};
 use super::read::Server;
 use crate::error::Hinted;
 
@@ -114,18 +114,10 @@ impl Client {
 }
 
 impl Server for Client {
-    fn now(&mut self, query: &str) -> Result<Vec<Value>, Hinted> {
-        let body = self.ask(query)?;
-        let (values, warnings) = values(&body).map_err(|error| self.refused(error))?;
+    fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted> {
+        let (series, warnings) = parse(&self.ask(query)?).map_err(|error| self.refused(error))?;
         self.warnings.extend(warnings);
-        Ok(values)
-    }
-
-    fn over(&mut self, query: &str) -> Result<Vec<Line>, Hinted> {
-        let body = self.ask(query)?;
-        let (lines, warnings) = lines(&body).map_err(|error| self.refused(error))?;
-        self.warnings.extend(warnings);
-        Ok(lines)
+        Ok(series)
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -2,9 +2,9 @@
 //!
 //! Knows the metrics of `pipetop serve` by name; knows nothing of how a query reaches the server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::answer::{Line, Value};
+use super::answer::Series;
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::error::Hinted;
 
@@ -23,13 +23,7 @@ pub(super) trait Server {
     ///
     /// # Errors
     /// Where there is no such answer.
-    fn now(&mut self, query: &str) -> Result<Vec<Value>, Hinted>;
-
-    /// The same of a query whose series are over a time.
-    ///
-    /// # Errors
-    /// Where there is no such answer.
-    fn over(&mut self, query: &str) -> Result<Vec<Line>, Hinted>;
+    fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted>;
 
     /// What the server said could not be read, since the last call.
     fn warnings(&mut self) -> Vec<String>;
@@ -62,27 +56,35 @@ pub(super) fn read(server: &mut impl Server, run: Option<&str>) -> Result<FleetR
         // Of thousands of ranks, the one that matters of each run.
         None => format!("topk by (run) (1, {})", share(place)),
     };
+    let mut by_run = |query: &str| -> Result<ByRun, Hinted> {
+        let mut runs = ByRun::new();
+        for series in server.series(query)? {
+            let run = series.label("run").to_owned();
+            runs.entry(run).or_default().push(series);
+        }
+        Ok(runs)
+    };
     let answers = Answers {
-        infos: server.now(&format!("max by (run, user) (pipetop_run_info{{{of}}})"))?,
-        nodes: server.now(&format!(
+        infos: by_run(&format!("max by (run, user) (pipetop_run_info{{{of}}})"))?,
+        nodes: by_run(&format!(
             "count by (run) (count by (run, instance) (pipetop_run_info{{{of}}}))"
         ))?,
-        ranks: server.now(&format!(
+        ranks: by_run(&format!(
             "count by (run) (count by (run, rank) (pipetop_rank_info{{{of}}}))"
         ))?,
-        kinds: server.now(&format!(
+        kinds: by_run(&format!(
             "count by (run, kind) (pipetop_verdict_state{{{of}}} == 1)"
         ))?,
-        lost: server.now(&lost)?,
-        causes: server.now(&rate("pipetop_rank_stall_seconds_total", "run, cause", ""))?,
-        batches: server.now(&rate("pipetop_rank_batches_total", "run", ""))?,
-        slowest: server.now(&slowest)?,
-        middle: server.now(&format!("quantile by (run) (0.5, {})", share(place)))?,
-        ages: server.now(&format!(
+        lost: by_run(&lost)?,
+        causes: by_run(&rate("pipetop_rank_stall_seconds_total", "run, cause", ""))?,
+        batches: by_run(&rate("pipetop_rank_batches_total", "run", ""))?,
+        slowest: by_run(&slowest)?,
+        middle: by_run(&format!("quantile by (run) (0.5, {})", share(place)))?,
+        ages: by_run(&format!(
             "max by (run) (pipetop_run_info{{{of}}} * on (instance) group_left () \
              (time() - pipetop_last_sample_timestamp_seconds))"
         ))?,
-        history: server.over(&format!("({lost})[{HISTORY}s:{STEP}s]"))?,
+        history: by_run(&format!("({lost})[{HISTORY}s:{STEP}s]"))?,
     };
     let mut report = FleetReport {
         runs: answers.runs(run.is_some()),
@@ -97,34 +99,37 @@ pub(super) fn read(server: &mut impl Server, run: Option<&str>) -> Result<FleetR
     Ok(report)
 }
 
+/// Series, by the run that they are of.
+type ByRun = BTreeMap<String, Vec<Series>>;
+
 struct Answers {
-    infos: Vec<Value>,
-    nodes: Vec<Value>,
-    ranks: Vec<Value>,
-    kinds: Vec<Value>,
-    lost: Vec<Value>,
-    causes: Vec<Value>,
-    batches: Vec<Value>,
-    slowest: Vec<Value>,
-    middle: Vec<Value>,
-    ages: Vec<Value>,
-    history: Vec<Line>,
+    infos: ByRun,
+    nodes: ByRun,
+    ranks: ByRun,
+    kinds: ByRun,
+    lost: ByRun,
+    causes: ByRun,
+    batches: ByRun,
+    slowest: ByRun,
+    middle: ByRun,
+    ages: ByRun,
+    history: ByRun,
 }
 
-/// The value of a series of this run.
-fn of(values: &[Value], run: &str) -> Option<f64> {
-    let mut values = values.iter();
-    let found = values.find(|value| value.labels.get("run").is_some_and(|it| it == run));
-    found.map(|value| value.value)
+/// The series of this run.
+fn of<'a>(runs: &'a ByRun, run: &str) -> &'a [Series] {
+    runs.get(run).map_or(&[], Vec::as_slice)
 }
 
-/// The label of the greatest of a run's series, and its value.
-fn greatest(values: &[Value], run: &str, label: &str) -> Option<(String, f64)> {
-    let of_run = |value: &&Value| value.labels.get("run").is_some_and(|it| it == run);
-    let values = values.iter().filter(of_run);
-    let greatest = values.max_by(|a, b| a.value.total_cmp(&b.value))?;
-    let label = greatest.labels.get(label)?.clone();
-    Some((label, greatest.value))
+/// The value of a run that has one.
+fn value(runs: &ByRun, run: &str) -> Option<f64> {
+    of(runs, run).first().map(Series::value)
+}
+
+/// The greatest of a run's series.
+fn greatest<'a>(runs: &'a ByRun, run: &str) -> Option<&'a Series> {
+    let series = of(runs, run).iter();
+    series.max_by(|a, b| a.value().total_cmp(&b.value()))
 }
 
 /// A number of things.
@@ -139,87 +144,67 @@ fn count(value: Option<f64>) -> u64 {
 
 impl Answers {
     fn runs(&self, with_ranks: bool) -> Vec<RunReport> {
-        let names = self.infos.iter().filter_map(|info| info.labels.get("run"));
-        let names: BTreeSet<&String> = names.collect();
-        names
-            .into_iter()
-            .map(|run| self.run(run, with_ranks))
-            .collect()
+        let names = self.infos.keys();
+        names.map(|run| self.run(run, with_ranks)).collect()
     }
 
     fn run(&self, run: &str, with_ranks: bool) -> RunReport {
-        let mut infos = self.infos.iter();
-        let users = infos.find_map(|info| {
-            let labels = &info.labels;
-            (labels.get("run").is_some_and(|it| it == run)).then(|| labels.get("user"))
-        });
-        let kind = greatest(&self.kinds, run, "kind");
-        let cause = greatest(&self.causes, run, "cause");
-        let cause = cause.filter(|(cause, rate)| *rate > 0.0 && cause != "unknown");
-        let mut causes = self.causes.iter();
-        let known = causes.any(|cause| cause.labels.get("run").is_some_and(|it| it == run));
-        let rates = self.causes.iter().filter(|cause| {
-            let run_of = cause.labels.get("run");
-            run_of.is_some_and(|it| it == run)
-        });
-        let ranks = self.slowest_of(run);
-        let lost_share = of(&self.lost, run);
+        let users = of(&self.infos, run).iter().map(|info| info.label("user"));
+        let user = users.max().filter(|user| !user.is_empty());
+        let kind = greatest(&self.kinds, run);
+        let cause = greatest(&self.causes, run).filter(|cause| cause.value() > 0.0);
+        let cause = cause.map(|cause| cause.label("cause"));
+        let lost = of(&self.causes, run);
+        let ranks = self.ranks_of(run);
         RunReport {
             run: run.to_owned(),
-            user: users.flatten().cloned(),
-            nodes: count(of(&self.nodes, run)),
-            ranks: count(of(&self.ranks, run)),
-            agree: count(kind.as_ref().map(|(_, nodes)| *nodes)),
-            verdict: kind.map(|(kind, _)| kind),
-            cause: cause.map(|(cause, _)| cause),
-            lost_share,
+            user: user.map(str::to_owned),
+            nodes: count(value(&self.nodes, run)),
+            ranks: count(value(&self.ranks, run)),
+            verdict: kind.map(|kind| kind.label("kind").to_owned()),
+            agree: count(kind.map(Series::value)),
+            cause: cause.filter(|cause| *cause != "unknown").map(str::to_owned),
+            lost_share: value(&self.lost, run),
             history: self.history_of(run),
-            gpus_lost: known.then(|| rates.map(|rate| rate.value).sum()),
-            batches_per_s: of(&self.batches, run),
+            gpus_lost: (!lost.is_empty()).then(|| lost.iter().map(Series::value).sum()),
+            batches_per_s: value(&self.batches, run),
             slowest: ranks.first().cloned(),
-            age_seconds: of(&self.ages, run),
+            age_seconds: value(&self.ages, run),
             all_ranks: if with_ranks { ranks } else { vec![] },
         }
     }
 
     /// The one that waits longest first.
-    fn slowest_of(&self, run: &str) -> Vec<FleetRank> {
-        let middle = of(&self.middle, run);
-        let text = |labels: &BTreeMap<String, String>, name: &str| {
-            labels.get(name).cloned().unwrap_or_default()
-        };
-        let of_run = |value: &&Value| value.labels.get("run").is_some_and(|it| it == run);
-        let ranks = self.slowest.iter().filter(of_run).map(|value| FleetRank {
-            rank: text(&value.labels, "rank"),
-            instance: text(&value.labels, "instance"),
-            wait_share: Some(value.value),
-            straggler: middle.is_some_and(|middle| value.value - middle > STRAGGLER),
+    fn ranks_of(&self, run: &str) -> Vec<FleetRank> {
+        let middle = value(&self.middle, run);
+        let mut series: Vec<&Series> = of(&self.slowest, run).iter().collect();
+        series.sort_by(|a, b| {
+            let order = b.value().total_cmp(&a.value());
+            order.then_with(|| a.label("rank").cmp(b.label("rank")))
         });
-        let mut ranks: Vec<FleetRank> = ranks.collect();
-        ranks.sort_by(|a, b| {
-            let share = |rank: &FleetRank| rank.wait_share.unwrap_or(-1.0);
-            share(b)
-                .total_cmp(&share(a))
-                .then_with(|| a.rank.cmp(&b.rank))
+        let ranks = series.into_iter().map(|rank| FleetRank {
+            rank: rank.label("rank").to_owned(),
+            instance: rank.label("instance").to_owned(),
+            wait_share: Some(rank.value()),
+            straggler: middle.is_some_and(|middle| rank.value() - middle > STRAGGLER),
         });
-        ranks
+        ranks.collect()
     }
 
-    /// Where a server has no value at a time, it leaves the time out.
+    /// A server leaves out the times at which it has no value.
     fn history_of(&self, run: &str) -> Vec<Option<f64>> {
-        let mut lines = self.history.iter();
-        let Some(line) = lines.find(|line| line.labels.get("run").is_some_and(|it| it == run))
-        else {
+        let Some(line) = of(&self.history, run).first() else {
             return vec![];
         };
-        let newest = self.history.iter().filter_map(|line| line.values.last());
+        let all = self.history.values().flatten();
+        let newest = all.filter_map(|line| line.points.last());
         let newest = newest.map(|(at, _)| *at).fold(f64::MIN, f64::max);
         let step = f64::from(STEP);
         let at = |back: u32| {
             let due = newest - f64::from(back) * step;
-            let mut values = line.values.iter();
-            let value = values.find(|(at, _)| (at - due).abs() < step / 2.0);
-            value.map(|(_, value)| *value)
+            let mut points = line.points.iter();
+            let point = points.find(|(at, _)| (at - due).abs() < step / 2.0);
+            point.map(|(_, value)| *value)
         };
         (0..POINTS).rev().map(at).collect()
     }
@@ -244,18 +229,21 @@ mod tests {
         asked: Vec<String>,
     }
 
-    fn value(labels: &[(&str, &str)], value: f64) -> Value {
+    fn series(labels: &[(&str, &str)], points: &[(f64, f64)]) -> Series {
         let labels = labels.iter();
-        Value {
-            labels: labels
-                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
-                .collect(),
-            value,
+        let labels = labels.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Series {
+            labels: labels.collect(),
+            points: points.to_vec(),
         }
     }
 
+    fn value(labels: &[(&str, &str)], value: f64) -> Series {
+        series(labels, &[(3600.0, value)])
+    }
+
     impl Server for Scripted {
-        fn now(&mut self, query: &str) -> Result<Vec<Value>, Hinted> {
+        fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted> {
             self.asked.push(query.to_owned());
             let both = |slow: f64, well: f64| {
                 vec![
@@ -296,17 +284,12 @@ mod tests {
                 ],
                 _ if query.contains("batches") => both(448.0, 221.0),
                 _ if query.contains("time()") => both(4.0, 3.0),
+                _ if query.ends_with("[3600s:225s]") => {
+                    let points = [(2925.0, 0.1), (3375.0, 0.4), (3600.0, 0.41)];
+                    vec![series(&[("run", "slow")], &points)]
+                }
                 _ => both(0.41, 0.01),
             })
-        }
-
-        fn over(&mut self, query: &str) -> Result<Vec<Line>, Hinted> {
-            assert!(query.ends_with("[3600s:225s]"), "{query}");
-            let values = [(2925.0, 0.1), (3375.0, 0.4), (3600.0, 0.41)];
-            Ok(vec![Line {
-                labels: value(&[("run", "slow")], 0.0).labels,
-                values: values.to_vec(),
-            }])
         }
 
         fn warnings(&mut self) -> Vec<String> {
