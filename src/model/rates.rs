@@ -151,6 +151,9 @@ pub struct RankRates {
     pub io: Option<IoRates>,
     /// Of the time: waits for something that is no batch, the longest first.
     pub not_data: Vec<Activity>,
+    /// How often the data that most batches come from was gone through since attaching, the pass under way counted in.
+    /// `None` where no iterator tells.
+    pub epoch: Option<u64>,
     /// Of the time: waits that a start of workers caused.
     pub startup: Option<Share>,
     /// The trainer waits every so many batches. `None` = no rhythm seen.
@@ -262,6 +265,8 @@ pub struct WorkerRates {
     pub now: WorkerNow,
     /// CPU time of the process, in shares of one core: may exceed 1 with threads.
     pub cpu: Option<f64>,
+    /// Of the time: its main thread on a CPU.
+    pub main_cpu: Option<Share>,
     /// Of the time: runnable, not running.
     pub run_delay: Option<Share>,
     /// Of the time: not waiting for an index.

@@ -20,6 +20,8 @@ mod logging;
 mod memory_pressure;
 mod network;
 mod noisy_neighbour;
+mod omp_threads;
+mod page_cache;
 mod straggler;
 mod sync;
 mod transfer;
@@ -70,11 +72,13 @@ causes! {
     HeadOfLine: head_of_line,
     Ipc: ipc,
     MemoryPressure: memory_pressure,
+    PageCache: page_cache,
     Disk: disk,
     Network: network,
     CpuQuota: cpu_quota,
     CpuAffinity: cpu_affinity,
     NoisyNeighbour: noisy_neighbour,
+    OmpThreads: omp_threads,
     CpuOversubscribed: cpu_oversubscribed,
     CpuPreprocess: cpu_preprocess,
     Straggler: straggler,

@@ -143,13 +143,8 @@ fn rank(
         interval,
     );
     let exact = told.as_ref().filter(|told| told.covers());
-    let grown = Delta::new(
-        older.map(|older| &older.process),
-        &newer.process,
-        newer.key,
-        interval,
-    );
-    let usage = grown.usage();
+    let process = older.map(|older| &older.process);
+    let usage = Delta::new(process, &newer.process, newer.key, interval).usage();
     let delay = (access < Tier::T2).then(|| usage.run_delay.unwrap_or(Share::ZERO));
     let wait = match exact {
         Some(told) => Some(estimate::reported(told, &sums.waits)),
@@ -193,6 +188,7 @@ fn rank(
             &newer.not_data,
             looked.map_or(0, |looked| looked.tally.looks + looked.before),
         ),
+        epoch: epoch(newer),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
@@ -209,6 +205,12 @@ fn rank(
         gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
         loaders,
     }
+}
+
+/// Of the dataset with most batches: what is left are checks.
+fn epoch(rank: &RankSample) -> Option<u64> {
+    let passes = rank.passes.iter().max_by_key(|passes| passes.batches);
+    passes.map(|passes| passes.begun)
 }
 
 fn loaders(

@@ -102,6 +102,7 @@ fn worker(
         thread: newer.thread,
         now: newer.tally.map_or(WorkerNow::Unknown, |tally| tally.now),
         cpu: usage.cpu,
+        main_cpu: usage.main_cpu,
         run_delay: usage.run_delay,
         busy,
         disk: looks(|tally| tally.disk),

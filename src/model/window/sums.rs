@@ -60,6 +60,7 @@ pub(crate) struct WorkerSums {
     /// Bytes that were written by write calls.
     pub(crate) written: Total,
     cpu: Total,
+    main_cpu: Total,
     run_delay: Total,
     read: Total,
     write: Total,
@@ -114,6 +115,7 @@ impl WorkerSums {
         };
         let amounts = [
             (&mut self.cpu, nanos(|process| process.cpu)),
+            (&mut self.main_cpu, nanos(|process| process.main_cpu)),
             (&mut self.run_delay, nanos(|process| process.main_run_delay)),
             (&mut self.read, bytes(|io| io.read_bytes)),
             (&mut self.write, bytes(|io| io.write_bytes)),
@@ -156,13 +158,11 @@ impl WorkerSums {
     }
 
     pub(crate) fn usage(&self) -> Usage {
+        let share = |of: Total| of.seconds_per_second().map(|share| Share(share).clamped());
         Usage {
             cpu: self.cpu.seconds_per_second(),
-            main_cpu: None,
-            run_delay: self
-                .run_delay
-                .seconds_per_second()
-                .map(|share| Share(share).clamped()),
+            main_cpu: share(self.main_cpu),
+            run_delay: share(self.run_delay),
             read: self.read.per_second().map(BytesPerSecond),
             write: self.write.per_second().map(BytesPerSecond),
             rchar: self.rchar.per_second().map(BytesPerSecond),

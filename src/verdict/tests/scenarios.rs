@@ -113,6 +113,8 @@ struct Rank {
     beside_gpu: Option<Beside>,
     /// Share of the time in waits that were seen one by one; without it, all of them.
     counted_waits: Option<f64>,
+    /// Passes through the data since attaching.
+    epoch: Option<u64>,
     batches_per_s: Option<f64>,
     num_workers: Option<u32>,
     in_order: Option<bool>,
@@ -185,6 +187,8 @@ struct Worker {
     thread: bool,
     busy: Option<f64>,
     cpu: Option<f64>,
+    /// Of that: the main thread's; absent = all of it.
+    main_cpu: Option<f64>,
     run_delay: Option<f64>,
     #[serde(default)]
     disk: f64,
@@ -282,6 +286,7 @@ fn workers(rank: &Rank) -> Vec<WorkerRates> {
             thread: worker.thread,
             now: WorkerNow::Cpu,
             cpu: worker.cpu,
+            main_cpu: worker.main_cpu.or(worker.cpu).map(Share),
             run_delay: worker.run_delay.map(Share),
             busy: worker.busy.map(Share),
             disk: Some(Share(worker.disk)),
@@ -398,6 +403,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         main_run_delay: rank.run_delay.map(Share),
         io: None,
         not_data: rank.not_data.iter().map(activity).collect(),
+        epoch: rank.epoch,
         startup: rank.startup.map(Share),
         period_batches: None,
         step: StepRates {

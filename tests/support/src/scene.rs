@@ -568,6 +568,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             rchar: BytesPerSecond(5e3),
         }),
         not_data: vec![],
+        epoch: Some(1),
         startup: None,
         period_batches: None,
         step: StepRates {
@@ -624,6 +625,7 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         thread: false,
         now: doing(pace, id, 119),
         cpu: Some(busy - 0.01 * f64::from(id % 3)),
+        main_cpu: None,
         run_delay: Some(Share(0.01 * f64::from(id % 2 + 1))),
         busy: Some(Share(busy)),
         disk: Some(Share(0.02)),
