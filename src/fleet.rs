@@ -35,7 +35,7 @@ impl Fleet {
     /// # Errors
     /// Where the server cannot be reached, refuses, or is no Prometheus.
     pub(crate) fn read(&self) -> Result<FleetReport, Hinted> {
-        let mut client = client::Client::new(&self.url, self.credentials.clone());
-        read::read(&mut client, self.run.as_deref())
+        let client = client::Client::new(&self.url, self.credentials.clone());
+        read::read(&client, self.run.as_deref())
     }
 }

@@ -24,8 +24,11 @@ impl Series {
     }
 }
 
+/// The series of an answer that have a value, and what the server could not read for it.
+pub(super) type Answer = (Vec<Series>, Vec<String>);
+
 #[derive(Deserialize)]
-struct Answer {
+struct Body {
     status: String,
     #[serde(default)]
     error: Option<String>,
@@ -66,12 +69,12 @@ impl Point {
     }
 }
 
-/// The series of an answer that have a value, and its warnings.
+/// What the body of a response says.
 ///
 /// # Errors
 /// What the server says is wrong; `None` where it does not speak as Prometheus does.
-pub(super) fn parse(body: &str) -> Result<(Vec<Series>, Vec<String>), Option<String>> {
-    let answer: Answer = serde_json::from_str(body).map_err(|_| None)?;
+pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
+    let answer: Body = serde_json::from_str(body).map_err(|_| None)?;
     let found = match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => data.result,
         ("error", _) => return Err(Some(answer.error.unwrap_or_default())),

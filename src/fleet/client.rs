@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
-use super::answer::{Series, parse};
+use super::answer::{Answer, parse};
 use super::read::Server;
 use crate::error::Hinted;
 
@@ -50,7 +50,6 @@ pub(super) struct Client {
     /// Without a slash at its end.
     url: String,
     credentials: Option<Credentials>,
-    warnings: Vec<String>,
 }
 
 impl Client {
@@ -66,7 +65,6 @@ impl Client {
             agent: agent.into(),
             url: url.trim_end_matches('/').to_owned(),
             credentials,
-            warnings: vec![],
         }
     }
 
@@ -114,16 +112,7 @@ impl Client {
 }
 
 impl Server for Client {
-    fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted> {
-        let (series, warnings) = parse(&self.ask(query)?).map_err(|error| self.refused(error))?;
-        self.warnings.extend(warnings);
-        Ok(series)
-    }
-
-    fn warnings(&mut self) -> Vec<String> {
-        let mut warnings = std::mem::take(&mut self.warnings);
-        warnings.sort();
-        warnings.dedup();
-        warnings
+    fn series(&self, query: &str) -> Result<Answer, Hinted> {
+        parse(&self.ask(query)?).map_err(|error| self.refused(error))
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Knows the metrics of `pipetop serve` by name; knows nothing of how a query reaches the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::Series;
+use super::answer::{Answer, Series};
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::error::Hinted;
 
@@ -18,77 +18,33 @@ const STEP: u32 = HISTORY / POINTS;
 const STRAGGLER: f64 = 0.1;
 
 /// What asks a server.
-pub(super) trait Server {
+pub(super) trait Server: Sync {
     /// The series of a query.
     ///
     /// # Errors
     /// Where there is no such answer.
-    fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted>;
-
-    /// What the server said could not be read, since the last call.
-    fn warnings(&mut self) -> Vec<String>;
+    fn series(&self, query: &str) -> Result<Answer, Hinted>;
 }
 
 /// What the server knows of all runs, or of the one that is named.
 ///
 /// # Errors
 /// Where one of the queries has no answer.
-pub(super) fn read(server: &mut impl Server, run: Option<&str>) -> Result<FleetReport, Hinted> {
-    let of = run.map_or_else(String::new, |run| format!("run={}", quoted(run)));
-    let rate = |metric: &str, by: &str, matching: &str| {
-        let matching = [of.as_str(), matching].join(",");
-        let matching = matching.trim_matches(',');
-        format!("sum by ({by}) (rate({metric}{{{matching}}}[{RATES}]))")
-    };
-    let waiting = r#"state="data_wait""#;
-    let share = |by: &str| {
-        let waited = rate("pipetop_rank_seconds_total", by, waiting);
-        format!("{waited} / {}", rate("pipetop_rank_seconds_total", by, ""))
-    };
-    let lost = format!(
-        "{} / {}",
-        rate("pipetop_rank_stall_seconds_total", "run", ""),
-        rate("pipetop_rank_seconds_total", "run", "")
-    );
-    let place = "run, rank, instance";
-    let slowest = match run {
-        Some(_) => share(place),
-        // Of thousands of ranks, the one that matters of each run.
-        None => format!("topk by (run) (1, {})", share(place)),
-    };
-    let mut by_run = |query: &str| -> Result<ByRun, Hinted> {
-        let mut runs = ByRun::new();
-        for series in server.series(query)? {
-            let run = series.label("run").to_owned();
-            runs.entry(run).or_default().push(series);
+pub(super) fn read(server: &impl Server, run: Option<&str>) -> Result<FleetReport, Hinted> {
+    let (about, queries): (Vec<About>, Vec<String>) = queries(run).into_iter().unzip();
+    let mut warnings = BTreeSet::new();
+    let mut answers = Answers::default();
+    for (about, answer) in about.into_iter().zip(at_once(server, &queries)?) {
+        let (all, warned) = answer?;
+        warnings.extend(warned);
+        for series in all {
+            let of_run = answers.0.entry((about, series.label("run").to_owned()));
+            of_run.or_default().push(series);
         }
-        Ok(runs)
-    };
-    let answers = Answers {
-        infos: by_run(&format!("max by (run, user) (pipetop_run_info{{{of}}})"))?,
-        nodes: by_run(&format!(
-            "count by (run) (count by (run, instance) (pipetop_run_info{{{of}}}))"
-        ))?,
-        ranks: by_run(&format!(
-            "count by (run) (count by (run, rank) (pipetop_rank_info{{{of}}}))"
-        ))?,
-        kinds: by_run(&format!(
-            "count by (run, kind) (pipetop_verdict_state{{{of}}} == 1)"
-        ))?,
-        lost: by_run(&lost)?,
-        causes: by_run(&rate("pipetop_rank_stall_seconds_total", "run, cause", ""))?,
-        batches: by_run(&rate("pipetop_rank_batches_total", "run", ""))?,
-        slowest: by_run(&slowest)?,
-        middle: by_run(&format!("quantile by (run) (0.5, {})", share(place)))?,
-        ages: by_run(&format!(
-            "max by (run) (pipetop_run_info{{{of}}} * on (instance) group_left () \
-             (time() - pipetop_last_sample_timestamp_seconds))"
-        ))?,
-        history: by_run(&format!("({lost})[{HISTORY}s:{STEP}s]"))?,
-    };
+    }
     let mut report = FleetReport {
         runs: answers.runs(run.is_some()),
-        warnings: server.warnings(),
+        warnings: warnings.into_iter().collect(),
     };
     // As it is shown: what is equal there keeps its place.
     let lost = |run: &RunReport| run.gpus_lost.map_or(-1.0, |lost| (10.0 * lost).round());
@@ -99,38 +55,106 @@ pub(super) fn read(server: &mut impl Server, run: Option<&str>) -> Result<FleetR
     Ok(report)
 }
 
-/// Series, by the run that they are of.
-type ByRun = BTreeMap<String, Vec<Series>>;
-
-struct Answers {
-    infos: ByRun,
-    nodes: ByRun,
-    ranks: ByRun,
-    kinds: ByRun,
-    lost: ByRun,
-    causes: ByRun,
-    batches: ByRun,
-    slowest: ByRun,
-    middle: ByRun,
-    ages: ByRun,
-    history: ByRun,
+/// What a query is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum About {
+    Users,
+    Nodes,
+    Ranks,
+    Kinds,
+    Lost,
+    History,
+    Causes,
+    Batches,
+    Ages,
+    /// The time that ranks wait: of all, or of the one that waits longest.
+    Waits,
+    /// The same of the middle rank.
+    MiddleWait,
 }
 
-/// The series of this run.
-fn of<'a>(runs: &'a ByRun, run: &str) -> &'a [Series] {
-    runs.get(run).map_or(&[], Vec::as_slice)
+fn queries(run: Option<&str>) -> [(About, String); 11] {
+    let of = run.map_or_else(String::new, |run| format!("run={}", quoted(run)));
+    let rate = |metric: &str, by: &str, matching: &str| {
+        let matching = [of.as_str(), matching].join(",");
+        let matching = matching.trim_matches(',');
+        format!("sum by ({by}) (rate({metric}{{{matching}}}[{RATES}]))")
+    };
+    let stalls = |by: &str| rate("pipetop_rank_stall_seconds_total", by, "");
+    let seconds = |by: &str| rate("pipetop_rank_seconds_total", by, "");
+    let lost = format!("{} / {}", stalls("run"), seconds("run"));
+    let place = "run, rank, instance";
+    let waits = rate("pipetop_rank_seconds_total", place, r#"state="data_wait""#);
+    let waits = format!("{waits} / {}", seconds(place));
+    [
+        (
+            About::Users,
+            format!("max by (run, user) (pipetop_run_info{{{of}}})"),
+        ),
+        (
+            About::Nodes,
+            format!("count by (run) (count by (run, instance) (pipetop_run_info{{{of}}}))"),
+        ),
+        (
+            About::Ranks,
+            format!("count by (run) (count by (run, rank) (pipetop_rank_info{{{of}}}))"),
+        ),
+        (
+            About::Kinds,
+            format!("count by (run, kind) (pipetop_verdict_state{{{of}}} == 1)"),
+        ),
+        (About::History, format!("({lost})[{HISTORY}s:{STEP}s]")),
+        (About::Lost, lost),
+        (About::Causes, stalls("run, cause")),
+        (
+            About::Batches,
+            rate("pipetop_rank_batches_total", "run", ""),
+        ),
+        (
+            About::Ages,
+            format!(
+                "max by (run) (pipetop_run_info{{{of}}} * on (instance) group_left () \
+                 (time() - pipetop_last_sample_timestamp_seconds))"
+            ),
+        ),
+        (
+            About::MiddleWait,
+            format!("quantile by (run) (0.5, {waits})"),
+        ),
+        match run {
+            Some(_) => (About::Waits, waits),
+            // Of thousands of ranks, the one that matters of each run.
+            None => (About::Waits, format!("topk by (run) (1, {waits})")),
+        },
+    ]
 }
 
-/// The value of a run that has one.
-fn value(runs: &ByRun, run: &str) -> Option<f64> {
-    of(runs, run).first().map(Series::value)
+/// The answers in the order of the queries. All are asked at once: a server far away takes as long for many as for one.
+fn at_once(
+    server: &impl Server,
+    queries: &[String],
+) -> Result<Vec<Result<Answer, Hinted>>, Hinted> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = queries
+            .iter()
+            .map(|query| {
+                let thread = std::thread::Builder::new().name("query".into());
+                thread.spawn_scoped(scope, move || server.series(query))
+            })
+            .collect();
+        let answers = asked.into_iter().map(|thread| {
+            let thread = thread.map_err(|error| Hinted::no_thread(&error))?;
+            Ok(thread
+                .join()
+                .unwrap_or_else(|_| Err(Hinted::new("a query failed", "this is a bug in pipetop"))))
+        });
+        answers.collect()
+    })
 }
 
-/// The greatest of a run's series.
-fn greatest<'a>(runs: &'a ByRun, run: &str) -> Option<&'a Series> {
-    let series = of(runs, run).iter();
-    series.max_by(|a, b| a.value().total_cmp(&b.value()))
-}
+/// What was answered of each run.
+#[derive(Debug, Default)]
+struct Answers(BTreeMap<(About, String), Vec<Series>>);
 
 /// A number of things.
 #[expect(
@@ -143,41 +167,58 @@ fn count(value: Option<f64>) -> u64 {
 }
 
 impl Answers {
+    /// The series of this run.
+    fn of(&self, about: About, run: &str) -> &[Series] {
+        let key = (about, run.to_owned());
+        self.0.get(&key).map_or(&[], Vec::as_slice)
+    }
+
+    /// The value of a run that has one.
+    fn value(&self, about: About, run: &str) -> Option<f64> {
+        self.of(about, run).first().map(Series::value)
+    }
+
+    /// The greatest of a run's series.
+    fn greatest(&self, about: About, run: &str) -> Option<&Series> {
+        let series = self.of(about, run).iter();
+        series.max_by(|a, b| a.value().total_cmp(&b.value()))
+    }
+
     fn runs(&self, with_ranks: bool) -> Vec<RunReport> {
-        let names = self.infos.keys();
-        names.map(|run| self.run(run, with_ranks)).collect()
+        let known = self.0.keys().filter(|(about, _)| *about == About::Users);
+        known.map(|(_, run)| self.run(run, with_ranks)).collect()
     }
 
     fn run(&self, run: &str, with_ranks: bool) -> RunReport {
-        let users = of(&self.infos, run).iter().map(|info| info.label("user"));
-        let user = users.max().filter(|user| !user.is_empty());
-        let kind = greatest(&self.kinds, run);
-        let cause = greatest(&self.causes, run).filter(|cause| cause.value() > 0.0);
-        let cause = cause.map(|cause| cause.label("cause"));
-        let lost = of(&self.causes, run);
+        let users = self.of(About::Users, run).iter();
+        let user = users.map(|info| info.label("user")).max();
+        let kind = self.greatest(About::Kinds, run);
+        let cause = self.greatest(About::Causes, run);
+        let cause = cause.filter(|cause| cause.value() > 0.0 && cause.label("cause") != "unknown");
+        let lost = self.of(About::Causes, run);
         let ranks = self.ranks_of(run);
         RunReport {
             run: run.to_owned(),
-            user: user.map(str::to_owned),
-            nodes: count(value(&self.nodes, run)),
-            ranks: count(value(&self.ranks, run)),
+            user: user.filter(|user| !user.is_empty()).map(str::to_owned),
+            nodes: count(self.value(About::Nodes, run)),
+            ranks: count(self.value(About::Ranks, run)),
             verdict: kind.map(|kind| kind.label("kind").to_owned()),
             agree: count(kind.map(Series::value)),
-            cause: cause.filter(|cause| *cause != "unknown").map(str::to_owned),
-            lost_share: value(&self.lost, run),
+            cause: cause.map(|cause| cause.label("cause").to_owned()),
+            lost_share: self.value(About::Lost, run),
             history: self.history_of(run),
             gpus_lost: (!lost.is_empty()).then(|| lost.iter().map(Series::value).sum()),
-            batches_per_s: value(&self.batches, run),
+            batches_per_s: self.value(About::Batches, run),
             slowest: ranks.first().cloned(),
-            age_seconds: value(&self.ages, run),
+            age_seconds: self.value(About::Ages, run),
             all_ranks: if with_ranks { ranks } else { vec![] },
         }
     }
 
     /// The one that waits longest first.
     fn ranks_of(&self, run: &str) -> Vec<FleetRank> {
-        let middle = value(&self.middle, run);
-        let mut series: Vec<&Series> = of(&self.slowest, run).iter().collect();
+        let middle = self.value(About::MiddleWait, run);
+        let mut series: Vec<&Series> = self.of(About::Waits, run).iter().collect();
         series.sort_by(|a, b| {
             let order = b.value().total_cmp(&a.value());
             order.then_with(|| a.label("rank").cmp(b.label("rank")))
@@ -193,11 +234,16 @@ impl Answers {
 
     /// A server leaves out the times at which it has no value.
     fn history_of(&self, run: &str) -> Vec<Option<f64>> {
-        let Some(line) = of(&self.history, run).first() else {
+        let Some(line) = self.of(About::History, run).first() else {
             return vec![];
         };
-        let all = self.history.values().flatten();
-        let newest = all.filter_map(|line| line.points.last());
+        let all = self
+            .0
+            .iter()
+            .filter(|((about, _), _)| *about == About::History);
+        let newest = all
+            .flat_map(|(_, lines)| lines)
+            .filter_map(|line| line.points.last());
         let newest = newest.map(|(at, _)| *at).fold(f64::MIN, f64::max);
         let step = f64::from(STEP);
         let at = |back: u32| {
@@ -221,12 +267,14 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     /// Answers by what is in the query, and keeps the queries.
     #[derive(Default)]
     struct Scripted {
-        asked: Vec<String>,
+        asked: Mutex<Vec<String>>,
     }
 
     fn series(labels: &[(&str, &str)], points: &[(f64, f64)]) -> Series {
@@ -243,15 +291,15 @@ mod tests {
     }
 
     impl Server for Scripted {
-        fn series(&mut self, query: &str) -> Result<Vec<Series>, Hinted> {
-            self.asked.push(query.to_owned());
+        fn series(&self, query: &str) -> Result<Answer, Hinted> {
+            self.asked.lock().unwrap().push(query.to_owned());
             let both = |slow: f64, well: f64| {
                 vec![
                     value(&[("run", "slow")], slow),
                     value(&[("run", "well")], well),
                 ]
             };
-            Ok(match query {
+            let found = match query {
                 _ if query.starts_with("max by (run, user)") => vec![
                     value(&[("run", "well"), ("user", "cleo")], 1.0),
                     value(&[("run", "slow"), ("user", "anna")], 1.0),
@@ -289,17 +337,14 @@ mod tests {
                     vec![series(&[("run", "slow")], &points)]
                 }
                 _ => both(0.41, 0.01),
-            })
-        }
-
-        fn warnings(&mut self) -> Vec<String> {
-            vec!["a store is away".to_owned()]
+            };
+            Ok((found, vec!["a store is away".to_owned()]))
         }
     }
 
     #[test]
     fn the_run_that_loses_most_comes_first() {
-        let report = read(&mut Scripted::default(), None).unwrap();
+        let report = read(&Scripted::default(), None).unwrap();
         let names: Vec<_> = report.runs.iter().map(|run| run.run.as_str()).collect();
         assert_eq!(names, ["slow", "well", "blind"]);
         assert_eq!(report.warnings, ["a store is away"]);
@@ -326,13 +371,11 @@ mod tests {
 
     #[test]
     fn a_run_that_is_named_has_all_of_its_ranks() {
-        let mut server = Scripted::default();
-        let report = read(&mut server, Some("sl\"ow")).unwrap();
-        let all = server
-            .asked
-            .iter()
-            .all(|query| query.contains(r#"run="sl\"ow""#));
-        assert!(all, "{:#?}", server.asked);
+        let server = Scripted::default();
+        let report = read(&server, Some("sl\"ow")).unwrap();
+        let asked = server.asked.into_inner().unwrap();
+        let all = asked.iter().all(|query| query.contains(r#"run="sl\"ow""#));
+        assert!(all, "{asked:#?}");
         let ranks = &report.runs[0].all_ranks;
         let stragglers: Vec<_> = ranks.iter().map(|rank| rank.straggler).collect();
         assert_eq!(stragglers, [true, false]);
