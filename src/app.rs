@@ -5,6 +5,7 @@
 
 mod actions;
 mod effect;
+mod figures;
 mod launched;
 mod mouse;
 mod on_demand;
@@ -36,6 +37,7 @@ use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
 pub use effect::Effect;
+pub use figures::Figures;
 pub use launched::{Launched, Left};
 use past::Past;
 pub use runtime::live::{Launch, ReplaySession, Setup, replay, watch};
@@ -49,6 +51,8 @@ const OBSERVED: Duration = Duration::from_secs(10);
 pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
+    /// What is known of the jobs that are listed.
+    Jobs(Figures),
     /// How saving the screen went.
     Notice(Notice),
     Signal(Signal),
@@ -76,6 +80,7 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
+    figures: Figures,
     /// Where the screen is saved to.
     folder: PathBuf,
     /// The command that is watched, where we have launched it.
@@ -102,6 +107,7 @@ impl App {
             player: None,
             config,
             attach: Attach::LookingForJob { wanted },
+            figures: Figures::new(),
             folder: PathBuf::from("."),
             launched: None,
             asked: None,
@@ -166,6 +172,11 @@ impl App {
                 self.keep_height();
                 effects
             }
+            Event::Jobs(figures) => {
+                // The next sample has the list.
+                self.figures = figures;
+                vec![]
+            }
             Event::Notice(notice) => {
                 self.state.notice = Some(notice);
                 vec![Effect::Draw]
@@ -210,7 +221,7 @@ impl App {
                 Attach::Attached
             };
         } else if !sample.candidates.is_empty() {
-            self.attach = Attach::Picker(sample.candidates.clone());
+            self.attach = self.listed(&sample.candidates);
         } else if let Attach::Picker(_) | Attach::Attached = self.attach {
             let wanted = match &self.launched {
                 Some(launched) => launched.wanted(),
@@ -218,7 +229,8 @@ impl App {
             };
             self.attach = Attach::LookingForJob { wanted };
         }
-        if self.is_picking() != was_picking {
+        let picking = self.is_picking();
+        if picking != was_picking {
             // Words that find jobs find no workers.
             self.state.filter.clear();
             self.state.page = Page::Panels;
@@ -235,7 +247,11 @@ impl App {
         self.notice_recording();
         let over = self.launched.as_mut();
         let over = over.is_some_and(|launched| launched.seen(at, trains));
-        vec![if over { Effect::Quit } else { Effect::Draw }]
+        let mut effects = vec![if over { Effect::Quit } else { Effect::Draw }];
+        if picking != was_picking {
+            effects.push(Effect::WatchAll(picking));
+        }
+        effects
     }
 
     /// Keeps as much room for the verdict as it lately needed.

@@ -3,10 +3,12 @@
 //! Knows none of the commands.
 
 mod record;
+mod web;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::ValueEnum;
 
@@ -23,6 +25,7 @@ use crate::units::printable;
 use crate::verdict::Kind;
 
 pub(crate) use record::{finish, with as recorded};
+pub(crate) use web::{endpoints, served};
 
 /// The exit code where `--fail-if` matched.
 pub(crate) const FAILED_IF: u8 = 3;
@@ -63,6 +66,7 @@ pub(crate) fn sampling(places: &Places, config: &Config, target: Target) -> Opti
         target,
         probe: None,
         recorder: None,
+        tee: None,
         lacking: vec![],
     }
 }
@@ -92,11 +96,12 @@ pub(crate) fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
-    let options = recorded(options, watch)?;
+    let (options, served) = served(recorded(options, watch)?, watch)?;
     let recorder = options.recorder.clone();
     if has_screen(watch) {
         let outcome = app::watch(Setup {
             options,
+            board: Arc::clone(&served.board),
             job,
             config,
             window: WINDOW,
@@ -107,6 +112,7 @@ pub(crate) fn show(
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         let recorded = watch.record.as_ref().filter(|_| recorder.is_some());
         let recorded = recorded.map(|path| format!("recording: {}", path.display()));
+        drop(served);
         // A terminal that is gone reads no last words.
         let _ = last_words(outcome.verdict.into_iter().chain(recorded));
         finish(recorder)?;

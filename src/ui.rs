@@ -34,6 +34,7 @@ mod help;
 pub(crate) mod history;
 pub mod layout;
 pub(crate) mod line_builder;
+mod listed_job;
 mod log;
 mod marks;
 pub(crate) mod panel;
@@ -56,7 +57,9 @@ use crate::units::ProcessKey;
 
 pub use axis::{automatic, length as axis_length};
 pub use filter::{Filter, jobs_found};
+pub use footer::goes_to_list;
 use layout::{Regions, SizeHints, count, regions};
+pub use listed_job::{JobFigures, ListedJob};
 #[cfg(feature = "testing")]
 pub use state::Sort;
 pub use state::{Choices, Notice, Page, Panel, Replay, UiState};

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{App, Effect, Launched};
+use super::{App, Effect, Launched, Past};
 use crate::action::Action;
 use crate::config::INTERVALS;
 use crate::source::replay::{ReplayCommand, Seek};
@@ -145,7 +145,10 @@ impl App {
     fn select(&mut self) -> Vec<Effect> {
         match self.attach {
             Attach::Picker(_) => match self.marked() {
-                Some(pid) => vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))],
+                Some(pid) => {
+                    self.state.chosen = true;
+                    vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))]
+                }
                 None => vec![],
             },
             Attach::LookingForJob { .. } => vec![],
@@ -161,6 +164,16 @@ impl App {
     }
 
     fn cancel(&mut self) -> Vec<Effect> {
+        if ui::goes_to_list(&self.view()) {
+            // Nothing of this job is said of the next one.
+            self.state = UiState {
+                recording: self.state.recording,
+                ..UiState::default()
+            };
+            self.engine.restart();
+            self.past = Past::new(self.config.past);
+            return vec![Effect::Draw, Effect::Sampler(Request::List)];
+        }
         let marked = self.marked();
         self.state.cancel();
         self.mark(marked);

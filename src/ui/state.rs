@@ -145,6 +145,8 @@ pub struct UiState {
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
+    /// The job was chosen from a list, to which one can go back.
+    pub chosen: bool,
     /// `None` where a job is watched that runs.
     pub replay: Option<Replay>,
     /// What is read is written to a recording.

@@ -219,8 +219,11 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
 
 /// The colour of what the job has too little of.
 pub(super) fn paint(verdict: &Verdict) -> Role {
-    let resource = verdict.cause.map(Cause::resource);
-    match (verdict.kind, resource) {
+    paint_of(verdict.kind, verdict.cause)
+}
+
+pub(super) fn paint_of(kind: Kind, cause: Option<Cause>) -> Role {
+    match (kind, cause.map(Cause::resource)) {
         (Kind::WarmingUp | Kind::Unknown, _) => Role::Unknown,
         (Kind::Stalled, _) | (_, Some(Resource::Memory)) => Role::Trouble,
         (Kind::ComputeBound | Kind::Balanced, _) => Role::Compute,
