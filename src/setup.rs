@@ -8,7 +8,6 @@ mod web;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::ValueEnum;
 
@@ -96,12 +95,11 @@ pub(crate) fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
-    let (options, served) = served(recorded(options, watch)?, watch)?;
+    let (options, server) = served(recorded(options, watch)?, watch)?;
     let recorder = options.recorder.clone();
     if has_screen(watch) {
         let outcome = app::watch(Setup {
             options,
-            board: Arc::clone(&served.board),
             job,
             config,
             window: WINDOW,
@@ -112,7 +110,7 @@ pub(crate) fn show(
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         let recorded = watch.record.as_ref().filter(|_| recorder.is_some());
         let recorded = recorded.map(|path| format!("recording: {}", path.display()));
-        drop(served);
+        drop(server);
         // A terminal that is gone reads no last words.
         let _ = last_words(outcome.verdict.into_iter().chain(recorded));
         finish(recorder)?;

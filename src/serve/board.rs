@@ -103,10 +103,7 @@ impl Board {
         self.machine(sample.clone());
         self.searched();
         let job = sample.job.as_ref().map(|job| job.key);
-        // While there are several to choose from, others may be watched by those who list them.
-        if job.is_some() || sample.candidates.is_empty() {
-            self.known().jobs.retain(|key, _| Some(*key) == job);
-        }
+        self.known().jobs.retain(|key, _| Some(*key) == job);
         if let Some(job) = job {
             if !self.is_watched(job) {
                 self.begin(job);

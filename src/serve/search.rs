@@ -78,6 +78,15 @@ impl Drop for Search {
     }
 }
 
+impl Drop for Round {
+    /// What nobody watches any more is not to be read.
+    fn drop(&mut self) {
+        for key in self.watched.keys() {
+            self.board.forget(*key);
+        }
+    }
+}
+
 impl Round {
     fn search(&mut self) {
         self.watched.retain(|key, _| self.board.is_watched(*key));

@@ -15,22 +15,15 @@ pub(crate) fn endpoints(web: Web) -> Endpoints {
     }
 }
 
-/// What is watched is served for as long as this is held.
-#[derive(Debug, Default)]
-pub(crate) struct Served {
-    pub board: Arc<Board>,
-    _server: Option<Server>,
-}
-
-/// The options, and a server where one was asked for.
+/// The options with a server beside, where one was asked for: what is watched is served until it is dropped.
 ///
 /// # Errors
 /// Where it cannot serve.
-pub(crate) fn served(options: Options, watch: &Watch) -> Result<(Options, Served), Hinted> {
+pub(crate) fn served(options: Options, watch: &Watch) -> Result<(Options, Option<Server>), Hinted> {
     let web = &watch.web;
     if web.listen.is_empty() {
         if *web == Web::default() {
-            return Ok((options, Served::default()));
+            return Ok((options, None));
         }
         return Err(Hinted::new(
             "--web.telemetry-path and --web.config.file need an address to listen on",
@@ -41,11 +34,6 @@ pub(crate) fn served(options: Options, watch: &Watch) -> Result<(Options, Served
     // Reports are on standard output.
     let server = endpoints(web.clone()).serve(Arc::clone(&board))?;
     server.announce(std::io::stderr());
-    let taken = Arc::clone(&board);
-    let tee = Some(Tee(Arc::new(move |sample| taken.take(sample))));
-    let served = Served {
-        board,
-        _server: Some(server),
-    };
-    Ok((Options { tee, ..options }, served))
+    let tee = Some(Tee(Arc::new(move |sample| board.take(sample))));
+    Ok((Options { tee, ..options }, Some(server)))
 }

@@ -36,8 +36,6 @@ const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 #[derive(Debug)]
 pub struct Setup {
     pub options: Options,
-    /// Where other jobs are watched, while there is a list of them.
-    pub(crate) board: Arc<Board>,
     /// What the target was resolved to, where that was done already.
     pub job: Option<Candidate>,
     pub config: Config,
@@ -112,10 +110,10 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
             tee: None,
             ..setup.options.clone()
         },
-        board: Arc::clone(&setup.board),
+        board: Arc::default(),
         search: None,
     };
-    let (board, listed) = (setup.board, tell.clone());
+    let (board, listed) = (Arc::clone(&list.board), tell.clone());
     let (mut each, mut command, mut hearing) = (None, None, None);
     if let Some(launch) = setup.launch {
         app = app.launched(launch.launched);

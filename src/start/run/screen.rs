@@ -59,7 +59,6 @@ pub(super) fn run(
     let launched = Launched::new(name.clone(), log.to_be_kept());
     let outcome = app::watch(Setup {
         options,
-        board: Arc::default(),
         job: None,
         config,
         window: WINDOW,
