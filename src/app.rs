@@ -27,6 +27,7 @@ use std::time::Duration;
 use crossterm::event::Event as Input;
 use ratatui::layout::Rect;
 
+use crate::action::Action;
 use crate::config::Config;
 use crate::engine::{Engine, State};
 use crate::launch::SupervisorEvent;
@@ -95,6 +96,10 @@ pub struct App {
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
     sticky: StickyHeight,
+    /// Any key ends the watching.
+    captioned: bool,
+    /// Somebody wants to leave.
+    left: bool,
 }
 
 impl App {
@@ -114,7 +119,18 @@ impl App {
             looked_at: None,
             drawn: Rect::ZERO,
             sticky: StickyHeight::default(),
+            captioned: false,
+            left: false,
         }
+    }
+
+    /// Has this said in the place of the keys, until any key ends the watching.
+    pub fn caption(&mut self, text: Option<String>) {
+        self.captioned = text.is_some();
+        self.state.notice = text.map(|text| Notice {
+            text,
+            trouble: false,
+        });
     }
 
     /// The same for a job that we have launched.
@@ -160,11 +176,14 @@ impl App {
 
     fn take_in(&mut self, event: Event) -> Vec<Effect> {
         match event {
-            Event::Signal(Signal::Stop) => match &mut self.launched {
-                // It was handed on to the command, and who watches it ends with it.
-                Some(launched) => launched.told_to_end(),
-                None => vec![Effect::Quit],
-            },
+            Event::Signal(Signal::Stop) => {
+                self.left = true;
+                match &mut self.launched {
+                    // It was handed on to the command, and who watches it ends with it.
+                    Some(launched) => launched.told_to_end(),
+                    None => vec![Effect::Quit],
+                }
+            }
             Event::Signal(Signal::Suspend) => vec![Effect::SuspendTerminal],
             Event::Signal(Signal::Resume) => vec![Effect::ResumeTerminal],
             Event::Sample(sample) => {
@@ -184,6 +203,11 @@ impl App {
             Event::Input(Input::Resize(width, height)) => {
                 self.drawn = Rect::new(0, 0, width, height);
                 vec![Effect::Draw]
+            }
+            Event::Input(Input::Key(key)) if self.captioned => {
+                let leaves = |action| matches!(action, Action::Quit | Action::Cancel);
+                self.left = self.config.keys.action(&key).is_some_and(leaves);
+                vec![Effect::Quit]
             }
             Event::Input(Input::Key(key)) => {
                 let noticed = self.state.notice.take().is_some();

@@ -106,6 +106,7 @@ pub(crate) fn show(
             wanted,
             span: watch.span,
             launch: None,
+            caption: None,
         });
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         let recorded = watch.record.as_ref().filter(|_| recorder.is_some());

@@ -82,15 +82,14 @@ impl App {
             ) => vec![],
 
             (Action::Pause, Replay) => self.command(ReplayCommand::Pause),
-            (Action::Pause, Live) => {
-                self.past.pause(&self.engine);
-                self.state.paused = self.past.state().is_some();
-                vec![Effect::Draw]
-            }
+            (Action::Pause, Live) => self.pause(),
             (Action::IntervalShorter, Replay) => self.command(ReplayCommand::Slower),
             (Action::IntervalShorter, Live) => self.interval(false),
             (Action::IntervalLonger, Replay) => self.command(ReplayCommand::Faster),
             (Action::IntervalLonger, Live) => self.interval(true),
+            (Action::SeekBack | Action::SeekForward, Replay | Live) if self.state.points() => {
+                self.point(action == Action::SeekBack)
+            }
             (Action::SeekBack, Replay | Live) => self.seek(Seek::Seconds(-SEEK)),
             (Action::SeekForward, Replay | Live) => self.seek(Seek::Seconds(SEEK)),
             (Action::LeapBack, Replay | Live) => self.seek(Seek::Seconds(-LEAP)),
@@ -121,6 +120,25 @@ impl App {
             (Action::SortReverse, Replay | Live) => self.look(|state, _| state.reverse()),
             (Action::NextRank, Replay | Live) => self.look(UiState::next_rank),
         }
+    }
+
+    fn pause(&mut self) -> Vec<Effect> {
+        self.state.cursor = None;
+        self.past.pause(&self.engine);
+        self.state.paused = self.past.state().is_some();
+        vec![Effect::Draw]
+    }
+
+    /// Moves the timeline's cursor, over a picture that stands still.
+    fn point(&mut self, back: bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.state.is_still() {
+            self.state.cursor = None;
+            effects = self.act(Action::Pause);
+        }
+        self.state.point(back);
+        effects.extend(self.look(|_, _| ()));
+        effects
     }
 
     /// Changes only what is looked at, among what there is to choose from.

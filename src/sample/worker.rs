@@ -1,6 +1,7 @@
 //! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is looked at.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,10 @@ pub struct BatchLoad {
     pub batch: u64,
     pub low_ms: u32,
     pub high_ms: u32,
+    /// When it was handed over, since pipetop started: halfway between the looks around that. `None` in recordings from
+    /// before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Duration>,
 }
 
 impl BatchLoad {

@@ -217,6 +217,16 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
     row.line()
 }
 
+/// The panel that shows what the job has too little of. `None` where all matter alike.
+pub(super) fn matters(view: &View<'_>) -> Option<Panel> {
+    let verdict = view.verdict?;
+    match (verdict.kind, verdict.cause.map(Cause::resource)) {
+        (Kind::ComputeBound, _) => Some(Panel::Gpu),
+        (Kind::DataBound, Some(Resource::Input)) => Some(Panel::Disk),
+        _ => None,
+    }
+}
+
 /// The colour of what the job has too little of.
 pub(super) fn paint(verdict: &Verdict) -> Role {
     paint_of(verdict.kind, verdict.cause)

@@ -47,6 +47,8 @@ pub struct Setup {
     pub span: Option<Duration>,
     /// The command that is watched, where we have launched it.
     pub launch: Option<Launch>,
+    /// Stands in the place of the keys; any key ends the watching.
+    pub caption: Option<String>,
 }
 
 /// A launched command.
@@ -76,6 +78,8 @@ pub struct Outcome {
     pub kind: Option<Kind>,
     /// That verdict in one line. `None` where there was no job.
     pub verdict: Option<String>,
+    /// Somebody wants to leave, and not only to go on.
+    pub left: bool,
     /// Of a launched command, with its output from where it was not read yet, and what there is still to hear.
     pub launched: Option<(Launched, Log, std::sync::mpsc::Receiver<SupervisorEvent>)>,
 }
@@ -103,6 +107,7 @@ const PRINTED: Duration = Duration::from_millis(250);
 pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     let mut app = App::new(setup.config, setup.window, setup.wanted);
     app.state.recording = setup.options.recorder.is_some();
+    app.caption(setup.caption);
     let (tell, told) = mpsc::channel(16);
     let list = JobList {
         options: Options {
@@ -148,6 +153,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     Ok(Outcome {
         kind: app.kind(),
         verdict: app.last_words(),
+        left: app.left,
         launched: app
             .launched
             .zip(heard)
