@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::counts;
 use crate::sample::{Looks, ProcessSample, Tail, WorkerNow};
 use crate::units::ProcessKey;
 
@@ -97,22 +98,9 @@ pub struct WorkerTally {
     pub now: WorkerNow,
 }
 
-impl WorkerTally {
-    /// How far it grew since an older tally of the same worker; `None` where a count went backwards.
-    pub fn since(self, older: Option<Self>) -> Option<Self> {
-        let older = older.unwrap_or_default();
-        Some(Self {
-            looks: self.looks.checked_sub(older.looks)?,
-            idle: self.idle.checked_sub(older.idle)?,
-            cpu: self.cpu.checked_sub(older.cpu)?,
-            disk: self.disk.checked_sub(older.disk)?,
-            network: self.network.checked_sub(older.network)?,
-            handover: self.handover.checked_sub(older.handover)?,
-            other: self.other.checked_sub(older.other)?,
-            now: self.now,
-        })
-    }
+counts!(WorkerTally: looks, idle, cpu, disk, network, handover, other);
 
+impl WorkerTally {
     /// Both together; what is done now is `more`'s.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {

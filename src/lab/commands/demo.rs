@@ -126,14 +126,14 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
 
 /// The trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings()?, inner.parent);
+    let trained = crate::lab::workload::train(&inner.settings, inner.parent);
     trained.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A worker's process.
 pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
-    let worked = crate::lab::workload::work(&inner.settings()?, inner.place());
+    let worked = crate::lab::workload::work(&inner.settings, inner.place);
     worked.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }
