@@ -13,6 +13,8 @@ pub enum Effect {
     Sampler(Request),
     /// Write picture and report to files.
     Save,
+    /// Put this into the terminal's clipboard.
+    Copy(String),
     /// Give the terminal to the shell.
     SuspendTerminal,
     /// Take the terminal again.

@@ -101,7 +101,10 @@ impl App {
                                 return Ok(());
                             }
                         }
-                        Effect::Sampler(_) | Effect::EndCommand | Effect::KillCommand => {
+                        Effect::Sampler(_)
+                        | Effect::Copy(_)
+                        | Effect::EndCommand
+                        | Effect::KillCommand => {
                             if (io.perform)(effect).is_err() {
                                 return Ok(());
                             }

@@ -152,7 +152,11 @@ impl Animation {
                 Some(Effect::Redraw) => anew = true,
                 // The others are for a job that is watched.
                 Some(
-                    Effect::Sampler(_) | Effect::Save | Effect::EndCommand | Effect::KillCommand,
+                    Effect::Sampler(_)
+                    | Effect::Save
+                    | Effect::Copy(_)
+                    | Effect::EndCommand
+                    | Effect::KillCommand,
                 )
                 | None => {}
             }
