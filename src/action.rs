@@ -33,6 +33,8 @@ pub enum Action {
     ZoomOut,
     /// Saves the screen as a picture and the report as text.
     Save,
+    /// The first advice, to the terminal's clipboard.
+    Copy,
     SeekBack,
     SeekForward,
     LeapBack,
@@ -50,7 +52,7 @@ pub enum Action {
 
 impl Action {
     /// In the order of the help.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::Help,
         Self::Pause,
         Self::NextPanel,
@@ -78,6 +80,7 @@ impl Action {
         Self::ToBegin,
         Self::ToEnd,
         Self::Save,
+        Self::Copy,
         Self::Redraw,
         Self::Suspend,
         Self::EndCommand,
@@ -109,6 +112,7 @@ impl Action {
             Self::ZoomIn => "zoom",
             Self::ZoomOut => "zoom out",
             Self::Save => "save",
+            Self::Copy => "copy",
             Self::SeekBack => "back",
             Self::SeekForward => "forward",
             Self::LeapBack => "far back",
@@ -148,6 +152,7 @@ impl Action {
             Self::ZoomIn => "zoom in on the history, down to 10 s",
             Self::ZoomOut => "zoom out, up to the whole history",
             Self::Save => "save screen (SVG) and report (Markdown) in this directory",
+            Self::Copy => "copy the advice to the clipboard",
             Self::SeekBack => "go back 10 s",
             Self::SeekForward => "go forward 10 s",
             Self::LeapBack => "go back 10 min",

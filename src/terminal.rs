@@ -10,6 +10,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::queue;
 use crossterm::style::force_color_output;
@@ -123,6 +124,13 @@ pub fn suspend() -> io::Result<()> {
 pub fn resume() -> io::Result<()> {
     restore();
     take()
+}
+
+/// Asks the terminal to put this into its clipboard (OSC 52), over ssh, too. Those that do not know that ignore it.
+pub fn copy(text: &str) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    queue!(bytes, CopyToClipboard::to_clipboard_from(text))?;
+    WRITER.send(&bytes)
 }
 
 fn take() -> io::Result<()> {

@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::config::INTERVALS;
 use crate::source::replay::{ReplayCommand, Seek};
 use crate::source::sampler::Request;
-use crate::ui::{self, Attach, Choices, UiState};
+use crate::ui::{self, Attach, Choices, Notice, UiState};
 
 /// Seconds that a seek and a leap go.
 const SEEK: i64 = 10;
@@ -70,6 +70,7 @@ impl App {
                 | Action::ZoomIn
                 | Action::ZoomOut
                 | Action::Save
+                | Action::Copy
                 | Action::SeekBack
                 | Action::SeekForward
                 | Action::LeapBack
@@ -100,6 +101,7 @@ impl App {
             (Action::ToEnd, Replay | Live) => self.seek(Seek::End),
 
             (Action::Save, Replay | Live) => vec![Effect::Save],
+            (Action::Copy, Replay | Live) => self.copy(),
             (Action::ZoomIn, Replay | Live) => self.zoom(false),
             (Action::ZoomOut, Replay | Live) => self.zoom(true),
             (Action::Select, Replay | Live) => self.select(),
@@ -196,6 +198,22 @@ impl App {
         self.state.cancel();
         self.mark(marked);
         vec![Effect::Draw]
+    }
+
+    /// The terminal gives no answer, so the notice says only what was sent.
+    fn copy(&mut self) -> Vec<Effect> {
+        let verdict = self.view().verdict;
+        let advice = verdict.and_then(|verdict| verdict.advice.first().cloned());
+        let text = match &advice {
+            Some(advice) => format!("sent to the terminal's clipboard: {advice}"),
+            None => "there is no advice to copy".to_owned(),
+        };
+        self.state.notice = Some(Notice {
+            text,
+            trouble: false,
+        });
+        let copied = advice.map(Effect::Copy);
+        [Effect::Draw].into_iter().chain(copied).collect()
     }
 
     /// In a replay or in what is kept of a job that runs.

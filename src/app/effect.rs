@@ -15,6 +15,8 @@ pub enum Effect {
     WatchAll(bool),
     /// Write picture and report to files.
     Save,
+    /// Put this into the terminal's clipboard.
+    Copy(String),
     /// Give the terminal to the shell.
     SuspendTerminal,
     /// Take the terminal again.

@@ -103,6 +103,7 @@ impl App {
                         }
                         Effect::Sampler(_)
                         | Effect::WatchAll(_)
+                        | Effect::Copy(_)
                         | Effect::EndCommand
                         | Effect::KillCommand => {
                             if (io.perform)(effect).is_err() {

@@ -909,6 +909,26 @@ fn a_key_takes_a_notice_away() {
     assert_eq!(app.update(Event::Input(Input::Key(key))), []);
 }
 
+#[test]
+fn the_first_advice_is_copied() {
+    let mut app = app();
+    let copy = || {
+        let key = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE);
+        Event::Input(Input::Key(key))
+    };
+    assert_eq!(app.update(copy()), [Effect::Draw]);
+    for at in 0..=20 {
+        app.update(Event::Sample(Box::new(training(f64::from(at)))));
+    }
+    let advice = app.view().verdict.expect("data-bound").advice[0].clone();
+    assert_eq!(
+        app.update(copy()),
+        [Effect::Draw, Effect::Copy(advice.clone())]
+    );
+    let notice = app.view().state.notice.clone().expect("it is told");
+    assert!(notice.text.ends_with(&advice), "{}", notice.text);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_screen_and_the_report_are_saved() {
     let folder = tempfile::tempdir().expect("a temporary directory");

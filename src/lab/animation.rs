@@ -155,6 +155,7 @@ impl Animation {
                     Effect::Sampler(_)
                     | Effect::WatchAll(_)
                     | Effect::Save
+                    | Effect::Copy(_)
                     | Effect::EndCommand
                     | Effect::KillCommand,
                 )

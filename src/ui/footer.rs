@@ -6,6 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::state::Panel;
 use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
 use crate::config::Role::{Dim, Focus, Key, Text, Trouble};
@@ -298,5 +299,8 @@ fn on_page(view: &View<'_>) -> Vec<Action> {
         actions.push(Action::SeekForward);
     }
     actions.push(Action::Save);
+    if view.state.page == Page::Detail && view.state.focus == Panel::Verdict {
+        actions.push(Action::Copy);
+    }
     actions
 }

@@ -4,7 +4,8 @@ use super::context::Context;
 use super::level::MODERATE;
 use super::rule::Situation;
 use super::rules::Cause;
-use super::{Kind, Limit, WorkerAdvice};
+use super::workers::gain;
+use super::{Kind, Limit};
 use crate::loaders::{KnownLoader, Names};
 
 /// What to do, most useful first.
@@ -18,7 +19,12 @@ pub(super) fn advice(
         let says_so = cause == Cause::WorkerRestart;
         let also = keep_workers(situation.context);
         let also = also.filter(|_| kind == Kind::DataBound && !says_so);
-        return own.into_iter().chain(also).collect();
+        let words = cause
+            .rule()
+            .more_workers_help
+            .then(|| in_its_words(situation.context));
+        let words = words.into_iter().flatten();
+        return own.into_iter().chain(also).chain(words).collect();
     }
     match kind {
         Kind::DataBound => match situation.more_workers() {
@@ -26,7 +32,7 @@ pub(super) fn advice(
                 more.into_iter().chain(in_its_words(situation.context)).collect()
             }
             Some(more) => vec![more],
-            None => outlast_slow_batches(situation.context, situation.workers),
+            None => outlast_slow_batches(situation),
         },
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
@@ -81,22 +87,26 @@ fn in_its_words(context: &Context<'_>) -> Vec<String> {
 }
 
 /// Loading is fast enough on average, and yet the trainer waits: for the batches that take longer than others.
-fn outlast_slow_batches(context: &Context<'_>, workers: Option<WorkerAdvice>) -> Vec<String> {
-    let settings = context.loader.map(|loader| &loader.settings);
-    let (Some(workers), Some(settings)) = (workers, settings) else {
+fn outlast_slow_batches(situation: &Situation<'_>) -> Vec<String> {
+    let loader = situation.context.loader;
+    let (Some(workers), Some(loader)) = (situation.workers, loader) else {
         return vec![];
     };
     if workers.match_step.is_none_or(|wanted| wanted > workers.now) {
         return vec![];
     }
-    let reserve = settings.prefetch_factor.map(|factor| {
+    let gain = gain(situation.stall, f64::INFINITY);
+    let reserve = loader.settings.prefetch_factor.map(|factor| {
         let more = factor.saturating_mul(4);
+        let batches = workers.now.saturating_mul(more - factor);
         format!(
-            "prefetch_factor {factor} -> {more}: loading is fast enough on average; a larger reserve covers slow batches"
+            "prefetch_factor {factor} -> {more} (loading is fast enough on average; a larger reserve covers slow batches): {gain}; memory for {batches} more batches"
         )
     });
-    let any_order = (settings.in_order == Some(true)).then(|| {
-        "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one".into()
+    let any_order = (loader.settings.in_order == Some(true)).then(|| {
+        format!(
+            "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one: {gain}; the order then differs from run to run"
+        )
     });
     reserve.into_iter().chain(any_order).collect()
 }

@@ -210,7 +210,7 @@ fn judged(
     let situation = Situation {
         context,
         workers,
-        headspace,
+        stall,
     };
     let confidence = confidence(context, kind, wait, &evidence);
     let verdict = Verdict {

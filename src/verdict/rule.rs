@@ -4,7 +4,7 @@
 
 use super::context::Context;
 use super::workers::more_workers;
-use super::{Evidence, Headspace, Kind, WorkerAdvice};
+use super::{Evidence, Interval, Kind, WorkerAdvice};
 
 /// Returns the fact that decides; `None` where the cause does not apply, and where its signal is missing.
 pub(super) type Check = fn(&Context<'_>) -> Option<Evidence>;
@@ -57,13 +57,14 @@ pub(super) enum Picture {
 pub(super) struct Situation<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) workers: Option<WorkerAdvice>,
-    pub(super) headspace: Option<Headspace>,
+    /// The share of time that is lost, which is what there is to gain.
+    pub(super) stall: Interval,
 }
 
 impl Situation<'_> {
     /// Another number of workers and what it brings. `None` where none is advised.
     pub(super) fn more_workers(&self) -> Option<String> {
-        more_workers(self.context, self.workers, self.headspace)
+        more_workers(self.context, self.workers, self.stall)
     }
 
     /// Make the function cheaper that takes most of the workers' time.

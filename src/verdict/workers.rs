@@ -2,6 +2,8 @@
 
 use super::context::Context;
 use super::{Headspace, Interval, WorkerAdvice};
+use crate::sample::LoaderKind;
+use crate::units::Share;
 
 /// What free loading would bring: all of the lost share.
 pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
@@ -12,8 +14,7 @@ pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
         .map(|rate| 1000.0 / rate);
     let free = stall.share.complement().0;
     Headspace {
-        // A job that only waits has no finite bound; a hundredfold is already beside the point.
-        speedup_max: 1.0 / free.max(0.01),
+        speedup_max: speedup(stall.share),
         step_ms_now: now,
         step_ms_free: now.map(|now| now * free),
     }
@@ -104,21 +105,35 @@ fn whole(count: f64) -> Option<u32> {
     (0.0..1e6).contains(&count).then_some(count as u32)
 }
 
-/// Another number of workers and what it brings. `None` where none is advised.
+/// How many times as fast the job is without this share of its time. One that only waits has no finite bound; a
+/// hundredfold is already beside the point.
+fn speedup(share: Share) -> f64 {
+    1.0 / share.complement().0.max(0.01)
+}
+
+/// What is gained where at most this much is: `up to 2.6x faster (2.4-2.9)`.
+pub(super) fn gain(stall: Interval, at_most: f64) -> String {
+    let up_to = |share| format!("{:.1}", speedup(share).min(at_most));
+    let (low, middle, high) = (up_to(stall.low), up_to(stall.share), up_to(stall.high));
+    let range = (low != high).then(|| format!(" ({low}-{high})"));
+    format!("up to {middle}x faster{}", range.unwrap_or_default())
+}
+
+/// Another number of workers, what it brings and what it costs. `None` where none is advised.
 pub(super) fn more_workers(
     context: &Context<'_>,
     workers: Option<WorkerAdvice>,
-    headspace: Option<Headspace>,
+    stall: Interval,
 ) -> Option<String> {
-    let workers = workers?;
-    let name = match threads(context) {
-        Some(_) => "loader threads",
-        None => "num_workers",
+    let (loader, workers) = (context.loader?, workers?);
+    let name = match (threads(context), loader.kind) {
+        (Some(_), _) => "loader threads",
+        (None, LoaderKind::Other) => "loader processes",
+        (None, _) => "num_workers",
     };
-    let advised = workers.advised?;
-    let gain = headspace.map_or(1.0, |space| space.speedup_max);
+    let (now, advised) = (workers.now, workers.advised?);
     // More workers bring as much as they are more, and no more than free loading would.
-    let gain = gain.min(f64::from(advised) / f64::from(workers.now.max(1)));
+    let gain = gain(stall, f64::from(advised) / f64::from(now.max(1)));
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
             format!("all that the CPUs allow; {wanted} would match the step")
@@ -126,8 +141,10 @@ pub(super) fn more_workers(
         (_, Some(cpus)) => format!("matches the step; the CPUs allow {cpus}"),
         _ => "matches the step".into(),
     };
-    Some(format!(
-        "{name} {} -> {advised} ({limit}): up to {gain:.1}x faster",
-        workers.now
-    ))
+    let reserve = loader.settings.prefetch_factor.map(|factor| {
+        let batches = factor.saturating_mul(advised.saturating_sub(now));
+        format!("; memory for {batches} more batches")
+    });
+    let cost = reserve.unwrap_or_default();
+    Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))
 }

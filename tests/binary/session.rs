@@ -112,6 +112,7 @@ fn step_of(action: Action) -> Option<Step> {
         A::IntervalShorter => step(|_, after| after.contains("0.5 x"), &[A::IntervalLonger]),
         A::IntervalLonger => step(|_, after| after.contains(" 2 x"), &[A::IntervalShorter]),
         A::Save => step(|_, after| after.contains("saved pipetop-"), &[A::Redraw]),
+        A::Copy => step(|_, after| after.contains("clipboard: "), &[A::Redraw]),
         A::SeekBack => step(at!("0:09:50"), &[A::SeekForward]),
         A::SeekForward => step(at!("0:10:10"), &[A::SeekBack]),
         A::LeapBack => step(at!("0:00:00"), &[A::LeapForward]),
@@ -244,6 +245,10 @@ fn walk_all(config: &str, actions: impl IntoIterator<Item = Action>) -> Replay {
 #[test]
 fn every_key_does_what_it_says_on_a_recording() {
     let mut replay = walk_all("", Action::ALL);
+    let clipboard = b"\x1b]52;c;";
+    let bytes = replay.session.bytes();
+    let mut pieces = bytes.windows(clipboard.len());
+    assert!(pieces.any(|piece| piece == clipboard), "no OSC 52");
     // Every cell anew, and nothing else.
     let written = replay.session.bytes().len();
     replay.act(Action::Redraw);

@@ -246,6 +246,7 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
                     }
                     Effect::EndCommand => command.iter().for_each(CommandHandle::end),
                     Effect::KillCommand => command.iter().for_each(CommandHandle::kill),
+                    Effect::Copy(text) => terminal::copy(&text)?,
                     Effect::SuspendTerminal => terminal::suspend()?,
                     Effect::ResumeTerminal => terminal::resume()?,
                     // These are the loop's.
