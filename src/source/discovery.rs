@@ -316,7 +316,8 @@ impl Discovery {
         let mut known = known.unwrap_or_else(|| self.ask(&process));
         process.command.clone_from(&known.command);
         process.runs_python = known.runs_python;
-        if process.may_train() {
+        // The built-in job has no library of anybody's.
+        if process.is_python() {
             // A library once loaded stays; one that is missing may still come.
             if known.framework != Some(true) {
                 known.framework = self.framework(&process);
