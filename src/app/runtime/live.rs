@@ -21,7 +21,7 @@ use crate::record::Recording;
 use crate::sample::Sample;
 use crate::serve::{Board, Search};
 use crate::source::replay::Player;
-use crate::source::sampler::{Options, Sampler};
+use crate::source::sampler::{Common, Options, Sampler};
 use crate::terminal::{self, Screen};
 use crate::verdict::Kind;
 
@@ -207,7 +207,12 @@ impl JobList {
             let search = self.search.take();
             std::thread::spawn(move || drop(search));
         } else if self.search.is_none() {
-            let search = Search::start(self.options.clone(), true, Arc::clone(&self.board));
+            let search = Search::start(
+                self.options.clone(),
+                Common::start(&self.options),
+                true,
+                Arc::clone(&self.board),
+            );
             // Without it there is still a list.
             self.search = search.map_err(|error| tracing::warn!("{error}")).ok();
         }

@@ -161,7 +161,7 @@ impl RankView {
             saving: main.and_then(|main| main.saving),
             not_data: main.map(other::not_data).unwrap_or_default(),
             reported: told.map(|told| told.reported.clone()),
-            waits: self.waits.hand_out(),
+            waits: self.waits.hand_out(1),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             gil_holders: main
                 .map(|main| main.gil_holders.clone())
