@@ -1,17 +1,19 @@
 //! `pipetop demo`: makes the data set, starts the built-in job, watches it, and ends it with all its processes.
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use super::failed::failed;
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
+use crate::lab::experiments::command::Launched;
 use crate::lab::progress::ProgressLine;
+use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
 use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
-use crate::lab::workload::{BuiltinJob, WorkloadError};
+use crate::launch::LoaderOverrides;
 use crate::options::Places;
 use crate::setup::{config, exists, listen, print, sampling, show};
 use crate::source::sampler::{Options, launched};
@@ -32,17 +34,18 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
             format!("removed {freed} of image files\n").as_bytes(),
         );
     }
-    if demo.calibrate {
-        return super::experiments::calibrate(demo, places);
-    }
     let mut settings = demo.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
     let probe = (!demo.no_probe).then(|| listen("use --no-probe to go without it"));
     let probe = probe.transpose()?.map(Arc::new);
-    let address = probe.as_ref().map(|probe| OsStr::new(probe.address()));
-    let mut running = BuiltinJob::start(&settings, address).map_err(|error| refused(&error))?;
+    let address = probe.as_ref().map(|probe| probe.address().to_owned());
+    let spec = settings.spec(LoaderOverrides::default(), address);
+    let mut running = match Launched::start(spec, None) {
+        Ok(running) => running,
+        Err(failure) => return Ok(failed(&failure)),
+    };
     let job = launched(&places.proc_root, running.pid());
     let options = Options {
         probe: probe.clone(),
@@ -56,14 +59,14 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
         &demo.watch,
     );
     match running.failure() {
-        Some(error) => Err(refused(&error)),
+        Some(error) => Err(error),
         None => shown,
     }
 }
 
 /// The trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings, inner.parent);
+    let trained = crate::lab::workload::train(&inner.settings);
     trained.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }
