@@ -27,4 +27,4 @@ pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
 pub use signals::{Forward, Interrupt};
-pub use supervisor::supervise;
+pub use supervisor::{OWN_PROGRAM, supervise};
