@@ -22,6 +22,7 @@ use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::open_files;
+use crate::source::other_programs::OtherPrograms;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
@@ -125,6 +126,7 @@ struct Round {
     users: Users,
     reader: ProcessReader,
     processes: Processes,
+    others: OtherPrograms,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
     /// When the job was last seen to run, in ticks since boot: what began before is no job that comes after it, as are
@@ -165,6 +167,7 @@ impl Round {
             }),
             reader,
             processes: Processes::new(proc_root),
+            others: OtherPrograms::new(proc_root),
             watched: None,
             ran_at: None,
             candidates: vec![],
@@ -255,6 +258,13 @@ impl Round {
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files(now, job.as_ref());
         let found = self.watched.as_ref().map(Watched::discovery);
+        if let Some(found) = found {
+            host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
+                let family = found.last_family().found.iter();
+                let own = i32::try_from(std::process::id()).map(Pid);
+                family.map(|stat| stat.key.pid).chain(own).collect()
+            });
+        }
         let processes = job
             .as_ref()
             .zip(found)

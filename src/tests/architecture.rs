@@ -161,7 +161,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 27] = [
+const PLACES: [(&str, &[&str]); 28] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
@@ -172,6 +172,7 @@ const PLACES: [(&str, &[&str]); 27] = [
     ("remoteprocess", &["source"]),
     ("console", &["last_lines"]),
     ("signal_hook", &["launch"]),
+    ("terminal_colorsaurus", &["terminal"]),
     (
         "ratatui",
         &["app", "config", "fleet", "lab", "terminal", "ui"],

@@ -3,10 +3,12 @@
 
 mod command;
 mod common;
+mod meanwhile;
 
 use std::process::ExitCode;
 
 use self::common::{note, page_of, quick};
+use self::meanwhile::Meanwhile;
 use super::demo::{prepare, refused};
 use crate::error::Hinted;
 use crate::lab::cli::{self, DemoArgs};
@@ -55,8 +57,10 @@ pub(super) fn headspace(asked: &cli::HeadspaceArgs, places: &Places) -> Result<E
     }
     let settings = ready(asked.settings()?, asked.workload.dataset_size)?;
     let told = |run: u32, runs: u32| note(&format!("run {run} of {runs}"));
+    let meanwhile = Meanwhile::begin(places);
     let found = headspace::run(&settings, asked.plan(), told)?;
     note("");
+    meanwhile.warn();
     let page = if asked.json {
         format!("{:#}\n", headspace::json(&found))
     } else {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::common::{note, page_of, quick};
+use super::meanwhile::Meanwhile;
 use crate::config::Config;
 use crate::error::Hinted;
 use crate::lab::cli::{self, CommandArgs};
@@ -23,12 +24,14 @@ pub(super) fn headspace(
 ) -> Result<ExitCode, Hinted> {
     let command = command(&asked.own, words)?;
     let options = quick(places, config);
+    let meanwhile = Meanwhile::begin(places);
     let found = headspace::command::launched(&command, asked.plan(), &options, note);
     note("");
     let found = match found {
         Ok(found) => found,
         Err(failure) => return Ok(failed(&failure)),
     };
+    meanwhile.warn();
     let page = if asked.json {
         format!("{:#}\n", headspace::command::json(&found))
     } else {
