@@ -29,7 +29,8 @@ pub use used::Used;
 
 use crate::model::Overlap;
 use crate::sample::{
-    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Run, Tier, UnderWay, WorkerNow,
+    BatchLoad, LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier, UnderWay,
+    WorkerNow,
 };
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
@@ -76,6 +77,8 @@ pub struct HostRates {
     pub pressure_cpu: Option<Share>,
     pub pressure_io: Option<Share>,
     pub pressure_memory: Option<Share>,
+    /// Programs outside the job that use the CPUs most. Empty while CPUs are free, and where none is seen.
+    pub others: Vec<OtherProgram>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

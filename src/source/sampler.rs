@@ -24,6 +24,7 @@ use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::open_files;
+use crate::source::other_programs::OtherPrograms;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
@@ -143,6 +144,7 @@ struct Round {
     users: Users,
     reader: ProcessReader,
     processes: Processes,
+    others: OtherPrograms,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
     /// What was named before one was chosen from the list.
@@ -181,6 +183,7 @@ impl Round {
             }),
             reader,
             processes: Processes::new(proc_root),
+            others: OtherPrograms::new(proc_root),
             watched: None,
             listed: None,
             ran_at: None,
@@ -283,6 +286,13 @@ impl Round {
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files(now, job.as_ref());
         let found = self.watched.as_ref().map(Watched::discovery);
+        if let Some(found) = found {
+            host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
+                let family = found.last_family().found.iter();
+                let own = i32::try_from(std::process::id()).map(Pid);
+                family.map(|stat| stat.key.pid).chain(own).collect()
+            });
+        }
         let processes = job
             .as_ref()
             .zip(found)

@@ -29,6 +29,8 @@ use crate::verdict::Kind;
 const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
 /// SIGABRT, as somebody sends it: the screen goes before the program does.
 const ABORT: i32 = rustix::process::Signal::ABORT.as_raw();
+/// SIGXCPU, the limit of CPU time.
+const CPU_LIMIT: i32 = rustix::process::Signal::XCPU.as_raw();
 /// SIGTSTP.
 const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 
@@ -227,6 +229,10 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
     runtime.block_on(async {
         terminal::use_mouse(app.config.mouse);
         let signals = signals()?;
+        if app.config.theme.is_light() && terminal::is_dark() {
+            let text = "the terminal's background is dark: use --theme dark";
+            app.state.notice = Some(trouble(text.to_owned()));
+        }
         let mut screen = Screen::open()?;
         let (sampler, command) = (job.sampler, job.command);
         let mut list = job.list;
@@ -333,9 +339,18 @@ pub(crate) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
         (SignalKind::interrupt(), Signal::Stop),
         (SignalKind::quit(), Signal::Stop),
         (SignalKind::from_raw(ABORT), Signal::Stop),
+        (SignalKind::from_raw(CPU_LIMIT), Signal::Stop),
         (SignalKind::from_raw(STOP_TYPED), Signal::Suspend),
         (SignalKind::from_raw(CONTINUED), Signal::Resume),
     ];
+    // For the job, as from Slurm before its time is over. They end no screen.
+    for kind in [
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+    ] {
+        drop(signal(kind)?);
+    }
     for (kind, meaning) in kinds {
         let mut stream = signal(kind)?;
         let send = send.clone();

@@ -1,10 +1,13 @@
 //! `pipetop sweep`, `pipetop headspace` and `pipetop demo --calibrate`: the experiments, on the built-in job or on the
 //! user's command.
 
+mod meanwhile;
+
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use self::meanwhile::Meanwhile;
 use super::demo::{prepare, refused};
 use super::failed::failed;
 use crate::config::Config;
@@ -58,8 +61,10 @@ pub(super) fn headspace(asked: &cli::HeadspaceArgs, places: &Places) -> Result<E
     let config = config(&Watch::default(), places)?;
     let command = command(&asked.own, asked.workload.dataset_size, || asked.settings())?;
     let options = quick(places, &config);
+    let meanwhile = Meanwhile::begin(places);
     let found = headspace::command::launched(&command, asked.plan(), &options, note);
     note("");
+    meanwhile.warn();
     shown(found, |found| {
         if asked.json {
             format!("{:#}\n", headspace::json(found))

@@ -24,6 +24,7 @@ pub(super) fn host(older: &HostSample, newer: &HostSample, seconds: f64) -> Host
         pressure_cpu: pressure(|pressure| pressure.cpu),
         pressure_io: pressure(|pressure| pressure.io),
         pressure_memory: pressure(|pressure| pressure.memory),
+        others: newer.others.clone(),
     }
 }
 

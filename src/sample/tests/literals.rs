@@ -52,6 +52,7 @@ pub(crate) fn machine(at: f64) -> Sample {
             }),
             boot_ticks_at_start: Some(100_000),
             ticks_per_second: Some(100),
+            others: vec![],
         },
         disks: vec![disk(at)],
         gpus: vec![gpu(at)],

@@ -13,7 +13,7 @@ use crate::model::{Oscillation, Overlap, Progress, between};
 use crate::sample::literals::secs;
 use crate::sample::{
     BatchClock, BatchCount, GpuSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
-    MainTally, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
+    MainTally, OtherProgram, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
 };
 use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
@@ -43,6 +43,9 @@ struct Scenario {
     /// Busy share of the machine's CPUs, and what of that the job uses, in cores.
     host_cpu: Option<f64>,
     job_cpu_cores: Option<f64>,
+    /// Programs outside the job, with the CPUs that they use.
+    #[serde(default)]
+    other_programs: Vec<(String, f64)>,
     cpu_quota: Option<f64>,
     throttled_periods: Option<f64>,
     pressure_memory: Option<f64>,
@@ -583,6 +586,14 @@ fn rates(scenario: &Scenario) -> Rates {
         host: HostRates {
             cpus: scenario.cpus,
             cpu: scenario.host_cpu.map(Share),
+            others: scenario
+                .other_programs
+                .iter()
+                .map(|(name, cpus)| OtherProgram {
+                    name: name.clone(),
+                    cpus: *cpus,
+                })
+                .collect(),
             pressure_memory: scenario.pressure_memory.map(Share),
             ..HostRates::default()
         },

@@ -254,6 +254,7 @@ impl Noise {
                 }),
                 boot_ticks_at_start: Some(1_000_000),
                 ticks_per_second: Some(100),
+                others: vec![],
             },
             disks: vec![DiskSample {
                 device: "nvme0n1".to_owned(),

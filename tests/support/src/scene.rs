@@ -325,6 +325,7 @@ pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
             pressure_cpu: Some(Share(0.04)),
             pressure_io: Some(Share(0.0)),
             pressure_memory: Some(Share(0.0)),
+            others: vec![],
         },
         disks: vec![DiskRates {
             device: "nvme0n1".to_owned(),
