@@ -22,6 +22,7 @@ mod network;
 mod noisy_neighbour;
 mod omp_threads;
 mod page_cache;
+mod sampler;
 mod straggler;
 mod sync;
 mod transfer;
@@ -65,6 +66,7 @@ causes! {
     Dispatch: dispatch,
     Transfer: transfer,
     Gil: gil,
+    Sampler: sampler,
     InMain: in_main,
     Collate: collate,
     WorkerRestart: worker_restart,
