@@ -76,6 +76,8 @@ pub struct HostRates {
     pub pressure_cpu: Option<Share>,
     pub pressure_io: Option<Share>,
     pub pressure_memory: Option<Share>,
+    /// Pages that were read back from swap.
+    pub swapped_in_per_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +87,8 @@ pub struct DiskRates {
     pub write: BytesPerSecond,
     /// Share of time with at least one request under way.
     pub util: Share,
+    /// Reads a second.
+    pub reads_per_s: f64,
     /// Mean time of a request; `None` where there was none.
     pub await_ms: Option<f64>,
     pub queue_depth: f64,

@@ -23,7 +23,9 @@ mod noisy_neighbour;
 mod omp_threads;
 mod page_cache;
 mod sampler;
+mod small_reads;
 mod straggler;
+mod swap;
 mod sync;
 mod transfer;
 mod worker_restart;
@@ -73,8 +75,10 @@ causes! {
     FewShards: few_shards,
     HeadOfLine: head_of_line,
     Ipc: ipc,
+    Swap: swap,
     MemoryPressure: memory_pressure,
     PageCache: page_cache,
+    SmallReads: small_reads,
     Disk: disk,
     Network: network,
     CpuQuota: cpu_quota,

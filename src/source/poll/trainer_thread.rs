@@ -75,8 +75,7 @@ mod tests {
             trains: *trains,
         });
         let all: Vec<Trainer> = each.collect();
-        let found = (1..20).find(|_| !trainer.main_trains && trainer.count(&all).is_some());
-        found
+        (1..20).find(|_| !trainer.main_trains && trainer.count(&all).is_some())
     }
 
     #[test]

@@ -94,6 +94,8 @@ impl Stacks {
         let mut loader = in_loader(&places, class);
         let site = self.site(frames);
         self.queues.look(self.memory, &mut self.walker, frames);
+        let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
+        let site = if results { Site::Unknown } else { site };
         let known = frames.iter().find_map(|frame| frame.code.meaning.loader);
         let not_data = frames.iter().find_map(|frame| frame.code.meaning.not_data);
         let sent = frames.iter().any(|frame| frame.code.meaning.sent);
