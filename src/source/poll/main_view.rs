@@ -341,7 +341,7 @@ impl MainView {
             self.run_before_wait,
             self.run_before_gil,
         ) = (None, None, None);
-        self.fed = Fed::default();
+        (self.fed, self.queue) = (Fed::default(), ObjectQueue::default());
         self.beats.recognise(false);
     }
 
