@@ -134,6 +134,9 @@ pub struct HostSample {
     /// Total memory and what is available, from `/proc/meminfo`.
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,
+    /// Pages that were read back from swap since boot, from `/proc/vmstat`.
+    #[serde(default)]
+    pub swapped_in: Option<u64>,
     /// `/proc/pressure/*`, or the job's own cgroup's where that exists. `None` without PSI.
     pub pressure: Option<PressureSample>,
     /// Clock ticks between boot and the start of pipetop, on the clock of [`crate::units::ProcessKey::start_ticks`]:

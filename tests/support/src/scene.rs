@@ -326,11 +326,13 @@ pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
             pressure_io: Some(Share(0.0)),
             pressure_memory: Some(Share(0.0)),
             others: vec![],
+            swapped_in_per_s: Some(0.0),
         },
         disks: vec![DiskRates {
             device: "nvme0n1".to_owned(),
             read: BytesPerSecond(212e6),
             write: BytesPerSecond(0.0),
+            reads_per_s: 1700.0,
             util: Share(0.11),
             await_ms: Some(0.1),
             queue_depth: 0.2,
