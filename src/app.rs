@@ -5,6 +5,7 @@
 
 mod actions;
 mod effect;
+mod figures;
 mod launched;
 mod mouse;
 mod on_demand;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use crossterm::event::Event as Input;
 use ratatui::layout::Rect;
 
+use crate::action::Action;
 use crate::config::Config;
 use crate::engine::{Engine, State};
 use crate::launch::SupervisorEvent;
@@ -36,6 +38,7 @@ use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
 pub use effect::Effect;
+pub use figures::Figures;
 pub use launched::{Launched, Left};
 use past::Past;
 pub use runtime::live::{Launch, ReplaySession, Setup, replay, watch};
@@ -49,6 +52,8 @@ const OBSERVED: Duration = Duration::from_secs(10);
 pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
+    /// What is known of the jobs that are listed.
+    Jobs(Figures),
     /// How saving the screen went.
     Notice(Notice),
     Signal(Signal),
@@ -76,6 +81,7 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
+    figures: Figures,
     /// Where the screen is saved to.
     folder: PathBuf,
     /// The command that is watched, where we have launched it.
@@ -90,6 +96,10 @@ pub struct App {
     /// The room of the last frame: what is pointed at lies in it.
     drawn: Rect,
     sticky: StickyHeight,
+    /// Any key ends the watching.
+    captioned: bool,
+    /// Somebody wants to leave.
+    left: bool,
 }
 
 impl App {
@@ -102,13 +112,25 @@ impl App {
             player: None,
             config,
             attach: Attach::LookingForJob { wanted },
+            figures: Figures::new(),
             folder: PathBuf::from("."),
             launched: None,
             asked: None,
             looked_at: None,
             drawn: Rect::ZERO,
             sticky: StickyHeight::default(),
+            captioned: false,
+            left: false,
         }
+    }
+
+    /// Has this said in the place of the keys, until any key ends the watching.
+    pub fn caption(&mut self, text: Option<String>) {
+        self.captioned = text.is_some();
+        self.state.notice = text.map(|text| Notice {
+            text,
+            trouble: false,
+        });
     }
 
     /// The same for a job that we have launched.
@@ -154,17 +176,25 @@ impl App {
 
     fn take_in(&mut self, event: Event) -> Vec<Effect> {
         match event {
-            Event::Signal(Signal::Stop) => match &mut self.launched {
-                // It was handed on to the command, and who watches it ends with it.
-                Some(launched) => launched.told_to_end(),
-                None => vec![Effect::Quit],
-            },
+            Event::Signal(Signal::Stop) => {
+                self.left = true;
+                match &mut self.launched {
+                    // It was handed on to the command, and who watches it ends with it.
+                    Some(launched) => launched.told_to_end(),
+                    None => vec![Effect::Quit],
+                }
+            }
             Event::Signal(Signal::Suspend) => vec![Effect::SuspendTerminal],
             Event::Signal(Signal::Resume) => vec![Effect::ResumeTerminal],
             Event::Sample(sample) => {
                 let effects = self.sample(*sample);
                 self.keep_height();
                 effects
+            }
+            Event::Jobs(figures) => {
+                // The next sample has the list.
+                self.figures = figures;
+                vec![]
             }
             Event::Notice(notice) => {
                 self.state.notice = Some(notice);
@@ -173,6 +203,11 @@ impl App {
             Event::Input(Input::Resize(width, height)) => {
                 self.drawn = Rect::new(0, 0, width, height);
                 vec![Effect::Draw]
+            }
+            Event::Input(Input::Key(key)) if self.captioned => {
+                let leaves = |action| matches!(action, Action::Quit | Action::Cancel);
+                self.left = self.config.keys.action(&key).is_some_and(leaves);
+                vec![Effect::Quit]
             }
             Event::Input(Input::Key(key)) => {
                 let noticed = self.state.notice.take().is_some();
@@ -210,7 +245,7 @@ impl App {
                 Attach::Attached
             };
         } else if !sample.candidates.is_empty() {
-            self.attach = Attach::Picker(sample.candidates.clone());
+            self.attach = self.listed(&sample.candidates);
         } else if let Attach::Picker(_) | Attach::Attached = self.attach {
             let wanted = match &self.launched {
                 Some(launched) => launched.wanted(),
@@ -218,7 +253,8 @@ impl App {
             };
             self.attach = Attach::LookingForJob { wanted };
         }
-        if self.is_picking() != was_picking {
+        let picking = self.is_picking();
+        if picking != was_picking {
             // Words that find jobs find no workers.
             self.state.filter.clear();
             self.state.page = Page::Panels;
@@ -235,7 +271,11 @@ impl App {
         self.notice_recording();
         let over = self.launched.as_mut();
         let over = over.is_some_and(|launched| launched.seen(at, trains));
-        vec![if over { Effect::Quit } else { Effect::Draw }]
+        let mut effects = vec![if over { Effect::Quit } else { Effect::Draw }];
+        if picking != was_picking {
+            effects.push(Effect::WatchAll(picking));
+        }
+        effects
     }
 
     /// Keeps as much room for the verdict as it lately needed.

@@ -165,7 +165,6 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
         #[cfg(feature = "lab")]
         Some(Command::Lab(asked)) => asked.check(),
         Some(Command::Replay(asked)) => asked.check(),
-        Some(Command::Serve(asked)) => asked.check(),
         Some(Command::Fleet(asked)) => asked.check(),
         _ => Ok(()),
     }

@@ -63,6 +63,26 @@ pub struct Watch {
     /// Omit command lines from the recording
     #[arg(long, requires = "record")]
     pub no_command_lines: bool,
+
+    #[command(flatten)]
+    pub web: Web,
+}
+
+/// Where to serve metrics.
+#[derive(Debug, Default, Clone, PartialEq, Eq, clap::Args)]
+#[command(next_help_heading = "Serving")]
+pub struct Web {
+    /// Serve metrics to Prometheus here; repeat it for several. Without a host, on all addresses
+    #[arg(long = "web.listen-address", value_name = "[HOST]:PORT")]
+    pub listen: Vec<String>,
+
+    /// Path of the metrics [default: /metrics]
+    #[arg(long = "web.telemetry-path", value_name = "PATH", value_parser = value::telemetry_path)]
+    pub metrics: Option<String>,
+
+    /// Serve with the certificate and the passwords of this web configuration file of Prometheus
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    pub config_file: Option<PathBuf>,
 }
 
 /// Which files and directories to read.

@@ -5,6 +5,7 @@
 //! was read or what will be made of it. A recording holds exactly these values.
 
 mod cgroup;
+mod counts;
 mod files;
 mod gpu;
 mod job;

@@ -9,28 +9,30 @@ mod job;
 mod metrics;
 mod rank_metrics;
 mod search;
+mod server;
 #[cfg(test)]
 mod tests;
 mod textfile;
 mod totals;
+mod users;
+mod web_config;
 
 use std::future::pending;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::Hinted;
 use crate::source::sampler::Options;
-use board::Board;
+pub(crate) use board::Board;
 use exposition::Format;
-use http::Site;
-use search::Search;
+pub(crate) use search::Search;
+use server::no_runtime;
+pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
 
 /// Where to listen if nothing is said: on this machine alone, as others may log in to it too.
@@ -44,9 +46,7 @@ pub(crate) struct Exporter {
     pub options: Options,
     /// Every job of the machine, not one at a time.
     pub all: bool,
-    /// `HOST:PORT`; without a host, all addresses.
-    pub listen: Vec<String>,
-    pub metrics: String,
+    pub endpoints: Endpoints,
     pub textfile: Option<PathBuf>,
 }
 
@@ -54,31 +54,22 @@ impl Exporter {
     /// Serves until a signal ends it.
     ///
     /// # Errors
-    /// Where an address cannot be listened on, the file cannot be written, or no thread can be started.
+    /// Where an address cannot be listened on, a file cannot be used, or no thread can be started.
     pub(crate) fn run(self) -> Result<(), Hinted> {
-        let listeners = self.listen.iter().map(|address| listen(address));
-        let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
         let board = Arc::new(Board::default());
+        let server = self.endpoints.serve(Arc::clone(&board))?;
         let file = self.textfile.map(Textfile::new);
         if let Some(file) = &file {
             written(file, &board)?;
         }
+        server.announce(std::io::stdout());
+        let _machine = search::machine(&self.options, Arc::clone(&board))?;
         let _search = Search::start(self.options, self.all, Arc::clone(&board))?;
-        let site = Arc::new(Site::new(Arc::clone(&board), self.metrics));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| no_runtime(&error))?;
         runtime.block_on(async {
-            let mut all = JoinSet::new();
-            for listener in listeners {
-                announce(&listener, &site.metrics);
-                let listener = listener.set_nonblocking(true).and_then(|()| {
-                    // The runtime's own.
-                    tokio::net::TcpListener::from_std(listener)
-                });
-                all.spawn(Arc::clone(&site).serve(listener.map_err(|error| no_runtime(&error))?));
-            }
             let mut ends = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
             let [typed, asked] = &mut ends;
             let typed = typed.as_mut().map_err(|error| no_runtime(error))?;
@@ -119,35 +110,4 @@ fn written(file: &Textfile, board: &Board) -> Result<(), Hinted> {
             "--textfile needs a file in a folder where new files can be made",
         )
     })
-}
-
-fn listen(address: &str) -> Result<TcpListener, Hinted> {
-    let whole = match address.strip_prefix(':') {
-        Some(port) => format!("[::]:{port}"),
-        None => address.to_owned(),
-    };
-    TcpListener::bind(&whole).map_err(|error| {
-        let hint = match error.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                "another exporter may be running: give another port with --web.listen-address"
-            }
-            _ => "--web.listen-address needs an address of this machine, as in 127.0.0.1:9977",
-        };
-        Hinted::new(format!("cannot listen on {address}: {error}"), hint)
-    })
-}
-
-/// Says where the metrics are.
-fn announce(listener: &TcpListener, metrics: &str) {
-    if let Ok(address) = listener.local_addr() {
-        // Nobody reads it: nothing to do about that.
-        let _ = writeln!(std::io::stdout(), "serving http://{address}{metrics}");
-    }
-}
-
-fn no_runtime(error: &std::io::Error) -> Hinted {
-    Hinted::new(
-        format!("cannot serve: {error}"),
-        "raise the limit of open files (ulimit -n)",
-    )
 }

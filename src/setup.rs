@@ -3,6 +3,7 @@
 //! Knows none of the commands.
 
 mod record;
+mod web;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -23,6 +24,7 @@ use crate::units::printable;
 use crate::verdict::Kind;
 
 pub(crate) use record::{finish, with as recorded};
+pub(crate) use web::{endpoints, served};
 
 /// The exit code where `--fail-if` matched.
 pub(crate) const FAILED_IF: u8 = 3;
@@ -63,6 +65,7 @@ pub(crate) fn sampling(places: &Places, config: &Config, target: Target) -> Opti
         target,
         probe: None,
         recorder: None,
+        tee: None,
         lacking: vec![],
     }
 }
@@ -92,7 +95,7 @@ pub(crate) fn show(
     wanted: String,
     watch: &Watch,
 ) -> Result<ExitCode, Hinted> {
-    let options = recorded(options, watch)?;
+    let (options, server) = served(recorded(options, watch)?, watch)?;
     let recorder = options.recorder.clone();
     if has_screen(watch) {
         let outcome = app::watch(Setup {
@@ -103,10 +106,12 @@ pub(crate) fn show(
             wanted,
             span: watch.span,
             launch: None,
+            caption: None,
         });
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         let recorded = watch.record.as_ref().filter(|_| recorder.is_some());
         let recorded = recorded.map(|path| format!("recording: {}", path.display()));
+        drop(server);
         // A terminal that is gone reads no last words.
         let _ = last_words(outcome.verdict.into_iter().chain(recorded));
         finish(recorder)?;

@@ -34,6 +34,7 @@ mod help;
 pub(crate) mod history;
 pub mod layout;
 pub(crate) mod line_builder;
+mod listed_job;
 mod log;
 mod marks;
 pub(crate) mod panel;
@@ -56,7 +57,9 @@ use crate::units::ProcessKey;
 
 pub use axis::{automatic, length as axis_length};
 pub use filter::{Filter, jobs_found};
+pub use footer::goes_to_list;
 use layout::{Regions, SizeHints, count, regions};
+pub use listed_job::{JobFigures, ListedJob};
 #[cfg(feature = "testing")]
 pub use state::Sort;
 pub use state::{Choices, Notice, Page, Panel, Replay, UiState};
@@ -96,6 +99,9 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     }
 }
 
+/// Lines of a graph in the panel that shows what the verdict speaks of.
+const GRAPH: u16 = 4;
+
 /// What is left inside of a box, or between a cell of air on either side.
 fn inner_width(area: Rect) -> u16 {
     let around = if area.width >= 100 { 4 } else { 2 };
@@ -112,19 +118,23 @@ fn place(view: &View<'_>, area: Rect) -> Regions {
     let inner_width = inner_width(area);
     // In boxes, the disk stands beside the GPUs.
     let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
+    let matters = verdict::matters(view);
+    let graph = |panel| if matters == Some(panel) { GRAPH } else { 0 };
+    let gpu_graph = graph(Panel::Gpu) * u16::from(view.gpus().len() == 1);
     let wants = SizeHints {
         verdict: verdict_lines(view, area).max(view.room),
         pipeline: pipeline::wanted(view),
         other_loaders: pipeline::other_loaders(view),
         gpus: gpu::wanted(view, gpu_width),
-        gpus_open: gpu::wanted_open(view, gpu_width),
+        gpus_open: gpu::wanted_open(view, gpu_width) + gpu_graph,
         gpus_in_full: gpu::wanted_in_full(view, gpu_width),
         workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
-        disk: disk::wanted(view),
+        disk: disk::wanted(view) + graph(Panel::Disk),
         timeline: timeline::wanted(view),
         history: history::wanted(view),
         log: log::wanted(view),
         focus: view.state.focus,
+        matters,
     };
     regions(area, &wants)
 }

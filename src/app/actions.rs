@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{App, Effect, Launched};
+use super::{App, Effect, Launched, Past};
 use crate::action::Action;
 use crate::config::INTERVALS;
 use crate::source::replay::{ReplayCommand, Seek};
@@ -83,15 +83,14 @@ impl App {
             ) => vec![],
 
             (Action::Pause, Replay) => self.command(ReplayCommand::Pause),
-            (Action::Pause, Live) => {
-                self.past.pause(&self.engine);
-                self.state.paused = self.past.state().is_some();
-                vec![Effect::Draw]
-            }
+            (Action::Pause, Live) => self.pause(),
             (Action::IntervalShorter, Replay) => self.command(ReplayCommand::Slower),
             (Action::IntervalShorter, Live) => self.interval(false),
             (Action::IntervalLonger, Replay) => self.command(ReplayCommand::Faster),
             (Action::IntervalLonger, Live) => self.interval(true),
+            (Action::SeekBack | Action::SeekForward, Replay | Live) if self.state.points() => {
+                self.point(action == Action::SeekBack)
+            }
             (Action::SeekBack, Replay | Live) => self.seek(Seek::Seconds(-SEEK)),
             (Action::SeekForward, Replay | Live) => self.seek(Seek::Seconds(SEEK)),
             (Action::LeapBack, Replay | Live) => self.seek(Seek::Seconds(-LEAP)),
@@ -125,6 +124,25 @@ impl App {
         }
     }
 
+    fn pause(&mut self) -> Vec<Effect> {
+        self.state.cursor = None;
+        self.past.pause(&self.engine);
+        self.state.paused = self.past.state().is_some();
+        vec![Effect::Draw]
+    }
+
+    /// Moves the timeline's cursor, over a picture that stands still.
+    fn point(&mut self, back: bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if !self.state.is_still() {
+            self.state.cursor = None;
+            effects = self.act(Action::Pause);
+        }
+        self.state.point(back);
+        effects.extend(self.look(|_, _| ()));
+        effects
+    }
+
     /// Changes only what is looked at, among what there is to choose from.
     fn look(&mut self, change: impl FnOnce(&mut UiState, &Choices)) -> Vec<Effect> {
         let choices = ui::choices(&self.view());
@@ -147,7 +165,10 @@ impl App {
     fn select(&mut self) -> Vec<Effect> {
         match self.attach {
             Attach::Picker(_) => match self.marked() {
-                Some(pid) => vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))],
+                Some(pid) => {
+                    self.state.chosen = true;
+                    vec![Effect::Draw, Effect::Sampler(Request::Attach(pid))]
+                }
                 None => vec![],
             },
             Attach::LookingForJob { .. } => vec![],
@@ -163,6 +184,16 @@ impl App {
     }
 
     fn cancel(&mut self) -> Vec<Effect> {
+        if ui::goes_to_list(&self.view()) {
+            // Nothing of this job is said of the next one.
+            self.state = UiState {
+                recording: self.state.recording,
+                ..UiState::default()
+            };
+            self.engine.restart();
+            self.past = Past::new(self.config.past);
+            return vec![Effect::Draw, Effect::Sampler(Request::List)];
+        }
         let marked = self.marked();
         self.state.cancel();
         self.mark(marked);

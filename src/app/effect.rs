@@ -11,6 +11,8 @@ pub enum Effect {
     Redraw,
     /// Send this to the sampler.
     Sampler(Request),
+    /// Watch all jobs for the list of them; `false` = not any more.
+    WatchAll(bool),
     /// Write picture and report to files.
     Save,
     /// Put this into the terminal's clipboard.

@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::sample::JobCandidate;
-use crate::ui::{Attach, jobs_found};
+use crate::ui::{Attach, ListedJob, jobs_found};
 use crate::units::Pid;
 
 impl App {
@@ -15,8 +15,17 @@ impl App {
         matches!(self.attach, Attach::Attached | Attach::Ended)
     }
 
+    /// The list of these, with what is known of each.
+    pub(super) fn listed(&self, jobs: &[JobCandidate]) -> Attach {
+        let job = |found: &JobCandidate| ListedJob {
+            figures: self.figures.get(&found.pid).cloned(),
+            found: found.clone(),
+        };
+        Attach::Picker(jobs.iter().map(job).collect())
+    }
+
     /// The jobs that are listed; none while there is no list.
-    pub(super) fn jobs(&self) -> Vec<&JobCandidate> {
+    pub(super) fn jobs(&self) -> Vec<&ListedJob> {
         match &self.attach {
             Attach::Picker(jobs) => jobs_found(jobs, &self.state.filter),
             _ => Vec::new(),
@@ -26,13 +35,13 @@ impl App {
     /// The process of the marked job.
     pub(super) fn marked(&self) -> Option<Pid> {
         let jobs = self.jobs();
-        Some(jobs.get(self.state.picked)?.pid)
+        Some(jobs.get(self.state.picked)?.found.pid)
     }
 
     /// Marks the same job in a list that may have changed; where it is gone, what is at its place.
     pub(super) fn mark(&mut self, marked: Option<Pid>) {
         let jobs = self.jobs();
-        let place = jobs.iter().position(|job| Some(job.pid) == marked);
+        let place = jobs.iter().position(|job| Some(job.found.pid) == marked);
         let last = jobs.len().saturating_sub(1);
         self.state.picked = place.unwrap_or_else(|| self.state.picked.min(last));
     }

@@ -102,6 +102,7 @@ impl App {
                             }
                         }
                         Effect::Sampler(_)
+                        | Effect::WatchAll(_)
                         | Effect::Copy(_)
                         | Effect::EndCommand
                         | Effect::KillCommand => {

@@ -15,8 +15,8 @@ use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
 use crate::source::sampler::Request;
-use crate::ui::{self, Panel, Sort};
-use crate::units::Pid;
+use crate::ui::{self, JobFigures, Panel, Sort};
+use crate::units::{Pid, Share};
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
 
@@ -418,7 +418,48 @@ async fn the_marked_job_is_asked_for() {
     .await;
     assert!(session.text().contains("choose one of 2 jobs"));
     let asked = Effect::Sampler(Request::Attach(Pid(8)));
-    assert_eq!(session.asked, [asked]);
+    assert_eq!(session.asked, [Effect::WatchAll(true), asked]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_chosen_is_left_for_the_list() {
+    let known = JobFigures {
+        user: None,
+        run: None,
+        workers: 2,
+        kind: Kind::DataBound,
+        cause: None,
+        lost: Some(Share(0.41)),
+        batches_per_s: None,
+        gpus: vec![],
+        up: None,
+    };
+    let session = session(None, async move |script| {
+        let known = Event::Jobs([(Pid(8), known)].into());
+        script.samples.send(known).await.expect("the loop listens");
+        script.sample(jobs([7, 8])).await;
+        script.key(KeyCode::Enter);
+        script.sample(training(1.0)).await;
+        // The help is closed first.
+        script.typed("?");
+        script.key(KeyCode::Esc);
+        script.key(KeyCode::Esc);
+        script.sample(jobs([7, 8])).await;
+    })
+    .await;
+    let text = session.text();
+    assert!(
+        text.contains("DATA-BOUND") && text.contains("41 %"),
+        "{text}"
+    );
+    let asked = [
+        Effect::WatchAll(true),
+        Effect::Sampler(Request::Attach(Pid(7))),
+        Effect::WatchAll(false),
+        Effect::Sampler(Request::List),
+        Effect::WatchAll(true),
+    ];
+    assert_eq!(session.asked, asked);
 }
 
 fn jobs(pids: impl IntoIterator<Item = i32>) -> Sample {
@@ -456,7 +497,7 @@ async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
     })
     .await;
     let asked = [8, 8, 5].map(|pid| Effect::Sampler(Request::Attach(Pid(pid))));
-    assert_eq!(session.asked, asked);
+    assert_eq!(session.asked[1..], asked);
     assert_eq!(session.app.state.filter, crate::ui::Filter::default());
 }
 

@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::error::Hinted;
-use crate::options::{Target, value};
-
-/// Paths that are taken.
-const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
+use crate::options::{Target, Web, value};
 
 /// Serve metrics of training jobs to Prometheus.
 ///
 /// Metrics are at /metrics, JSON reports at /report (?pid=PID for one job); /-/healthy and /-/ready are for supervisors.
+/// Without --web.listen-address and --textfile it listens on 127.0.0.1:9977.
 /// Without a target it watches one job at a time, and the next one after its end.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Serving")]
@@ -26,17 +23,8 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub all: bool,
 
-    /// Listen here; repeat it for several. Without a host, on all addresses [default: 127.0.0.1:9977]
-    #[arg(long = "web.listen-address", value_name = "[HOST]:PORT")]
-    pub listen: Vec<String>,
-
-    /// Path of the metrics
-    #[arg(
-        long = "web.telemetry-path",
-        value_name = "PATH",
-        default_value = "/metrics"
-    )]
-    pub metrics: String,
+    #[command(flatten)]
+    pub web: Web,
 
     /// Write the metrics to this file, for the node exporter's textfile collector; listens only where told to
     #[arg(long, value_name = "FILE")]
@@ -45,20 +33,4 @@ pub(crate) struct Serve {
     /// Time between samples, e.g. `1s` or `500ms`
     #[arg(long, value_name = "DURATION", value_parser = value::interval)]
     pub interval: Option<Duration>,
-}
-
-impl Serve {
-    /// # Errors
-    /// If a value cannot be used.
-    pub(super) fn check(&self) -> Result<(), Hinted> {
-        let path = &*self.metrics;
-        let plain = path.bytes().all(|byte| byte.is_ascii_graphic());
-        if TAKEN.contains(&path) || !path.starts_with('/') || !plain || path.contains(['?', '#']) {
-            return Err(Hinted::new(
-                format!("--web.telemetry-path cannot be `{path}`"),
-                "give a path of its own, as in /metrics",
-            ));
-        }
-        Ok(())
-    }
 }

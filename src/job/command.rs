@@ -21,7 +21,7 @@ pub fn script(line: &str) -> String {
     if !program.starts_with("python") {
         return joined(program, arguments);
     }
-    match after_options(arguments) {
+    match after_options(arguments, |_| {}) {
         Ran::Script(script, arguments) => joined(file_name(script), arguments),
         Ran::Module(module, arguments) => joined(module, arguments),
         Ran::Code => joined(program, arguments),
@@ -31,38 +31,15 @@ pub fn script(line: &str) -> String {
 
 /// A Python that is told to load neither `site` nor what that loads, as `python -S` and `python -uS` are.
 pub fn leaves_site_out(command: &[OsString]) -> bool {
-    let Some((program, arguments)) = command.split_first() else {
-        return false;
-    };
-    if !file_name(&program.to_string_lossy()).starts_with("python") {
-        return false;
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let mut without = false;
+    if let Some((program, arguments)) = words.split_first()
+        && file_name(program).starts_with("python")
+    {
+        after_options(arguments, |letters| without |= letters.contains('S'));
     }
-    let mut words = arguments.iter().map(|word| word.to_string_lossy());
-    while let Some(word) = words.next() {
-        let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) else {
-            return false;
-        };
-        if letters.starts_with('-') {
-            if word == HASH_CHECK {
-                words.next();
-            }
-            continue;
-        }
-        let own = letters
-            .split(['W', 'X', 'c', 'm'])
-            .next()
-            .unwrap_or_default();
-        if own.contains('S') {
-            return true;
-        }
-        match letters.as_bytes().get(own.len()) {
-            Some(b'c' | b'm') => return false,
-            // Its value is the next word.
-            Some(_) if letters.len() == own.len() + 1 => drop(words.next()),
-            _ => {}
-        }
-    }
-    false
+    without
 }
 
 /// What Python runs, with its arguments.
@@ -76,8 +53,8 @@ enum Ran<'a> {
 }
 
 /// Passes over Python's own options, as `python --help-all` lists them: letters may stand together, and `W`, `X`, `c`
-/// and `m` take what is left of their word, else the next one.
-fn after_options<'a>(mut words: &'a [&'a str]) -> Ran<'a> {
+/// and `m` take what is left of their word, else the next one. `letters` is called with the others of each word.
+fn after_options<'a>(mut words: &'a [&'a str], mut letters: impl FnMut(&str)) -> Ran<'a> {
     while let [word, rest @ ..] = words {
         match word.strip_prefix('-') {
             None => return Ran::Script(word, rest),
@@ -97,8 +74,10 @@ fn after_options<'a>(mut words: &'a [&'a str]) -> Ran<'a> {
             continue;
         }
         let Some((before, value)) = word.split_once(['W', 'X', 'c', 'm']) else {
+            letters(word);
             continue;
         };
+        letters(before);
         let option = word.as_bytes().get(before.len());
         if option == Some(&b'c') {
             return Ran::Code;

@@ -153,6 +153,7 @@ impl Animation {
                 // The others are for a job that is watched.
                 Some(
                     Effect::Sampler(_)
+                    | Effect::WatchAll(_)
                     | Effect::Save
                     | Effect::Copy(_)
                     | Effect::EndCommand

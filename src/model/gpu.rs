@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::model::interval::Total;
 use crate::sample::{GpuCounters, GpuSample, GpuTraffic};
 use crate::units::{Bytes, Share};
 
@@ -26,41 +27,22 @@ pub(crate) struct Piece {
 /// Readings of one GPU, summed up.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GpuSums {
-    history: Mean,
-    current: Mean,
+    /// Of figures in percent, each as if it were of one second.
+    history: Total,
+    current: Total,
     /// Oldest first; they may have gaps between them.
     pub(crate) pieces: VecDeque<Piece>,
     /// Driver time of the newest sample, in us.
     newest_us: Option<u64>,
     counters: CounterSums,
-    /// Joules; `None` while no growth was seen.
-    energy: Option<f64>,
-    /// By [`Traffic`]: bytes, and the seconds in which they were counted.
-    traffic: [(f64, f64); 4],
-    /// Seconds in calls of the driver, and the seconds in which they were counted.
-    driver: (f64, f64),
+    /// Joules.
+    energy: Total,
+    /// Bytes, by [`Figure`].
+    traffic: [Total; 9],
+    /// Seconds in calls of the driver.
+    driver: Total,
     /// Share of time with a kernel, of each GPU instance of a divided GPU.
     parts: BTreeMap<u32, CounterSums>,
-}
-
-/// Of figures in percent.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    count: u64,
-}
-
-impl Mean {
-    fn add(&mut self, percent: f64) {
-        if (0.0..=100.0).contains(&percent) {
-            self.sum += percent;
-            self.count += 1;
-        }
-    }
-
-    fn get(self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / self.count as f64)
-    }
 }
 
 impl GpuSums {
@@ -71,15 +53,13 @@ impl GpuSums {
         }
         let known = before.map(|before| &before.util_samples);
         for (time, percent) in gpu.util_samples.since(known) {
-            self.history.add(*percent);
+            self.history.add(sane(*percent), 1.0);
             if let Some(zero) = gpu.driver_zero_us {
                 self.add_piece(*time, zero, *percent);
             }
             self.newest_us = Some(*time);
         }
-        if let Some(percent) = gpu.util_percent {
-            self.current.add(percent);
-        }
+        self.current.add(gpu.util_percent.and_then(sane), 1.0);
         if let Some(counters) = &gpu.counters
             && let Some(seconds) = self.counters.add(counters)
             && self.newest_us.is_none()
@@ -103,24 +83,17 @@ impl GpuSums {
     fn add_growth(&mut self, before: &GpuSample, gpu: &GpuSample, seconds: f64) {
         // Counters that went backwards began anew with the driver.
         let grown = before.energy_joules.zip(gpu.energy_joules);
-        if let Some(used) = grown.map(|(older, newer)| newer - older)
-            && used >= 0.0
-        {
-            self.energy = Some(self.energy.unwrap_or(0.0) + used);
-        }
-        if let Some(spent) = gpu.driver_time.checked_sub(before.driver_time) {
-            self.driver.0 += spent.as_secs_f64();
-            self.driver.1 += seconds;
-        }
+        let used = grown.map(|(older, newer)| newer - older);
+        self.energy.add(used.filter(|used| *used >= 0.0), seconds);
+        let spent = gpu.driver_time.checked_sub(before.driver_time);
+        let spent = spent.map(|spent| spent.as_secs_f64());
+        self.driver.add(spent, seconds);
         if let (Some(older), Some(newer)) = (&before.traffic, &gpu.traffic) {
             let seconds = newer.read_at.seconds_since(&older.read_at);
-            for (sum, of) in self.traffic.iter_mut().zip(COUNTED) {
+            for (figure, of) in COUNTED.into_iter().filter(|_| seconds > 0.0) {
                 let bytes = of(older).zip(of(newer));
                 let bytes = bytes.and_then(|(older, newer)| newer.0.checked_sub(older.0));
-                if let Some(bytes) = bytes.filter(|_| seconds > 0.0) {
-                    sum.0 += bytes as f64;
-                    sum.1 += seconds;
-                }
+                self.traffic[figure as usize].add(bytes.map(|bytes| bytes as f64), seconds);
             }
         }
     }
@@ -131,7 +104,7 @@ impl GpuSums {
         let (Some(from), Some(to)) = (before.and_then(ours), ours(time_us)) else {
             return;
         };
-        if (0.0..=100.0).contains(&percent) && to - from <= LONGEST {
+        if sane(percent).is_some() && to - from <= LONGEST {
             let idle = 1.0 - percent / 100.0;
             self.keep(Piece { from, to, idle });
         }
@@ -153,32 +126,31 @@ impl GpuSums {
 
     /// Mean of the driver's history in percent; `None` where it has none.
     pub(crate) fn history(&self) -> Option<f64> {
-        self.history.get()
+        self.history.per_second()
     }
 
     /// The best mean there is, in percent.
     pub(crate) fn percent(&self) -> Option<f64> {
         let counted = || Some(100.0 * self.counters.mean(Figure::Graphics)?);
-        self.history
-            .get()
-            .or_else(|| self.current.get())
+        self.history()
+            .or_else(|| self.current.per_second())
             .or_else(counted)
     }
 
     /// Joules used.
     pub(crate) fn energy(&self) -> Option<f64> {
-        self.energy
+        self.energy.known()
     }
 
     /// Bytes in a second, as they were counted.
-    pub(crate) fn traffic(&self, which: Traffic) -> Option<f64> {
-        let (bytes, seconds) = self.traffic[which as usize];
-        (seconds > 0.0).then(|| bytes / seconds)
+    pub(crate) fn traffic(&self, which: Figure) -> Option<f64> {
+        self.traffic[which as usize].per_second()
     }
 
     /// Share of the time spent in calls of the driver.
     pub(crate) fn driver(&self) -> Option<Share> {
-        Share::of(self.driver.0, self.driver.1)
+        let share = self.driver.per_second()?;
+        Some(Share(share).clamped())
     }
 
     pub(crate) fn counters(&self) -> &CounterSums {
@@ -190,22 +162,17 @@ impl GpuSums {
     }
 }
 
-/// What is counted in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Traffic {
-    PcieRx,
-    PcieTx,
-    NvlinkRx,
-    NvlinkTx,
-}
-
-/// By [`Traffic`].
-const COUNTED: [fn(&GpuTraffic) -> Option<Bytes>; 4] = [
-    |traffic| traffic.pcie_rx,
-    |traffic| traffic.pcie_tx,
-    |traffic| traffic.nvlink_rx,
-    |traffic| traffic.nvlink_tx,
+/// What is also counted in bytes.
+const COUNTED: [(Figure, fn(&GpuTraffic) -> Option<Bytes>); 4] = [
+    (Figure::PcieRx, |traffic| traffic.pcie_rx),
+    (Figure::PcieTx, |traffic| traffic.pcie_tx),
+    (Figure::NvlinkRx, |traffic| traffic.nvlink_rx),
+    (Figure::NvlinkTx, |traffic| traffic.nvlink_tx),
 ];
+
+fn sane(percent: f64) -> Option<f64> {
+    (0.0..=100.0).contains(&percent).then_some(percent)
+}
 
 /// The figures of the performance counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,8 +193,8 @@ pub(crate) enum Figure {
 pub(crate) struct CounterSums {
     /// End of the newest that was added, in seconds.
     newest: f64,
-    /// By [`Figure`]: figure x seconds, and the seconds in which it was told.
-    sums: [(f64, f64); 9],
+    /// By [`Figure`]: figure x seconds.
+    sums: [Total; 9],
 }
 
 impl CounterSums {
@@ -251,16 +218,12 @@ impl CounterSums {
             counters.nvlink_tx.map(|rate| rate.0),
         ];
         for (sum, figure) in self.sums.iter_mut().zip(figures) {
-            if let Some(figure) = figure {
-                sum.0 += figure * seconds;
-                sum.1 += seconds;
-            }
+            sum.add(figure.map(|figure| figure * seconds), seconds);
         }
         Some(seconds)
     }
 
     pub(crate) fn mean(&self, figure: Figure) -> Option<f64> {
-        let (sum, seconds) = self.sums[figure as usize];
-        (seconds > 0.0).then(|| sum / seconds)
+        self.sums[figure as usize].per_second()
     }
 }

@@ -51,3 +51,28 @@ pub(crate) fn seconds_grown(older: Option<Duration>, newer: Option<Duration>) ->
 pub(crate) fn count_grown(older: Option<u64>, newer: Option<u64>) -> Option<f64> {
     Some(newer?.checked_sub(older?)? as f64)
 }
+
+/// An amount, and the seconds in which it was known.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Total {
+    amount: f64,
+    seconds: f64,
+}
+
+impl Total {
+    pub(crate) fn add(&mut self, amount: Option<f64>, seconds: f64) {
+        if let Some(amount) = amount {
+            self.amount += amount;
+            self.seconds += seconds;
+        }
+    }
+
+    /// `None` where nothing was known.
+    pub(crate) fn known(self) -> Option<f64> {
+        (self.seconds > 0.0).then_some(self.amount)
+    }
+
+    pub(crate) fn per_second(self) -> Option<f64> {
+        Some(self.known()? / self.seconds)
+    }
+}

@@ -196,6 +196,7 @@ fn with_load(at: u32) -> Sample {
         batch,
         low_ms: 400,
         high_ms: 500,
+        ended: None,
     };
     first_loader(&mut sample).workers[0].loads = Some(WorkerLoads {
         ended: Tail::new(batch + 1, (batch.saturating_sub(2)..=batch).map(ended)),
@@ -287,6 +288,7 @@ fn the_median_of_loads_is_the_middle_one_or_lies_between_two() {
         batch: 0,
         low_ms: middle_ms - 50,
         high_ms: middle_ms + 50,
+        ended: None,
     };
     let of = |times: &[u32]| {
         let last = times.iter().map(|time| load(*time)).collect();

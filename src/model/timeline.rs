@@ -1,13 +1,16 @@
-//! The newest minutes look by look: what each worker and trainer did when, how many batches were ready, and the waits.
+//! The newest minutes look by look: what each worker and trainer did when, how many batches were ready, the waits, and
+//! the batches of each worker.
 //!
-//! Fixed memory: a byte a slot of 25 ms for everyone, of two minutes: 5 KB for each worker, and 80 KB of waits for each
-//! rank. Says what was seen, and where that is but a bound; knows no cell and no colour.
+//! Fixed memory: a byte a slot of 25 ms for everyone, of two minutes: 5 KB for each worker, 4 KB of its batches, and 80 KB
+//! of waits for each rank. Says what was seen, and where that is but a bound; knows no cell and no colour.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::WorkerPlace;
-use crate::sample::{Looks, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, slot};
+use crate::sample::{
+    Looks, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
+};
 use crate::units::ProcessKey;
 
 /// Slots that are kept of everyone.
@@ -16,6 +19,8 @@ const SLOTS: usize = 4800;
 const TRACKS: usize = 640;
 /// Waits that are kept of each rank.
 const WAITS: usize = 2048;
+/// Batches that are kept of each worker.
+const BATCHES: usize = 100;
 /// So many slots between two looks are taken for seen: more than lie between looks where these must be rare.
 const APART: usize = 20;
 
@@ -33,7 +38,18 @@ enum Track {
 pub struct Timeline {
     tracks: BTreeMap<Track, Looks>,
     waits: BTreeMap<ProcessKey, VecDeque<Wait>>,
+    batches: BTreeMap<WorkerPlace, VecDeque<Batch>>,
     newest: Duration,
+}
+
+/// A batch that a worker had in work.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Batch {
+    /// The loader's number for it, from 0 in each epoch.
+    pub number: u64,
+    /// In seconds.
+    pub from: f64,
+    pub to: f64,
 }
 
 /// What is known of a slot.
@@ -71,12 +87,44 @@ impl Timeline {
                         id: worker.id,
                     };
                     self.append(Track::Worker(place), &worker.looks);
+                    self.add_batches(place, worker, before);
                 }
             }
         }
         let tracks = &self.tracks;
         self.waits
             .retain(|rank, _| tracks.contains_key(&Track::Trainer(*rank)));
+        self.batches
+            .retain(|place, _| tracks.contains_key(&Track::Worker(*place)));
+    }
+
+    fn add_batches(
+        &mut self,
+        place: WorkerPlace,
+        worker: &WorkerSample,
+        before: Option<&RankSample>,
+    ) {
+        if worker.loads.is_none() || !self.tracks.contains_key(&Track::Worker(place)) {
+            return;
+        }
+        let loaders = before.into_iter().flat_map(|rank| &rank.loaders);
+        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        let before = workers.find(|other| other.key == worker.key);
+        let before = before.and_then(|worker| Some(&worker.loads.as_ref()?.ended));
+        let loads = worker.loads.iter();
+        let batches = self.batches.entry(place).or_default();
+        for load in loads.flat_map(|loads| loads.ended.since(before)) {
+            let Some(ended) = load.ended else { continue };
+            if batches.len() == BATCHES {
+                batches.pop_front();
+            }
+            let to = ended.as_secs_f64();
+            batches.push_back(Batch {
+                number: load.batch,
+                from: to - load.middle_ms() / 1000.0,
+                to,
+            });
+        }
     }
 
     fn add_waits(&mut self, rank: &RankSample, before: Option<&RankSample>) {
@@ -105,6 +153,19 @@ impl Timeline {
         self.tracks.contains_key(&Track::Trainer(rank))
     }
 
+    /// Up to when everyone of this rank was looked at, in seconds: nobody's look is much older than the others'.
+    pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
+        let of_rank = |track: &Track| match track {
+            Track::Trainer(key) | Track::Queue(key, _) => *key == rank,
+            Track::Worker(place) => place.rank == rank,
+        };
+        let ends = self.tracks.iter().filter(|(track, _)| of_rank(track));
+        let ends = ends.map(|(_, looks)| looks.seen_until());
+        let late = slot(self.newest).saturating_sub(APART as u64);
+        let end = ends.filter(|end| *end > late).min()?;
+        Some(end as f64 * SLOT.as_secs_f64())
+    }
+
     /// What a worker did in the slots from `from` to before `to`.
     pub fn worker(
         &self,
@@ -131,6 +192,11 @@ impl Timeline {
         (from, to): (u64, u64),
     ) -> Vec<Option<Slot<u32>>> {
         self.slots(Track::Queue(rank, loader), from, to)
+    }
+
+    /// The batches of a worker that are kept and whose times are known, oldest first.
+    pub fn batches(&self, place: WorkerPlace) -> impl DoubleEndedIterator<Item = &Batch> {
+        self.batches.get(&place).into_iter().flatten()
     }
 
     /// The waits of a rank that are kept, oldest first.
@@ -220,6 +286,21 @@ mod tests {
         let seen = timeline.worker(place, (0, 5));
         let what: Vec<_> = seen.iter().map(|slot| slot.map(|slot| slot.what)).collect();
         assert_eq!(what, [Some(Cpu), Some(Cpu), Some(Idle), Some(Cpu), None]);
+    }
+
+    #[test]
+    fn everyone_was_seen_up_to_where_the_last_look_at_the_rarest_lies() {
+        let mut sample = training(1.0);
+        let rank = first_rank(&mut sample);
+        let key = rank.key;
+        rank.looks = looks(0, &[WorkerNow::Idle; 40]);
+        let worker = &mut first_loader(&mut sample).workers[0];
+        worker.looks = looks(0, &[WorkerNow::Cpu; 30]);
+        // Then nothing was seen.
+        worker.looks.see(SLOT * 38, WorkerNow::Unknown, 800);
+        let mut timeline = Timeline::default();
+        timeline.add(None, &sample);
+        assert_eq!(timeline.seen_until(key), Some(0.75));
     }
 
     #[test]

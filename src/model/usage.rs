@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::model::interval::{Interval, count_grown, seconds_grown};
+use crate::model::interval::{Interval, count_grown};
 use crate::sample::{IoSample, ProcessSample};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
@@ -28,6 +28,31 @@ const NEWBORN: ProcessSample = ProcessSample {
     cpus_allowed: None,
     rss: None,
 };
+
+/// What is counted of a process: nanoseconds on a CPU, those of the main thread, those that it waited for a CPU; bytes
+/// from and to block devices, and of read and write calls; page faults that had to wait for a read.
+const COUNTED: [fn(&ProcessSample) -> Option<u64>; 8] = [
+    |process| nanos(process.cpu),
+    |process| nanos(process.main_cpu),
+    |process| nanos(process.main_run_delay),
+    |process| Some(process.io?.read_bytes.0),
+    |process| Some(process.io?.write_bytes.0),
+    |process| Some(process.io?.rchar.0),
+    |process| Some(process.io?.wchar.0),
+    |process| process.major_faults,
+];
+/// The places of some of them.
+pub(crate) const CPU: usize = 0;
+pub(crate) const READ: usize = 3;
+pub(crate) const RCHAR: usize = 5;
+pub(crate) const WCHAR: usize = 6;
+
+/// One figure for each. `None` where it was not read, or went backwards.
+pub(crate) type Counts = [Option<f64>; COUNTED.len()];
+
+fn nanos(time: Option<Duration>) -> Option<u64> {
+    u64::try_from(time?.as_nanos()).ok()
+}
 
 /// A process now, and what to count its growth from.
 #[derive(Debug, Clone, Copy)]
@@ -59,14 +84,9 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Seconds by which a time grew.
-    pub(crate) fn time(&self, of: impl Fn(&ProcessSample) -> Option<Duration>) -> Option<f64> {
-        seconds_grown(of(self.older?), of(self.newer))
-    }
-
-    /// By how much a count grew.
-    pub(crate) fn count(&self, of: impl Fn(&ProcessSample) -> Option<u64>) -> Option<f64> {
-        count_grown(of(self.older?), of(self.newer))
+    /// By how much each count grew, in the order of [`COUNTED`].
+    pub(crate) fn grown(&self) -> Counts {
+        COUNTED.map(|of| count_grown(of(self.older?), of(self.newer)))
     }
 
     /// Between two readings that lie so many seconds apart.
@@ -82,24 +102,9 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// What the process used: the one place where this is worked out.
+    /// What the process used.
     pub(crate) fn usage(&self) -> Usage {
-        let time = |of: fn(&ProcessSample) -> Option<Duration>| self.time(of);
-        let share = |of| time(of).and_then(|time| Share::of(time, self.seconds));
-        let per_second = |count: Option<f64>| Some(count? / self.seconds);
-        let bytes = |of: fn(&IoSample) -> Bytes| {
-            let count = self.count(|process| Some(of(process.io.as_ref()?).0));
-            per_second(count).map(BytesPerSecond)
-        };
-        Usage {
-            cpu: per_second(time(|process| process.cpu)),
-            main_cpu: share(|process| process.main_cpu),
-            run_delay: share(|process| process.main_run_delay),
-            read: bytes(|io| io.read_bytes),
-            write: bytes(|io| io.write_bytes),
-            rchar: bytes(|io| io.rchar),
-            major_faults_per_s: per_second(self.count(|process| process.major_faults)),
-        }
+        Usage::new(self.grown().map(|count| Some(count? / self.seconds)))
     }
 }
 
@@ -116,4 +121,22 @@ pub(crate) struct Usage {
     pub(crate) write: Option<BytesPerSecond>,
     pub(crate) rchar: Option<BytesPerSecond>,
     pub(crate) major_faults_per_s: Option<f64>,
+}
+
+impl Usage {
+    /// Of what passed in a second.
+    pub(crate) fn new(per_second: Counts) -> Self {
+        let [cpu, main_cpu, run_delay, read, write, rchar, _, faults] = per_second;
+        let seconds = |nanos: Option<f64>| Some(nanos? / 1e9);
+        let share = |nanos| seconds(nanos).map(|share| Share(share).clamped());
+        Self {
+            cpu: seconds(cpu),
+            main_cpu: share(main_cpu),
+            run_delay: share(run_delay),
+            read: read.map(BytesPerSecond),
+            write: write.map(BytesPerSecond),
+            rchar: rchar.map(BytesPerSecond),
+            major_faults_per_s: faults,
+        }
+    }
 }

@@ -123,6 +123,16 @@ pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     Err(Hinted::new("out of range", hint))
 }
 
+/// A path that is not taken by something else that is served.
+pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
+    const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    if TAKEN.contains(&text) || !text.starts_with('/') || !plain || text.contains(['?', '#']) {
+        return Err(Hinted::new("not a free path", "give one such as /metrics"));
+    }
+    Ok(text.to_owned())
+}
+
 /// The size of a recording: at least a megabyte, so that files do not rotate all the time.
 pub(crate) fn file_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;

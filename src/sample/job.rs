@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::counts;
 use crate::sample::{CgroupSample, LoaderSample, Looks, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
@@ -167,6 +168,8 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
+counts!(MainTally: looks, waiting, receiving, loading, running, other, disk, stopped, dispatched);
+
 /// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadyTally {
@@ -178,6 +181,8 @@ pub struct ReadyTally {
     pub loading: u64,
 }
 
+counts!(ReadyTally: time, waiting, receiving, loading);
+
 /// Looks at which the main thread slept until another thread of its process gives up Python's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GilTally {
@@ -186,6 +191,8 @@ pub struct GilTally {
     /// In the step and elsewhere.
     pub outside: u64,
 }
+
+counts!(GilTally: in_loader, outside);
 
 /// What a rank told of its own steps through the probe protocol (T3), since it began to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

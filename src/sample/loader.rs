@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::counts::counts;
 use crate::sample::{Looks, WorkerSample};
 
 /// What feeds a rank.
@@ -119,6 +120,8 @@ pub struct QueueTally {
     pub capacity: Option<u32>,
     pub source: QueueSource,
 }
+
+counts!(QueueTally: looks, empty, ready_sum);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

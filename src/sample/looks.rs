@@ -106,6 +106,12 @@ impl Looks {
         self.first + self.slots.len() as u64
     }
 
+    /// The number of the slot after the last in which something was seen.
+    pub fn seen_until(&self) -> u64 {
+        let last = self.slots.iter().rposition(|byte| *byte != BLANK);
+        self.first + last.map_or(0, |place| place as u64 + 1)
+    }
+
     /// Takes in what was seen at a time; `most` slots are kept. What does not fit into a byte was not seen.
     pub fn see(&mut self, at: Duration, what: impl Seen, most: usize) {
         self.put(slot(at), what.byte().unwrap_or(BLANK), most);

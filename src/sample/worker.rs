@@ -1,9 +1,11 @@
 //! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is looked at.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::counts::counts;
 use crate::sample::{Looks, ProcessSample, Tail, WorkerNow};
 use crate::units::ProcessKey;
 
@@ -49,6 +51,10 @@ pub struct BatchLoad {
     pub batch: u64,
     pub low_ms: u32,
     pub high_ms: u32,
+    /// When it was handed over, since pipetop started: halfway between the looks around that. `None` in recordings from
+    /// before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Duration>,
 }
 
 impl BatchLoad {
@@ -92,22 +98,9 @@ pub struct WorkerTally {
     pub now: WorkerNow,
 }
 
-impl WorkerTally {
-    /// How far it grew since an older tally of the same worker; `None` where a count went backwards.
-    pub fn since(self, older: Option<Self>) -> Option<Self> {
-        let older = older.unwrap_or_default();
-        Some(Self {
-            looks: self.looks.checked_sub(older.looks)?,
-            idle: self.idle.checked_sub(older.idle)?,
-            cpu: self.cpu.checked_sub(older.cpu)?,
-            disk: self.disk.checked_sub(older.disk)?,
-            network: self.network.checked_sub(older.network)?,
-            handover: self.handover.checked_sub(older.handover)?,
-            other: self.other.checked_sub(older.other)?,
-            now: self.now,
-        })
-    }
+counts!(WorkerTally: looks, idle, cpu, disk, network, handover, other);
 
+impl WorkerTally {
     /// Both together; what is done now is `more`'s.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {

@@ -10,7 +10,7 @@ use super::exposition::Format;
 use super::job::{Job, Machine};
 use super::metrics::families;
 use super::totals::{GpuTotals, Totals, add_gpus};
-use crate::engine::Engine;
+use crate::engine::{Engine, State};
 use crate::report::Report;
 use crate::sample::Sample;
 use crate::units::ProcessKey;
@@ -19,7 +19,7 @@ use crate::units::ProcessKey;
 const WINDOW: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Known>);
+pub(crate) struct Board(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -98,6 +98,20 @@ impl Board {
         add_gpus(gpus, engine.push(sample));
     }
 
+    /// Takes in the sample of whoever watches one job, and that alone.
+    pub(crate) fn take(&self, sample: &Sample) {
+        self.machine(sample.clone());
+        self.searched();
+        let job = sample.job.as_ref().map(|job| job.key);
+        self.known().jobs.retain(|key, _| Some(*key) == job);
+        if let Some(job) = job {
+            if !self.is_watched(job) {
+                self.begin(job);
+            }
+            self.job(job, sample.clone());
+        }
+    }
+
     pub(super) fn searched(&self) {
         self.known().searched = true;
     }
@@ -132,11 +146,16 @@ impl Board {
         format.write(&families(&jobs, machine.as_ref()))
     }
 
+    /// What `of` makes of the state of each job.
+    pub(crate) fn each<T>(&self, of: impl Fn(&State) -> Option<T>) -> Vec<T> {
+        let known = self.known();
+        let jobs = known.jobs.values();
+        jobs.filter_map(|job| of(job.engine.state())).collect()
+    }
+
     /// The report on each job; on the one of this trainer, where it is named.
     pub(super) fn reports(&self, pid: Option<i32>) -> Vec<Report> {
-        let known = self.known();
-        let reports = known.jobs.values();
-        let reports = reports.filter_map(|watched| watched.engine.state().report());
+        let reports = self.each(State::report).into_iter();
         let wanted = |report: &Report| {
             let job = report.job.as_ref();
             job.is_some_and(|job| {

@@ -8,17 +8,21 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::board::Board;
 use super::exposition::Format;
+use super::web_config::WebConfig;
 
 /// For a request and its answer, however slowly the client sends and reads.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -31,19 +35,20 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
 /// What is served.
-#[derive(Debug)]
 pub(super) struct Site {
-    pub(super) board: Arc<Board>,
+    board: Arc<Board>,
     /// Where the metrics are: `/metrics`.
-    pub(super) metrics: String,
+    metrics: String,
+    config: WebConfig,
     clients: Semaphore,
 }
 
 impl Site {
-    pub(super) fn new(board: Arc<Board>, metrics: String) -> Self {
+    pub(super) fn new(board: Arc<Board>, metrics: String, config: WebConfig) -> Self {
         Self {
             board,
             metrics,
+            config,
             clients: Semaphore::new(CLIENTS),
         }
     }
@@ -69,28 +74,43 @@ impl Site {
     }
 
     async fn attend(self: Arc<Self>, client: TcpStream) {
-        let site = Arc::clone(&self);
-        let answer = move |request| {
-            let answer = site.answer(&request);
-            async move { Ok::<_, Infallible>(answer) }
+        let served = async {
+            match &self.config.tls {
+                None => self.talk(client).await,
+                Some(tls) => {
+                    // With one that speaks no TLS there is nothing to talk about.
+                    if let Ok(client) = tls.accept(client).await {
+                        self.talk(client).await;
+                    }
+                }
+            }
         };
-        let mut http = http1::Builder::new();
-        http.keep_alive(false);
-        // Of a client that leaves or is too slow there is nothing to say.
-        let _ = timeout(
-            DEADLINE,
-            http.serve_connection(TokioIo::new(client), service_fn(answer)),
-        )
-        .await;
+        let _ = timeout(DEADLINE, served).await;
         self.clients.add_permits(1);
     }
 
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn talk(self: &Arc<Self>, client: impl AsyncRead + AsyncWrite + Unpin) {
+        let answer = |request| {
+            let site = Arc::clone(self);
+            async move { Ok::<_, Infallible>(site.answer(&request).await) }
+        };
+        let mut http = http1::Builder::new();
+        http.keep_alive(false);
+        let served = http.serve_connection(TokioIo::new(client), service_fn(answer));
+        // Of a client that leaves there is nothing to say.
+        let _ = served.await;
+    }
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let proof = request.headers().get(AUTHORIZATION);
+        let proof = proof.map(HeaderValue::as_bytes);
+        if !self.config.users.let_in(proof).await {
+            let refused = said(StatusCode::UNAUTHORIZED, "unauthorized\n");
+            return with(refused, WWW_AUTHENTICATE, "Basic realm=\"pipetop\"");
+        }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut refused = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
-            let allowed = HeaderValue::from_static("GET, HEAD");
-            refused.headers_mut().insert(ALLOW, allowed);
-            return refused;
+            let refused = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            return with(refused, ALLOW, "GET, HEAD");
         }
         match request.uri().path() {
             path if path == self.metrics => {
@@ -144,7 +164,15 @@ fn response(
 ) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
-    let content_type = HeaderValue::from_static(content_type);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    with(response, CONTENT_TYPE, content_type)
+}
+
+fn with(
+    mut response: Response<Full<Bytes>>,
+    name: HeaderName,
+    value: &'static str,
+) -> Response<Full<Bytes>> {
+    let value = HeaderValue::from_static(value);
+    response.headers_mut().insert(name, value);
     response
 }

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// Watches until it is dropped.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(crate) struct Search {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -43,14 +43,8 @@ impl Search {
     ///
     /// # Errors
     /// Where no thread can be started.
-    pub(super) fn start(options: Options, all: bool, board: Arc<Board>) -> Result<Self, Hinted> {
+    pub(crate) fn start(options: Options, all: bool, board: Arc<Board>) -> Result<Self, Hinted> {
         let (stop, stopped) = mpsc::channel();
-        // The machine itself: of no job, whoever runs.
-        let machine = Arc::clone(&board);
-        let machine = sampler(&options, Pid(0), None, move |sample| {
-            machine.machine(sample);
-            true
-        })?;
         let mut round = Round {
             discovery: Discovery::new(&options.proc_root),
             options,
@@ -60,13 +54,10 @@ impl Search {
         };
         let thread = std::thread::Builder::new().name("search".into());
         let thread = thread.spawn(move || {
-            let _machine = machine;
             loop {
                 round.search();
-                if !matches!(
-                    stopped.recv_timeout(PAUSE),
-                    Err(mpsc::RecvTimeoutError::Timeout)
-                ) {
+                let waited = stopped.recv_timeout(PAUSE);
+                if !matches!(waited, Err(mpsc::RecvTimeoutError::Timeout)) {
                     return;
                 }
             }
@@ -83,6 +74,15 @@ impl Drop for Search {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Round {
+    /// What nobody watches any more is not to be read.
+    fn drop(&mut self) {
+        for key in self.watched.keys() {
+            self.board.forget(*key);
         }
     }
 }
@@ -139,6 +139,17 @@ impl Round {
             }
         }
     }
+}
+
+/// Watches the machine itself: no job, whoever runs.
+///
+/// # Errors
+/// Where no thread can be started.
+pub(super) fn machine(options: &Options, board: Arc<Board>) -> Result<Sampler, Hinted> {
+    sampler(options, Pid(0), None, move |sample| {
+        board.machine(sample);
+        true
+    })
 }
 
 /// Of this trainer's job alone: after its end no other is looked for.

@@ -9,7 +9,7 @@ use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 
 use crate::job::{
-    Candidate, NoTarget, PipeEnd, Process, ProcessTree, Target, ancestors, descendants, resolve,
+    Candidate, NoTarget, Process, ProcessTree, Target, ancestors, descendants, resolve,
 };
 use crate::sample::Gap;
 use crate::source::file::{Failure, unreadable};
@@ -42,22 +42,9 @@ pub struct Family {
     pub left_out: usize,
 }
 
-/// What is read once, because it waits for the target's memory map lock.
-#[derive(Debug, Clone, Default)]
-struct Known {
-    /// The name under which the command line was read: `exec` changes both.
-    comm: String,
-    command: String,
-    rank: Option<u32>,
-    world_size: Option<u32>,
-    local_rank: Option<u32>,
-    runs_python: Option<bool>,
-    framework: Option<bool>,
-    gpu: Option<bool>,
-    /// Read again when its children change.
-    pipes: Option<Vec<PipeEnd>>,
-    children: Vec<Pid>,
-}
+/// A process with what is read of it once, because that waits for the target's memory map lock, and the children that it
+/// had when its pipes were read.
+type Known = (Process, Vec<Pid>);
 
 impl Discovery {
     pub fn new(proc_root: &Path) -> Self {
@@ -149,7 +136,7 @@ impl Discovery {
 
     /// The arguments of a process of the last readings, as they were read once.
     pub fn command(&self, key: ProcessKey) -> Option<&str> {
-        Some(&self.known.get(&key)?.command)
+        Some(&self.known.get(&key)?.0.command)
     }
 
     /// Why the last listing may lack processes that are there. `None` where it does not.
@@ -269,14 +256,14 @@ impl Discovery {
             .map(|process| (process.key.pid, process.parent));
         let tree: ProcessTree = links.collect();
         for process in &mut found {
-            let Some(known) = self.known.get_mut(&process.key) else {
+            let Some((known, before)) = self.known.get_mut(&process.key) else {
                 continue;
             };
             let children = tree.children(process.key.pid);
-            if process.may_train() && (known.pipes.is_none() || known.children != children) {
+            if process.may_train() && (known.pipes.is_none() || before != children) {
                 let descriptors = self.reader.descriptors(process.key.pid);
                 (known.pipes, known.gpu) = descriptors.unzip();
-                known.children = children.to_vec();
+                *before = children.to_vec();
             }
             process.pipes.clone_from(&known.pipes);
             process.gpu = known.gpu;
@@ -290,61 +277,38 @@ impl Discovery {
         if Some(stat.key.pid) == self.own {
             return None;
         }
-        let mut process = Process {
-            key: stat.key,
-            parent: stat.parent,
-            comm: stat.comm,
-            command: String::new(),
-            state: stat.state,
-            kernel: stat.kernel,
-            rank: None,
-            world_size: None,
-            local_rank: None,
-            runs_python: None,
-            framework: None,
-            gpu: None,
-            pipes: None,
-        };
-        if process.kernel || process.state == 'Z' {
-            return Some(process);
+        if stat.kernel || stat.state == 'Z' {
+            return Some(unread(stat));
         }
         // In the middle of an `exec` there is the new name already, but no arguments yet.
-        let known = self
-            .known
-            .remove(&process.key)
-            .filter(|known| known.comm == process.comm && !known.command.is_empty());
-        let mut known = known.unwrap_or_else(|| self.ask(&process));
-        process.command.clone_from(&known.command);
-        process.runs_python = known.runs_python;
-        if process.may_train() {
-            // A library once loaded stays; one that is missing may still come.
-            if known.framework != Some(true) {
-                known.framework = self.framework(&process);
-            }
+        let known = self.known.remove(&stat.key);
+        let known = known.filter(|(known, _)| known.comm == stat.comm && !known.command.is_empty());
+        let (parent, state) = (stat.parent, stat.state);
+        let (mut process, children) = known.unwrap_or_else(|| (self.ask(stat), Vec::new()));
+        (process.parent, process.state) = (parent, state);
+        // A library once loaded stays; one that is missing may still come.
+        if process.may_train() && process.framework != Some(true) {
+            process.framework = self.framework(&process);
         }
-        process.rank = known.rank;
-        process.world_size = known.world_size;
-        process.local_rank = known.local_rank;
-        process.framework = known.framework;
+        let known = (process.clone(), children);
         self.known.insert(process.key, known);
         Some(process)
     }
 
-    fn ask(&mut self, process: &Process) -> Known {
-        let pid = process.key.pid;
+    fn ask(&mut self, stat: Stat) -> Process {
+        let pid = stat.key.pid;
         let command = self.reader.command(pid).unwrap_or_default();
         let names = ["RANK", "WORLD_SIZE", "LOCAL_RANK"];
         let values = self.reader.environment(pid, names).unwrap_or_default();
         let number = |value: Option<String>| value?.trim().parse().ok();
         let [rank, world_size, local_rank] = values.map(number);
-        Known {
-            comm: process.comm.clone(),
+        Process {
             command,
             runs_python: self.reader.runs_python(pid),
             rank,
             world_size,
             local_rank,
-            ..Known::default()
+            ..unread(stat)
         }
     }
 
@@ -353,6 +317,25 @@ impl Discovery {
         let found = self.reader.has_framework(process.key.pid)?;
         let now = self.reader.uptime_ticks()?;
         (found || process.key.start_ticks + YOUNG_TICKS < now).then_some(found)
+    }
+}
+
+/// What `stat` alone says.
+fn unread(stat: Stat) -> Process {
+    Process {
+        key: stat.key,
+        parent: stat.parent,
+        comm: stat.comm,
+        command: String::new(),
+        state: stat.state,
+        kernel: stat.kernel,
+        rank: None,
+        world_size: None,
+        local_rank: None,
+        runs_python: None,
+        framework: None,
+        gpu: None,
+        pipes: None,
     }
 }
 

@@ -16,7 +16,7 @@ mod memory;
 mod naming;
 mod queues;
 mod reach;
-mod search;
+mod shape;
 mod site;
 mod supply;
 mod threads;
@@ -43,7 +43,7 @@ pub use self::naming::{InLoader, WorkerPhase};
 use self::naming::{Place, activity, worker_frame, worker_phase};
 pub use self::queues::QueueSeen;
 use self::queues::Queues;
-use self::search::{Kinds, Search};
+use self::reach::Reach;
 use self::site::Sites;
 use self::threads::Threads;
 pub use self::threads::{Does, OtherThread};
@@ -73,7 +73,6 @@ pub struct WorkerStack {
 pub struct Stacks {
     memory: Memory,
     walker: Walker,
-    kinds: Kinds,
     /// A worker's, once a stack has shown it.
     worker_loop: Option<WorkerLoop>,
     /// A trainer's main thread, stack by stack.
@@ -135,7 +134,6 @@ impl Stacks {
         let mut stacks = Self {
             memory: Memory { pid, layout },
             walker: Walker::new(interpreter),
-            kinds: Kinds::new(),
             worker_loop: None,
             sites: Sites::default(),
             last: None,
@@ -233,11 +231,11 @@ impl Stacks {
     /// workers. Some 0.5 ms; one that only attributes of other objects lead to is not found.
     pub fn find_iterators(&mut self) -> Result<Vec<LoaderIterator>, PythonError> {
         let frames = self.frames()?;
-        let mut search = Search::new(self.memory, &mut self.walker, &mut self.kinds);
-        for frame in &frames {
-            search.frame(frame);
-        }
-        let found = search.found.into_iter();
+        let mut reach = Reach {
+            memory: self.memory,
+            walker: &mut self.walker,
+        };
+        let found = reach.iterators(&frames).into_iter();
         Ok(found.filter_map(|at| self.iterator(at).ok()).collect())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows how Slurm, Kubernetes and torchrun name what they start; knows nothing of what the job does.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -18,60 +19,37 @@ const SHORT_UID: usize = 8;
 /// A UID with its dashes, and without: that of a static pod is a hash.
 const UID: [usize; 2] = [36, 32];
 
-/// What the environment tells. `None`: not set, empty, or not readable.
+/// What of its environment says who the job is.
+const VARIABLES: [&str; 10] = [
+    "SLURM_JOB_ID",
+    "SLURM_STEP_ID",
+    "SLURM_JOB_USER",
+    "POD_UID",
+    "POD_NAME",
+    "POD_NAMESPACE",
+    "KUBERNETES_SERVICE_HOST",
+    "HOSTNAME",
+    "TORCHELASTIC_RUN_ID",
+    "USER",
+];
+
+/// Those that are set, not empty, and readable.
 #[derive(Debug, Default)]
-struct Environment {
-    slurm_job: Option<String>,
-    slurm_step: Option<String>,
-    slurm_user: Option<String>,
-    pod_uid: Option<String>,
-    pod_name: Option<String>,
-    namespace: Option<String>,
-    torchrun: Option<String>,
-    user: Option<String>,
-}
+struct Environment(BTreeMap<&'static str, String>);
 
 impl Environment {
     fn of(reader: &mut ProcessReader, pid: Pid) -> Self {
-        let names = [
-            "SLURM_JOB_ID",
-            "SLURM_STEP_ID",
-            "SLURM_JOB_USER",
-            "POD_UID",
-            "POD_NAME",
-            "POD_NAMESPACE",
-            "KUBERNETES_SERVICE_HOST",
-            "HOSTNAME",
-            "TORCHELASTIC_RUN_ID",
-            "USER",
-        ];
-        let values = reader.environment(pid, names).unwrap_or_default();
+        let values = reader.environment(pid, VARIABLES).unwrap_or_default();
         let kept = |value: String| value.chars().take(LONGEST).collect::<String>();
-        let said = |value: Option<String>| value.map(kept).filter(|value| !value.is_empty());
-        let [
-            slurm_job,
-            slurm_step,
-            slurm_user,
-            pod_uid,
-            pod_name,
-            namespace,
-            kubernetes,
-            host,
-            torchrun,
-            user,
-        ] = values.map(said);
-        Self {
-            slurm_job,
-            slurm_step,
-            slurm_user,
-            pod_uid,
-            // The host of a container in a pod has the pod's name, unless it has the node's network.
-            pod_name: pod_name.or_else(|| kubernetes.and(host)),
-            namespace,
-            // What torchrun says where it was given none.
-            torchrun: torchrun.filter(|id| id != "none"),
-            user,
-        }
+        let set = VARIABLES
+            .into_iter()
+            .zip(values)
+            .filter_map(|(name, value)| Some((name, kept(value?))));
+        Self(set.filter(|(_, value)| !value.is_empty()).collect())
+    }
+
+    fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
     }
 }
 
@@ -146,7 +124,7 @@ pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessK
 }
 
 fn named(
-    environment: Environment,
+    mut environment: Environment,
     groups: Groups,
     owner: Option<String>,
     host: &str,
@@ -154,13 +132,21 @@ fn named(
 ) -> Run {
     // From Slurm 26.05 on the group has another name than the job's number.
     let numbered = |job: &String| job.bytes().all(|byte| byte.is_ascii_digit());
-    let slurm_job_id = groups.slurm_job.filter(numbered).or(environment.slurm_job);
-    let k8s_pod_uid = groups.pod_uid.or(environment.pod_uid);
+    let slurm_job_id = groups.slurm_job.filter(numbered);
+    let slurm_job_id = slurm_job_id.or_else(|| environment.take("SLURM_JOB_ID"));
+    let k8s_pod_uid = groups.pod_uid.or_else(|| environment.take("POD_UID"));
+    // The host of a container in a pod has the pod's name, unless it has the node's network.
+    let in_pod = environment.take("KUBERNETES_SERVICE_HOST");
+    let host_of_pod = in_pod.and(environment.take("HOSTNAME"));
+    let k8s_pod_name = environment.take("POD_NAME").or(host_of_pod);
+    // What torchrun says where it was given none.
+    let torchrun_id = environment.take("TORCHELASTIC_RUN_ID");
+    let torchrun_id = torchrun_id.filter(|id| id != "none");
     let pod = k8s_pod_uid
         .as_ref()
         .map(|uid| uid.chars().take(SHORT_UID).collect());
-    let pod: Option<String> = pod.or_else(|| environment.pod_name.clone());
-    let (id, source) = match (&slurm_job_id, &pod, &environment.torchrun) {
+    let pod: Option<String> = pod.or_else(|| k8s_pod_name.clone());
+    let (id, source) = match (&slurm_job_id, &pod, &torchrun_id) {
         (Some(job), ..) => (format!("slurm-{job}"), RunSource::Slurm),
         (None, Some(pod), _) => (format!("pod-{pod}"), RunSource::Kubernetes),
         (None, None, Some(id)) => (format!("torchrun-{id}"), RunSource::Torchrun),
@@ -173,16 +159,19 @@ fn named(
         id,
         source,
         host: host.to_owned(),
-        user: environment.slurm_user.or(environment.user).or(owner),
+        user: ["SLURM_JOB_USER", "USER"]
+            .into_iter()
+            .find_map(|name| environment.take(name))
+            .or(owner),
         slurm_step_id: groups
             .slurm_step
-            .or(environment.slurm_step)
+            .or_else(|| environment.take("SLURM_STEP_ID"))
             .filter(|_| slurm_job_id.is_some()),
         slurm_job_id,
         k8s_pod_uid,
-        k8s_pod_name: environment.pod_name,
-        k8s_namespace_name: environment.namespace,
-        torchrun_id: environment.torchrun,
+        k8s_pod_name,
+        k8s_namespace_name: environment.take("POD_NAMESPACE"),
+        torchrun_id,
     }
 }
 
@@ -195,6 +184,10 @@ mod tests {
         start_ticks: 900,
     };
     const UID: &str = "1d2c3b4a-0011-2233-4455-66778899aabb";
+
+    fn set(name: &'static str, value: &str) -> Environment {
+        Environment([(name, value.to_owned())].into())
+    }
 
     fn run(cgroup: &str, environment: Environment) -> Run {
         named(
@@ -219,10 +212,7 @@ mod tests {
             assert_eq!(run.source, RunSource::Slurm);
             assert_eq!(run.slurm_step_id.as_deref(), Some("0"));
         }
-        let environment = || Environment {
-            slurm_job: Some("4711".to_owned()),
-            ..Environment::default()
-        };
+        let environment = || set("SLURM_JOB_ID", "4711");
         // A SLUID in the group's place.
         for group in [
             "0::/system.slice/slurmstepd.scope/job_s0123456789ABC/step_1\n",
@@ -255,10 +245,7 @@ mod tests {
             assert_eq!(run.k8s_pod_uid.as_deref(), Some(UID));
         }
         // A private namespace of control groups hides it.
-        let pod = Environment {
-            pod_name: Some("train-0".to_owned()),
-            ..Environment::default()
-        };
+        let pod = set("POD_NAME", "train-0");
         assert_eq!(run("0::/", pod).id, "pod-train-0");
         for group in [
             "0::/user.slice/podman-12.scope",
@@ -275,10 +262,7 @@ mod tests {
 
     #[test]
     fn what_nobody_names_has_the_name_of_its_process() {
-        let torchrun = Environment {
-            torchrun: Some("exp-7".to_owned()),
-            ..Environment::default()
-        };
+        let torchrun = set("TORCHELASTIC_RUN_ID", "exp-7");
         assert_eq!(run("", torchrun).id, "torchrun-exp-7");
         let plain = run("garbage\n0::\n", Environment::default());
         assert_eq!(plain.id, "gpu-03-70-900");

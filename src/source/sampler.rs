@@ -26,7 +26,7 @@ use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
 use launched::Launched;
-pub use options::Options;
+pub use options::{Options, Tee};
 use watched::Watched;
 
 /// Between two searches of the whole machine for a job.
@@ -42,6 +42,8 @@ pub enum Request {
     Interval(Duration),
     /// Watch the job of this process.
     Attach(Pid),
+    /// Watch none, and list what there is to watch.
+    List,
     /// List the open files of this process of the job with each sample; `None` = of nobody any more.
     Files(Option<ProcessKey>),
     /// Read all of the job's processes, too, with the threads of these; `None` = not any more.
@@ -127,6 +129,8 @@ struct Round {
     processes: Processes,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
+    /// What was named before one was chosen from the list.
+    listed: Option<Target>,
     /// When the job was last seen to run, in ticks since boot: what began before is no job that comes after it, as are
     /// the workers that it leaves behind.
     ran_at: Option<u64>,
@@ -166,6 +170,7 @@ impl Round {
             reader,
             processes: Processes::new(proc_root),
             watched: None,
+            listed: None,
             ran_at: None,
             candidates: vec![],
             searched_at: None,
@@ -192,6 +197,9 @@ impl Round {
             if let Some(recorder) = &self.options.recorder {
                 sample.gaps.extend(recorder.take(&sample));
             }
+            if let Some(Tee(see)) = &self.options.tee {
+                see(&sample);
+            }
             if !send(sample) {
                 return;
             }
@@ -210,8 +218,16 @@ impl Round {
                         self.files = None;
                     }
                     Ok(Request::Attach(pid)) => {
-                        self.options.target = Target::Pid(pid);
+                        let before = std::mem::replace(&mut self.options.target, Target::Pid(pid));
+                        self.listed.get_or_insert(before);
                         self.search(&Target::Pid(pid), None);
+                        break;
+                    }
+                    Ok(Request::List) => {
+                        if let Some(target) = self.listed.take() {
+                            self.options.target = target;
+                        }
+                        (self.watched, self.ran_at, self.searched_at) = (None, None, None);
                         break;
                     }
                     Ok(Request::Processes(wanted)) => self.processes.watch(wanted),

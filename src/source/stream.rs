@@ -54,6 +54,7 @@ impl Source {
             target: Target::Pid(Pid(pid)),
             probe: None,
             recorder: None,
+            tee: None,
             lacking: Vec::new(),
         };
         let job = find(&options.proc_root, &options.target);

@@ -16,7 +16,7 @@ use crate::job::{Target, leaves_site_out};
 use crate::launch::{LaunchSpec, LoaderOverrides};
 use crate::options::Places;
 use crate::sample::Gap;
-use crate::setup::{config, exists, has_screen, listen, recorded, sampling};
+use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
 use crate::source::sampler::Options;
 
 /// Does what was asked for.
@@ -38,7 +38,8 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         probe: probe.map(Arc::new),
         ..sampling(places, &config, Target::Any)
     };
-    let mut options = recorded(options, &asked.watch)?;
+    // To the end of what is watched.
+    let (mut options, _server) = served(recorded(options, &asked.watch)?, &asked.watch)?;
     if unhookable && !asked.no_hook {
         options.lacking.push(Gap {
             source: "probe".into(),

@@ -7,7 +7,7 @@ use crate::cli::Serve;
 use crate::error::Hinted;
 use crate::options::{Places, Watch};
 use crate::serve::{ADDRESS, Exporter};
-use crate::setup::{config, exists, sampling};
+use crate::setup::{config, endpoints, exists, sampling};
 use crate::source::sampler::find;
 
 /// Does what was asked for.
@@ -28,15 +28,14 @@ pub(super) fn run(asked: Serve, places: &Places) -> Result<ExitCode, Hinted> {
             }
         })?;
     }
-    let mut listen = asked.listen;
-    if listen.is_empty() && asked.textfile.is_none() {
-        listen.push(ADDRESS.to_owned());
+    let mut endpoints = endpoints(asked.web);
+    if endpoints.listen.is_empty() && asked.textfile.is_none() {
+        endpoints.listen.push(ADDRESS.to_owned());
     }
     let exporter = Exporter {
         options: sampling(places, &config, target),
         all: asked.all,
-        listen,
-        metrics: asked.metrics,
+        endpoints,
         textfile: asked.textfile,
     };
     exporter.run()?;

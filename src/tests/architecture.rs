@@ -66,7 +66,16 @@ const ARROWS: [(&str, &[&str]); 33] = [
     (
         "serve",
         &[
-            "engine", "error", "job", "model", "report", "sample", "source", "units", "verdict",
+            "engine",
+            "error",
+            "job",
+            "model",
+            "regular_file",
+            "report",
+            "sample",
+            "source",
+            "units",
+            "verdict",
         ],
     ),
     (
@@ -83,6 +92,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "record",
             "report",
             "sample",
+            "serve",
             "source",
             "terminal",
             "ui",
@@ -99,8 +109,8 @@ const ARROWS: [(&str, &[&str]); 33] = [
     (
         "setup",
         &[
-            "app", "config", "error", "headless", "job", "launch", "options", "record", "source",
-            "units", "verdict",
+            "app", "config", "error", "headless", "job", "launch", "options", "record", "serve",
+            "source", "units", "verdict",
         ],
     ),
     (
@@ -161,7 +171,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 27] = [
+const PLACES: [(&str, &[&str]); 30] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
@@ -185,7 +195,10 @@ const PLACES: [(&str, &[&str]); 27] = [
     ("hyper_util", &["serve"]),
     ("http_body_util", &["serve"]),
     ("ureq", &["fleet"]),
-    ("base64", &["fleet"]),
+    ("base64", &["fleet", "serve"]),
+    ("bcrypt", &["serve"]),
+    ("serde_saphyr", &["serve"]),
+    ("tokio_rustls", &["serve"]),
     ("clap", &["cli", "config", "lab", "options", "setup"]),
     ("cudarc", &["lab"]),
     ("memmap2", &["lab"]),

@@ -17,8 +17,12 @@ pub fn automatic(view: &View<'_>, screen: Rect) -> f64 {
     cells(screen.width, boxed).max(1) as f64 * view.config.interval.as_secs_f64()
 }
 
+/// By how much the axis of a young job grows at a time: seldom, so that the picture seldom moves, and a little, so that it
+/// fills its room.
+const GROWTH: f64 = 1.25;
+
 /// The length of the axis on a screen of this size, in seconds. It holds all that is chosen, and what there is less
-/// than that; it changes by doubling and halving, so that the picture seldom moves.
+/// than that.
 pub fn length(view: &View<'_>, screen: Rect) -> f64 {
     let there = there(view).max(view.config.interval.as_secs_f64());
     let mut length = match view.state.zoom {
@@ -28,8 +32,8 @@ pub fn length(view: &View<'_>, screen: Rect) -> f64 {
     while view.state.zoom == Zoom::Whole && length < there {
         length *= 2.0;
     }
-    while length / 2.0 >= there {
-        length /= 2.0;
+    while length / GROWTH >= there {
+        length /= GROWTH;
     }
     length
 }

@@ -5,10 +5,9 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::line_builder::LineBuilder;
-use super::{Attach, View, filter, footer, format, panel, verdict};
+use super::{Attach, ListedJob, View, filter, footer, format, panel, verdict};
 use crate::action::Action;
 use crate::config::Role::{self, Dim, Focus, Key, Text, Trouble, Unknown};
-use crate::sample::JobCandidate;
 use crate::verdict::{Headline, Kind, Verdict};
 
 /// Cells from which on a part of a cause still tells something.
@@ -62,7 +61,7 @@ fn looking(view: &View<'_>, width: u16, wanted: &str) -> Line<'static> {
 }
 
 /// The job that would be watched now, and which of how many it is.
-fn choice(view: &View<'_>, width: u16, candidates: &[JobCandidate]) -> Line<'static> {
+fn choice(view: &View<'_>, width: u16, candidates: &[ListedJob]) -> Line<'static> {
     let found = filter::jobs_found(candidates, &view.state.filter);
     let mut row = view.row(width);
     let place = view.state.picked.min(found.len().saturating_sub(1));
@@ -70,8 +69,8 @@ fn choice(view: &View<'_>, width: u16, candidates: &[JobCandidate]) -> Line<'sta
         None => row.bold(Unknown, "no match"),
         Some(job) => {
             row.bold(Focus, &format!("{} of {}", place + 1, found.len()));
-            row.item(2, &[(Text, &job.pid.to_string())]);
-            further(&mut row, Text, &job.command);
+            row.item(2, &[(Text, &job.found.pid.to_string())]);
+            further(&mut row, Text, &job.found.command);
             &mut row
         }
     };

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::history::{disk_read, spark};
+use super::history::{disk_read, graph, spark};
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
 use super::state::Panel;
@@ -13,10 +13,9 @@ use crate::config::Role::{Dim, Read, Text, Trouble};
 use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
 
 pub(super) fn wanted(view: &View<'_>) -> u16 {
-    let workers = view.loader().map_or(0, |loader| loader.workers.len());
     let disks = view.figures().map_or(0, |rates| shown(rates).len().max(1));
-    // Devices, the job, the machine, then each worker, who else are told of in one line.
-    super::layout::count(disks + 2 + workers.clamp(1, 16))
+    // Devices, the job, its workers, the machine.
+    super::layout::count(disks + 3)
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
@@ -50,25 +49,13 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         lines.push(job_line(job, start()));
     }
     let workers = view.loader().map_or(&[][..], |loader| &loader.workers);
-    let slots = room.saturating_sub(lines.len() + 1);
-    if workers.len() <= slots && room > 5 {
-        lines.push(machine(rates, start()));
-        lines.extend(workers.iter().map(|worker| worker_line(worker, start())));
-    } else {
-        lines.extend(together(workers, start()));
-        lines.push(machine(rates, start()));
-        let listed = room.saturating_sub(lines.len() + 1);
-        if listed >= 3 {
-            let first = workers.iter().take(listed);
-            lines.extend(first.map(|worker| worker_line(worker, start())));
-            let mut row = start();
-            row.text(
-                Dim,
-                &format!("  and {} more", workers.len().saturating_sub(listed)),
-            );
-            lines.push(row.line());
-        }
-    }
+    lines.extend(together(workers, start()));
+    lines.push(machine(rates, start()));
+    let (left, width) = (room.saturating_sub(lines.len()), inner.width);
+    let (_, most) = disk_read(view, usize::from(width));
+    let past = |cells| disk_read(view, cells).0;
+    let top = format::rate(Some(most));
+    lines.extend(graph(view, Read, width, left, (past, &top)));
     panel::write(frame, inner, lines);
 }
 
@@ -176,18 +163,6 @@ fn together(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'s
         row.item(2, &[(Dim, "from "), (Text, &ends)]);
     }
     Some(row.line())
-}
-
-fn worker_line(worker: &WorkerRates, mut row: LineBuilder<'_>) -> Line<'static> {
-    let name = format!("{:>3} {}", worker.id, worker.pid());
-    row.padded(Dim, &name, 13);
-    row.right(Read, &format::rate(worker.read.map(|rate| rate.0)), 9)
-        .text(Dim, " from disk");
-    let asked = format::rate(worker.rchar.map(|rate| rate.0));
-    row.item(2, &[(Dim, "asked "), (Text, &format!("{asked:>8}"))]);
-    let faults = format::per_second(worker.major_faults_per_s);
-    row.item(2, &[(Dim, "faults "), (Text, &format!("{faults}/s"))]);
-    row.line()
 }
 
 /// What the machine, or the job's group, is short of.

@@ -2,8 +2,8 @@
 //!
 //! Knows no key and no screen.
 
+use super::listed_job::ListedJob;
 use crate::model::rates::WorkerRates;
-use crate::sample::JobCandidate;
 
 /// More than anybody types on purpose.
 const LONGEST: usize = 64;
@@ -75,12 +75,12 @@ impl Filter {
     }
 
     /// A number is the begin of a PID or part of the command line; anything else is part of that.
-    fn finds_job(&self, job: &JobCandidate) -> bool {
-        self.finds_line(&job.command, &job.pid.to_string())
+    fn finds_job(&self, job: &ListedJob) -> bool {
+        self.finds_line(&job.found.command, &job.found.pid.to_string())
     }
 }
 
 /// The jobs that a filter leaves to choose from, in their order.
-pub fn jobs_found<'a>(jobs: &'a [JobCandidate], filter: &Filter) -> Vec<&'a JobCandidate> {
+pub fn jobs_found<'a>(jobs: &'a [ListedJob], filter: &Filter) -> Vec<&'a ListedJob> {
     jobs.iter().filter(|job| filter.finds_job(job)).collect()
 }

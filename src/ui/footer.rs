@@ -105,11 +105,20 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
         (Action::Pause, Some(_)) => "pause",
         (Action::Select, None) if matches!(view.attach, Attach::Picker(_)) => "choose",
         (Action::Select, _) if view.state.page == Page::Tree => "fold",
+        (Action::Cancel, None) if goes_to_list(view) => "jobs",
         (Action::Cancel, None) if view.command.is_some_and(|command| command.asked) => "cancel",
         (Action::IntervalLonger, Some(_)) => "faster",
         (Action::IntervalShorter, Some(_)) => "slower",
         _ => action.short(),
     }
+}
+
+/// There is nothing left to close but the job, which was chosen from a list.
+pub fn goes_to_list(view: &View<'_>) -> bool {
+    let state = view.state;
+    let open = state.help || state.page != Page::Panels || state.filter.is_set();
+    let job = matches!(view.attach, Attach::Attached | Attach::Ended);
+    state.chosen && job && !open && view.past.is_none()
 }
 
 /// How far from now the moment is that is shown.
@@ -246,6 +255,9 @@ fn possible(view: &View<'_>) -> Vec<Action> {
                 Action::NextPanel,
                 Action::Select,
             ];
+            if goes_to_list(view) {
+                actions.insert(2, Action::Cancel);
+            }
             if view.ranks().len() > 1 {
                 actions.push(Action::NextRank);
             }

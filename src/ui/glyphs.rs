@@ -8,7 +8,7 @@ use crate::config::{Config, Role};
 use crate::model::MarkKind;
 use crate::sample::WorkerNow;
 
-/// One set of signs. Every sign is one cell wide.
+/// One set of signs. Every sign is one cell wide; only the arrow is two.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Glyphs {
     pub(crate) border: border::Set<'static>,
@@ -19,11 +19,16 @@ pub(crate) struct Glyphs {
     pub(crate) gap: &'static str,
     /// The moment that is looked at, over the past.
     pub(crate) cursor: &'static str,
+    /// Where a batch begins right behind another.
+    pub(crate) begin: &'static str,
+    /// A light line behind a picture, at a threshold.
+    pub(crate) light: &'static str,
     pub(crate) slot_full: &'static str,
     pub(crate) slot_empty: &'static str,
     pub(crate) bar_full: &'static str,
     pub(crate) bar_low: &'static str,
     pub(crate) bar_empty: &'static str,
+    /// From one part of the pipeline to the next.
     pub(crate) arrow: &'static str,
     pub(crate) mark: &'static str,
     pub(crate) more: &'static str,
@@ -64,6 +69,17 @@ impl Glyphs {
         if reversed { self.up } else { self.down }
     }
 
+    /// The height that stands for a share.
+    pub(crate) fn level(&self, share: f64) -> &'static str {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "one of eight"
+        )]
+        let level = (share.clamp(0.0, 1.0) * (self.levels.len() - 1) as f64).round() as usize;
+        self.levels[level]
+    }
+
     /// The sign of a meaning.
     pub(crate) fn sign(&self, paint: Role) -> &'static str {
         match paint {
@@ -90,12 +106,14 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
     gap: " ",
     cursor: "│",
+    begin: "▐",
+    light: "┈",
     slot_full: "▮",
     slot_empty: "▯",
     bar_full: "█",
     bar_low: "▄",
     bar_empty: "░",
-    arrow: "→",
+    arrow: "─▸",
     mark: "▸",
     more: "…",
     branches: ["├ ", "└ ", "│ "],
@@ -104,7 +122,7 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     turn: "◆",
     cpu: "▓",
     read: "▒",
-    wait: "·",
+    wait: "▁",
     full: "■",
     runnable: "░",
     compute: "█",
@@ -128,12 +146,14 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     levels: ["_", ".", ":", "-", "=", "+", "*", "#"],
     gap: " ",
     cursor: "|",
+    begin: "|",
+    light: "-",
     slot_full: "#",
     slot_empty: "-",
     bar_full: "#",
     bar_low: "=",
     bar_empty: ".",
-    arrow: ">",
+    arrow: "->",
     mark: ">",
     more: "~",
     branches: ["|-", "`-", "| "],
@@ -142,7 +162,7 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     turn: "*",
     cpu: "#",
     read: "r",
-    wait: ".",
+    wait: "_",
     full: "=",
     runnable: ":",
     compute: "@",
@@ -161,6 +181,8 @@ pub(super) fn doing(now: WorkerNow, glyphs: &Glyphs) -> (Role, &'static str, &'s
         WorkerNow::Read => (Role::Read, "read"),
         WorkerNow::Network => (Role::Read, "network"),
         WorkerNow::Handover => (Role::Full, "full"),
+        // Half as high: less than working, more than having nothing to do.
+        WorkerNow::Sleep if !glyphs.ascii => return (Role::Wait, "asleep", glyphs.bar_low),
         WorkerNow::Sleep => return (Role::Wait, "asleep", "z"),
         WorkerNow::Stopped => (Role::Trouble, "stopped"),
         WorkerNow::Starting => return (Role::Cpu, "starting", "+"),

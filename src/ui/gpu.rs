@@ -15,10 +15,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::history::{self, graph};
 use super::layout::{BorderStyle, ROOM_FOR_ONE};
 use super::state::Panel;
 use super::{View, panel};
-use crate::config::Role::Dim;
+use crate::config::Role::{Compute, Dim};
 use crate::model::rates::GpuRates;
 use detail::{detail, scrolled};
 use no_gpu::no_gpu;
@@ -95,6 +96,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         many => list(view, many, inner.width, border, room),
     };
     reported.extend(lines);
+    let left = usize::from(inner.height).saturating_sub(reported.len());
+    let place = view.gpu_place();
+    if gpus
+        .get(place)
+        .is_some_and(|gpu| gpu.util_percent.is_some())
+    {
+        let util = |cells| history::past(view, cells, |point| history::gpu_util(point, place));
+        reported.extend(graph(view, Compute, inner.width, left, (util, "100 %")));
+    }
     panel::write(frame, inner, reported);
 }
 

@@ -13,8 +13,9 @@ use super::layout::{BorderStyle, count};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, format, marks, panel};
-use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
+use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Trouble, Unknown};
 use crate::model::history::{Known, Point, RankPoint};
+use crate::units::Share;
 
 /// One figure over time, 0 to 1 as drawn.
 struct Series {
@@ -25,7 +26,18 @@ struct Series {
     now: String,
     /// What the full height stands for, in words.
     top: String,
+    /// Shares at which a light line stands, lowest first.
+    thresholds: &'static [f64],
 }
+
+/// From slight to data-bound, as verdicts take a wait.
+const WAITS: &[f64] = &[0.05, 0.1, 0.2];
+/// A threshold on the edge of two rows stands in the upper one.
+const EXACT: f64 = 1e-6;
+/// Lines that a figure fills at most.
+const TALLEST: usize = 12;
+/// What the full height of a share may stand for where it has thresholds.
+const TOPS: [f64; 3] = [0.25, 0.5, 1.0];
 
 /// Figures that there are.
 pub(super) fn wanted(view: &View<'_>) -> u16 {
@@ -41,7 +53,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let mut series = series(view, cells);
     let height = usize::from(inner.height);
     // The last line, where there is room for more than a figure or two.
-    let marks = height >= 3 && marks::any(view, cells);
+    let marks = height >= 3 && !view.history.is_empty();
     let height = height - usize::from(marks);
     series.truncate(if height >= 4 { 4 } else { height });
     if series.is_empty() {
@@ -51,7 +63,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     // Tall pictures get a line of air between them.
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
-    let rows = ((height - air * (count - 1)) / count).clamp(1, 12);
+    let rows = ((height - air * (count - 1)) / count).clamp(1, TALLEST);
     // What is left over goes to the first figures.
     let left = height.saturating_sub(rows * count + air * (count - 1));
     let mut lines: Vec<_> = series
@@ -98,14 +110,16 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
     let mut series = vec![
         Series {
             name: "wait".to_owned(),
-            paint: Wait,
+            paint: Trouble,
             values: past(view, cells, |point| of_rank(point, |rank| rank.wait)),
             now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
             top: "100 %".to_owned(),
+            thresholds: WAITS,
         },
         Series {
             name: "queue".to_owned(),
             top: "full".to_owned(),
+            thresholds: &[],
             paint: Full,
             values: past(view, cells, |point| of_rank(point, |rank| rank.queue)),
             now: queue.map_or_else(
@@ -131,6 +145,7 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
         series.push(Series {
             name,
             top: "100 %".to_owned(),
+            thresholds: &[],
             paint: Compute,
             values: past(view, cells, |point| gpu_util(point, place)),
             now: util.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent),
@@ -140,6 +155,7 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
     series.push(Series {
         name: "read".to_owned(),
         top: format::rate(Some(most)),
+        thresholds: &[],
         paint: Read,
         values,
         now: format::rate(
@@ -173,6 +189,19 @@ pub(super) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64>>, f64
 }
 
 impl Series {
+    /// What the full height of so many rows stands for: all that there can be, or, where it has thresholds, less, so that
+    /// they are told apart.
+    fn top(&self, rows: usize) -> (f64, String) {
+        let most = self.values.iter().flatten().copied().fold(0.0, f64::max);
+        let mut tops = TOPS
+            .into_iter()
+            .filter(|_| !self.thresholds.is_empty() && rows > 1);
+        match tops.find(|top| most <= *top) {
+            Some(top) => (top, format::percent(Some(Share(top)))),
+            None => (1.0, self.top.clone()),
+        }
+    }
+
     fn lines(
         &self,
         view: &View<'_>,
@@ -181,7 +210,19 @@ impl Series {
         (cells, cursor): (usize, Option<usize>),
         rows: usize,
     ) -> Vec<Line<'static>> {
-        let picture = sparkline(view.glyphs(), &self.values, cells, rows);
+        let (full, top) = self.top(rows);
+        let values = self.values.iter();
+        let values: Vec<_> = values
+            .map(|value| value.map(|value| value / full))
+            .collect();
+        let picture = sparkline(view.glyphs(), &values, cells, rows);
+        // The share whose light line stands in this row, the lowest row being 0.
+        let threshold = |level: usize| {
+            let height = full / rows as f64;
+            let row = level as f64 * height..(level + 1) as f64 * height;
+            let mut shares = self.thresholds.iter().copied();
+            shares.rfind(|share| *share < full && row.contains(&(share + EXACT)))
+        };
         (0..rows)
             .rev()
             .map(|level| {
@@ -190,12 +231,13 @@ impl Series {
                 row.padded(Dim, if level == 0 { &self.name } else { "" }, LABEL);
                 let texts = texts(&picture, rows - 1 - level);
                 let line = view.glyphs().cursor;
-                in_cells(
-                    &mut row,
-                    self.paint,
-                    &texts,
-                    cursor.map(|cell| (cell, line)),
-                );
+                let cursor = cursor.map(|cell| (cell, line));
+                let threshold = threshold(level).filter(|_| rows > 1);
+                if threshold.is_some() && cursor.is_none() {
+                    before_a_line(view, &mut row, self.paint, &texts);
+                } else {
+                    in_cells(&mut row, self.paint, &texts, cursor);
+                }
                 if level == 0 {
                     let known = if self.now == format::UNKNOWN {
                         Unknown
@@ -204,12 +246,40 @@ impl Series {
                     };
                     row.right(known, &self.now, FIGURE);
                 } else if level + 1 == rows && self.values.iter().any(Option::is_some) {
-                    row.right(Border, &self.top, FIGURE);
+                    row.right(Border, &top, FIGURE);
+                } else if let Some(share) = threshold {
+                    row.right(Border, &format::percent(Some(Share(share))), FIGURE);
                 }
                 row.line()
             })
             .collect()
     }
+}
+
+/// Lines that a panel has left, filled with a figure of the past; the full height stands for `top`. A single line says too
+/// little.
+pub(super) fn graph(
+    view: &View<'_>,
+    paint: Role,
+    width: u16,
+    lines: usize,
+    (values, top): (impl Fn(usize) -> Vec<Option<f64>>, &str),
+) -> Vec<Line<'static>> {
+    let cells = usize::from(width).saturating_sub(FIGURE);
+    let rows = lines.min(TALLEST);
+    if rows < 2 || cells == 0 {
+        return Vec::new();
+    }
+    let picture = sparkline(view.glyphs(), &values(cells), cells, rows);
+    let line = |place: usize| {
+        let mut row = view.row(width);
+        row.text(paint, &texts(&picture, place).concat());
+        if place == 0 {
+            row.right(Border, top, FIGURE);
+        }
+        row.line()
+    };
+    (0..rows).map(line).collect()
 }
 
 /// A line of heights: values from 0 to 1, the last at the right end of `cells`; the one at the cursor stands out.
@@ -235,6 +305,18 @@ fn in_cells(row: &mut LineBuilder<'_>, paint: Role, texts: &[&str], cursor: Opti
             .text(Focus, line)
             .text(paint, &texts[cell + 1..].concat()),
     };
+}
+
+/// A text for each cell, and a light line where there is none.
+fn before_a_line(view: &View<'_>, row: &mut LineBuilder<'_>, paint: Role, texts: &[&str]) {
+    let gap = view.glyphs().gap;
+    for piece in texts.chunk_by(|one, other| (*one == gap) == (*other == gap)) {
+        if piece[0] == gap {
+            row.text(Border, &view.glyphs().light.repeat(piece.len()));
+        } else {
+            row.text(paint, &piece.concat());
+        }
+    }
 }
 
 /// Values from 0 to 1, the last at the right end of `cells`.

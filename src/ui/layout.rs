@@ -51,6 +51,8 @@ pub struct SizeHints {
     pub log: u16,
     /// The panel that has the keys: it gets room first.
     pub focus: Panel,
+    /// The panel that shows what the verdict speaks of: it gets room next.
+    pub matters: Option<Panel>,
 }
 
 /// Where everything stands. An empty area is not drawn.
@@ -177,6 +179,8 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
             (Panel::History, 2),
         ];
     }
+    // Beside the way of a batch a bar for the workers and one for the trainer; in less room, one for both.
+    let bars = if border == BorderStyle::Boxed { 3 } else { 2 };
     let mut steps = vec![
         (Panel::Verdict, wants.verdict.min(3)),
         (Panel::Workers, all_workers.min(3)),
@@ -186,15 +190,19 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         (Panel::Verdict, wants.verdict.min(4)),
         (
             Panel::Pipeline,
-            wants.pipeline.min(2 + wants.other_loaders.min(2)),
+            wants.pipeline.min(bars + wants.other_loaders.min(2)),
         ),
         (Panel::Verdict, wants.verdict.min(5)),
     ];
     if border == BorderStyle::Boxed || gpus < 4 {
         steps.push((Panel::Gpu, gpus.min(4)));
     }
+    if border == BorderStyle::Boxed {
+        // Of several ranks a line each.
+        steps.push((Panel::Pipeline, wants.pipeline.min(12)));
+    }
     steps.push((Panel::Timeline, wants.timeline.min(7)));
-    steps.push(match wants.focus {
+    let first = |panel| match panel {
         Panel::Verdict => (Panel::Verdict, wants.verdict),
         Panel::Pipeline => (Panel::Pipeline, wants.pipeline),
         Panel::Gpu => (Panel::Gpu, wants.gpus_open.max(gpus)),
@@ -203,7 +211,9 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         Panel::Timeline => (Panel::Timeline, wants.timeline.min(20)),
         Panel::History => (Panel::History, 2 * figures),
         Panel::Log => (Panel::Log, wants.log.min(20)),
-    });
+    };
+    steps.push(first(wants.focus));
+    steps.extend(wants.matters.map(first));
     steps.extend([
         (Panel::Disk, 2),
         (Panel::Log, wants.log.min(4)),

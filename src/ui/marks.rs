@@ -1,9 +1,9 @@
-//! The line of marks below the past, and what those say that the cursor is on.
+//! The line below the past: how long ago, the marks, and what those say that the cursor is on.
 
 use ratatui::text::Line;
 
-use super::{View, axis};
-use crate::config::Role::{self, Dim, Focus, Text, Trouble};
+use super::{View, axis, format};
+use crate::config::Role::{self, Border, Dim, Focus, Text, Trouble};
 use crate::model::{Axis, Mark, MarkKind};
 
 /// Each kind with what the help says of it.
@@ -20,12 +20,37 @@ pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
     (MarkKind::JobEnd, "the job ended"),
 ];
 
-/// Anything happened in the time that is shown.
-pub(super) fn any(view: &View<'_>, cells: usize) -> bool {
-    axis::of(view, cells).is_some_and(|axis| {
-        let marks = view.history.marks();
-        !marks.between(axis.from(), axis.to()).is_empty()
-    })
+/// Seconds from one time that is named to the next.
+const TICKS: [f64; 14] = [
+    1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0, 86400.0,
+];
+/// Cells from one to the next, at least.
+const APART: f64 = 18.0;
+
+/// A character for each cell: how long before the end of the axis, at round times, where no mark stands in the way.
+fn ticks(axis: &Axis, placed: &[Vec<&Mark>]) -> Vec<char> {
+    let cells = placed.len();
+    let mut line = vec![' '; cells];
+    let cell = axis.bounds().next().map_or(1.0, |(from, to)| to - from);
+    let Some(step) = TICKS.into_iter().find(|step| step / cell >= APART) else {
+        return line;
+    };
+    for number in 1..=cells {
+        let ago = step * number as f64;
+        let at = axis.to() - ago;
+        let Some(place) = axis.cell_of(at, at).filter(|_| at >= axis.from()) else {
+            break;
+        };
+        let words = format!("'-{}", format::span(ago));
+        let room = place..place + words.len();
+        let free = placed
+            .get(room)
+            .is_some_and(|cells| cells.iter().all(Vec::is_empty));
+        if free {
+            line.splice(place..place + words.len(), words.chars());
+        }
+    }
+    line
 }
 
 /// What the marks say that the cursor is on; empty where it is on none.
@@ -68,21 +93,33 @@ pub(super) fn line(
     cells: usize,
 ) -> Line<'static> {
     let mut row = view.row(width);
-    row.space(indent).padded(Dim, "marks", label);
+    row.space(indent);
     let Some(axis) = axis::of(view, cells) else {
         return row.line();
     };
     let cursor = axis::cursor(view, cells);
-    for (cell, marks) in placed(view, &axis, cells).iter().enumerate() {
+    let placed = placed(view, &axis, cells);
+    let marked = placed.iter().any(|marks| !marks.is_empty());
+    row.padded(Dim, if marked { "marks" } else { "" }, label);
+    // What lies between two marks is one piece of text.
+    let mut ticks = ticks(&axis, &placed).into_iter();
+    let mut between = String::new();
+    for (cell, marks) in placed.iter().enumerate() {
+        let tick = ticks.next().unwrap_or(' ');
+        if marks.is_empty() && cursor != Some(cell) {
+            between.push(tick);
+            continue;
+        }
+        row.text(Border, &std::mem::take(&mut between));
         match (marks.first().map(|mark| mark.kind), cursor == Some(cell)) {
             (Some(kind), here) => {
                 let paint = if here { Focus } else { paint(kind) };
                 row.text(paint, view.glyphs().happened(kind))
             }
-            (None, true) => row.text(Focus, view.glyphs().cursor),
-            (None, false) => row.space(1),
+            (None, _) => row.text(Focus, view.glyphs().cursor),
         };
     }
+    row.text(Border, &between);
     row.line()
 }
 

@@ -1,5 +1,6 @@
 //! The way of a batch on one line: workers, queue, trainer; under it what each step takes.
 
+pub(super) mod batch;
 mod flow;
 
 use ratatui::Frame;
@@ -14,9 +15,14 @@ use crate::config::Role::{self, Dim, Text};
 use crate::model::rates::{LoaderRates, QueueRates, RankRates};
 use flow::flow;
 
+/// Workers of a rank that get a cell each, at most.
+const HEAT: usize = 32;
+/// By how much more or less than most a rank waits that stands first.
+const ODD: f64 = 0.1;
+
 pub(super) fn wanted(view: &View<'_>) -> u16 {
     let ranks = view.ranks().len();
-    2 + other_loaders(view)
+    3 + other_loaders(view)
         + if ranks > 1 {
             super::layout::count(ranks)
         } else {
@@ -41,7 +47,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     );
     let wide = border == BorderStyle::Boxed;
     let mut lines = vec![flow(view, inner.width, wide, inner.height == 1)];
-    lines.push(times(view, inner.width, wide));
+    lines.extend(batch::lines(
+        view,
+        inner.width,
+        wide,
+        inner.height >= 3 + other_loaders(view),
+    ));
     let others = view.rank().into_iter().flat_map(RankRates::other_loaders);
     lines.extend(
         (2..)
@@ -49,81 +60,18 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
             .map(|other| other_line(view, other, inner.width, wide)),
     );
     if view.ranks().len() > 1 {
+        let order = order(view);
         let shown = panel::window(
             view.ranks().len(),
             usize::from(inner.height).saturating_sub(lines.len()),
-            view.rank_place(),
+            order
+                .iter()
+                .position(|place| *place == view.rank_place())
+                .unwrap_or(0),
         );
-        for place in shown {
-            lines.push(rank_line(view, place, inner.width));
-        }
+        lines.extend(shown.map(|line| rank_line(view, order[line], inner.width)));
     }
     panel::write(frame, inner, lines);
-}
-
-/// What a batch takes where. The figures follow from each other as they are shown.
-fn times(view: &View<'_>, width: u16, wide: bool) -> Line<'static> {
-    let mut row = view.row(width);
-    if !wide {
-        row.space(1);
-    }
-    let Some(rank) = view.rank() else {
-        return row.line();
-    };
-    let step = rank.step;
-    let gap = if wide { 3 } else { 2 };
-    row.text(Dim, "load ")
-        .text(Text, &format::millis(step.load_ms));
-    let workers = view.loader().map_or(0, |loader| loader.workers.len());
-    if let (Some(load), true) = (step.load_ms, workers > 1) {
-        let each = format::millis(Some(shown(load) / workers as f64));
-        if wide {
-            row.item(1, &[(Dim, "a batch")]);
-        }
-        row.item(
-            gap,
-            &[(Dim, &format!("/{workers} workers = ")), (Text, &each)],
-        );
-    }
-    row.item(
-        gap * 2,
-        &[(Dim, "step "), (Text, &format::millis(step.step_ms))],
-    );
-    row.item(
-        gap,
-        &[(Dim, "wait "), (Text, &format::millis(step.wait_ms))],
-    );
-    if let (Some(step_ms), Some(wait_ms)) = (step.step_ms, step.wait_ms) {
-        let every = format::millis(Some(shown(step_ms) + shown(wait_ms)));
-        row.item(gap, &[(Dim, "every "), (Text, &every)]);
-    }
-    row.item(
-        gap,
-        &[
-            (Text, &format::per_second(step.batches_per_s)),
-            (Dim, " batches/s"),
-        ],
-    );
-    if let Some(period) = rank.period_batches {
-        row.item(
-            gap,
-            &[
-                (Dim, "waits every "),
-                (Text, &period.to_string()),
-                (Dim, " batches"),
-            ],
-        );
-    }
-    row.line()
-}
-
-/// Milliseconds as [`format::millis`] shows them, so that sums on screen come out.
-fn shown(ms: f64) -> f64 {
-    if ms < 19.95 {
-        (ms * 10.0).round() / 10.0
-    } else {
-        ms.round()
-    }
 }
 
 fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
@@ -137,6 +85,18 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     row.text(Role::Focus, mark)
         .text(Dim, " rank ")
         .right(Text, &name.to_string(), 2);
+    let workers = |rank: &RankRates| rank.main_loader().map_or(0, |loader| loader.workers.len());
+    let cells = view
+        .ranks()
+        .iter()
+        .map(workers)
+        .max()
+        .unwrap_or(0)
+        .min(HEAT);
+    if let Some(loader) = rank.main_loader().filter(|_| width >= 80 && cells > 0) {
+        row.space(2);
+        batch::heat(view, loader, &mut row, cells);
+    }
     let wait = format::percent(rank.wait.map(|wait| wait.share));
     row.space(2).text(Dim, "wait ").right(Text, &wait, 5);
     row.space(2)
@@ -150,6 +110,24 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     }
     row.item(2, &[(Dim, "pid "), (Dim, &rank.key.pid.to_string())]);
     row.line()
+}
+
+/// The places of the ranks: first those that wait far more or less than most do.
+fn order(view: &View<'_>) -> Vec<usize> {
+    let ranks = view.ranks();
+    let wait = |rank: &RankRates| rank.wait.map(|wait| wait.share.0);
+    let mut waits: Vec<f64> = ranks.iter().filter_map(wait).collect();
+    waits.sort_by(f64::total_cmp);
+    let median = waits.get(waits.len() / 2).copied();
+    let odd = |place: &usize| {
+        let wait = wait(&ranks[*place]).zip(median);
+        wait.is_some_and(|(wait, median)| (wait - median).abs() > ODD)
+    };
+    let mut order: Vec<usize> = (0..ranks.len()).collect();
+    if ranks.len() > 2 {
+        order.sort_by_key(|place| !odd(place));
+    }
+    order
 }
 
 /// A loader beside the one that the lines above are of.

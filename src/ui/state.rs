@@ -145,6 +145,8 @@ pub struct UiState {
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
+    /// The job was chosen from a list, to which one can go back.
+    pub chosen: bool,
     /// `None` where a job is watched that runs.
     pub replay: Option<Replay>,
     /// What is read is written to a recording.
@@ -157,9 +159,30 @@ pub struct UiState {
     pub tree: TreeState,
     /// How much of the past is shown.
     pub zoom: Zoom,
+    /// Cells from the timeline's end to its cursor.
+    pub cursor: Option<usize>,
 }
 
 impl UiState {
+    /// What is shown stands still.
+    pub fn is_still(&self) -> bool {
+        self.paused || self.replay.is_some_and(|replay| replay.paused)
+    }
+
+    /// The keys that go back and forth move the timeline's cursor.
+    pub fn points(&self) -> bool {
+        self.focus == Panel::Timeline && self.page != Page::Tree && !self.help
+    }
+
+    /// Moves the timeline's cursor by a cell.
+    pub fn point(&mut self, back: bool) {
+        self.cursor = Some(match (self.cursor, back) {
+            (None, _) => 0,
+            (Some(cells), true) => cells + 1,
+            (Some(cells), false) => cells.saturating_sub(1),
+        });
+    }
+
     pub fn toggle_help(&mut self) {
         self.help = !self.help;
         self.scroll = 0;

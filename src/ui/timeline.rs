@@ -15,9 +15,10 @@ use super::layout::{self, BorderStyle, count};
 use super::state::Panel;
 use super::{View, axis, format, panel};
 use crate::config::Role::{Dim, Unknown};
+use crate::model::WorkerPlace;
 use crate::model::rates::{RankRates, WorkerRates};
 use crate::model::timeline::slots_of;
-use crate::sample::WorkerNow;
+use crate::sample::{SLOT, WorkerNow};
 use rows::{FIGURE, LABEL, Row, Scale, gpu_row, queue, sign, trainer, worker_row};
 
 /// GPUs that are shown at most.
@@ -48,10 +49,13 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let room = usize::from(area.width).saturating_sub(around + LABEL + FIGURE);
     let scale = scale(view, room);
     let remark = remark(view, area.width, scale.as_ref());
-    let name = match view.ranks().len() {
+    let mut name = match view.ranks().len() {
         0 | 1 => "timeline".to_owned(),
         _ => format!("timeline of rank {}", view.rank_number()),
     };
+    if let Some(under) = scale.as_ref().and_then(|scale| under(view, scale)) {
+        name = format!("{name}: {under}");
+    }
     let inner = panel::open(view, frame, area, border, Panel::Timeline, &name, &remark);
     let (Some(rank), Some(scale)) = (view.rank(), scale) else {
         let mut row = view.row(inner.width);
@@ -70,7 +74,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let lines = lines.into_iter().map(|row| {
         row.map_or_else(
             |text| more(view, inner.width, indent, &text),
-            |row| row.line(view, inner.width, indent, room),
+            |row| row.line(view, inner.width, indent, (room, scale.cursor)),
         )
     });
     panel::write(frame, inner, lines.collect());
@@ -87,7 +91,7 @@ fn remark(view: &View<'_>, width: u16, scale: Option<&Scale>) -> String {
     } else {
         format!("{} a cell", format::span(cell))
     };
-    if width < 100 {
+    if width < 100 || scale.cursor.is_some() {
         return length;
     }
     let legend = [
@@ -104,6 +108,37 @@ fn remark(view: &View<'_>, width: u16, scale: Option<&Scale>) -> String {
     format!("{}   {length}", legend.join("  "))
 }
 
+/// What the cursor is on: the batch that the trainer had or waited for, who made it in which time, and the wait for it.
+fn under(view: &View<'_>, scale: &Scale) -> Option<String> {
+    let (from, to) = *scale.cells.get(scale.cursor?)?;
+    let rank = view.rank()?;
+    let timeline = view.history.timeline();
+    let waits: Vec<_> = timeline.waits(rank.key).copied().collect();
+    let Some(under) = cells::under(&waits, f64::midpoint(from, to)) else {
+        return Some("not known which batch".to_owned());
+    };
+    let mut words = format!("batch {}", under.batch);
+    if let Some((loader, worker)) = view.loader().zip(rows::worker_of(view)(under.batch)) {
+        let place = WorkerPlace {
+            rank: rank.key,
+            loader: loader.id,
+            id: worker,
+        };
+        words = format!("{words} of worker {worker}");
+        let mut batches = timeline.batches(place).rev();
+        if let Some(batch) = batches.find(|batch| batch.number == under.batch) {
+            let load = format::millis(Some(1000.0 * (batch.to - batch.from)));
+            words = format!("{words}, load {load}");
+        }
+    }
+    let waited = format::millis(Some(1000.0 * under.waited));
+    Some(if under.waits {
+        format!("waits {waited} for {words}")
+    } else {
+        format!("step of {words}, waited {waited}")
+    })
+}
+
 /// Where not all workers fit.
 fn more(view: &View<'_>, width: u16, indent: usize, text: &str) -> Line<'static> {
     let mut row = view.row(width);
@@ -113,10 +148,19 @@ fn more(view: &View<'_>, width: u16, indent: usize, text: &str) -> Line<'static>
 
 fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
     let axis = axis::lens(view, room)?;
+    // All rows end together: in the last cell there is a slot in which everyone was seen.
+    let seen = view.history.timeline().seen_until(view.rank()?.key);
+    let axis = seen.map_or(axis, |seen| axis.until(seen - 2.0 * SLOT.as_secs_f64()));
     let cells: Vec<(f64, f64)> = axis.bounds().collect();
     let (first, last) = cells.first().zip(cells.last())?;
     let time = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let back = view.state.cursor.filter(|_| view.state.is_still());
+    let drawn = cells
+        .iter()
+        .take_while(|(from, _)| *from < axis.to())
+        .count();
     Some(Scale {
+        cursor: back.map(|back| drawn.saturating_sub(1 + back)),
         slots: slots_of(time(first.0), time(last.1.min(axis.to()))),
         coarse: first.1 - first.0 >= view.config.interval.as_secs_f64(),
         axis,
@@ -192,7 +236,7 @@ fn rows(
 }
 
 /// Whose batches take far longer than the others' do.
-fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + use<> {
+pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + use<> {
     let mut loads: Vec<f64> = workers.iter().filter_map(|worker| worker.load_ms).collect();
     loads.sort_by(f64::total_cmp);
     let median = loads.get(loads.len().saturating_sub(1) / 2).copied();

@@ -217,10 +217,23 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
     row.line()
 }
 
+/// The panel that shows what the job has too little of. `None` where all matter alike.
+pub(super) fn matters(view: &View<'_>) -> Option<Panel> {
+    let verdict = view.verdict?;
+    match (verdict.kind, verdict.cause.map(Cause::resource)) {
+        (Kind::ComputeBound, _) => Some(Panel::Gpu),
+        (Kind::DataBound, Some(Resource::Input)) => Some(Panel::Disk),
+        _ => None,
+    }
+}
+
 /// The colour of what the job has too little of.
 pub(super) fn paint(verdict: &Verdict) -> Role {
-    let resource = verdict.cause.map(Cause::resource);
-    match (verdict.kind, resource) {
+    paint_of(verdict.kind, verdict.cause)
+}
+
+pub(super) fn paint_of(kind: Kind, cause: Option<Cause>) -> Role {
+    match (kind, cause.map(Cause::resource)) {
         (Kind::WarmingUp | Kind::Unknown, _) => Role::Unknown,
         (Kind::Stalled, _) | (_, Some(Resource::Memory)) => Role::Trouble,
         (Kind::ComputeBound | Kind::Balanced, _) => Role::Compute,

@@ -7,12 +7,13 @@ use ratatui::layout::Rect;
 use super::format;
 use super::glyphs::{self, Glyphs};
 use super::line_builder::LineBuilder;
+use super::listed_job::ListedJob;
 use super::state::UiState;
 use crate::config::Config;
 use crate::last_lines::Lines;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::{History, ProcessFigures, Rates, Steps};
-use crate::sample::{Gap, JobCandidate, OpenFiles, WorkerNow};
+use crate::sample::{Gap, OpenFiles, WorkerNow};
 use crate::units::Moment;
 use crate::verdict::Verdict;
 
@@ -72,14 +73,14 @@ pub struct Command<'a> {
 }
 
 /// What there is to watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Attach {
     /// No job found yet; what is being looked for, in words.
     LookingForJob {
         wanted: String,
     },
     /// Several jobs: the user chooses.
-    Picker(Vec<JobCandidate>),
+    Picker(Vec<ListedJob>),
     Attached,
     /// The job is gone; what is shown is the last of it.
     Ended,

@@ -1,8 +1,12 @@
 //! The exporter as a scraper meets it: over plain sockets, and in a file.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +19,8 @@ use crate::plain::{Plain, refused};
 /// A small job that needs hardly any CPU, and its workers.
 const DEMO: &str = "demo --workers 2 --batch-size 2 --image-size 32 --step-ms 100 --dataset-size 256KiB --device sim";
 const WORKERS: usize = 2;
+/// Of the password `U*U`: a test vector of bcrypt.
+const HASH: &str = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 
 fn command(line: &str) -> Command {
     let mut command = Command::new(support::pipetop());
@@ -31,6 +37,23 @@ fn command(line: &str) -> Command {
 
 fn run(line: &str) -> Output {
     command(line).to_end()
+}
+
+/// Sends a request, and reads nothing.
+fn ask(address: &str, line: &str, accept: &str) -> TcpStream {
+    let mut client = TcpStream::connect(address).expect("it listens");
+    let request = format!("{line} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
+    client.write_all(request.as_bytes()).expect("it reads");
+    client
+}
+
+/// Head and body of the answer.
+fn answer(address: &str, line: &str, accept: &str) -> (String, String) {
+    let mut text = String::new();
+    let mut client = ask(address, line, accept);
+    client.read_to_string(&mut text).expect("UTF-8");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    (head.to_lowercase(), body.to_owned())
 }
 
 /// The running exporter. Dropping it ends it.
@@ -54,21 +77,8 @@ impl Exporter {
         Self { child, address }
     }
 
-    /// Sends a request, and reads nothing.
-    fn ask(&self, line: &str, accept: &str) -> TcpStream {
-        let mut client = TcpStream::connect(&self.address).expect("it listens");
-        let request = format!("{line} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
-        client.write_all(request.as_bytes()).expect("it reads");
-        client
-    }
-
-    /// Head and body of the answer.
     fn answer(&self, line: &str, accept: &str) -> (String, String) {
-        let mut text = String::new();
-        let mut client = self.ask(line, accept);
-        client.read_to_string(&mut text).expect("UTF-8");
-        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
-        (head.to_lowercase(), body.to_owned())
+        answer(&self.address, line, accept)
     }
 
     fn status(&self, line: &str) -> String {
@@ -92,6 +102,14 @@ impl Drop for Exporter {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A web configuration file with this in it, for these to read.
+fn web_config(folder: &Path, text: &str, mode: u32) -> String {
+    let path = folder.join("web.yml");
+    fs::write(&path, text).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
+    format!("--all --web.config.file {}", path.display())
 }
 
 fn trainer(members: &[Member]) -> &Member {
@@ -176,7 +194,7 @@ fn clients_that_read_nothing_keep_out_nobody() {
     let members = place.running(WORKERS);
     let exporter = Exporter::start(&trainer(&members).pid.to_string());
     let silent: Vec<TcpStream> = (0..20)
-        .map(|_| exporter.ask("GET /metrics", "*/*"))
+        .map(|_| ask(&exporter.address, "GET /metrics", "*/*"))
         .collect();
     let mute: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(&exporter.address).expect("it listens"))
@@ -236,6 +254,126 @@ fn what_cannot_be_served_is_refused_in_one_line() {
         let (error, _) = refused(&errors);
         assert!(error.contains(message), "{errors}");
     }
+}
+
+#[test]
+fn who_has_no_password_gets_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("basic_auth_users:\n  anna: {HASH}\n");
+    let exporter = Exporter::start(&web_config(folder.path(), &text, 0o600));
+    let status = |accept: &str| exporter.answer("GET /-/healthy", accept).0;
+    let asked = status("*/*");
+    assert!(asked.starts_with("http/1.1 401 "), "{asked}");
+    assert!(asked.contains("www-authenticate: basic"), "{asked}");
+    // anna:U*U, and another password.
+    let right = status("*/*\r\nAuthorization: Basic YW5uYTpVKlU=");
+    assert!(right.starts_with("http/1.1 200 "), "{right}");
+    let wrong = status("*/*\r\nAuthorization: Basic YW5uYTpVKlY=");
+    assert!(wrong.starts_with("http/1.1 401 "), "{wrong}");
+}
+
+#[test]
+fn a_web_configuration_that_is_wrong_or_shows_secrets_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let users = format!("basic_auth_users: {{anna: {HASH}}}");
+    for (text, mode, message) in [
+        (
+            "tls_server_config: {cert_file: a, key_file: b}",
+            0o644,
+            "cannot read",
+        ),
+        (
+            "tls_server_config: {cert_file: web.yml, key_file: b}",
+            0o600,
+            "no certificate",
+        ),
+        ("tls_server_config: {cert_file: a}", 0o600, "key_file"),
+        (
+            "http_server_config: {http2: false}",
+            0o600,
+            "http_server_config",
+        ),
+        ("basic_auth_users: {anna: U*U}", 0o600, "not a bcrypt hash"),
+        ("basic_auth_users: [", 0o600, "web.yml: "),
+        (&users, 0o644, "every user can read it"),
+    ] {
+        let line = web_config(folder.path(), text, mode) + " --web.listen-address 127.0.0.1:0";
+        let output = run(&line);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let (error, _) = refused(&errors);
+        assert!(error.contains(message), "{errors}");
+        assert!(!errors.contains(HASH), "{errors}");
+    }
+}
+
+#[test]
+fn what_is_watched_is_served_beside() {
+    let place = Place::new();
+    let line = format!("{DEMO} --json --web.listen-address 127.0.0.1:0");
+    let demo = Plain::start(&place, &line);
+    let members = place.running(WORKERS);
+    let named = format!("pid=\"{}\"", trainer(&members).pid);
+    let address = wait("the address", || {
+        let said = demo.errors();
+        let said = said
+            .lines()
+            .find_map(|line| line.strip_prefix("serving http://"));
+        Some(said?.strip_suffix("/metrics")?.to_owned())
+    });
+    wait("its metrics", || {
+        let metrics = answer(&address, "GET /metrics", "*/*").1;
+        let waits = metrics.contains("pipetop_rank_seconds_total{");
+        (metrics.contains(&named) && waits).then_some(())
+    });
+    drop(demo);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn labels_hold_whatever_the_environment_does() {
+    let place = Place::new();
+    let mut command = place.command(DEMO);
+    let id = [b"a\"b\\\n\xff".as_slice(), &[b'x'; 10_000]].concat();
+    command.env("TORCHELASTIC_RUN_ID", OsStr::from_bytes(&id));
+    let _demo = Plain::of(&place, command);
+    let members = place.running(WORKERS);
+    let exporter = Exporter::start(&trainer(&members).pid.to_string());
+    let line = wait("the job", || {
+        let metrics = exporter.metrics();
+        let line = metrics
+            .lines()
+            .find(|line| line.starts_with("pipetop_rank_batches_total{"));
+        line.map(str::to_owned)
+    });
+    let start = "pipetop_rank_batches_total{run=\"torchrun-a";
+    assert!(line.starts_with(start) && line.len() < 300, "{line}");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_for_a_time_ends_nothing() {
+    let place = Place::new();
+    let folder = place.path().join("collector");
+    fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("pipetop.prom");
+    let exporter = Plain::of(
+        &place,
+        command(&format!("--all --textfile {}", path.display())),
+    );
+    let file = || wait("the file", || path.exists().then_some(()));
+    file();
+    fs::remove_dir_all(&folder).expect("ours");
+    fs::write(&folder, "").expect("a file in its place");
+    wait("a warning", || {
+        exporter
+            .errors()
+            .contains("warning: cannot write")
+            .then_some(())
+    });
+    fs::remove_file(&folder).expect("ours");
+    fs::create_dir(&folder).expect("a folder");
+    file();
+    assert_eq!(exporter.errors().lines().count(), 1, "said once");
 }
 
 #[test]

@@ -238,6 +238,7 @@ fn a_job_that_ends_while_it_is_attached_to_is_an_error_once_and_else_no_job() {
             target: Target::Pid(key.pid),
             probe: None,
             recorder: None,
+            tee: None,
             lacking: vec![],
         };
         let found = Candidate {

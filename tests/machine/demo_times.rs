@@ -55,7 +55,7 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
         .arg(format!("--parent={}", std::process::id()))
-        .args(settings.flags())
+        .arg(settings.word())
         .env(probe::VARIABLE, listener.address())
         .stdin(Stdio::null())
         .spawn()

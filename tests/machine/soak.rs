@@ -76,6 +76,7 @@ fn worker(id: u32, at: u32) -> WorkerSample {
                     batch: u64::from(at),
                     low_ms: 300,
                     high_ms: 400,
+                    ended: None,
                 };
                 5
             ]

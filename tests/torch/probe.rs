@@ -156,6 +156,7 @@ fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Engine, JobSample,
         target: Target::Pid(pid),
         probe: Some(Arc::clone(listener)),
         recorder: None,
+        tee: None,
         lacking: vec![],
     };
     let found = Candidate {

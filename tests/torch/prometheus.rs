@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -67,27 +68,33 @@ fn panels() -> Vec<String> {
 }
 
 /// Watches every job, and where it says that it listens.
-fn exporter() -> (Ended, String) {
+fn exporter(more: &[&str]) -> (Ended, String) {
     let mut child = Command::new(PIPETOP)
         .args(["serve", "--all", "--web.listen-address", "127.0.0.1:0"])
+        .args(more)
         .stdout(Stdio::piped())
         .spawn()
         .expect("it starts");
     let out = child.stdout.take().expect("a pipe");
     let mut said = String::new();
     BufReader::new(out).read_line(&mut said).expect("UTF-8");
-    let address = said.trim_end().strip_prefix("serving http://");
-    let address = address.and_then(|address| address.strip_suffix("/metrics"));
+    let (_, address) = said.trim_end().split_once("://").expect("an address");
+    let address = address.strip_suffix("/metrics");
     (Ended(child), address.expect("an address").to_owned())
 }
 
-fn prometheus(folder: &Path, exporter: &str) -> (Ended, String) {
+fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let address = free.expect("a port").to_string();
+    free.expect("a port").to_string()
+}
+
+/// Reads the exporter each second; `how` is the rest of its scrape configuration.
+fn prometheus(folder: &Path, exporter: &str, how: &str) -> (Ended, String) {
+    let address = free_address();
     let config = folder.join("prometheus.yml");
     let text = format!(
         "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n\
-         scrape_configs: [{{job_name: pipetop, static_configs: [{{targets: ['{exporter}']}}]}}]\n"
+         scrape_configs: [{{job_name: pipetop, static_configs: [{{targets: ['{exporter}']}}]{how}}}]\n"
     );
     fs::write(&config, text).expect("a file");
     let log = fs::File::create(folder.join("log")).expect("a file");
@@ -121,16 +128,117 @@ fn lint(metrics: &str) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
+fn there(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stderr(Stdio::null())
+        .output();
+    found.is_ok()
+}
+
+#[test]
+fn prometheus_reads_with_a_certificate_and_a_password() {
+    if !there("prometheus") || !there("openssl") {
+        return skip("no prometheus, or no openssl");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2".split(' '))
+        .args("-subj /CN=pipetop -addext subjectAltName=IP:127.0.0.1".split(' '))
+        .args("-keyout key.pem -out cert.pem".split(' '))
+        .current_dir(&folder)
+        .to_end();
+    assert!(made.status.success(), "{made:?}");
+    let file = folder.path().join("web.yml");
+    // A test vector of bcrypt.
+    let text = "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n\
+                basic_auth_users: {anna: $2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW}\n";
+    fs::write(&file, text).expect("a file");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
+    let file = file.to_str().expect("UTF-8");
+    let (_exporter, exporter) = exporter(&["--web.config.file", file]);
+    assert_eq!(get(&exporter, "/metrics"), None, "it is not plain text");
+    let up = |password: &str| {
+        let authority = folder.path().join("cert.pem");
+        let how = format!(
+            ", scheme: https, tls_config: {{ca_file: '{}'}}, \
+             basic_auth: {{username: anna, password: '{password}'}}",
+            authority.display()
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let (_prometheus, prometheus) = prometheus(folder.path(), &exporter, &how);
+        wait("a scrape", || query(&prometheus, "up"))
+    };
+    assert!(up("U*U") > 0.5);
+    assert!(up("U*V") < 0.5);
+}
+
+#[test]
+fn the_node_exporter_reads_the_file() {
+    const PROGRAM: &str = "prometheus-node-exporter";
+    if !there(PROGRAM) {
+        return skip("no prometheus-node-exporter");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("pipetop.prom");
+    let (_exporter, _) = exporter(&["--textfile", file.to_str().expect("UTF-8")]);
+    let address = free_address();
+    let child = Command::new(PROGRAM)
+        .args(["--collector.disable-defaults", "--collector.textfile"])
+        .arg(format!(
+            "--collector.textfile.directory={}",
+            folder.path().display()
+        ))
+        .arg(format!("--web.listen-address={address}"))
+        .stderr(Stdio::null())
+        .spawn();
+    let _node_exporter = Ended(child.expect("it starts"));
+    wait("the metrics of the machine", || {
+        let metrics = get(&address, "/metrics")?;
+        assert!(
+            metrics.contains("node_textfile_scrape_error 0"),
+            "{metrics}"
+        );
+        assert!(metrics.contains("pipetop_build_info{version="), "{metrics}");
+        metrics
+            .contains("pipetop_last_sample_timestamp_seconds ")
+            .then_some(())
+    });
+}
+
+#[test]
+fn the_dashboard_has_grafanas_own_types() {
+    last_torch(Share::Eighth, |python| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/dashboard.py");
+        let has = Command::new(&python.path)
+            .args(["-c", "import grafana_foundation_sdk"])
+            .to_end();
+        if !has.status.success() {
+            return skip("no grafana-foundation-sdk in the last Python");
+        }
+        // What `pipetop dashboards` prints.
+        let dashboard = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/contrib/pipetop.dashboard.json"
+        );
+        let output = Command::new(&python.path)
+            .args([script, dashboard])
+            .to_end();
+        let said = [output.stdout, output.stderr].concat();
+        assert_eq!(String::from_utf8_lossy(&said), "");
+        assert!(output.status.success());
+    });
+}
+
 #[test]
 fn prometheus_stores_what_two_jobs_measured_of_themselves() {
-    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !there("prometheus") || !there("promtool") {
         return skip("no prometheus with promtool (Debian: prometheus)");
     }
     last_torch(Share::Whole, |python| {
-        let (_exporter, exporter) = exporter();
+        let (_exporter, exporter) = exporter(&[]);
         let folder = tempfile::tempdir().expect("a folder");
-        let (_prometheus, prometheus) = prometheus(folder.path(), &exporter);
+        let (_prometheus, prometheus) = prometheus(folder.path(), &exporter, "");
         let mut jobs = ["starved", "matched"].map(|situation| {
             let job = Job::start(&python.path, situation, Start::Plain, Share::Whole, None)
                 .expect("it starts");

@@ -1,6 +1,7 @@
 //! The loop on the real machine: a sampler thread or a recording, terminal, signals.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use futures_util::Stream;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
+use super::super::figures::figures_of;
 use super::super::{App, Effect, Event as Heard, Launched, OBSERVED, Signal, trouble};
 use super::Io;
 use crate::config::Config;
@@ -17,6 +19,7 @@ use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
 use crate::record::Recording;
 use crate::sample::Sample;
+use crate::serve::{Board, Search};
 use crate::source::replay::Player;
 use crate::source::sampler::{Options, Sampler};
 use crate::terminal::{self, Screen};
@@ -44,6 +47,8 @@ pub struct Setup {
     pub span: Option<Duration>,
     /// The command that is watched, where we have launched it.
     pub launch: Option<Launch>,
+    /// Stands in the place of the keys; any key ends the watching.
+    pub caption: Option<String>,
 }
 
 /// A launched command.
@@ -73,6 +78,8 @@ pub struct Outcome {
     pub kind: Option<Kind>,
     /// That verdict in one line. `None` where there was no job.
     pub verdict: Option<String>,
+    /// Somebody wants to leave, and not only to go on.
+    pub left: bool,
     /// Of a launched command, with its output from where it was not read yet, and what there is still to hear.
     pub launched: Option<(Launched, Log, std::sync::mpsc::Receiver<SupervisorEvent>)>,
 }
@@ -100,7 +107,18 @@ const PRINTED: Duration = Duration::from_millis(250);
 pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     let mut app = App::new(setup.config, setup.window, setup.wanted);
     app.state.recording = setup.options.recorder.is_some();
+    app.caption(setup.caption);
     let (tell, told) = mpsc::channel(16);
+    let list = JobList {
+        options: Options {
+            recorder: None,
+            tee: None,
+            ..setup.options.clone()
+        },
+        board: Arc::default(),
+        search: None,
+    };
+    let (board, listed) = (Arc::clone(&list.board), tell.clone());
     let (mut each, mut command, mut hearing) = (None, None, None);
     if let Some(launch) = setup.launch {
         app = app.launched(launch.launched);
@@ -113,6 +131,11 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
         if let Some(each) = &mut each {
             each(&sample);
         }
+        if !sample.candidates.is_empty() {
+            let figures = board.each(figures_of).into_iter().collect();
+            // Where nobody takes them, the next ones are as good.
+            let _ = listed.try_send(Heard::Jobs(figures));
+        }
         match send.try_send(Heard::Sample(Box::new(sample))) {
             Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => true,
             Err(mpsc::error::TrySendError::Closed(_)) => false,
@@ -122,6 +145,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
         readings,
         told,
         sampler: Some(sampler),
+        list: Some(list),
         command,
     };
     on_terminal(&mut app, job, setup.span)?;
@@ -129,6 +153,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     Ok(Outcome {
         kind: app.kind(),
         verdict: app.last_words(),
+        left: app.left,
         launched: app
             .launched
             .zip(heard)
@@ -151,6 +176,7 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
         readings: mpsc::channel(1).1,
         told: mpsc::channel(1).1,
         sampler: None,
+        list: None,
         command: None,
     };
     on_terminal(&mut app, nobody, None)?;
@@ -163,7 +189,29 @@ struct WatchedJob {
     /// Of a launched command.
     told: mpsc::Receiver<Heard>,
     sampler: Option<Sampler>,
+    list: Option<JobList>,
     command: Option<CommandHandle>,
+}
+
+/// Watches all jobs that match, for as long as there is a list of them.
+struct JobList {
+    options: Options,
+    board: Arc<Board>,
+    search: Option<Search>,
+}
+
+impl JobList {
+    fn watch(&mut self, all: bool) {
+        if !all {
+            // Its threads end one after the other: not while keys wait.
+            let search = self.search.take();
+            std::thread::spawn(move || drop(search));
+        } else if self.search.is_none() {
+            let search = Search::start(self.options.clone(), true, Arc::clone(&self.board));
+            // Without it there is still a list.
+            self.search = search.map_err(|error| tracing::warn!("{error}")).ok();
+        }
+    }
 }
 
 /// The loop on the real terminal, which is given back at its end.
@@ -176,6 +224,7 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
         let signals = signals()?;
         let mut screen = Screen::open()?;
         let (sampler, command) = (job.sampler, job.command);
+        let mut list = job.list;
         let io = Io {
             keys: keys()?,
             readings: job.readings,
@@ -188,6 +237,11 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
                     Effect::Sampler(request) => {
                         if let Some(sampler) = &sampler {
                             sampler.request(request);
+                        }
+                    }
+                    Effect::WatchAll(all) => {
+                        if let Some(list) = &mut list {
+                            list.watch(all);
                         }
                     }
                     Effect::EndCommand => command.iter().for_each(CommandHandle::end),

@@ -22,6 +22,10 @@ pub struct DemoArgs {
     #[arg(long, conflicts_with_all = ["calibrate", "remove_dataset", "record"])]
     pub list: bool,
 
+    /// Show every bottleneck for ten seconds, with a sentence on what to look at; any key shows the next
+    #[arg(long, conflicts_with_all = ["list", "calibrate", "remove_dataset", "record", "preset"])]
+    pub tour: bool,
+
     /// Watch every preset without a screen; check the verdicts, and compare the waits estimated from outside with those
     /// the job reports
     #[arg(long, conflicts_with_all = ["remove_dataset", "record"])]

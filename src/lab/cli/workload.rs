@@ -1,17 +1,13 @@
 //! The arguments of the built-in job.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 
 use crate::error::Hinted;
-use crate::lab::workload::dataset::Dataset;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
-use crate::lab::workload::settings::{
-    CachedBatches, DeviceKind, JobSettings, Load, StepTime, WorkerLaunch,
-};
+use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, WorkerLaunch};
 use crate::options::value;
 
 /// Settings of the built-in job; the preset gives those that are omitted.
@@ -127,39 +123,21 @@ pub struct WorkersArg {
 /// Internal options between the job's processes.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct TrainerArgs {
-    #[command(flatten)]
-    workload: WorkloadArgs,
-
-    #[command(flatten)]
-    extent: ExtentArgs,
+    #[arg(value_parser = JobSettings::parse)]
+    pub settings: JobSettings,
 
     #[arg(long)]
     pub parent: i32,
-
-    #[arg(long, requires = "images")]
-    dataset: Option<PathBuf>,
-
-    #[arg(long)]
-    images: Option<u32>,
-
-    #[arg(long)]
-    cache_batches: Option<u32>,
-
-    #[arg(long)]
-    after: Option<u64>,
 }
 
 /// The same for a worker.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct WorkerArgs {
+    #[arg(value_parser = JobSettings::parse)]
+    pub settings: JobSettings,
+
     #[command(flatten)]
-    inner: TrainerArgs,
-
-    #[arg(long)]
-    worker: u32,
-
-    #[arg(long)]
-    slots: i32,
+    pub place: WorkerLaunch,
 }
 
 impl WorkloadArgs {
@@ -239,41 +217,6 @@ impl WorkersArg {
     }
 }
 
-impl TrainerArgs {
-    /// # Errors
-    /// Never for what [`JobSettings::flags`] wrote.
-    pub fn settings(&self) -> Result<JobSettings, Hinted> {
-        let cache = self.cache_batches.zip(self.after);
-        Ok(JobSettings {
-            dataset: Dataset {
-                folder: self.dataset.clone().unwrap_or_default(),
-                images: self.images.unwrap_or_default(),
-            },
-            cache: cache.map(|(batches, after)| CachedBatches { batches, after }),
-            // A preset's own are not meant here: what is left out is not there.
-            copy: self.workload.copy_ms,
-            direct: self.workload.direct,
-            ..self.extent.of(self.workload.settings()?)
-        })
-    }
-}
-
-impl WorkerArgs {
-    /// # Errors
-    /// Never for what [`JobSettings::flags`] wrote.
-    pub fn settings(&self) -> Result<JobSettings, Hinted> {
-        self.inner.settings()
-    }
-
-    pub fn place(&self) -> WorkerLaunch {
-        WorkerLaunch {
-            worker: self.worker,
-            parent: self.inner.parent,
-            slots: self.slots,
-        }
-    }
-}
-
 fn up_to(most: u64) -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=most)
 }
@@ -284,6 +227,8 @@ mod tests {
 
     use super::super::DemoArgs;
     use super::*;
+    use crate::lab::workload::dataset::Dataset;
+    use crate::lab::workload::settings::CachedBatches;
 
     #[derive(Debug, Parser)]
     struct Line<T: Args> {
@@ -316,14 +261,11 @@ mod tests {
                 parent: 42,
                 slots: 5,
             };
-            let flags = [place.flags(), settings.flags()].concat();
-            let worker: WorkerArgs = typed(&flags);
-            if matches!(settings.load, Load::Time(_)) {
-                // Nothing is read.
-                settings.dataset = Dataset::default();
-            }
-            assert_eq!(worker.settings().unwrap(), settings, "{}", preset.name);
-            assert_eq!(worker.place(), place);
+            let mut words = place.flags().to_vec();
+            words.push(settings.word());
+            let worker: WorkerArgs = typed(&words);
+            assert_eq!(worker.settings, settings, "{}", preset.name);
+            assert_eq!(worker.place, place);
         }
     }
 

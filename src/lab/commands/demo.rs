@@ -3,8 +3,12 @@
 use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::app::{self, Setup};
+use crate::config::Config;
 use crate::error::Hinted;
+use crate::headless::WINDOW;
 use crate::job::Target;
 use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
 use crate::lab::progress::ProgressLine;
@@ -13,10 +17,21 @@ use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
 use crate::lab::workload::{BuiltinJob, WorkloadError};
 use crate::options::Places;
-use crate::setup::{config, exists, listen, print, sampling, show};
+use crate::setup::{config, exists, has_screen, listen, no_screen, print, sampling, show};
 use crate::source::sampler::{Options, launched};
 use crate::ui::format::wrap;
 use crate::units::Bytes;
+
+/// What is looked for, in words.
+const WANTED: &str = "the built-in job";
+/// How long a tour shows a preset.
+const STOP: Duration = Duration::from_secs(10);
+/// What a tour ends with.
+const END: &str = "\
+watch one of them again:    pipetop demo --preset NAME
+watch a job that runs:      pipetop
+start a job and watch it:   pipetop run -- python train.py
+";
 
 /// Does what was asked for.
 pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
@@ -32,6 +47,9 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
             format!("removed {freed} of image files\n").as_bytes(),
         );
     }
+    if demo.tour {
+        return tour(demo, places);
+    }
     if demo.calibrate {
         return super::experiments::calibrate(demo, places);
     }
@@ -39,38 +57,83 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-    let probe = (!demo.no_probe).then(|| listen("use --no-probe to go without it"));
-    let probe = probe.transpose()?.map(Arc::new);
-    let address = probe.as_ref().map(|probe| OsStr::new(probe.address()));
-    let mut running = BuiltinJob::start(&settings, address).map_err(|error| refused(&error))?;
+    let (mut running, options) = start(&settings, demo, places, &config)?;
     let job = launched(&places.proc_root, running.pid());
-    let options = Options {
-        probe: probe.clone(),
-        ..sampling(places, &config, Target::Launched(running.pid()))
-    };
-    let shown = show(
-        options,
-        job,
-        config,
-        "the built-in job".to_owned(),
-        &demo.watch,
-    );
+    let shown = show(options, job, config, WANTED.to_owned(), &demo.watch);
     match running.failure() {
         Some(error) => Err(refused(&error)),
         None => shown,
     }
 }
 
+/// Starts the job; says how to watch it.
+fn start(
+    settings: &JobSettings,
+    demo: &DemoArgs,
+    places: &Places,
+    config: &Config,
+) -> Result<(BuiltinJob, Options), Hinted> {
+    let probe = (!demo.no_probe).then(|| listen("use --no-probe to go without it"));
+    let probe = probe.transpose()?.map(Arc::new);
+    let address = probe.as_ref().map(|probe| OsStr::new(probe.address()));
+    let running = BuiltinJob::start(settings, address).map_err(|error| refused(&error))?;
+    let options = Options {
+        probe: probe.clone(),
+        ..sampling(places, config, Target::Launched(running.pid()))
+    };
+    Ok((running, options))
+}
+
+/// Shows one preset after the other.
+fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
+    if !has_screen(&demo.watch) {
+        let hint = "run it in a terminal; `pipetop demo --list` lists the presets";
+        return Err(Hinted::new("--tour needs a screen", hint));
+    }
+    exists(places)?;
+    for (place, preset) in PRESETS.iter().enumerate() {
+        let config = config(&demo.watch, places)?;
+        let mut settings = preset.settings();
+        settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
+        let (mut running, options) = start(&settings, demo, places, &config)?;
+        let caption = format!(
+            "{}/{}  {}; see {}   any key: next, q: end",
+            place + 1,
+            PRESETS.len(),
+            preset.shows,
+            preset.look_at
+        );
+        let outcome = app::watch(Setup {
+            job: launched(&places.proc_root, running.pid()),
+            options,
+            config,
+            window: WINDOW,
+            wanted: WANTED.to_owned(),
+            span: Some(STOP),
+            launch: None,
+            caption: Some(caption),
+        });
+        let outcome = outcome.map_err(|error| no_screen(&error))?;
+        if let Some(error) = running.failure() {
+            return Err(refused(&error));
+        }
+        if outcome.left {
+            break;
+        }
+    }
+    print(&mut std::io::stdout(), END.as_bytes())
+}
+
 /// The trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings()?, inner.parent);
+    let trained = crate::lab::workload::train(&inner.settings, inner.parent);
     trained.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A worker's process.
 pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
-    let worked = crate::lab::workload::work(&inner.settings()?, inner.place());
+    let worked = crate::lab::workload::work(&inner.settings, inner.place);
     worked.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }

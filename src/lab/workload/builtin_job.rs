@@ -47,7 +47,7 @@ impl BuiltinJob {
             .arg0("pipetop")
             .arg("builtin-trainer")
             .arg(format!("--parent={}", std::process::id()))
-            .args(settings.flags())
+            .arg(settings.word())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

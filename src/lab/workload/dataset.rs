@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::Bytes;
 
 pub use draw::SIDE;
@@ -29,7 +31,7 @@ const FORMAT: u32 = 2;
 const IN_A_FOLDER: u32 = 1000;
 
 /// So many images below a folder.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dataset {
     pub folder: PathBuf,
     pub images: u32,

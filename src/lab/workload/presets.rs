@@ -12,6 +12,8 @@ pub struct Preset {
     pub name: &'static str,
     /// What it shows, in words.
     pub shows: &'static str,
+    /// Where on the screen it is seen best, in words.
+    pub look_at: &'static str,
     /// The verdict that is right, as the report names kinds.
     pub expected: &'static str,
     change: fn(&mut JobSettings),
@@ -33,6 +35,7 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "decode",
         shows: "workers decode JPEG files too slowly for the device",
+        look_at: "the workers' full rows and the red gaps of the trainer",
         expected: "data-bound",
         change: |job| {
             job.workers = cpus_allowed().div_ceil(2).min(4);
@@ -43,6 +46,7 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "disk",
         shows: "workers wait for files read with direct I/O",
+        look_at: "the disk's reads and the striped rows",
         expected: "data-bound",
         change: |job| {
             job.workers = 2;
@@ -56,6 +60,7 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "balanced",
         shows: "loading is slightly slower than computing: few, short waits",
+        look_at: "the narrow red gaps",
         expected: "balanced",
         change: |job| {
             timed(job, 4, 173, 0.0, 40);
@@ -64,12 +69,14 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "compute",
         shows: "computing is slower than loading: the queue is full",
+        look_at: "the full queue and the idle workers",
         expected: "compute-bound",
         change: |job| timed(job, 4, 60, 0.1, 50),
     },
     Preset {
         name: "transfer",
         shows: "the device waits for copies from pageable memory, not for the loader",
+        look_at: "the device's copies",
         expected: "host-bound",
         change: |job| {
             timed(job, 4, 40, 0.1, 20);
@@ -80,12 +87,14 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "jitter",
         shows: "loading is fast enough on average, but some batches are late",
+        look_at: "the gaps now and then",
         expected: "data-bound",
         change: |job| timed(job, 4, 40, 1.0, 12),
     },
     Preset {
         name: "slow-worker",
         shows: "one worker is six times slower, and batches are delivered in order",
+        look_at: "the one full row",
         expected: "data-bound",
         change: |job| {
             timed(job, 4, 60, 0.05, 40);
@@ -95,6 +104,7 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "oversubscribed",
         shows: "four times as many decoding workers as CPUs",
+        look_at: "the workers' delay: runnable, but not running",
         expected: "data-bound",
         change: |job| {
             job.workers = (4 * cpus_allowed()).min(64);
@@ -106,24 +116,28 @@ pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "blog-starved",
         shows: "7 workers, 2 s per batch, 100 ms per step: the trainer stalls every 7 batches",
+        look_at: "the gap after every 7 steps",
         expected: "data-bound",
         change: |job| blog(job, 2000),
     },
     Preset {
         name: "blog-matched",
         shows: "7 workers, 700 ms per batch, 100 ms per step: loading just keeps up with computing",
+        look_at: "the queue, seldom empty",
         expected: "compute-bound",
         change: |job| blog(job, 700),
     },
     Preset {
         name: "blog-free",
         shows: "7 workers, 350 ms per batch, 100 ms per step: faster loading would not help",
+        look_at: "the full queue",
         expected: "compute-bound",
         change: |job| blog(job, 350),
     },
     Preset {
         name: "headspace",
         shows: "30 ms of every 230 ms are waits: instant loading would save 13 %",
+        look_at: "the share that is lost",
         expected: "data-bound",
         change: |job| timed(job, 4, 920, 0.0, 200),
     },

@@ -1,14 +1,14 @@
 //! What can be set of the built-in job, and how its processes are told.
 
-use std::fmt::Display;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
 
-/// The built-in job, whole.
-#[derive(Debug, Clone, PartialEq)]
+/// The built-in job, whole. Its processes find it as JSON on their command lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSettings {
     /// Loader worker processes, at least one.
     pub workers: u32,
@@ -44,7 +44,7 @@ pub struct JobSettings {
 }
 
 /// Where a batch comes from.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Load {
     /// Images are read from files, decoded and normalised; each so often, to make it heavier.
     Files { decodes: u32 },
@@ -53,7 +53,7 @@ pub enum Load {
 }
 
 /// How long the device computes for a step.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum StepTime {
     Fixed(Duration),
     /// This share of the time in which the loader can make a batch on this machine, measured at the start.
@@ -61,7 +61,7 @@ pub enum StepTime {
 }
 
 /// To measure what free loading would give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedBatches {
     /// Batches that are handed over in turn.
     pub batches: u32,
@@ -70,7 +70,7 @@ pub struct CachedBatches {
 }
 
 /// What the job computes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 pub enum DeviceKind {
     /// A GPU if one can be used, otherwise a simulated device
     Auto,
@@ -81,13 +81,16 @@ pub enum DeviceKind {
 }
 
 /// What a worker process must know beside the settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct WorkerLaunch {
     /// Its number, from 0.
+    #[arg(long)]
     pub worker: u32,
     /// The trainer's process.
+    #[arg(long)]
     pub parent: i32,
     /// The descriptor of the memory that batches lie in.
+    #[arg(long)]
     pub slots: i32,
 }
 
@@ -103,77 +106,31 @@ impl JobSettings {
         self.batch_size as usize * 3 * side * side * size_of::<f32>()
     }
 
-    /// The same as flags of a command line, for the processes of the job.
-    pub fn flags(&self) -> Vec<String> {
-        let mut flags = Flags::default();
-        flags.set("workers", self.workers);
-        flags.set("batch-size", self.batch_size);
-        flags.set("image-size", self.image_size);
-        flags.set("prefetch-factor", self.prefetch_factor);
-        flags.choose(self.pin_memory, "pin-memory", "no-pin-memory");
-        flags.choose(self.in_order, "in-order", "any-order");
-        match self.load {
-            Load::Files { decodes } => {
-                flags.set("decodes", decodes);
-                flags.set("dataset", self.dataset.folder.display());
-                flags.set("images", self.dataset.images);
-                if self.direct {
-                    flags.0.push("--direct".into());
-                }
-            }
-            Load::Time(time) => flags.set("load-ms", milliseconds(time)),
-        }
-        flags.set("load-jitter", self.load_jitter);
-        flags.set("slow-worker", self.slow_worker);
-        match self.step {
-            StepTime::Fixed(time) => flags.set("step-ms", milliseconds(time)),
-            StepTime::OfLoading(share) => flags.set("step-share", share),
-        }
-        if let Some(copy) = self.copy {
-            flags.set("copy-ms", milliseconds(copy));
-        }
-        if let Some(device) = self.device.to_possible_value() {
-            flags.set("device", device.get_name());
-        }
-        if let Some(steps) = self.steps {
-            flags.set("steps", steps);
-        }
-        if let Some(duration) = self.duration {
-            flags.set("duration", format!("{}ms", duration.as_millis()));
-        }
-        if let Some(cache) = self.cache {
-            flags.set("cache-batches", cache.batches);
-            flags.set("after", cache.after);
-        }
-        flags.set("seed", self.seed);
-        flags.0
+    /// One word of a command line, for the processes of the job.
+    pub fn word(&self) -> String {
+        // A folder whose name is no text has none: the job says that its settings are missing.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// Never for what [`JobSettings::word`] wrote.
+    pub fn parse(word: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(word)
     }
 }
 
 impl WorkerLaunch {
     /// The same as flags of a command line.
-    pub fn flags(self) -> Vec<String> {
-        let mut flags = Flags::default();
-        flags.set("worker", self.worker);
-        flags.set("parent", self.parent);
-        flags.set("slots", self.slots);
-        flags.0
-    }
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
-}
-
-#[derive(Debug, Default)]
-struct Flags(Vec<String>);
-
-impl Flags {
-    fn set(&mut self, name: &str, value: impl Display) {
-        self.0.push(format!("--{name}={value}"));
-    }
-
-    fn choose(&mut self, yes: bool, name: &str, other: &str) {
-        self.0.push(format!("--{}", if yes { name } else { other }));
+    pub fn flags(self) -> [String; 3] {
+        let Self {
+            worker,
+            parent,
+            slots,
+        } = self;
+        [
+            format!("--worker={worker}"),
+            format!("--parent={parent}"),
+            format!("--slots={slots}"),
+        ]
     }
 }

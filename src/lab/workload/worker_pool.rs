@@ -197,7 +197,7 @@ impl WorkerProcess {
             .arg0("pipetop")
             .arg("builtin-worker")
             .args(place.flags())
-            .args(settings.flags())
+            .arg(settings.word())
             .stdin(Stdio::from(read))
             .stdout(Stdio::from(results))
             .spawn()?;

@@ -42,6 +42,18 @@ impl Axis {
         })
     }
 
+    /// The same up to an earlier end. While it is full it moves by whole cells.
+    #[must_use]
+    pub fn until(mut self, end: f64) -> Self {
+        let last = |axis: &Self| axis.from + axis.cell * (axis.cells as f64 - 1.0);
+        let full = last(&self) < self.newest;
+        self.newest = self.newest.min(end);
+        while full && last(&self) >= self.newest && self.from > 0.0 {
+            self.from -= self.cell;
+        }
+        self
+    }
+
     pub fn from(&self) -> f64 {
         self.from
     }

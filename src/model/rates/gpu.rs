@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::gpu::{CounterSums, Figure, GpuSums, Piece, Traffic};
+use crate::model::gpu::{CounterSums, Figure, GpuSums, Piece};
 use crate::model::oscillation::{Oscillation, oscillation};
 use crate::model::rates::sequential::{self, Bounds};
 use crate::model::window::WindowSums;
@@ -101,8 +101,8 @@ fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
     let share = |figure| sums.mean(figure).map(|share| Share(share).clamped());
     let history = seen.history();
     let history = history.and_then(|percent| Share::of(percent, 100.0));
-    let rate = |figure, counted| {
-        let rate = sums.mean(figure).or_else(|| seen.traffic(counted));
+    let rate = |figure| {
+        let rate = sums.mean(figure).or_else(|| seen.traffic(figure));
         rate.map(BytesPerSecond)
     };
     let counters = CounterRates {
@@ -127,11 +127,11 @@ fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
         load_estimate: guess.filter(|_| counters.sm_active.is_none()),
         counters,
         energy_joules: seen.energy(),
-        pcie_rx: rate(Figure::PcieRx, Traffic::PcieRx),
-        pcie_tx: rate(Figure::PcieTx, Traffic::PcieTx),
+        pcie_rx: rate(Figure::PcieRx),
+        pcie_tx: rate(Figure::PcieTx),
         pcie_age: None,
-        nvlink_rx: rate(Figure::NvlinkRx, Traffic::NvlinkRx),
-        nvlink_tx: rate(Figure::NvlinkTx, Traffic::NvlinkTx),
+        nvlink_rx: rate(Figure::NvlinkRx),
+        nvlink_tx: rate(Figure::NvlinkTx),
         swing: oscillation(&seen.pieces),
         parts: parts.collect(),
         driver_time: seen.driver(),

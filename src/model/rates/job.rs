@@ -16,7 +16,7 @@ use crate::model::rates::{
     CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates, RankRates,
     StepRates, estimate, loader, tally,
 };
-use crate::model::usage::{Delta, Usage};
+use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::sample::{
     CgroupSample, JobSample, LoaderKind, LoaderSample, MainTally, ProcessSample, RankSample,
@@ -50,12 +50,15 @@ pub(super) fn rates(
         workers.map(|worker| (worker.key, &worker.process))
     };
     let grown = |(key, process): (ProcessKey, _)| {
-        Delta::new(
-            older.and_then(|older| process_of(older, key)),
-            process,
-            key,
-            interval,
-        )
+        let before = older.and_then(|older| process_of(older, key));
+        Delta::new(before, process, key, interval).grown()
+    };
+    let all: Vec<Counts> = ranks().chain(workers()).map(grown).collect();
+    let of_workers: Vec<Counts> = workers().map(grown).collect();
+    // Of what is known; `None` where nothing is.
+    let per_second = |processes: &[Counts], which: usize| {
+        let known = processes.iter().filter_map(|counts| counts[which]);
+        known.reduce(|a, b| a + b).map(|sum| sum / interval.seconds)
     };
     JobRates {
         key: newer.key,
@@ -69,29 +72,10 @@ pub(super) fn rates(
             .as_ref()
             .map(|group| cgroup(older.and_then(|older| older.cgroup.as_ref()), group)),
         cpus_allowed: newer.cpus_allowed,
-        cpu_cores: sum(ranks().chain(workers()).map(grown), |process| {
-            process.time(|process| process.cpu)
-        })
-        .map(|cpu| cpu / interval.seconds),
-        read: sum(ranks().chain(workers()).map(grown), |process| {
-            process.count(|process| Some(process.io?.read_bytes.0))
-        })
-        .map(|bytes| BytesPerSecond(bytes / interval.seconds)),
-        rchar: sum(workers().map(grown), |process| {
-            process.count(|process| Some(process.io?.rchar.0))
-        })
-        .map(|bytes| BytesPerSecond(bytes / interval.seconds)),
+        cpu_cores: per_second(&all, CPU).map(|nanos| nanos / 1e9),
+        read: per_second(&all, READ).map(BytesPerSecond),
+        rchar: per_second(&of_workers, RCHAR).map(BytesPerSecond),
     }
-}
-
-/// The sum of what is known; `None` where nothing is.
-fn sum<'a>(
-    processes: impl Iterator<Item = Delta<'a>>,
-    of: impl Fn(&Delta<'a>) -> Option<f64>,
-) -> Option<f64> {
-    processes
-        .filter_map(|process| of(&process))
-        .reduce(|a, b| a + b)
 }
 
 fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {

@@ -47,7 +47,7 @@ fn share_out(
     sums: &RankSums,
     batches_per_s: Option<f64>,
 ) {
-    let written = |worker: &WorkerRates| sums.worker(loader, worker.id)?.written.known();
+    let written = |worker: &WorkerRates| sums.worker(loader, worker.id)?.written();
     let written: Option<Vec<f64>> = workers.iter().map(written).collect();
     let (Some(written), Some(rate)) = (written, batches_per_s) else {
         return;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{GilTally, MainTally, QueueSource, QueueTally, ReadyTally};
+use crate::sample::{MainTally, QueueSource, QueueTally};
 use crate::units::Share;
 
 /// Functions that are kept of an activity: the hottest.
@@ -49,37 +49,16 @@ pub(super) fn main(
 }
 
 fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
-    let grown = MainTally {
-        looks: newer.looks.checked_sub(older.looks)?,
-        waiting: newer.waiting.checked_sub(older.waiting)?,
-        receiving: newer.receiving.checked_sub(older.receiving)?,
-        loading: newer.loading.checked_sub(older.loading)?,
-        running: newer.running.checked_sub(older.running)?,
-        other: newer.other.checked_sub(older.other)?,
-        disk: newer.disk.checked_sub(older.disk)?,
-        stopped: newer.stopped.checked_sub(older.stopped)?,
-        // What could not be told apart may turn out to have been no wait.
-        unseen: newer.unseen.saturating_sub(older.unseen),
-        dispatched: newer.dispatched.checked_sub(older.dispatched)?,
-        gil: match newer.gil {
-            Some(newer) => Some(gil(older.gil.unwrap_or_default(), newer)?),
-            None => None,
-        },
-        ready: match newer.ready {
-            Some(newer) => Some(ready(older.ready.unwrap_or_default(), newer)?),
-            None => None,
-        },
-    };
+    let mut grown = newer.since(Some(older))?;
+    // What could not be told apart may turn out to have been no wait.
+    grown.unseen = newer.unseen.saturating_sub(older.unseen);
+    if let Some(gil) = &mut grown.gil {
+        *gil = gil.since(older.gil)?;
+    }
+    if let Some(ready) = &mut grown.ready {
+        *ready = ready.since(older.ready)?;
+    }
     (grown.looks > 0).then_some(grown)
-}
-
-fn ready(older: ReadyTally, newer: ReadyTally) -> Option<ReadyTally> {
-    Some(ReadyTally {
-        time: newer.time.checked_sub(older.time)?,
-        waiting: newer.waiting.checked_sub(older.waiting)?,
-        receiving: newer.receiving.checked_sub(older.receiving)?,
-        loading: newer.loading.checked_sub(older.loading)?,
-    })
 }
 
 /// Gives the looks at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
@@ -148,13 +127,6 @@ fn post_stratified(looked: MainTally) -> MainTally {
     }
 }
 
-fn gil(older: GilTally, newer: GilTally) -> Option<GilTally> {
-    Some(GilTally {
-        in_loader: newer.in_loader.checked_sub(older.in_loader)?,
-        outside: newer.outside.checked_sub(older.outside)?,
-    })
-}
-
 /// Reports and looks count each for themselves. Looks that take the place of reports begin with their first look;
 /// reports that take the place of looks count from the job's start, of which we may have seen nothing.
 pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Option<QueueTally> {
@@ -165,12 +137,7 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
         Some(_) if told(newer) => return None,
         _ => QueueTally::default(),
     };
-    let grown = QueueTally {
-        looks: newer.looks.checked_sub(older.looks)?,
-        empty: newer.empty.checked_sub(older.empty)?,
-        ready_sum: newer.ready_sum.checked_sub(older.ready_sum)?,
-        ..newer
-    };
+    let grown = newer.since(Some(older))?;
     (grown.looks > 0).then_some(grown)
 }
 

@@ -4,17 +4,16 @@
 //! Sums up in fixed memory; makes no rate and has no opinion.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use crate::model::gpu::GpuSums;
-use crate::model::interval::Interval;
+use crate::model::interval::{Interval, Total};
 use crate::model::overlap::{Overlap, overlap};
-use crate::model::usage::{Delta, Usage};
+use crate::model::usage::{Counts, Delta, Usage, WCHAR};
 use crate::sample::{
-    BatchClock, BatchCount, BatchLoad, GpuSample, IoSample, LoaderSample, ProcessSample,
-    RankSample, Sample, Wait, WorkerSample, WorkerTally,
+    BatchClock, BatchCount, BatchLoad, GpuSample, LoaderSample, RankSample, Sample, Wait,
+    WorkerSample, WorkerTally,
 };
-use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
+use crate::units::ProcessKey;
 
 /// Waits, and starts of workers, that are kept of each rank: the newest.
 const KEPT: usize = 4096;
@@ -57,45 +56,7 @@ pub(crate) struct WorkerSums {
     /// `now` is not summed.
     pub(crate) tally: WorkerTally,
     pub(crate) activity: BTreeMap<String, u64>,
-    /// Bytes that were written by write calls.
-    pub(crate) written: Total,
-    cpu: Total,
-    main_cpu: Total,
-    run_delay: Total,
-    read: Total,
-    write: Total,
-    rchar: Total,
-    major_faults: Total,
-}
-
-/// An amount in whole units, and the seconds in which it was known.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Total {
-    amount: f64,
-    seconds: f64,
-}
-
-impl Total {
-    fn add(&mut self, amount: Option<f64>, seconds: f64) {
-        if let Some(amount) = amount {
-            self.amount += amount;
-            self.seconds += seconds;
-        }
-    }
-
-    /// `None` where nothing was known.
-    pub(crate) fn known(self) -> Option<f64> {
-        (self.seconds > 0.0).then_some(self.amount)
-    }
-
-    fn per_second(self) -> Option<f64> {
-        Some(self.known()? / self.seconds)
-    }
-
-    /// Of a time in nanoseconds.
-    fn seconds_per_second(self) -> Option<f64> {
-        Some(self.known()? / 1e9 / self.seconds)
-    }
+    used: [Total; size_of::<Counts>() / size_of::<Option<f64>>()],
 }
 
 impl WorkerSums {
@@ -109,24 +70,7 @@ impl WorkerSums {
     ) {
         let process = before.map(|before| &before.process);
         let delta = Delta::new(process, &worker.process, worker.key, interval);
-        let bytes = |of: fn(&IoSample) -> Bytes| delta.count(|process| Some(of(&process.io?).0));
-        let nanos = |of: fn(&ProcessSample) -> Option<Duration>| {
-            delta.count(|process| u64::try_from(of(process)?.as_nanos()).ok())
-        };
-        let amounts = [
-            (&mut self.cpu, nanos(|process| process.cpu)),
-            (&mut self.main_cpu, nanos(|process| process.main_cpu)),
-            (&mut self.run_delay, nanos(|process| process.main_run_delay)),
-            (&mut self.read, bytes(|io| io.read_bytes)),
-            (&mut self.write, bytes(|io| io.write_bytes)),
-            (&mut self.rchar, bytes(|io| io.rchar)),
-            (&mut self.written, bytes(|io| io.wchar)),
-            (
-                &mut self.major_faults,
-                delta.count(|process| process.major_faults),
-            ),
-        ];
-        for (total, amount) in amounts {
+        for (total, amount) in self.used.iter_mut().zip(delta.grown()) {
             total.add(amount, delta.seconds);
         }
         let tally = before.and_then(|before| before.tally);
@@ -158,16 +102,12 @@ impl WorkerSums {
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        let share = |of: Total| of.seconds_per_second().map(|share| Share(share).clamped());
-        Usage {
-            cpu: self.cpu.seconds_per_second(),
-            main_cpu: share(self.main_cpu),
-            run_delay: share(self.run_delay),
-            read: self.read.per_second().map(BytesPerSecond),
-            write: self.write.per_second().map(BytesPerSecond),
-            rchar: self.rchar.per_second().map(BytesPerSecond),
-            major_faults_per_s: self.major_faults.per_second(),
-        }
+        Usage::new(self.used.map(Total::per_second))
+    }
+
+    /// Bytes that were written by write calls.
+    pub(crate) fn written(&self) -> Option<f64> {
+        self.used[WCHAR].known()
     }
 }
 

@@ -120,6 +120,7 @@ pub(super) fn watched() -> Model {
                 batch: at.into(),
                 low_ms: 363,
                 high_ms: 464,
+                ended: None,
             }]
             .into(),
             ..WorkerLoads::default()

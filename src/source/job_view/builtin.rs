@@ -1,23 +1,34 @@
 //! What the built-in job shows from outside that a Python job shows in its memory: its settings on its command
 //! line, and its batches in the bytes that its workers write.
 
+use serde::Deserialize;
+
 use crate::job::BUILTIN_MESSAGE;
 use crate::sample::{BatchClock, BatchCount, LoaderSettings, ProcessSample, WorkerSample};
 
+/// What the trainer's command line says of the loader, as JSON.
+#[derive(Default, Deserialize)]
+struct Settings {
+    workers: Option<u32>,
+    prefetch_factor: Option<u32>,
+    batch_size: Option<u32>,
+    pin_memory: Option<bool>,
+    in_order: Option<bool>,
+}
+
 /// The settings of the loader, from the trainer's command line.
 pub(super) fn settings(command: &str) -> LoaderSettings {
-    let words = || command.split(' ');
-    let has = |flag: &str| words().any(|word| word == flag);
-    let either = |yes: &str, no: &str| has(yes).then_some(true).or(has(no).then_some(false));
-    let number = |flag: &str| words().find_map(|word| word.strip_prefix(flag)?.parse().ok());
+    let json = command.find('{').map(|at| &command[at..]);
+    let said = json.and_then(|json| serde_json::from_str(json).ok());
+    let said: Settings = said.unwrap_or_default();
     LoaderSettings {
-        num_workers: number("--workers="),
-        prefetch_factor: number("--prefetch-factor="),
-        pin_memory: either("--pin-memory", "--no-pin-memory"),
+        num_workers: said.workers,
+        prefetch_factor: said.prefetch_factor,
+        pin_memory: said.pin_memory,
         persistent_workers: Some(true),
-        in_order: either("--in-order", "--any-order"),
+        in_order: said.in_order,
         start_method: None,
-        batch_size: number("--batch-size="),
+        batch_size: said.batch_size,
     }
 }
 
@@ -41,7 +52,7 @@ mod tests {
 
     #[test]
     fn settings_stand_on_the_command_line() {
-        let command = "pipetop builtin-trainer --parent=1 --workers=7 --batch-size=16 --any-order --pin-memory";
+        let command = r#"pipetop builtin-trainer --parent=1 {"workers":7,"batch_size":16,"seed":0,"in_order":false,"pin_memory":true}"#;
         let settings = settings(command);
         assert_eq!(
             (settings.num_workers, settings.batch_size),

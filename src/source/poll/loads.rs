@@ -77,6 +77,7 @@ impl LoadTally {
             batch: work.number,
             low_ms: whole_ms(last.from.saturating_sub(begun.by)),
             high_ms: whole_ms(to.saturating_sub(after)).saturating_add(1),
+            ended: Some((last.from + to) / 2),
         };
         if load.high_ms > load.low_ms.saturating_mul(TOLD) {
             self.short += 1;

@@ -4,6 +4,7 @@
 //! Knows when to look at whom, not what a look means: that is for the views.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,8 +21,11 @@ use crate::units::ProcessKey;
 const PERIOD: Duration = Duration::from_millis(10);
 /// And where it does not.
 const LONGEST_PERIOD: Duration = Duration::from_millis(60);
-/// Share of one core that looking may cost.
+/// Share of one core that looking may cost: at one job, and at all that this process watches.
 const BUDGET: f64 = 0.005;
+const BUDGET_OF_ALL: f64 = 0.02;
+/// How many of them there are.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// A worker or a queue is looked at in every so many rounds.
 const ROUNDS_PER_WORKER_LOOK: usize = 5;
 /// Between two looks at the batch that a worker has in work, and between two such looks at any of them: at least.
@@ -65,7 +69,13 @@ impl Poller {
     }
 
     /// Looks until `stopped` is closed.
-    pub(super) fn run(mut self, stopped: &mpsc::Receiver<()>) {
+    pub(super) fn run(self, stopped: &mpsc::Receiver<()>) {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        self.look(stopped);
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn look(mut self, stopped: &mpsc::Receiver<()>) {
         let mut period = PERIOD;
         let mut round = 0_usize;
         let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15);
@@ -91,7 +101,7 @@ impl Poller {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
                 period = period
-                    .mul_f64((cost / BUDGET).clamp(0.5, 2.0))
+                    .mul_f64((cost / budget()).clamp(0.5, 2.0))
                     .clamp(PERIOD, LONGEST_PERIOD);
                 budget_since = (now, thread_cpu());
             }
@@ -219,6 +229,11 @@ impl Poller {
             }
         }
     }
+}
+
+fn budget() -> f64 {
+    let running = RUNNING.load(Ordering::Relaxed).max(1);
+    BUDGET.min(BUDGET_OF_ALL / running as f64)
 }
 
 /// A xorshift generator: its only use is not to be periodic.

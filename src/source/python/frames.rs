@@ -11,6 +11,7 @@ use super::PythonError;
 use super::layout::{C_OWNED, FrameOfThread, Layout};
 use super::memory::{Memory, WORD};
 use super::naming::Place;
+use super::shape::Shapes;
 use super::site::Call;
 use crate::loaders::{Meaning, Names};
 
@@ -169,6 +170,7 @@ pub(super) struct Walker {
     /// The type of code objects, once seen.
     code_type: Option<usize>,
     codes: HashMap<usize, Arc<Code>>,
+    pub(super) shapes: Shapes,
     looks: u32,
     /// Address of the outermost frame; a walk that ends elsewhere went astray.
     root: Option<usize>,
@@ -183,6 +185,7 @@ impl Walker {
             main: None,
             code_type: None,
             codes: HashMap::new(),
+            shapes: Shapes::default(),
             looks: 0,
             root: None,
             other_root: None,

@@ -10,7 +10,7 @@ use super::PythonError;
 use super::deque::Deque;
 use super::frames::{Frame, Walker};
 use super::memory::Memory;
-use super::reach::{Found, Reach, Shapes};
+use super::reach::{Found, Reach};
 use super::supply::{Look, Supply};
 
 /// Queues that are looked at, at most.
@@ -41,7 +41,6 @@ pub struct QueueSeen {
 
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    shapes: Shapes,
     known: Vec<Known>,
     /// Deques that were given up.
     refused: HashSet<usize>,
@@ -64,12 +63,7 @@ struct Known {
 impl Queues {
     /// Looks for more, where the main thread is in these frames.
     pub(super) fn search(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
-        let shapes = &mut self.shapes;
-        let mut reach = Reach {
-            memory,
-            walker,
-            shapes,
-        };
+        let mut reach = Reach { memory, walker };
         for found in reach.deques(frames) {
             self.add(memory, found);
         }
@@ -136,11 +130,7 @@ impl Queues {
         let outermost = frames.iter().rev().take(FRAMES);
         let held = outermost.flat_map(|frame| frame.local_objects(&memory).unwrap_or_default());
         let held: HashSet<usize> = held.collect();
-        let mut reach = Reach {
-            memory,
-            walker,
-            shapes: &mut self.shapes,
-        };
+        let mut reach = Reach { memory, walker };
         let refused = &mut self.refused;
         // The nearest to the loop come first.
         let mut come = HashSet::new();

@@ -2,18 +2,18 @@
 //!
 //! Knows which objects hold others, nothing of who fills or empties a deque.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use super::PythonError;
 use super::frames::{Frame, Walker};
 use super::memory::Memory;
+use super::shape::Shape;
 
-const TP_FLAGS: usize = 168;
-/// Made by a `class` statement.
-const HEAP_TYPE: usize = 1 << 9;
 /// Where a list keeps the address of its objects.
 const LIST_ITEMS: usize = 24;
 
+/// What a cell holds.
+pub(super) const CELL: usize = 16;
 /// Objects that one search looks at, and how far from a frame.
 const OBJECTS: usize = 1500;
 const DEEPEST: u32 = 8;
@@ -21,23 +21,11 @@ const DEEPEST: u32 = 8;
 const OF_SEQUENCE: usize = 8;
 const OF_INSTANCE: usize = 64;
 
-/// What an object of a type leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    Deque,
-    Generator,
-    List,
-    Tuple,
-    /// Holds another object at this offset.
-    Holds(usize),
-    Instance,
-    /// `None` and the like: the same object stands for all.
-    Shared,
-    Other,
-}
-
-/// The shapes of the types that were met, by address.
-pub(super) type Shapes = HashMap<usize, Shape>;
+/// Generators within generators are followed this deep for an iterator.
+const DEEPEST_ITERATOR: u32 = 4;
+/// Objects that a search for iterators looks at: a stack holds some hundreds, and generators that hold each other have no
+/// end.
+const OBJECTS_FOR_ITERATORS: u32 = 20_000;
 
 /// A deque that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +38,6 @@ pub(super) struct Found {
 pub(super) struct Reach<'a> {
     pub(super) memory: Memory,
     pub(super) walker: &'a mut Walker,
-    pub(super) shapes: &'a mut Shapes,
 }
 
 /// An object on the way, and what led there.
@@ -82,7 +69,7 @@ impl Reach<'_> {
                     owner: step.owner,
                 }),
                 Ok(shape) if step.depth < DEEPEST => {
-                    let owner = (shape == Shape::Instance).then_some(step.object);
+                    let owner = shape.is_instance().then_some(step.object);
                     // What cannot be read leads nowhere: slots of the value stack may be stale.
                     let held = self.held(shape, step.object).unwrap_or_default();
                     next.extend(held.into_iter().map(|object| Step {
@@ -117,13 +104,13 @@ impl Reach<'_> {
         let Ok(shape) = self.shape(object) else {
             return vec![];
         };
-        let mut inner = match shape {
-            Shape::List | Shape::Tuple | Shape::Instance => {
-                self.held(shape, object).unwrap_or_default()
-            }
-            _ => vec![],
+        let leads = matches!(shape, Shape::List | Shape::Tuple) || shape.is_instance();
+        let mut inner = if leads {
+            self.held(shape, object).unwrap_or_default()
+        } else {
+            vec![]
         };
-        if shape == Shape::Instance {
+        if shape.is_instance() {
             for part in inner.clone() {
                 if let Ok(shape @ (Shape::List | Shape::Tuple)) = self.shape(part) {
                     inner.extend(self.held(shape, part).unwrap_or_default());
@@ -142,8 +129,7 @@ impl Reach<'_> {
 
     /// An instance of a class, as a future is.
     pub(super) fn is_instance(&mut self, object: usize) -> bool {
-        self.shape(object)
-            .is_ok_and(|shape| shape == Shape::Instance)
+        self.shape(object).is_ok_and(Shape::is_instance)
     }
 
     fn held(&mut self, shape: Shape, object: usize) -> Result<Vec<usize>, PythonError> {
@@ -161,44 +147,60 @@ impl Reach<'_> {
                 let count = memory.len(object)?.min(OF_SEQUENCE);
                 memory.array(memory.word(object.wrapping_add(LIST_ITEMS))?, count)
             }
-            Shape::Holds(offset) => Ok(vec![memory.word(object.wrapping_add(offset))?]),
-            Shape::Instance => memory.values(object, OF_INSTANCE),
+            Shape::Cell => Ok(vec![memory.word(object.wrapping_add(CELL))?]),
+            Shape::Holds(offset) | Shape::Wraps(offset) => {
+                Ok(vec![memory.word(object.wrapping_add(offset))?])
+            }
+            Shape::Instance | Shape::Iterator | Shape::DataLoader | Shape::Queue => {
+                memory.values(object, OF_INSTANCE)
+            }
             Shape::Deque | Shape::Shared | Shape::Other => Ok(vec![]),
         }
     }
 
-    fn shape(&mut self, object: usize) -> Result<Shape, PythonError> {
-        // No object lies there, and no read is needed to know it.
-        if object < 4096 || !object.is_multiple_of(8) {
-            return Ok(Shape::Other);
+    /// PyTorch's iterators that these frames hold, the innermost first. What cannot be read is none: slots of the value
+    /// stack may be stale.
+    pub(super) fn iterators(&mut self, frames: &[Frame]) -> Vec<usize> {
+        let (mut found, mut left) = (Vec::new(), OBJECTS_FOR_ITERATORS);
+        for frame in frames {
+            let held = frame.candidates(&self.memory).unwrap_or_default();
+            self.iterators_of(held, DEEPEST_ITERATOR, &mut left, &mut found);
         }
-        let of_type = self.memory.type_of(object)?;
-        if let Some(known) = self.shapes.get(&of_type) {
-            return Ok(*known);
-        }
-        let name = self.memory.type_name(of_type)?;
-        let flags = self.memory.word(of_type.wrapping_add(TP_FLAGS))?;
-        let shape = shape_of(&name, flags & HEAP_TYPE != 0);
-        self.shapes.insert(of_type, shape);
-        Ok(shape)
+        found
     }
-}
 
-fn shape_of(type_name: &str, heap: bool) -> Shape {
-    match type_name {
-        "collections.deque" => Shape::Deque,
-        "generator" | "async_generator" => Shape::Generator,
-        "list" => Shape::List,
-        "tuple" => Shape::Tuple,
-        // What a cell, a method, an `enumerate`, an `islice` and `iter(function, end)` hold.
-        "cell" | "itertools.islice" | "callable_iterator" => Shape::Holds(16),
-        "method" | "builtin_function_or_method" | "enumerate" => Shape::Holds(24),
-        // Who waits for a condition hangs a lock into a deque.
-        "NoneType" | "bool" | "type" | "str" | "function" | "module" | "lock" | "_thread.lock"
-        | "RLock" | "_thread.RLock" => Shape::Shared,
-        // Large, and never on the way to a batch.
-        "Tensor" | "Parameter" => Shape::Other,
-        _ if heap => Shape::Instance,
-        _ => Shape::Other,
+    fn iterators_of(
+        &mut self,
+        objects: Vec<usize>,
+        depth: u32,
+        left: &mut u32,
+        found: &mut Vec<usize>,
+    ) {
+        for object in objects {
+            if depth == 0 || *left == 0 || found.contains(&object) {
+                continue;
+            }
+            *left -= 1;
+            let held = match self.shape(object) {
+                Ok(Shape::Iterator) => {
+                    found.push(object);
+                    continue;
+                }
+                Ok(Shape::DataLoader) => self.kept_iterator(object),
+                Ok(shape @ (Shape::Generator | Shape::Wraps(_))) => self.held(shape, object),
+                _ => continue,
+            };
+            self.iterators_of(held.unwrap_or_default(), depth - 1, left, found);
+        }
+    }
+
+    fn kept_iterator(&self, loader: usize) -> Result<Vec<usize>, PythonError> {
+        let attributes = self.memory.attributes(loader)?;
+        let kept = self.memory.attribute(&attributes, "_iterator")?;
+        Ok(kept.into_iter().collect())
+    }
+
+    fn shape(&mut self, object: usize) -> Result<Shape, PythonError> {
+        self.walker.shapes.of(&self.memory, object)
     }
 }

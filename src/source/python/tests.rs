@@ -177,10 +177,12 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
         let _ = Threads::default().look(memory, &mut walker, &mut queues);
     }
     let _ = queues.seen();
-    let mut kinds = Kinds::new();
-    let mut search = Search::new(memory, &mut walker, &mut kinds);
+    let mut reach = Reach {
+        memory,
+        walker: &mut walker,
+    };
+    let _ = reach.iterators(&frames);
     for frame in frames.iter().take(2) {
-        search.frame(frame);
         let _ = (
             frame.locals(&memory),
             frame.first_local(&memory),
@@ -240,8 +242,10 @@ fn generators_that_hold_each_other_end_a_search() {
     let (_, first) = walker
         .frame(&memory, heap.at(inner))
         .expect("it can be read");
-    let mut kinds = Kinds::new();
-    let mut search = Search::new(memory, &mut walker, &mut kinds);
-    search.frame(&first.expect("a frame of Python"));
-    assert!(search.is_given_up());
+    let mut reach = Reach {
+        memory,
+        walker: &mut walker,
+    };
+    let found = reach.iterators(&[first.expect("a frame of Python")]);
+    assert!(found.is_empty(), "{found:?}");
 }

@@ -10,14 +10,14 @@ use super::instance::Attributes;
 use super::memory::Memory;
 use super::naming::{Place, activity};
 use super::queues::Queues;
+use super::reach::CELL;
+use super::shape::Shape;
 use crate::units::Pid;
 
 /// Stages of a pipeline, one behind another.
 const STAGES: usize = 4;
-/// Threads whose numbers are remembered, and types.
+/// Threads whose numbers are remembered.
 const REMEMBERED: usize = 1024;
-/// What a cell holds.
-const CELL: usize = 16;
 
 /// What a thread beside the main one does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,16 +45,6 @@ pub enum Does {
 pub(super) struct Threads {
     /// Where the numbers of threads lie, by the states and the `threading.Thread` objects of them.
     numbers: HashMap<(usize, usize), Attributes>,
-    types: HashMap<usize, Type>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Type {
-    /// A variable that functions share.
-    Cell,
-    /// Threads hand something over with it.
-    Queue,
-    Other,
 }
 
 /// A thread's stack, and the objects of its locals.
@@ -81,7 +71,7 @@ impl Threads {
         for state in walker.others(&memory)? {
             if let Ok(frames) = walker.frames_of(&memory, state) {
                 queues.look_at_other(&memory, &frames);
-                all.push(self.walked(memory, state, frames));
+                all.push(self.walked(memory, walker, state, frames));
             }
         }
         let on_the_way = on_the_way(queues.feeding().collect(), &all);
@@ -96,15 +86,21 @@ impl Threads {
         Ok(threads.collect())
     }
 
-    fn walked(&mut self, memory: Memory, state: usize, frames: Vec<Frame>) -> OtherStack {
+    fn walked(
+        &mut self,
+        memory: Memory,
+        walker: &mut Walker,
+        state: usize,
+        frames: Vec<Frame>,
+    ) -> OtherStack {
         let of_frame = |frame: &Frame| frame.local_objects(&memory).unwrap_or_default();
         let mut objects: Vec<usize> = frames.iter().flat_map(of_frame).collect();
         let mut queues = Vec::new();
         for object in &mut objects {
-            if self.type_of(memory, *object) == Type::Cell {
+            if walker.shapes.of(&memory, *object) == Ok(Shape::Cell) {
                 *object = memory.word(object.wrapping_add(CELL)).unwrap_or(0);
             }
-            if self.type_of(memory, *object) == Type::Queue {
+            if walker.shapes.of(&memory, *object) == Ok(Shape::Queue) {
                 queues.push(*object);
             }
         }
@@ -114,26 +110,6 @@ impl Threads {
             objects,
             queues,
         }
-    }
-
-    fn type_of(&mut self, memory: Memory, object: usize) -> Type {
-        let Ok(at) = memory.type_of(object) else {
-            return Type::Other;
-        };
-        if let Some(known) = self.types.get(&at) {
-            return *known;
-        }
-        let of_type = match memory.type_name(at) {
-            Ok(name) if name == "cell" => Type::Cell,
-            Ok(name) if name.ends_with("Queue") => Type::Queue,
-            Ok(_) => Type::Other,
-            Err(_) => return Type::Other,
-        };
-        if self.types.len() >= REMEMBERED {
-            self.types.clear();
-        }
-        self.types.insert(at, of_type);
-        of_type
     }
 
     /// The number that `threading` keeps of a thread that it started.

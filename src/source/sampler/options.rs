@@ -6,8 +6,18 @@ use std::time::Duration;
 
 use crate::job::Target;
 use crate::record::Recorder;
-use crate::sample::Gap;
+use crate::sample::{Gap, Sample};
 use crate::source::probe::Listener;
+
+/// Sees each sample, on the sampler's thread.
+#[derive(Clone)]
+pub struct Tee(pub Arc<dyn Fn(&Sample) + Send + Sync>);
+
+impl std::fmt::Debug for Tee {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tee")
+    }
+}
 
 /// Where and what to read.
 #[derive(Debug, Clone)]
@@ -29,6 +39,8 @@ pub struct Options {
     pub probe: Option<Arc<Listener>>,
     /// Where each sample goes beside. `None` = nothing is recorded.
     pub recorder: Option<Arc<Recorder>>,
+    /// Who sees each sample beside. `None` = nobody.
+    pub tee: Option<Tee>,
     /// What is known to be missing from the start.
     pub lacking: Vec<Gap>,
 }

@@ -74,6 +74,7 @@ pub(super) fn run(
                 summary.apply(sample);
             }),
         }),
+        caption: None,
     });
     let outcome = outcome.map_err(|error| no_screen(&error))?;
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);

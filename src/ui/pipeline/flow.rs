@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
+use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::LoaderKind;
@@ -29,20 +29,13 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
         row.text(Unknown, why);
         return row.line();
     };
-    let (arrow, gap) = if wide {
-        ("", 4)
-    } else {
-        (view.glyphs().arrow, 2)
-    };
+    let (arrow, gap) = (view.glyphs().arrow, if wide { 3 } else { 2 });
     let state = trainer(view);
     let mut tail: LineBuilder<'_> = view.row(width);
     queue(view, &mut tail, wide, width);
-    if wide {
-        tail.item(gap, &[(Dim, "trainer  "), (state.0, &state.1)]);
-    } else {
-        tail.item(gap, &[(Dim, arrow)]);
-        tail.item(gap, &[(state.0, &state.1)]);
-    }
+    tail.item(gap, &[(Dim, arrow)]);
+    let name = if wide { "trainer  " } else { "" };
+    tail.item(gap, &[(Dim, name), (state.0, &state.1)]);
     if alone && width >= 60 {
         let step = view.rank().map(|rank| rank.step).unwrap_or_default();
         tail.item(3, &[(Dim, "step "), (Text, &format::millis(step.step_ms))]);
@@ -132,7 +125,7 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
                 (paint, sign)
             });
             let style = match paint {
-                Trouble | Unknown | Wait => view.config.theme.style(paint),
+                Trouble | Unknown => view.config.theme.style(paint),
                 _ => hue,
             };
             row.styled(style, sign);
@@ -145,11 +138,9 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
 
 /// Batches that are ready now as boxes, and their mean.
 fn queue(view: &View<'_>, row: &mut LineBuilder<'_>, wide: bool, view_width: u16) {
-    if wide {
-        row.text(Dim, "queue  ");
-    } else {
-        row.text(Dim, view.glyphs().arrow).space(2);
-    }
+    row.text(Dim, view.glyphs().arrow)
+        .space(if wide { 3 } else { 2 })
+        .text(Dim, if wide { "queue  " } else { "" });
     let Some(mean) = view.loader().and_then(|loader| loader.queue) else {
         row.text(Unknown, "n/a");
         return;
@@ -226,7 +217,7 @@ fn trainer(view: &View<'_>) -> (Role, String) {
     if loading.0 >= 0.5 {
         (Cpu, format!("loading {loading}"))
     } else if wait.share.0 >= 0.5 {
-        (Wait, format!("waiting {}", wait.share))
+        (Trouble, format!("waiting {}", wait.share))
     } else if view
         .verdict
         .is_some_and(|verdict| verdict.kind == Kind::HostBound)

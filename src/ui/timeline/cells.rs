@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use crate::model::timeline::Slot;
+use crate::model::timeline::{Batch, Slot};
 use crate::sample::{SLOT, TrainerNow, Wait};
+
+/// Cells that a batch is long, at least, whose begin is shown.
+const LONG: f64 = 3.0;
 
 /// What a cell says of the trainer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,6 +65,27 @@ pub(super) fn most<T: Copy + PartialEq>(
         most.map(|(slot, _)| *slot)
     };
     cells.iter().map(of).collect()
+}
+
+/// The cells in which a batch begins, where batches are long enough to be told apart.
+pub(super) fn begins<'a>(
+    batches: impl Iterator<Item = &'a Batch>,
+    cells: &[(f64, f64)],
+) -> Vec<usize> {
+    let Some((first, cell)) = cells.first().map(|(from, to)| (*from, to - from)) else {
+        return Vec::new();
+    };
+    let long = batches.filter(|batch| batch.to - batch.from >= LONG * cell);
+    let places = long.map(|batch| (batch.from - first) / cell);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the cells"
+    )]
+    places
+        .filter(|place| (0.0..cells.len() as f64).contains(place))
+        .map(|place| place as usize)
+        .collect()
 }
 
 /// The mean of each cell.
@@ -129,6 +153,27 @@ pub(super) fn trainer(
         })
     };
     cells.iter().map(of).collect()
+}
+
+/// What the trainer did at that time: waited for a batch, or had it.
+pub(super) struct Under {
+    pub(super) batch: u64,
+    pub(super) waited: f64,
+    pub(super) waits: bool,
+}
+
+/// `None` where that is not known.
+pub(super) fn under(waits: &[Wait], at: f64) -> Option<Under> {
+    let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
+    let waiting = waits.get(next).filter(|wait| wait.from.as_secs_f64() <= at);
+    // Between waits that do not follow each other others were lost.
+    let stepping = || held(waits, at).and(waits[..next].last());
+    let wait = waiting.or_else(stepping)?;
+    Some(Under {
+        batch: wait.batch?,
+        waited: wait.to.saturating_sub(wait.from).as_secs_f64(),
+        waits: waiting.is_some(),
+    })
 }
 
 /// The batch of the step that was under way at that time, or that was waited for then: where the waits before and

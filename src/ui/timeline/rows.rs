@@ -4,7 +4,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use super::cells::{self, Trainer};
-use crate::config::Role::{self, Compute, Dim, Full, Text, Trouble, Unknown};
+use crate::config::Role::{self, Compute, Dim, Focus, Full, Text, Trouble, Unknown};
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::Slot;
 use crate::model::{Axis, MarkKind, WorkerPlace};
@@ -30,6 +30,8 @@ pub(super) struct Row {
 pub(super) struct Scale {
     pub(super) axis: Axis,
     pub(super) cells: Vec<(f64, f64)>,
+    /// The cell under the cursor.
+    pub(super) cursor: Option<usize>,
     /// The slots from and to which it lasts.
     pub(super) slots: (u64, u64),
     /// A reading is no longer than a cell: the history tells as much as fits.
@@ -39,16 +41,10 @@ pub(super) struct Scale {
 /// What a worker does, as colour and sign; `None` = its own hue. Each change of colour costs a slow link as much as
 /// four cells.
 pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static str) {
-    let glyphs = view.glyphs();
-    match now {
-        WorkerNow::Idle => (None, glyphs.levels[0]),
-        // Half as high: less than working, more than having nothing to do.
-        WorkerNow::Sleep if !glyphs.ascii => (None, glyphs.bar_low),
-        WorkerNow::Unknown => (Some(Unknown), glyphs.gap),
-        _ => match doing(now, glyphs) {
-            (Trouble, _, sign) => (Some(Trouble), sign),
-            (_, _, sign) => (None, sign),
-        },
+    match doing(now, view.glyphs()) {
+        (Unknown, ..) => (Some(Unknown), view.glyphs().gap),
+        (Trouble, _, sign) => (Some(Trouble), sign),
+        (_, _, sign) => (None, sign),
     }
 }
 
@@ -73,21 +69,36 @@ pub(super) fn worker_row(
             *state = state.or(what.map(|what| Slot { what, bound: false }));
         }
     }
-    let cell = |state: Option<Slot<WorkerNow>>| {
-        let Some(Slot { what, bound }) = state else {
+    let begins = cells::begins(view.history.timeline().batches(place), &scale.cells);
+    let works = |state: Option<Slot<WorkerNow>>| {
+        state.is_some_and(|slot| !matches!(slot.what, WorkerNow::Idle | WorkerNow::Unknown))
+    };
+    let cell = |(place, state): (usize, &Option<Slot<WorkerNow>>)| {
+        let Some(Slot { what, bound }) = *state else {
             return (Style::new(), view.glyphs().gap);
         };
         let (paint, sign) = sign(view, what);
         let style = paint.map_or(hue, |paint| view.config.theme.style(paint));
+        // One batch right behind another would look like one.
+        let begins = begins.contains(&place) && place > 0 && works(states[place - 1]);
+        let sign = if begins && works(*state) {
+            view.glyphs().begin
+        } else {
+            sign
+        };
         (dimmed(style, bound), sign)
     };
     Row {
         name: format!("worker {}", worker.id),
         hue,
-        cells: states.into_iter().map(cell).collect(),
+        cells: states.iter().enumerate().map(cell).collect(),
         figure: (
             if slow { Trouble } else { Text },
-            format::millis(worker.load_ms),
+            format!(
+                "{}{:>7}",
+                if slow { "slow " } else { "" },
+                format::millis(worker.load_ms)
+            ),
         ),
         why: "n/a  no look shows what it does",
     }
@@ -159,14 +170,7 @@ pub(super) fn height(view: &View<'_>, style: Style, share: Option<f64>) -> (Styl
     let Some(share) = share else {
         return (style, view.glyphs().gap);
     };
-    let levels = &view.glyphs().levels;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "one of eight"
-    )]
-    let level = (share.clamp(0.0, 1.0) * (levels.len() - 1) as f64).round() as usize;
-    (style, levels[level])
+    (style, view.glyphs().level(share))
 }
 
 pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
@@ -262,11 +266,11 @@ pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Sca
 
 impl Row {
     pub(super) fn line(
-        self,
+        mut self,
         view: &View<'_>,
         width: u16,
         indent: usize,
-        room: usize,
+        (room, cursor): (usize, Option<usize>),
     ) -> Line<'static> {
         let mut row = view.row(width);
         let gap = view.glyphs().gap;
@@ -275,6 +279,9 @@ impl Row {
         if self.cells.iter().all(|(_, sign)| *sign == gap) {
             row.text(Unknown, self.why);
         } else {
+            if let Some(cell) = cursor.and_then(|cursor| self.cells.get_mut(cursor)) {
+                *cell = (view.config.theme.style(Focus), view.glyphs().cursor);
+            }
             // Cells of one style are one piece of text.
             for piece in self.cells.chunk_by(|one, other| one.0 == other.0) {
                 let text: String = piece.iter().map(|(_, sign)| *sign).collect();

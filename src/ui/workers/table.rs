@@ -10,6 +10,7 @@ use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
 use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::pipeline::batch;
 use crate::ui::state::Sort;
 use crate::ui::table::{self, AIR};
 use crate::ui::{View, axis, format, timeline};
@@ -19,6 +20,8 @@ pub(super) struct Columns {
     width: u16,
     indent: usize,
     shown: Vec<(Column, table::Column)>,
+    /// The timeline shows what each did when.
+    drawn: bool,
 }
 
 /// Cells of the worker's number.
@@ -66,10 +69,10 @@ impl Columns {
             room => longest.clamp(12, (room / 2).max(24)),
         };
         let rest = left.saturating_sub(if activity > 0 { activity + AIR } else { 0 });
-        // The timeline shows the same, and finer: once is enough for a slow link.
+        // What the timeline shows finer, the table sums up.
         let drawn = timeline::is_beside(view);
-        let past = if chosen(Column::Past) && rest >= 14 && !drawn {
-            (rest - AIR).min(120)
+        let past = if chosen(Column::Past) && rest >= 14 {
+            (rest - AIR).min(if drawn { 60 } else { 120 })
         } else {
             0
         };
@@ -92,6 +95,7 @@ impl Columns {
                     table::Column::figures("batch/s", cells).sorted(sort(Sort::Batches))
                 }
                 Column::Load => table::Column::figures("load", cells).sorted(sort(Sort::Load)),
+                Column::Past if drawn => table::Column::words("its time", cells),
                 Column::Past => table::Column::words(axis::words(view), cells),
                 Column::In => table::Column::words("in", cells),
             };
@@ -101,6 +105,7 @@ impl Columns {
             width,
             indent,
             shown: shown.map(described).collect(),
+            drawn,
         }
     }
 
@@ -134,6 +139,10 @@ impl Columns {
         for (column, drawn) in &self.shown {
             let words = drawn.cells().saturating_sub(AIR);
             match column {
+                Column::Past if self.drawn => {
+                    row.space(AIR);
+                    batch::of_worker(view, worker, &mut row, words);
+                }
                 Column::Past => {
                     row.space(AIR);
                     past(view, loader, worker, words, &mut row);

@@ -238,6 +238,7 @@ impl LongJob {
             batch: batch.saturating_sub(before),
             low_ms: 350 + some,
             high_ms: 450 + some,
+            ended: None,
         });
         WorkerLoads {
             ended: Tail::new(batches, ended),

@@ -134,6 +134,7 @@ impl Noise {
             batch: batch + by,
             low_ms: 350 + ms(50),
             high_ms: 450 + ms(50),
+            ended: None,
         });
         WorkerLoads {
             ended: Tail::new(2 * at, ended),

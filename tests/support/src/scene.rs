@@ -604,6 +604,7 @@ fn loads(pace: Pace, id: u32) -> LoadRates {
             batch: number(place),
             low_ms: ms(load - 50.0),
             high_ms: ms(load + 50.0),
+            ended: None,
         }
     });
     LoadRates {

@@ -95,7 +95,8 @@ impl Place {
 
     /// The job's processes that run now.
     pub fn members(&self) -> Vec<Member> {
-        let seed = format!("--seed={}", self.seed);
+        // The settings that it was given end with it.
+        let seed = format!("\"seed\":{}}}", self.seed);
         let processes = fs::read_dir("/proc").expect("procfs").flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let member = |pid: i32| {
@@ -105,7 +106,7 @@ impl Place {
             let is_trainer = words.contains("builtin-trainer");
             let ours = is_trainer || words.contains("builtin-worker");
             let started = Stat::read(pid)?.started;
-            (ours && words.contains(seed.as_str())).then_some(Member {
+            (ours && command.contains(&seed)).then_some(Member {
                 pid,
                 started,
                 is_trainer,

@@ -1,0 +1,34 @@
+//! What the list of jobs says of each, made of what is known of it.
+
+use std::collections::BTreeMap;
+
+use crate::engine::State;
+use crate::report::GpuReport;
+use crate::sample::RunSource;
+use crate::ui::JobFigures;
+use crate::units::Pid;
+
+/// By the process that stands for each job.
+pub type Figures = BTreeMap<Pid, JobFigures>;
+
+/// What is known of a job that is watched.
+pub(super) fn figures_of(state: &State) -> Option<(Pid, JobFigures)> {
+    let report = state.report()?;
+    let job = report.job?;
+    let run = job.run.unwrap_or_default();
+    let rates = job.ranks.iter().map(|rank| rank.step.batches_per_s);
+    let uses = |gpu: &&GpuReport| gpu.ranks.iter().flatten().next().is_some();
+    let gpus = report.gpus.iter().filter(uses).map(|gpu| gpu.index);
+    let figures = JobFigures {
+        user: run.user,
+        run: (run.source != RunSource::Process).then_some(run.id),
+        workers: job.ranks.iter().map(|rank| rank.workers.len()).sum(),
+        kind: report.verdict.kind,
+        cause: report.verdict.cause,
+        lost: report.verdict.stall_share,
+        batches_per_s: rates.sum(),
+        gpus: gpus.collect(),
+        up: state.uptime(),
+    };
+    Some((job.pid, figures))
+}

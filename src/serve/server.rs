@@ -1,0 +1,129 @@
+//! The server: a thread that answers on the addresses that were named, until it is dropped.
+//!
+//! Knows nothing of what is watched, and of who began it.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use super::board::Board;
+use super::http::Site;
+use super::web_config::WebConfig;
+use crate::error::Hinted;
+
+/// Where metrics are if nothing is said.
+const METRICS: &str = "/metrics";
+
+/// Where to listen, and who is let in.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Endpoints {
+    /// `HOST:PORT`; without a host, all addresses.
+    pub listen: Vec<String>,
+    /// The path of the metrics. `None` = the usual one.
+    pub metrics: Option<String>,
+    /// The web configuration file of Prometheus' exporters.
+    pub config: Option<PathBuf>,
+}
+
+/// Answers until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Of the metrics.
+    addresses: Vec<String>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Endpoints {
+    /// Serves what is on the board.
+    ///
+    /// # Errors
+    /// Where an address cannot be listened on, the configuration cannot be used, or no thread can be started.
+    pub(crate) fn serve(self, board: Arc<Board>) -> Result<Server, Hinted> {
+        let config = self.config.as_deref().map(WebConfig::read).transpose()?;
+        let config = config.unwrap_or_default();
+        let listeners = self.listen.iter().map(|address| listen(address));
+        let listeners: Vec<TcpListener> = listeners.collect::<Result<_, _>>()?;
+        let scheme = if config.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
+        let metrics = self.metrics.unwrap_or_else(|| METRICS.to_owned());
+        let addresses = listeners.iter().filter_map(|it| it.local_addr().ok());
+        let addresses = addresses.map(|address| format!("{scheme}://{address}{metrics}"));
+        let addresses = addresses.collect();
+        let site = Arc::new(Site::new(board, metrics, config));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| no_runtime(&error))?;
+        for listener in listeners {
+            let _entered = runtime.enter();
+            let listener = listener.set_nonblocking(true).and_then(|()| {
+                // The runtime's own.
+                tokio::net::TcpListener::from_std(listener)
+            });
+            let listener = listener.map_err(|error| no_runtime(&error))?;
+            runtime.spawn(Arc::clone(&site).serve(listener));
+        }
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("http".into());
+        let thread = thread.spawn(move || {
+            // Whoever drops the sender stops it, too.
+            let _ = runtime.block_on(stopped);
+            runtime.shutdown_background();
+        });
+        Ok(Server {
+            addresses,
+            stop: Some(stop),
+            thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
+        })
+    }
+}
+
+impl Server {
+    /// Says where the metrics are.
+    pub(crate) fn announce(&self, mut out: impl Write) {
+        for address in &self.addresses {
+            // Nobody reads it: nothing to do about that.
+            let _ = writeln!(out, "serving {address}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(address: &str) -> Result<TcpListener, Hinted> {
+    let whole = match address.strip_prefix(':') {
+        Some(port) => format!("[::]:{port}"),
+        None => address.to_owned(),
+    };
+    TcpListener::bind(&whole).map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another exporter may be running: give another port with --web.listen-address"
+            }
+            _ => "--web.listen-address needs an address of this machine, as in 127.0.0.1:9977",
+        };
+        Hinted::new(format!("cannot listen on {address}: {error}"), hint)
+    })
+}
+
+pub(super) fn no_runtime(error: &std::io::Error) -> Hinted {
+    Hinted::new(
+        format!("cannot serve: {error}"),
+        "raise the limit of open files (ulimit -n)",
+    )
+}

@@ -1,0 +1,140 @@
+//! Who is let in: basic authentication against bcrypt hashes.
+//!
+//! Such a hash takes long on purpose. One is computed at a time, after a wrong password no more than one a second, and a
+//! password that was right is known from then on: neither a scraper nor a guesser costs the watched machine much.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::str::FromStr as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bcrypt::HashParts;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+/// After a wrong password.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A hash of this cost takes about a second.
+const HIGHEST_COST: u32 = 14;
+
+#[derive(Default)]
+pub(super) struct Users {
+    hashes: BTreeMap<String, String>,
+    /// What each has sent that was right, under a secret hash.
+    right: Mutex<BTreeMap<String, u64>>,
+    secret: RandomState,
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Users {
+    /// # Errors
+    /// A user whose hash is none, and why.
+    pub(super) fn new(hashes: BTreeMap<String, String>) -> Result<Self, (String, String)> {
+        for (user, hash) in &hashes {
+            let why = match HashParts::from_str(hash) {
+                Err(_) => "not a bcrypt hash".to_owned(),
+                Ok(parts) if parts.get_cost() > HIGHEST_COST => {
+                    format!("a hash of cost {} takes too long", parts.get_cost())
+                }
+                Ok(_) => continue,
+            };
+            return Err((user.clone(), why));
+        }
+        Ok(Self {
+            hashes,
+            ..Self::default()
+        })
+    }
+
+    /// Whether the one who sends this `Authorization` is let in: without users, everybody is.
+    pub(super) async fn let_in(&self, authorization: Option<&[u8]>) -> bool {
+        if self.hashes.is_empty() {
+            return true;
+        }
+        let Some((user, password)) = authorization.and_then(credentials) else {
+            return false;
+        };
+        let sent = self.secret.hash_one((&user, &password));
+        if self.was_right(&user, sent) {
+            return true;
+        }
+        let _turn = self.turn.lock().await;
+        if self.was_right(&user, sent) {
+            return true;
+        }
+        // Who asks cannot tell by the time that there is no such user.
+        let known = self.hashes.get(&user);
+        let hash = known.or_else(|| self.hashes.values().next()).cloned();
+        let matches = spawn_blocking(move || bcrypt::verify(password, &hash.unwrap_or_default()));
+        let matches = matches!(matches.await, Ok(Ok(true)));
+        if matches && known.is_some() {
+            let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+            right.insert(user, sent);
+            return true;
+        }
+        sleep(PAUSE).await;
+        false
+    }
+
+    fn was_right(&self, user: &str, sent: u64) -> bool {
+        let right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
+        right.get(user) == Some(&sent)
+    }
+}
+
+/// User and password of `Basic ...`.
+fn credentials(authorization: &[u8]) -> Option<(String, String)> {
+    let text = std::str::from_utf8(authorization).ok()?;
+    let (scheme, pair) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = String::from_utf8(BASE64_STANDARD.decode(pair.trim()).ok()?).ok()?;
+    let (user, password) = pair.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(pair: &str) -> String {
+        format!("Basic {}", BASE64_STANDARD.encode(pair))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_the_right_password_of_the_right_user_is_let_in() {
+        let hash = bcrypt::hash_with_salt("secret", 4, *b"sixteen bytes...");
+        let hash = hash.unwrap().format_for_version(bcrypt::Version::TwoY);
+        let users = [("anna".to_owned(), hash)].into_iter().collect();
+        let users = Users::new(users).unwrap();
+        for (header, expected) in [
+            (sent("anna:secret"), true),
+            (sent("anna:secret"), true),
+            (sent("anna:Secret"), false),
+            (sent("ben:secret"), false),
+            (sent("anna"), false),
+            ("Bearer secret".to_owned(), false),
+            ("Basic !".to_owned(), false),
+        ] {
+            let let_in = users.let_in(Some(header.as_bytes())).await;
+            assert_eq!(let_in, expected, "{header}");
+        }
+        assert!(!users.let_in(None).await);
+        assert!(Users::default().let_in(None).await);
+    }
+
+    #[test]
+    fn what_is_no_hash_or_takes_too_long_is_refused() {
+        let refused = |hash: &str| {
+            let users = [("anna".to_owned(), hash.to_owned())];
+            Users::new(users.into_iter().collect()).err().unwrap().1
+        };
+        assert_eq!(refused("secret"), "not a bcrypt hash");
+        let costly = "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
+        assert_eq!(refused(costly), "a hash of cost 31 takes too long");
+    }
+}

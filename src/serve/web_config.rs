@@ -1,0 +1,130 @@
+//! The web configuration file, as other exporters read it: a certificate to serve with, and who is let in.
+//!
+//! Knows files, and no connection.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::users::Users;
+use crate::error::Hinted;
+use crate::regular_file;
+
+/// In bytes: more than any certificate chain.
+const LONGEST: u64 = 1 << 20;
+/// Others on this machine may read it.
+const WORLD_READABLE: u32 = 0o004;
+
+/// How clients are met. The default: in plain text, whoever they are.
+#[derive(Default)]
+pub(super) struct WebConfig {
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) users: Users,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Content {
+    tls_server_config: Option<Certificate>,
+    basic_auth_users: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Certificate {
+    cert_file: PathBuf,
+    key_file: PathBuf,
+}
+
+impl WebConfig {
+    /// # Errors
+    /// Where a file cannot be read or used, and where others may read a secret in it.
+    pub(super) fn read(path: &Path) -> Result<Self, Hinted> {
+        let (bytes, mode) = read(path)?;
+        let content: Option<Content> = serde_saphyr::from_slice(&bytes).map_err(|error| {
+            // Not the lines of the file that it would quote: they hold secrets.
+            let error = error.without_snippet().to_string();
+            let error = error.lines().next().unwrap_or_default().to_owned();
+            let hint = "of Prometheus' web configuration, `tls_server_config` (`cert_file`, `key_file`) and \
+                        `basic_auth_users` are supported";
+            Hinted::new(format!("{}: {error}", path.display()), hint)
+        })?;
+        let content = content.unwrap_or_default();
+        if !content.basic_auth_users.is_empty() {
+            secret(path, mode, "passwords")?;
+        }
+        let users = Users::new(content.basic_auth_users).map_err(|(user, why)| {
+            let message = format!("{}: user `{user}`: {why}", path.display());
+            Hinted::new(message, "make a hash with `htpasswd -nB USER`")
+        })?;
+        // A name without a folder is meant beside this file.
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let tls = content.tls_server_config;
+        let tls = tls.map(|tls| acceptor(&folder.join(tls.cert_file), &folder.join(tls.key_file)));
+        Ok(Self {
+            tls: tls.transpose()?,
+            users,
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<(Vec<u8>, u32), Hinted> {
+    let read = || {
+        let file = regular_file::open(path)?;
+        let mode = file.metadata()?.mode();
+        let mut bytes = Vec::new();
+        file.take(LONGEST).read_to_end(&mut bytes)?;
+        Ok((bytes, mode))
+    };
+    read().map_err(|error: std::io::Error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Hinted::new(
+            message,
+            "--web.config.file and the files that it names must be readable",
+        )
+    })
+}
+
+fn secret(path: &Path, mode: u32, what: &str) -> Result<(), Hinted> {
+    if mode & WORLD_READABLE == 0 {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Hinted::new(
+        format!("{path} holds {what}, and every user can read it"),
+        format!("chmod o-r {path}"),
+    ))
+}
+
+fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Hinted> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| {
+        let hint = "give a certificate and its private key in PEM format";
+        Hinted::new(format!("{}: {why}", path.display()), hint)
+    };
+    let (bytes, _) = read(certificate)?;
+    let chain = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| wrong(certificate, &error))?;
+    if chain.is_empty() {
+        return Err(wrong(certificate, &"no certificate"));
+    }
+    let (bytes, mode) = read(key)?;
+    secret(key, mode, "a private key")?;
+    let private = PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| wrong(key, &error))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|config| {
+            let config = config.with_no_client_auth();
+            config.with_single_cert(chain, private)
+        });
+    let config = config.map_err(|error| wrong(key, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
