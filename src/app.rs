@@ -192,8 +192,8 @@ impl App {
                 effects
             }
             Event::Jobs(figures) => {
-                // The next sample has the list.
-                self.figures = figures;
+                // The next sample has the list. Of a job that is not yet watched again, what was known stays.
+                self.figures.extend(figures);
                 vec![]
             }
             Event::Notice(notice) => {

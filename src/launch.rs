@@ -22,9 +22,9 @@ mod supervisor;
 
 pub use exit_tracker::ExitTracker;
 pub use hook::{Cache, Hook, LoaderOverrides};
-pub use limits::raise_open_files;
+pub use limits::{raise_open_files, survive_the_limit_of_file_sizes};
 pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
 pub use signals::{Forward, Interrupt};
-pub use supervisor::supervise;
+pub use supervisor::{OWN_PROGRAM, supervise};

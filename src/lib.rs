@@ -61,8 +61,8 @@ pub use source::Source;
 
 /// The program `pipetop`: does what its command line asks for.
 #[doc(hidden)]
-pub fn main() -> ExitCode {
-    start::main()
+pub fn main(stdout_is_closed: bool) -> ExitCode {
+    start::main(stdout_is_closed)
 }
 
 /// The insides, for the test programs of this repository. No part of what a version keeps stable.

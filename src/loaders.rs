@@ -12,6 +12,9 @@ const OWN: &str = include_str!("../config/loaders.toml");
 /// The name of the user's file, beside the configuration.
 pub(crate) const FILE: &str = "loaders.toml";
 
+/// What follows the name of a function that runs in the sampler of a loader, which says what the next batch is made of.
+pub(crate) const IN_SAMPLER: &str = ", sampler";
+
 /// All that is known by name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

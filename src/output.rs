@@ -10,6 +10,7 @@ mod markdown;
 mod tests;
 mod text;
 
+pub(crate) use format::command;
 pub(crate) use line::line;
 pub(crate) use markdown::markdown;
 pub(crate) use text::text;

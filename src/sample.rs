@@ -114,6 +114,16 @@ pub struct Gap {
     pub hint: String,
 }
 
+/// The reason of the gap that is there on a machine without a GPU of NVIDIA's.
+pub const NO_GPU: &str = "no NVIDIA GPU on this machine";
+
+impl Gap {
+    /// Nothing is missing: there is no GPU to read.
+    pub fn is_no_gpu(&self) -> bool {
+        self.reason == NO_GPU
+    }
+}
+
 /// The machine as a whole.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostSample {
@@ -124,6 +134,9 @@ pub struct HostSample {
     /// Total memory and what is available, from `/proc/meminfo`.
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,
+    /// Pages that were read back from swap since boot, from `/proc/vmstat`.
+    #[serde(default)]
+    pub swapped_in: Option<u64>,
     /// `/proc/pressure/*`, or the job's own cgroup's where that exists. `None` without PSI.
     pub pressure: Option<PressureSample>,
     /// Clock ticks between boot and the start of pipetop, on the clock of [`crate::units::ProcessKey::start_ticks`]:
@@ -131,6 +144,17 @@ pub struct HostSample {
     pub boot_ticks_at_start: Option<u64>,
     /// Clock ticks in a second (`sysconf(_SC_CLK_TCK)`).
     pub ticks_per_second: Option<u64>,
+    /// Programs outside the job that use the CPUs most, while few are free; the most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherProgram>,
+}
+
+/// All processes of one name that do not belong to the job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OtherProgram {
+    pub name: String,
+    /// CPUs that they used between the last two readings.
+    pub cpus: f64,
 }
 
 /// Pressure stall totals: time in which at least one task waited for the resource.

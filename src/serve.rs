@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::error::Hinted;
-use crate::source::sampler::Options;
+use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
 pub(crate) use search::Search;
@@ -63,8 +63,9 @@ impl Exporter {
             written(file, &board)?;
         }
         server.announce(std::io::stdout());
-        let _machine = search::machine(&self.options, Arc::clone(&board))?;
-        let _search = Search::start(self.options, self.all, Arc::clone(&board))?;
+        let common = Common::start(&self.options);
+        let _machine = search::machine(&common, &self.options, Arc::clone(&board))?;
+        let _search = Search::start(self.options, common, self.all, Arc::clone(&board))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

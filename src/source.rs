@@ -13,6 +13,7 @@ pub mod job_view;
 pub mod mounts;
 pub mod nvml;
 pub mod open_files;
+mod other_programs;
 pub mod poll;
 pub mod probe;
 pub mod process;

@@ -16,7 +16,7 @@ use crate::config::DEFAULT_FILE;
 use crate::doctor::{self, Terminal};
 use crate::error::Hinted;
 use crate::job::{NoTarget, Target};
-use crate::launch::raise_open_files;
+use crate::launch::{raise_open_files, survive_the_limit_of_file_sizes};
 use crate::logging;
 use crate::options::Places;
 use crate::setup::{config, exists, has_screen, print, sampling, show};
@@ -31,7 +31,7 @@ const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
 const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
 
 /// Parses, runs, and turns the outcome into an exit code.
-pub(crate) fn main() -> ExitCode {
+pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(Stop::Show(text)) => {
@@ -41,6 +41,11 @@ pub(crate) fn main() -> ExitCode {
         }
         Err(Stop::Usage(error)) => return complain(&error, 2),
     };
+    let hidden = args.command.as_ref().is_some_and(Command::is_hidden);
+    if stdout_is_closed && !hidden {
+        let hint = "redirect it to a file; `>/dev/null` discards what is printed";
+        return complain(&Hinted::new("standard output is closed", hint), 1);
+    }
     match run(args) {
         Ok(code) => code,
         Err(error) => complain(&error, 1),
@@ -67,6 +72,7 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
     let mut out = std::io::stdout();
     if !args.command.as_ref().is_some_and(Command::is_hidden) {
         raise_open_files();
+        survive_the_limit_of_file_sizes();
     }
     match args.command {
         None => watch(args),

@@ -19,6 +19,7 @@ use crossterm::terminal::{
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::foreign;
 use writer::WRITER;
@@ -37,6 +38,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// long after each: the rest of a frame can be more than the queue holds.
 const DISCARDS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long a terminal may take to say its colours. Nearly all answer one of two questions at once, over a network in a
+/// round trip.
+const ANSWER: Duration = Duration::from_millis(300);
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
 
@@ -44,6 +48,13 @@ const CANCEL: u8 = 0x18;
 /// do not know this private mode ignore it.
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
+
+/// The terminal's background is dark, as far as it says so. Waits for its answer: before the screen is taken.
+pub fn is_dark() -> bool {
+    let mut options = QueryOptions::default();
+    options.timeout = ANSWER;
+    theme_mode(options).is_ok_and(|mode| mode == ThemeMode::Dark)
+}
 
 /// Collects a frame and hands it to the writer thread in one piece. Never waits for the terminal.
 #[derive(Debug, Default)]

@@ -16,7 +16,9 @@ impl App {
     }
 
     /// The list of these, with what is known of each.
-    pub(super) fn listed(&self, jobs: &[JobCandidate]) -> Attach {
+    pub(super) fn listed(&mut self, jobs: &[JobCandidate]) -> Attach {
+        let listed = |pid: &Pid| jobs.iter().any(|job| job.pid == *pid);
+        self.figures.retain(|pid, _| listed(pid));
         let job = |found: &JobCandidate| ListedJob {
             figures: self.figures.get(&found.pid).cloned(),
             found: found.clone(),

@@ -895,6 +895,23 @@ async fn a_blocked_terminal_keeps_nobody_from_leaving() {
 }
 
 #[test]
+fn any_key_ends_what_has_a_caption_and_only_some_leave() {
+    for (code, leaves) in [
+        (KeyCode::Char('x'), false),
+        (KeyCode::Char(' '), false),
+        (KeyCode::Char('q'), true),
+        (KeyCode::Esc, true),
+    ] {
+        let mut app = app();
+        app.caption(Some("1/2  a job; see its queue".to_owned()));
+        assert!(app.view().state.notice.is_some());
+        let key = Event::Input(Input::Key(KeyEvent::from(code)));
+        assert_eq!(app.update(key), [Effect::Quit]);
+        assert_eq!(app.left, leaves, "{code:?}");
+    }
+}
+
+#[test]
 fn a_key_takes_a_notice_away() {
     let mut app = app();
     let notice = Notice {

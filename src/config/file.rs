@@ -164,7 +164,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
-    let length = humantime::parse_duration(&text).map_err(serde::de::Error::custom)?;
+    let length = humantime::parse_duration(&text)
+        .map_err(|_| serde::de::Error::custom("expected a duration such as \"1s\" or \"500ms\""))?;
     if length < INTERVALS.0 || length > INTERVALS.1 {
         return Err(serde::de::Error::custom(
             "interval must be between 100ms and 1m",

@@ -2,6 +2,7 @@
 
 mod demo;
 mod experiments;
+mod failed;
 mod simulate;
 
 use std::process::ExitCode;
@@ -16,6 +17,7 @@ use crate::options::Places;
 /// One line and a hint, for exit code 1.
 pub(crate) fn run(asked: &Lab, places: &Places) -> Result<ExitCode, Hinted> {
     match asked {
+        Lab::Demo(asked) if asked.calibrate => experiments::calibrate(asked, places),
         Lab::Demo(asked) => demo::run(asked, places),
         Lab::Sweep(asked) => experiments::sweep(asked, places),
         Lab::Headspace(asked) => experiments::headspace(asked, places),

@@ -5,12 +5,12 @@
 pub mod calibrate;
 pub mod command;
 pub mod headspace;
-mod job;
 pub mod simulate;
 pub mod sweep;
 
 use std::time::Duration;
 
+use crate::lab::workload::clock::nanoseconds;
 use crate::probe::Step;
 
 /// A figure of a document: digits beyond these are noise.
@@ -30,4 +30,19 @@ fn taken(steps: &[Step]) -> Duration {
         .iter()
         .map(|step| step.step_to.saturating_sub(step.wait_from));
     Duration::from_nanos(each.sum())
+}
+
+/// The steps after the start: without those that the queue filled up behind, and half a second of whatever else
+/// a start brings.
+fn steady(steps: &[Step], capacity: u32) -> &[Step] {
+    let Some(first) = steps.first() else {
+        return steps;
+    };
+    let after = first.wait_to + nanoseconds(Duration::from_millis(500));
+    let filled = 1 + capacity as usize;
+    let from = steps
+        .iter()
+        .position(|step| step.wait_from >= after)
+        .map_or(steps.len(), |at| at.max(filled));
+    steps.get(from..).unwrap_or_default()
 }

@@ -6,7 +6,6 @@
 
 mod batch_memory;
 mod batches;
-mod builtin_job;
 mod child;
 pub mod clock;
 pub mod dataset;
@@ -25,7 +24,6 @@ mod trainer;
 mod worker;
 mod worker_pool;
 
-pub use builtin_job::BuiltinJob;
 pub use error::WorkloadError;
 pub use settings::JobSettings;
 pub use step_time::{cpus_allowed, step_time};

@@ -1,8 +1,10 @@
-//! The limit of open files: pipetop takes what it may have, and what it launches starts with what the user has set.
+//! Limits of open files and of file sizes: pipetop takes what it may have and survives the rest; what it launches starts
+//! with what the user has set.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit, setrlimit};
+use signal_hook::flag;
 
 /// What was set when pipetop started. Empty where it was left as it was.
 static BEFORE: OnceLock<Rlimit> = OnceLock::new();
@@ -18,6 +20,13 @@ pub fn raise_open_files() {
     if before.current != before.maximum && setrlimit(Resource::Nofile, wanted).is_ok() {
         let _ = BEFORE.set(before);
     }
+}
+
+/// Lets a write beyond the limit of file sizes fail as on a full disk, in place of ending pipetop. A handler and not
+/// `SIG_IGN`, which what is launched would inherit.
+pub fn survive_the_limit_of_file_sizes() {
+    // Where it cannot be set, such a write ends pipetop.
+    let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }
 
 /// Gives a process that we started the limit that we were started with.

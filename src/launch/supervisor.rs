@@ -37,6 +37,8 @@ const HOPELESS: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(50);
 /// Signals that ask a command to end.
 pub(super) const ENDING: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM];
+/// Names this very program in a [`LaunchSpec`].
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Where the hook can lie where the directory for temporary files is of no use.
 const MEMORY: &str = "/dev/shm";
 
@@ -257,6 +259,9 @@ fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .env_remove(crate::probe::VARIABLE)
         .stdin(Stdio::inherit())
         .process_group(0);
+    if program == OWN_PROGRAM {
+        command.arg0("pipetop");
+    }
     if let (Some(hook), Some(probe)) = (hook, &spec.probe) {
         command.envs(hook.environment(probe, &spec.overrides));
     }

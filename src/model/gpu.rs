@@ -162,8 +162,10 @@ impl GpuSums {
     }
 }
 
+type BytesOf = fn(&GpuTraffic) -> Option<Bytes>;
+
 /// What is also counted in bytes.
-const COUNTED: [(Figure, fn(&GpuTraffic) -> Option<Bytes>); 4] = [
+const COUNTED: [(Figure, BytesOf); 4] = [
     (Figure::PcieRx, |traffic| traffic.pcie_rx),
     (Figure::PcieTx, |traffic| traffic.pcie_tx),
     (Figure::NvlinkRx, |traffic| traffic.nvlink_rx),

@@ -29,7 +29,8 @@ pub use used::Used;
 
 use crate::model::Overlap;
 use crate::sample::{
-    BatchLoad, LoaderKind, LoaderSettings, QueueSource, Run, Tier, UnderWay, WorkerNow,
+    BatchLoad, LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier, UnderWay,
+    WorkerNow,
 };
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
@@ -76,6 +77,10 @@ pub struct HostRates {
     pub pressure_cpu: Option<Share>,
     pub pressure_io: Option<Share>,
     pub pressure_memory: Option<Share>,
+    /// Programs outside the job that use the CPUs most. Empty while CPUs are free, and where none is seen.
+    pub others: Vec<OtherProgram>,
+    /// Pages that were read back from swap.
+    pub swapped_in_per_s: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +90,8 @@ pub struct DiskRates {
     pub write: BytesPerSecond,
     /// Share of time with at least one request under way.
     pub util: Share,
+    /// Reads a second.
+    pub reads_per_s: f64,
     /// Mean time of a request; `None` where there was none.
     pub await_ms: Option<f64>,
     pub queue_depth: f64,

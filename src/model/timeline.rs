@@ -21,6 +21,8 @@ const TRACKS: usize = 640;
 const WAITS: usize = 2048;
 /// Batches that are kept of each worker.
 const BATCHES: usize = 100;
+/// Slots by which the last look may lie back, of whoever is still there, on a machine that is busy.
+const LATE: u64 = 60;
 /// So many slots between two looks are taken for seen: more than lie between looks where these must be rare.
 const APART: usize = 20;
 
@@ -153,7 +155,7 @@ impl Timeline {
         self.tracks.contains_key(&Track::Trainer(rank))
     }
 
-    /// Up to when everyone of this rank was looked at, in seconds: nobody's look is much older than the others'.
+    /// Up to when everyone of this rank was looked at, in seconds. Whoever was not for long is gone.
     pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
         let of_rank = |track: &Track| match track {
             Track::Trainer(key) | Track::Queue(key, _) => *key == rank,
@@ -161,7 +163,7 @@ impl Timeline {
         };
         let ends = self.tracks.iter().filter(|(track, _)| of_rank(track));
         let ends = ends.map(|(_, looks)| looks.seen_until());
-        let late = slot(self.newest).saturating_sub(APART as u64);
+        let late = slot(self.newest).saturating_sub(LATE);
         let end = ends.filter(|end| *end > late).min()?;
         Some(end as f64 * SLOT.as_secs_f64())
     }

@@ -18,7 +18,7 @@ pub(super) fn or_unknown<T: Display>(value: Option<T>) -> String {
 }
 
 /// What runs, without its interpreter: `train.py --lr 1`. Of a long line its beginning.
-pub(super) fn command(line: &str) -> String {
+pub(crate) fn command(line: &str) -> String {
     const LONGEST: usize = 100;
     let script = script(line);
     match script.char_indices().nth(LONGEST) {
@@ -111,7 +111,8 @@ pub(super) struct Unseen<'a> {
 pub(super) fn unseen(report: &Report) -> Vec<Unseen<'_>> {
     let missing = &report.verdict.missing;
     let known = |what: &str| missing.iter().any(|signal| signal.id == what);
-    let gaps = report.gaps.iter().filter(|gap| !known(&gap.source));
+    let gaps = report.gaps.iter();
+    let gaps = gaps.filter(|gap| !known(&gap.source) && !gap.is_no_gpu());
     let gaps = gaps.map(|gap| Unseen {
         what: &gap.source,
         why: &gap.reason,

@@ -19,10 +19,15 @@ pub(crate) fn line(report: &Report) -> String {
     }
     let rank = job.ranks.first();
     let step = rank.map(|rank| &rank.step);
+    // A short interval may hold no look at the queue.
+    let queue = latest
+        .queue
+        .as_ref()
+        .or(rank.and_then(|rank| rank.queue.as_ref()));
     format!(
         "{seconds:.0} s  wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
         or_unknown(rank.and_then(|rank| rank.wait_share)),
-        or_unknown(latest.queue.as_ref().map(ready)),
+        or_unknown(queue.map(ready)),
         ms(step.and_then(|step| step.step_ms)),
         batches_per_second(step.and_then(|step| step.batches_per_s)),
         percent(latest.gpu_util_percent),

@@ -7,7 +7,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use super::{MAGIC, Step, VARIABLE, words};
+use super::{Cached, MAGIC, Step, VARIABLE, words};
 
 /// Steps are gathered for at most so long before they are sent, in nanoseconds: a datagram for each of two
 /// thousand steps a second would cost more than the steps.
@@ -22,6 +22,7 @@ const KEPT: usize = 32 * 1024;
 pub struct ProbeWriter {
     socket: UnixDatagram,
     capacity: Option<u32>,
+    cached: Option<Cached>,
     device: Option<String>,
     /// Lines that were not sent yet, and the steps among them.
     lines: String,
@@ -33,8 +34,10 @@ pub struct ProbeWriter {
 impl ProbeWriter {
     /// Connects to the socket that the environment names. `None` where it names none, or where nobody
     /// listens there: then nobody wants to know.
-    pub fn from_environment(capacity: Option<u32>) -> Option<Self> {
-        Self::connect(&std::env::var_os(VARIABLE)?, capacity)
+    pub fn from_environment(capacity: Option<u32>, cached: Option<Cached>) -> Option<Self> {
+        let mut writer = Self::connect(&std::env::var_os(VARIABLE)?, capacity)?;
+        writer.cached = cached;
+        Some(writer)
     }
 
     /// Connects to the socket of this name.
@@ -49,6 +52,7 @@ impl ProbeWriter {
         Some(Self {
             socket,
             capacity,
+            cached: None,
             device: None,
             lines: String::new(),
             steps: 0,
@@ -95,6 +99,9 @@ impl ProbeWriter {
         let mut text = format!("{MAGIC} pid={} lost={}", std::process::id(), self.lost);
         if let Some(capacity) = self.capacity {
             let _ = write!(text, " capacity={capacity}");
+        }
+        if let Some(Cached { batches, from }) = self.cached {
+            let _ = write!(text, " cached={batches} cached_from={from}");
         }
         if let Some(device) = &self.device {
             let _ = write!(text, "\ndevice {device}");

@@ -12,7 +12,7 @@ use crate::error::Hinted;
 use crate::job::{Candidate, NoTarget, Target};
 use crate::sample::Sample;
 use crate::source::discovery::Discovery;
-use crate::source::sampler::{Options, Sampler};
+use crate::source::sampler::{Common, Options, Sampler};
 use crate::units::{Pid, ProcessKey};
 
 /// Between two searches of the whole machine.
@@ -27,6 +27,7 @@ pub(crate) struct Search {
 
 struct Round {
     options: Options,
+    common: Common,
     all: bool,
     board: Arc<Board>,
     discovery: Discovery,
@@ -43,11 +44,17 @@ impl Search {
     ///
     /// # Errors
     /// Where no thread can be started.
-    pub(crate) fn start(options: Options, all: bool, board: Arc<Board>) -> Result<Self, Hinted> {
+    pub(crate) fn start(
+        options: Options,
+        common: Common,
+        all: bool,
+        board: Arc<Board>,
+    ) -> Result<Self, Hinted> {
         let (stop, stopped) = mpsc::channel();
         let mut round = Round {
             discovery: Discovery::new(&options.proc_root),
             options,
+            common,
             all,
             board,
             watched: BTreeMap::new(),
@@ -123,7 +130,13 @@ impl Round {
         self.board.begin(first);
         let board = Arc::clone(&self.board);
         let take = move |sample| board.job(first, sample);
-        match sampler(&self.options, first.pid, Some(job.clone()), take) {
+        match sampler(
+            &self.common,
+            &self.options,
+            first.pid,
+            Some(job.clone()),
+            take,
+        ) {
             Ok(sampler) => {
                 let ranks = job.ranks.clone();
                 let watched = Watched {
@@ -145,8 +158,12 @@ impl Round {
 ///
 /// # Errors
 /// Where no thread can be started.
-pub(super) fn machine(options: &Options, board: Arc<Board>) -> Result<Sampler, Hinted> {
-    sampler(options, Pid(0), None, move |sample| {
+pub(super) fn machine(
+    common: &Common,
+    options: &Options,
+    board: Arc<Board>,
+) -> Result<Sampler, Hinted> {
+    sampler(common, options, Pid(0), None, move |sample| {
         board.machine(sample);
         true
     })
@@ -154,6 +171,7 @@ pub(super) fn machine(options: &Options, board: Arc<Board>) -> Result<Sampler, H
 
 /// Of this trainer's job alone: after its end no other is looked for.
 fn sampler(
+    common: &Common,
     options: &Options,
     trainer: Pid,
     job: Option<Candidate>,
@@ -163,5 +181,5 @@ fn sampler(
         target: Target::Launched(trainer),
         ..options.clone()
     };
-    Sampler::start(options, job, take).map_err(|error| Hinted::no_thread(&error))
+    Sampler::beside(common.clone(), options, job, take).map_err(|error| Hinted::no_thread(&error))
 }

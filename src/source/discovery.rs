@@ -286,8 +286,8 @@ impl Discovery {
         let (parent, state) = (stat.parent, stat.state);
         let (mut process, children) = known.unwrap_or_else(|| (self.ask(stat), Vec::new()));
         (process.parent, process.state) = (parent, state);
-        // A library once loaded stays; one that is missing may still come.
-        if process.may_train() && process.framework != Some(true) {
+        // A library once loaded stays; one that is missing may still come. The built-in job has none.
+        if process.is_python() && process.framework != Some(true) {
             process.framework = self.framework(&process);
         }
         let known = (process.clone(), children);

@@ -2,14 +2,16 @@
 //!
 //! Knows numbers, and nothing of what the events are.
 
+use std::collections::VecDeque;
+
 use crate::sample::Tail;
 
 /// One row of events.
 #[derive(Debug, Clone)]
 pub(super) struct Events<T> {
     tail: Tail<T>,
-    /// How many there were the last three times that they were handed out, the longest ago first.
-    handed_out: [u64; 3],
+    /// How many there were the last times that they were handed out, the longest ago first.
+    handed_out: VecDeque<u64>,
     /// Kept at most, should nobody ask.
     most: usize,
 }
@@ -18,7 +20,7 @@ impl<T: Clone> Events<T> {
     pub(super) fn new(most: usize) -> Self {
         Self {
             tail: Tail::default(),
-            handed_out: [0; 3],
+            handed_out: VecDeque::new(),
             most,
         }
     }
@@ -34,11 +36,15 @@ impl<T: Clone> Events<T> {
         self.tail.skip(events);
     }
 
-    /// Those of this sample and of the two before: of three samples in a row, two may be lost.
-    pub(super) fn hand_out(&mut self) -> Tail<T> {
-        let [third, second, last] = self.handed_out;
-        self.tail.forget(&Tail::new(third, []));
-        self.handed_out = [second, last, self.tail.count.unwrap_or_default()];
+    /// Those of this sample and of the two before: of three samples in a row, two may be lost. So many take them in
+    /// turn.
+    pub(super) fn hand_out(&mut self, takers: usize) -> Tail<T> {
+        while self.handed_out.len() >= 3 * takers {
+            let third = self.handed_out.pop_front().unwrap_or_default();
+            self.tail.forget(&Tail::new(third, []));
+        }
+        let now = self.tail.count.unwrap_or_default();
+        self.handed_out.push_back(now);
         self.tail.clone()
     }
 }
@@ -52,7 +58,7 @@ mod tests {
         let mut events = Events::new(3);
         let mut sample = |new: std::ops::Range<u64>| {
             events.extend(new);
-            let tail = events.hand_out();
+            let tail = events.hand_out(1);
             (tail.count.unwrap(), Vec::from(tail.newest))
         };
         assert_eq!(sample(0..1), (1, vec![0]));
@@ -61,6 +67,6 @@ mod tests {
         assert_eq!(sample(3..3), (3, vec![1, 2]));
         assert_eq!(sample(3..8), (8, vec![5, 6, 7]), "not too many");
         events.skip(2);
-        assert_eq!(events.hand_out().count, Some(10));
+        assert_eq!(events.hand_out(1).count, Some(10));
     }
 }

@@ -23,7 +23,7 @@ use crate::units::Moment;
 /// The GPUs of this machine, read in the background until this is dropped.
 pub struct Gpus {
     shared: Arc<Shared>,
-    clock: Box<dyn Fn() -> Moment + Send>,
+    clock: Box<dyn Fn() -> Moment + Send + Sync>,
     started: Moment,
     /// Age at which a reading counts as not answered.
     patience: Duration,
@@ -71,7 +71,7 @@ impl Gpus {
         nvml_lib: Option<PathBuf>,
         selection: Option<Vec<String>>,
         interval: Duration,
-        clock: impl Fn() -> Moment + Send + Clone + 'static,
+        clock: impl Fn() -> Moment + Send + Sync + Clone + 'static,
     ) -> Self {
         let open = move || nvml::open(nvml_lib.as_deref());
         Self::start_with(open, selection, interval, clock)
@@ -81,7 +81,7 @@ impl Gpus {
         open: impl FnOnce() -> Result<Vec<Box<dyn Gpu>>, Gap> + Send + 'static,
         selection: Option<Vec<String>>,
         interval: Duration,
-        clock: impl Fn() -> Moment + Send + Clone + 'static,
+        clock: impl Fn() -> Moment + Send + Sync + Clone + 'static,
     ) -> Self {
         let interval = interval.min(LONGEST_INTERVAL);
         let shared = Arc::new(Shared {
@@ -112,8 +112,8 @@ impl Gpus {
 
     /// The newest reading of each selected GPU, and why there are none or not all. Returns at once.
     ///
-    /// All but the utilisation samples stays until it is read anew.
-    pub fn newest(&self) -> (Vec<GpuSample>, Vec<Gap>) {
+    /// All but the utilisation samples stays until it is read anew; those are there for so many takers.
+    pub fn newest(&self, takers: usize) -> (Vec<GpuSample>, Vec<Gap>) {
         let now = (self.clock)();
         let late = |since: &Moment| now.seconds_since(since) > self.patience.as_secs_f64();
         let mut board = self.shared.board();
@@ -124,7 +124,7 @@ impl Gpus {
         let chosen = |row: &&mut Row| row.chosen != Some(false);
         let rows = board.rows.iter_mut().filter(chosen).map(|row| {
             let mut sample = row.sample.clone();
-            sample.util_samples = row.util_samples.hand_out();
+            sample.util_samples = row.util_samples.hand_out(takers);
             let overdue = |asked| now.seconds_since(&asked) > self.deadline.as_secs_f64();
             if row.asked.is_some_and(overdue) || late(&sample.read_at.unwrap_or(row.opened)) {
                 sample.gap = Some("driver not responding".to_owned());

@@ -1,6 +1,6 @@
 //! The machine as a whole: CPUs, memory, pressure; and what pipetop itself costs.
 //!
-//! Reads `/proc/stat`, `/proc/meminfo`, `/proc/pressure/*`, `/proc/self/statm` and the list of online
+//! Reads `/proc/stat`, `/proc/meminfo`, `/proc/vmstat`, `/proc/pressure/*`, `/proc/self/statm` and the list of online
 //! CPUs, each at most once a second. Knows no process of the job.
 //!
 //! `sysinfo` gives such figures too, but only of the real `/proc`, and this reader has a root. The types of
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::process::StatM;
+use procfs::process::{Process, StatM};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::sample::{Gap, HostSample, OwnSample, PressureSample};
@@ -65,12 +65,22 @@ impl Host {
             }
             Err(error) => gaps.push(unreadable("host", &memory, &error)),
         }
+        let vmstat = file::read(&self.proc_root.join("vmstat")).unwrap_or_default();
+        sample.swapped_in = counter(&vmstat, "pswpin");
         match pressure(|resource| self.proc_root.join("pressure").join(resource)) {
             Ok(pressure) => sample.pressure = Some(pressure),
             Err(gap) => gaps.push(gap),
         }
         (sample, gaps)
     }
+}
+
+/// CPU time of this process and of its children that have ended, in seconds.
+pub fn cpu_with_children() -> Option<f64> {
+    let own = Process::myself().and_then(|own| own.stat()).ok()?;
+    let of_children = u64::try_from(own.cutime + own.cstime).ok()?;
+    let ticks = own.utime + own.stime + of_children;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Totals of the three pressure files of the machine or of one control group, since boot or since the group was made.
@@ -201,6 +211,17 @@ fn meminfo(text: &str, name: &str) -> Option<Bytes> {
     kib.checked_mul(1024).map(Bytes)
 }
 
+/// A line of `/proc/vmstat`.
+fn counter(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .find(|(known, _)| *known == name)?
+        .1
+        .trim()
+        .parse()
+        .ok()
+}
+
 #[cfg(test)]
 mod tests {
     use support::fuzz;
@@ -215,6 +236,14 @@ mod tests {
         assert_eq!(cpu_busy("cpu  10 20 30\n", 100), None);
         assert_eq!(cpu_busy("cpu  10 20 x 1 1 1 1 1\n", 100), None);
         assert_eq!(cpu_busy("", 100), None);
+    }
+
+    #[test]
+    fn a_counter_has_the_whole_name() {
+        let vmstat = "pswpin_other 1\npswpin 42\npswpout 7\n";
+        assert_eq!(counter(vmstat, "pswpin"), Some(42));
+        assert_eq!(counter("pswpin x\n", "pswpin"), None);
+        assert_eq!(counter("", "pswpin"), None);
     }
 
     #[test]

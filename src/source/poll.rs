@@ -5,6 +5,7 @@
 //! open but files of `/proc`, and looks less often where its budget is short.
 
 mod beats;
+mod beyond;
 mod blocked;
 mod fed;
 mod iterators;
@@ -16,9 +17,11 @@ mod poller;
 mod python_view;
 mod queue;
 mod seen;
+mod segments;
 mod semaphore;
 mod thread_numbers;
 mod thread_view;
+mod trainer_thread;
 mod worker_view;
 
 use std::path::Path;

@@ -46,7 +46,7 @@ use self::queues::Queues;
 use self::reach::Reach;
 use self::site::Sites;
 use self::threads::Threads;
-pub use self::threads::{Does, OtherThread};
+pub use self::threads::{Does, OtherThread, Trainer};
 pub use self::worker_loop::{BatchInWork, WorkerLoop};
 use crate::foreign;
 use crate::units::Pid;
@@ -256,6 +256,22 @@ impl Stacks {
     pub fn other_threads(&mut self) -> Result<Vec<OtherThread>, PythonError> {
         self.threads
             .look(self.memory, &mut self.walker, &mut self.queues)
+    }
+
+    /// The threads beside the main one that may be the trainer. Some 30 us for each thread.
+    ///
+    /// # Errors
+    /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
+    pub fn trainers(&mut self) -> Result<Vec<Trainer>, PythonError> {
+        self.threads.trainers(self.memory, &mut self.walker)
+    }
+
+    /// From now on takes the thread whose state lies there for the main one; `None` = the main one again.
+    pub fn follow(&mut self, thread: Option<usize>) {
+        self.walker.follow(thread);
+        self.sites = Sites::default();
+        self.queues = Queues::default();
+        self.last = None;
     }
 
     /// There are queues that may feed the main thread.

@@ -3,12 +3,14 @@
 //! Finds the job, stays with it to its end, and looks for the next one. Knows nothing of what the
 //! samples will mean; slow sources have threads of their own, whose newest reading it takes along.
 
+mod common;
 mod launched;
 mod options;
 mod watched;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -22,9 +24,11 @@ use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
 use crate::source::open_files::open_files;
+use crate::source::other_programs::OtherPrograms;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
+pub use common::Common;
 use launched::Launched;
 pub use options::{Options, Tee};
 use watched::Watched;
@@ -66,13 +70,26 @@ impl Sampler {
     pub fn start(
         options: Options,
         job: Option<Candidate>,
+        send: impl FnMut(Sample) -> bool + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let common = Common::start(&options);
+        Self::beside(common, options, job, send)
+    }
+
+    /// The same beside others.
+    ///
+    /// # Errors
+    /// Where no thread can be started.
+    pub fn beside(
+        common: Common,
+        options: Options,
+        job: Option<Candidate>,
         mut send: impl FnMut(Sample) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (requests, asked) = mpsc::channel();
-        let clock = Clock::start();
         let thread = std::thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || Round::new(options, clock, job).run(&asked, &mut send))?;
+            .spawn(move || Round::new(options, common, job).run(&asked, &mut send))?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),
@@ -123,10 +140,11 @@ struct Round {
     host: Host,
     disks: Disks,
     own: Own,
-    gpus: Gpus,
+    gpus: Arc<Gpus>,
     users: Users,
     reader: ProcessReader,
     processes: Processes,
+    others: OtherPrograms,
     boot_ticks: Option<u64>,
     watched: Option<Watched>,
     /// What was named before one was chosen from the list.
@@ -146,7 +164,8 @@ struct Round {
 }
 
 impl Round {
-    fn new(options: Options, clock: Clock, job: Option<Candidate>) -> Self {
+    fn new(options: Options, common: Common, job: Option<Candidate>) -> Self {
+        let Common { clock, gpus } = common;
         let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
         let reader = ProcessReader::new(proc_root);
         let mut round = Self {
@@ -154,12 +173,7 @@ impl Round {
             host: Host::new(proc_root, sys_root),
             disks: Disks::new(proc_root, sys_root),
             own: Own::new(proc_root),
-            gpus: Gpus::start(
-                options.nvml_lib.clone(),
-                options.gpus.clone(),
-                options.interval,
-                move || clock.now(),
-            ),
+            gpus,
             users: Users::new(proc_root, in_first_namespace()),
             boot_ticks: reader.uptime_ticks().map(|now| {
                 let since = clock.since_start().as_secs_f64() * reader.ticks_per_second() as f64;
@@ -169,6 +183,7 @@ impl Round {
             }),
             reader,
             processes: Processes::new(proc_root),
+            others: OtherPrograms::new(proc_root),
             watched: None,
             listed: None,
             ran_at: None,
@@ -271,6 +286,13 @@ impl Round {
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files(now, job.as_ref());
         let found = self.watched.as_ref().map(Watched::discovery);
+        if let Some(found) = found {
+            host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
+                let family = found.last_family().found.iter();
+                let own = i32::try_from(std::process::id()).map(Pid);
+                family.map(|stat| stat.key.pid).chain(own).collect()
+            });
+        }
         let processes = job
             .as_ref()
             .zip(found)
@@ -308,7 +330,7 @@ impl Round {
     }
 
     fn gpus(&mut self, now: Duration, job: Option<&JobSample>) -> Vec<GpuSample> {
-        let (mut gpus, gaps) = self.gpus.newest();
+        let (mut gpus, gaps) = self.gpus.newest(Arc::strong_count(&self.gpus));
         self.gaps.extend(gaps);
         let ranks = job.filter(|job| !job.ended).map(|job| &job.ranks);
         let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();

@@ -3,6 +3,7 @@
 use crate::error::Hinted;
 use crate::job::{Candidate, NoTarget, Target};
 use crate::options;
+use crate::output;
 
 /// The target that was named; none is any.
 pub(super) fn meant(named: Option<options::Target>) -> Target {
@@ -29,14 +30,8 @@ fn listed(job: &Candidate) -> String {
         .map_or_else(String::new, |rank| rank.pid.to_string());
     let ranks = counted(job.ranks.len(), "rank");
     let workers = counted(job.workers, "worker");
-    // Of a long command line its beginning.
-    let command: String = job.command.chars().take(200).collect();
-    let more = if command.len() < job.command.len() {
-        " ..."
-    } else {
-        ""
-    };
-    format!("{pid:>8}  {ranks:>8}  {workers:>11}  {command}{more}")
+    let command = output::command(&job.command);
+    format!("{pid:>8}  {ranks:>8}  {workers:>11}  {command}")
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -171,7 +171,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
 ];
 
 /// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 30] = [
+const PLACES: [(&str, &[&str]); 31] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
@@ -182,6 +182,7 @@ const PLACES: [(&str, &[&str]); 30] = [
     ("remoteprocess", &["source"]),
     ("console", &["last_lines"]),
     ("signal_hook", &["launch"]),
+    ("terminal_colorsaurus", &["terminal"]),
     (
         "ratatui",
         &["app", "config", "fleet", "lab", "terminal", "ui"],

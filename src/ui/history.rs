@@ -13,7 +13,7 @@ use super::layout::{BorderStyle, count};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, format, marks, panel};
-use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Trouble, Unknown};
+use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
 use crate::model::history::{Known, Point, RankPoint};
 use crate::units::Share;
 
@@ -110,7 +110,7 @@ fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
     let mut series = vec![
         Series {
             name: "wait".to_owned(),
-            paint: Trouble,
+            paint: Wait,
             values: past(view, cells, |point| of_rank(point, |rank| rank.wait)),
             now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
             top: "100 %".to_owned(),
@@ -232,7 +232,7 @@ impl Series {
                 let texts = texts(&picture, rows - 1 - level);
                 let line = view.glyphs().cursor;
                 let cursor = cursor.map(|cell| (cell, line));
-                let threshold = threshold(level).filter(|_| rows > 1);
+                let threshold = threshold(level).filter(|_| level > 0);
                 if threshold.is_some() && cursor.is_none() {
                     before_a_line(view, &mut row, self.paint, &texts);
                 } else {

@@ -18,7 +18,7 @@ use crate::config::Role::{self, Dim, Focus, Key, Text, Unknown};
 const COLUMNS: [(&str, usize); 11] = [
     ("pid", 8),
     ("user", 10),
-    ("run", 16),
+    ("run", 14),
     ("ranks", 7),
     ("workers", 8),
     (VERDICT, 21),
@@ -34,8 +34,8 @@ const WORDS: [&str; 5] = ["user", "run", VERDICT, "cause", "GPUs"];
 /// Columns that give way where there is no room for all, the first one first.
 const GIVE_WAY: [&str; 10] = [
     "up",
-    "run",
     "user",
+    "run",
     "GPUs",
     "ranks",
     "batches/s",
@@ -63,7 +63,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
         String::new()
     };
     let inner = panel::open(view, frame, body, border, Panel::Verdict, &name, &remark);
-    let columns = columns(usize::from(inner.width));
+    let columns = columns(usize::from(inner.width), jobs);
     let mut head = view.row(inner.width);
     head.space(1);
     let shown: Vec<Column> = columns.iter().map(|(_, column)| column.clone()).collect();
@@ -92,9 +92,15 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     panel::write(frame, inner, lines);
 }
 
-/// Those that there is room for, with their names.
-fn columns(width: usize) -> Vec<(&'static str, Column)> {
+/// Those that there is room for and something to say in, with their names.
+fn columns(width: usize, jobs: &[ListedJob]) -> Vec<(&'static str, Column)> {
+    let figures = || jobs.iter().filter_map(|job| job.figures.as_ref());
     let mut shown = COLUMNS.to_vec();
+    shown.retain(|(name, _)| match *name {
+        "run" => figures().any(|known| known.run.is_some()),
+        "GPUs" => figures().any(|known| !known.gpus.is_empty()),
+        _ => true,
+    });
     let mut gives_way = GIVE_WAY.iter();
     let left = |shown: &[(&str, usize)]| {
         let taken: usize = shown.iter().map(|(_, cells)| cells).sum();
@@ -208,12 +214,12 @@ mod tests {
     #[test]
     fn what_is_needed_least_gives_way_first() {
         let names = |width| -> Vec<&str> {
-            let columns = columns(width);
+            let columns = columns(width, &[]);
             columns.into_iter().map(|(name, _)| name).collect()
         };
-        assert_eq!(names(196).len(), 12);
+        assert_eq!(names(196).len(), 10);
         for width in 0..200 {
-            let cells: usize = columns(width)
+            let cells: usize = columns(width, &[])
                 .iter()
                 .map(|(_, column)| column.cells())
                 .sum();

@@ -21,6 +21,8 @@ const SECONDS_AT_LEAST: f64 = 2.0;
 /// What is enough for a verdict that is not clear.
 const BATCHES_ENOUGH: u64 = 20;
 const SECONDS_ENOUGH: f64 = 10.0;
+/// By so many seconds a sample may come early or late.
+const LATE: f64 = 0.1;
 /// How often the intervals hold at all looks together.
 pub(super) const HOLDS: f64 = 0.975;
 
@@ -33,12 +35,17 @@ const FULL: f64 = 0.5;
 /// Enough was seen to give a verdict, clear or not.
 pub(super) fn is_enough(progress: &Progress) -> bool {
     let batches = progress.batches;
-    progress.seconds >= SECONDS_ENOUGH && batches.is_none_or(|batches| batches >= BATCHES_ENOUGH)
+    seconds(progress) >= SECONDS_ENOUGH && batches.is_none_or(|batches| batches >= BATCHES_ENOUGH)
+}
+
+/// Whole seconds, as they are shown: samples come a little early or late, and `--for 10s` is enough.
+fn seconds(progress: &Progress) -> f64 {
+    (progress.seconds + LATE).floor()
 }
 
 /// How far it is before enough was seen. `batches` are those of the window.
 pub(super) fn so_far(progress: &Progress, batches: Option<u64>) -> WarmingUp {
-    let unclear = progress.seconds >= SECONDS_AT_LEAST
+    let unclear = seconds(progress) >= SECONDS_AT_LEAST
         && batches.is_none_or(|batches| batches >= BATCHES_AT_LEAST);
     WarmingUp {
         batches: if unclear { progress.batches } else { batches },
@@ -47,7 +54,7 @@ pub(super) fn so_far(progress: &Progress, batches: Option<u64>) -> WarmingUp {
         } else {
             BATCHES_AT_LEAST
         },
-        seconds: progress.seconds,
+        seconds: seconds(progress),
         seconds_needed: if unclear {
             SECONDS_ENOUGH
         } else {
@@ -155,4 +162,23 @@ fn has_reserve(context: &Context<'_>) -> bool {
     let full = || occupancy().is_some_and(|share| share.0 >= FULL);
     let to_spare = busy.map_or_else(full, |busy| busy.0 < TO_SPARE);
     to_spare && empty.is_none_or(|empty| empty.0 < EMPTY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The samples of `--for 10s` come at 9.96 s, say, and the text says `10 of 10 s`.
+    #[test]
+    fn seconds_count_as_they_are_shown() {
+        let at = |seconds| Progress {
+            seconds,
+            batches: Some(118),
+            ..Progress::default()
+        };
+        assert!(is_enough(&at(9.96)) && !is_enough(&at(9.6)));
+        assert!(so_far(&at(1.96), Some(5)).unclear);
+        let shown = so_far(&at(1.6), Some(5));
+        assert!(!shown.unclear && shown.progress().starts_with("1 of 2 s"));
+    }
 }

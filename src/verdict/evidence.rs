@@ -183,7 +183,8 @@ pub(super) fn missing(access: Tier, gaps: &[Gap]) -> Vec<Missing> {
         }),
         Tier::T2 | Tier::T3 => None,
     };
-    let gaps = gaps.iter().map(|gap| Missing {
+    let gaps = gaps.iter().filter(|gap| !gap.is_no_gpu());
+    let gaps = gaps.map(|gap| Missing {
         id: gap.source.clone(),
         why: gap.reason.clone(),
         hint: gap.hint.clone(),

@@ -22,7 +22,10 @@ mod network;
 mod noisy_neighbour;
 mod omp_threads;
 mod page_cache;
+mod sampler;
+mod small_reads;
 mod straggler;
+mod swap;
 mod sync;
 mod transfer;
 mod worker_restart;
@@ -65,14 +68,17 @@ causes! {
     Dispatch: dispatch,
     Transfer: transfer,
     Gil: gil,
+    Sampler: sampler,
     InMain: in_main,
     Collate: collate,
     WorkerRestart: worker_restart,
     FewShards: few_shards,
     HeadOfLine: head_of_line,
     Ipc: ipc,
+    Swap: swap,
     MemoryPressure: memory_pressure,
     PageCache: page_cache,
+    SmallReads: small_reads,
     Disk: disk,
     Network: network,
     CpuQuota: cpu_quota,

@@ -11,6 +11,7 @@ mod full_terminal;
 mod plain;
 mod record;
 mod run;
+mod secrets;
 mod serve;
 mod session;
 mod simulate;

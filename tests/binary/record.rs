@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use support::long_job::LongJob;
 use support::readings::{readings, wait_for_readings};
 use support::session::Session;
+use support::stand_in::StandIn;
 use support::traces::Place;
 use support::waiting::{ToEnd, ended, wait};
 use tempfile::TempDir;
@@ -285,4 +286,29 @@ fn an_old_recording_can_still_be_read() {
     assert_eq!(report["window"]["seconds"], 79.0);
     assert_eq!(report["verdict"]["wait_share"], 0.6);
     assert_eq!(report["job"]["command"], "(command line left out)");
+}
+
+#[test]
+fn a_recording_at_the_limit_of_file_sizes_is_as_one_on_a_full_disk() {
+    let job = StandIn::start(1);
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // In blocks of 512 bytes, or of 1024 in some shells.
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\"", PIPETOP])
+        .args([&job.pid().to_string(), "--for", "3s", "--interval", "100ms"])
+        .arg("--record")
+        .arg(folder.path().join("recording"))
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .to_end();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    let said: Vec<&str> = errors.lines().collect();
+    assert_eq!(said.len(), 3, "{errors}");
+    assert!(
+        said[0].starts_with("warning: recording stopped"),
+        "{errors}"
+    );
+    assert!(said[1].starts_with("error: recording stopped"), "{errors}");
+    let lines = String::from_utf8_lossy(&output.stdout);
+    assert!(lines.lines().count() > 10, "watching goes on: {lines}");
 }

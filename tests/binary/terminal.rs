@@ -34,8 +34,12 @@ fn a_key_or_a_signal_ends_it_and_gives_the_terminal_back() {
         Some(Signal::INT),
         Some(Signal::QUIT),
         Some(Signal::ABORT),
+        Some(Signal::XCPU),
     ] {
         let mut session = looking();
+        for signal in [Signal::USR1, Signal::USR2, Signal::ALARM] {
+            session.signal(signal);
+        }
         match end {
             None => session.press("q"),
             Some(signal) => session.signal(signal),

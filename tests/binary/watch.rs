@@ -309,6 +309,26 @@ fn a_report_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_closed_standard_output_is_an_error_at_once() {
+    for line in ["1 --once", "--json", "doctor", "run -- touch started"] {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let output = Command::new("sh")
+            .args(["-c", "exec \"$0\" \"$@\" >&-", PIPETOP])
+            .args(line.split_whitespace())
+            .current_dir(folder.path())
+            .to_end();
+        assert_eq!(output.status.code(), Some(1), "{line}");
+        assert_eq!(
+            String::from_utf8_lossy(&output.stderr),
+            "error: standard output is closed\n\
+             hint: redirect it to a file; `>/dev/null` discards what is printed\n",
+            "{line}"
+        );
+        assert!(!folder.path().join("started").exists());
+    }
+}
+
+#[test]
 fn workers_that_come_and_go_leave_nothing_behind() {
     let job = StandIn::restarting(4);
     let running = Running::start(&format!("{} --json --nvml-lib {NO_NVML}", job.pid()));
@@ -333,6 +353,31 @@ fn workers_that_come_and_go_leave_nothing_behind() {
         loader["workers"].as_array().expect("a list").len() <= 8,
         "{loader:#}"
     );
+}
+
+/// Pipetop looks into the pipes of a job all the time. If it held an end, no reader would see the end of a pipe and no
+/// writer that nobody reads it any more.
+#[test]
+fn the_ends_of_a_jobs_pipes_are_seen_by_the_job_while_it_is_watched() {
+    let mut reading = StandIn::reading(2);
+    let closing = StandIn::closing(2);
+    let watch = |job: &StandIn| {
+        let running = Running::start(&format!("{} --json --nvml-lib {NO_NVML}", job.pid()));
+        running.until("lines", |output| output.lines().count() >= 5);
+        running
+    };
+    let watched = [watch(&reading), watch(&closing)];
+    reading.let_go();
+    std::fs::write(closing.directory().join("close"), "").expect("a file");
+    let ended = |job: &StandIn| {
+        wait("its end", || {
+            std::fs::read_to_string(job.directory().join("ended")).ok()
+        })
+    };
+    assert_eq!(ended(&reading), "0\n");
+    // By SIGPIPE.
+    assert_eq!(ended(&closing), "141\n141\n");
+    drop(watched);
 }
 
 #[test]

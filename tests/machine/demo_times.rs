@@ -54,7 +54,6 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     // Ends with this thread, should that fail.
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
-        .arg(format!("--parent={}", std::process::id()))
         .arg(settings.word())
         .env(probe::VARIABLE, listener.address())
         .stdin(Stdio::null())

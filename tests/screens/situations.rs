@@ -15,7 +15,7 @@ use pipetop::testing::model::rates::{
 use pipetop::testing::model::{History, Mark, MarkKind, Oscillation, Steps};
 use pipetop::testing::ui::{
     Attach, Choices, Filter, JobFigures, ListedJob, Node, Notice, Page, Panel, Past, Replay,
-    UiState, Zoom, draw,
+    UiState, Zoom, draw, picture,
 };
 use pipetop::testing::verdict::{Cause, Kind, WarmingUp};
 use pipetop::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
@@ -589,6 +589,7 @@ fn the_tree_of_processes() {
     let mut scene = starved();
     processes(&mut scene);
     in_sizes("tree", &scene, &SIZES);
+    pictured("views/tree", &scene);
     // The threads of the rank, which are the last but for nothing; and the loader without its workers.
     let rank = scene.latest.as_ref().and_then(|rates| rates.job.as_ref());
     let rank = rank.expect("starved has one").ranks[0].key;
@@ -1562,23 +1563,52 @@ fn long_watched() -> Scene {
     scene
 }
 
-/// The starved job as looks saw it, its last worker far slower than the others.
+/// The starved job as looks saw it, its last worker as slow as all are there, the others three times as fast.
 fn looked_at() -> Scene {
     let mut scene = starved();
     support::scene::looked_at(&mut scene, 4, &[3]);
     scene.each_job(|job| {
-        let workers = &mut job.ranks[0].loaders[0].workers;
-        for worker in workers {
-            worker.load_ms = Some(if worker.id == 3 { 990.0 } else { 310.0 });
+        let rank = &mut job.ranks[0];
+        rank.step.load_ms = Some((412.0 + 3.0 * 137.0) / 4.0);
+        for worker in rank.loaders[0].workers.iter_mut().take(3) {
+            worker.load_ms = Some(137.0);
+            (worker.cpu, worker.main_cpu) = (Some(0.31), Some(Share(0.31)));
+            worker.busy = Some(Share(0.33));
         }
     });
+    if let Some(verdict) = &mut scene.verdict {
+        verdict.cause = Some(Cause::HeadOfLine);
+        verdict.evidence.truncate(1);
+        let mut fact = verdict.evidence[0].clone();
+        "worker 3 is busy 99 % of the time, the others idle 67 %: batches are delivered in order"
+            .clone_into(&mut fact.text);
+        verdict.evidence.insert(0, fact);
+        verdict.advice = vec![
+            "in_order=False (PyTorch 2.6 and newer) lets the other workers' batches pass"
+                .to_owned(),
+            "balance the work: spread the slow samples or the slow shard".to_owned(),
+        ];
+    }
     scene
+}
+
+/// A picture of the documents, as the key `s` saves it: written with the snapshots, and out of date where it differs.
+fn pictured(name: &str, scene: &Scene) {
+    let terminal = screen(scene, 120, 40);
+    let svg = picture::svg(terminal.backend().buffer(), &scene.config.theme);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/{name}.svg"));
+    if std::env::var("INSTA_UPDATE").as_deref() == Ok("always") {
+        std::fs::write(&path, &svg).expect("the documents are ours");
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == svg, "{} shows another screen", path.display());
 }
 
 #[test]
 fn the_timeline_shows_who_works_and_who_waits() {
     let scene = looked_at();
     in_sizes("timeline", &scene, &[(120, 40)]);
+    pictured("screen", &scene);
     // The slow worker's row is full; the others' are mostly not.
     let text = text(&scene, 120, 40);
     let row = |worker: &str| {
@@ -1643,6 +1673,51 @@ fn of_many_workers_the_slow_one_is_shown() {
 }
 
 #[test]
+fn of_eight_ranks_the_odd_one_stands_first() {
+    let pace = Pace {
+        load_ms: 1200.0,
+        step_ms: 38.0,
+        workers: 16,
+    };
+    let mut scene = scene(pace, 8, 8);
+    scene.verdict = starved().verdict;
+    scene.each_job(|job| {
+        let odd = &mut job.ranks[5];
+        if let Some(wait) = &mut odd.wait {
+            wait.share = Share(0.81);
+        }
+        for worker in &mut odd.loaders[0].workers {
+            worker.busy = Some(Share(if worker.id == 9 { 0.99 } else { 0.2 }));
+            worker.load_ms = Some(if worker.id == 9 { 2400.0 } else { 400.0 });
+        }
+    });
+    in_sizes("eight_ranks", &scene, &[(120, 40)]);
+    let terminal = screen(&scene, 120, 40);
+    let (x, y) = find(&terminal, "rank  5");
+    let (_, first) = find(&terminal, "rank  0");
+    assert_eq!(y + 1, first, "{}", terminal.backend());
+    let (tx, ty) = find(&terminal, "wait 37 ms");
+    let buffer = terminal.backend().buffer();
+    let cell = |worker: u16| buffer[(x + 9 + worker, y)].clone();
+    assert_eq!(cell(9).fg, buffer[(tx, ty)].fg, "in the colour of trouble");
+    assert_ne!(cell(9).symbol(), cell(8).symbol());
+}
+
+#[test]
+fn the_cursor_of_the_timeline_says_which_batch_was_due() {
+    let mut scene = opened(looked_at(), Panel::Timeline);
+    scene.state.page = Page::Panels;
+    scene.state.paused = true;
+    scene.state.cursor = Some(20);
+    let shown = text(&scene, 120, 40);
+    let title = shown.lines().find(|line| line.contains("timeline: "));
+    assert!(title.is_some_and(|line| line.contains("batch ")), "{shown}");
+    // It goes with the pause.
+    scene.state.paused = false;
+    assert!(!text(&scene, 120, 40).contains("timeline: "));
+}
+
+#[test]
 fn a_timeline_that_nobody_saw_says_why() {
     let scene = opened(starved(), Panel::Timeline);
     let text = text(&scene, 120, 40);
@@ -1674,6 +1749,7 @@ fn all_of_a_verdict() {
         )];
     }
     in_sizes("detail_verdict", &scene, &[(120, 40)]);
+    pictured("views/verdict", &scene);
     scene.state.scroll = usize::MAX;
     in_sizes("detail_verdict_end", &scene, &[(80, 24)]);
     // Where there is no table, its reason stands in its place.
@@ -1689,6 +1765,7 @@ fn all_of_a_worker() {
     let mut scene = opened(starved(), Panel::Workers);
     scene.state.worker = Some(2);
     in_sizes("detail_worker", &scene, &[(120, 40)]);
+    pictured("views/worker", &scene);
     scene.state.scroll = usize::MAX;
     in_sizes("detail_worker_end", &scene, &[(80, 24)]);
     scene.state.scroll = 0;
@@ -1856,6 +1933,7 @@ fn all_of_a_rank() {
         }];
     });
     in_sizes("detail_rank", &scene, &[(120, 40)]);
+    pictured("views/rank", &scene);
     // 38 ms of step and 65 ms of wait, in the figures and in what they are made of.
     let text = text(&scene, 200, 60);
     assert!(text.contains("step 38 ms, wait 65 ms"), "{text}");
@@ -1886,6 +1964,7 @@ fn all_of_a_rank() {
 fn all_of_the_disks() {
     let mut scene = opened(starved(), Panel::Disk);
     in_sizes("detail_disk", &scene, &[(80, 24)]);
+    pictured("views/disk", &scene);
     scene.each_job(|job| {
         job.ranks[0].io = None;
         for worker in &mut job.ranks[0].loaders[0].workers {
@@ -1941,6 +2020,7 @@ fn the_past_with_its_marks() {
         ago: Duration::from_mins(90),
     });
     in_sizes("looking_back", &scene, &[(120, 40)]);
+    pictured("views/past", &scene);
     scene.config.ascii = true;
     let ascii = text(&scene, 120, 40);
     let said = "history: verdict: DATA-BOUND, CPU preprocessing, 63 % lost, before COMPUTE-BOUND";

@@ -6,7 +6,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Seconds of `CLOCK_MONOTONIC`, the clock of the script's marks.
 pub(crate) fn now() -> f64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    of(ClockId::Monotonic)
+}
+
+/// Seconds since 1970.
+pub(crate) fn wall() -> f64 {
+    of(ClockId::Realtime)
+}
+
+fn of(clock: ClockId) -> f64 {
+    let now = clock_gettime(clock);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 

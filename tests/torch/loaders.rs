@@ -474,6 +474,32 @@ fn queue_of_figures_beside_the_batches() {
 }
 
 #[test]
+fn training_in_a_thread() {
+    let in_thread = loader("train_in_thread", "torch");
+    let said = Said::RightOrUnknown("waits");
+    Loader { said, ..in_thread }.check();
+}
+
+#[test]
+fn results_of_steps_by_a_second_queue() {
+    let results = loader("results_queue", "torch");
+    let said = Said::RightOrUnknown("waits");
+    Loader { said, ..results }.check();
+}
+
+#[test]
+fn sampler_that_computes() {
+    let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
+    let share = Share::Whole;
+    let is_named = |report: &Report| {
+        ensure(report.text("/verdict/cause") == "sampler", || {
+            format!("the cause is {:?}", report.text("/verdict/cause"))
+        })
+    };
+    Loader { share, ..sampler }.check_also(is_named);
+}
+
+#[test]
 fn log_into_a_slow_pipe() {
     loader("slow_log", "torch")
         .loads(100, 1, 2)

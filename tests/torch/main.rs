@@ -26,5 +26,6 @@ mod ranks;
 mod report;
 mod run;
 mod side_by_side;
+mod timeline;
 mod trial;
 mod truth;

@@ -32,7 +32,7 @@ MEGABYTE = 1 << 20
 class Sleeping(Dataset):
     """Takes its time and no CPU, like a far-away store. `load` is the seconds for one batch.
 
-    With a directory as `log`, it appends `WORKER BATCH SECONDS` to the file `loads` in it for each batch.
+    With a directory as `log`, it appends `WORKER BATCH SECONDS END` to the file `loads` in it for each batch.
     """
 
     def __init__(self, load, jitter=0.0, load_of_worker_0=None, batches=ENDLESS, log=None):
@@ -50,8 +50,9 @@ class Sleeping(Dataset):
             load = self.load_of_worker_0
         time.sleep(load * random.uniform(1 - self.jitter, 1 + self.jitter) / BATCH_SIZE)
         if self.log is not None and index % BATCH_SIZE == BATCH_SIZE - 1:
-            took = time.monotonic() - self.begun
-            os.write(self.log, f"{get_worker_info().id} {index // BATCH_SIZE} {took:.6f}\n".encode())
+            now = time.monotonic()
+            took = now - self.begun
+            os.write(self.log, f"{get_worker_info().id} {index // BATCH_SIZE} {took:.6f} {now:.6f}\n".encode())
         return torch.zeros(3, 32, 32), index
 
 

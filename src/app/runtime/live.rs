@@ -21,7 +21,7 @@ use crate::record::Recording;
 use crate::sample::Sample;
 use crate::serve::{Board, Search};
 use crate::source::replay::Player;
-use crate::source::sampler::{Options, Sampler};
+use crate::source::sampler::{Common, Options, Sampler};
 use crate::terminal::{self, Screen};
 use crate::verdict::Kind;
 
@@ -29,6 +29,8 @@ use crate::verdict::Kind;
 const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
 /// SIGABRT, as somebody sends it: the screen goes before the program does.
 const ABORT: i32 = rustix::process::Signal::ABORT.as_raw();
+/// SIGXCPU, the limit of CPU time.
+const CPU_LIMIT: i32 = rustix::process::Signal::XCPU.as_raw();
 /// SIGTSTP.
 const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 
@@ -207,7 +209,12 @@ impl JobList {
             let search = self.search.take();
             std::thread::spawn(move || drop(search));
         } else if self.search.is_none() {
-            let search = Search::start(self.options.clone(), true, Arc::clone(&self.board));
+            let search = Search::start(
+                self.options.clone(),
+                Common::start(&self.options),
+                true,
+                Arc::clone(&self.board),
+            );
             // Without it there is still a list.
             self.search = search.map_err(|error| tracing::warn!("{error}")).ok();
         }
@@ -222,6 +229,10 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
     runtime.block_on(async {
         terminal::use_mouse(app.config.mouse);
         let signals = signals()?;
+        if app.config.theme.is_light() && terminal::is_dark() {
+            let text = "the terminal's background is dark: use --theme dark";
+            app.state.notice = Some(trouble(text.to_owned()));
+        }
         let mut screen = Screen::open()?;
         let (sampler, command) = (job.sampler, job.command);
         let mut list = job.list;
@@ -328,9 +339,18 @@ pub(crate) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
         (SignalKind::interrupt(), Signal::Stop),
         (SignalKind::quit(), Signal::Stop),
         (SignalKind::from_raw(ABORT), Signal::Stop),
+        (SignalKind::from_raw(CPU_LIMIT), Signal::Stop),
         (SignalKind::from_raw(STOP_TYPED), Signal::Suspend),
         (SignalKind::from_raw(CONTINUED), Signal::Resume),
     ];
+    // For the job, as from Slurm before its time is over. They end no screen.
+    for kind in [
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+    ] {
+        drop(signal(kind)?);
+    }
     for (kind, meaning) in kinds {
         let mut stream = signal(kind)?;
         let send = send.clone();

@@ -10,7 +10,8 @@ use clap::builder::RangedU64ValueParser;
 use super::{WorkersArg, WorkloadArgs};
 use crate::error::Hinted;
 use crate::lab::experiments::headspace::Plan;
-use crate::lab::workload::settings::{CachedBatches, JobSettings};
+use crate::lab::workload::settings::JobSettings;
+use crate::launch::Cache;
 use crate::options::{Words, value};
 
 /// Exit codes of an experiment on a command.
@@ -91,8 +92,7 @@ pub struct SweepArgs {
     #[arg(long, value_name = "N", requires = "command", value_parser = RangedU64ValueParser::<u64>::new().range(2..=10_000_000))]
     pub steps: Option<u64>,
 
-    /// Time to measure each run, from its first batch (up to four times as long if there are few steps); with a command,
-    /// once its queue is full
+    /// Time to measure each run, once its queue is full (up to four times as long if there are few steps)
     #[arg(long = "for", value_name = "DURATION", default_value = "4s", value_parser = value::span)]
     pub span: Duration,
 
@@ -199,7 +199,7 @@ impl HeadspaceArgs {
 
     pub fn plan(&self) -> Plan {
         Plan {
-            cache: CachedBatches {
+            cache: Cache {
                 batches: self.cache_batches,
                 after: self.after,
             },

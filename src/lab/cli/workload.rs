@@ -125,9 +125,6 @@ pub struct WorkersArg {
 pub struct TrainerArgs {
     #[arg(value_parser = JobSettings::parse)]
     pub settings: JobSettings,
-
-    #[arg(long)]
-    pub parent: i32,
 }
 
 /// The same for a worker.
@@ -228,7 +225,7 @@ mod tests {
     use super::super::DemoArgs;
     use super::*;
     use crate::lab::workload::dataset::Dataset;
-    use crate::lab::workload::settings::CachedBatches;
+    use crate::launch::Cache;
 
     #[derive(Debug, Parser)]
     struct Line<T: Args> {
@@ -252,7 +249,7 @@ mod tests {
             settings.seed = 9;
             settings.steps = Some(70);
             settings.duration = Some(Duration::from_millis(2500));
-            settings.cache = Some(CachedBatches {
+            settings.cache = Some(Cache {
                 batches: 10,
                 after: 100,
             });

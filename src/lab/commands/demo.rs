@@ -1,23 +1,24 @@
 //! `pipetop demo`: makes the data set, starts the built-in job, watches it, and ends it with all its processes.
 
-use std::ffi::OsStr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::failed::failed;
 use crate::app::{self, Setup};
 use crate::config::Config;
 use crate::error::Hinted;
-use crate::headless::WINDOW;
 use crate::job::Target;
 use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
+use crate::lab::experiments::command::{Launched, TrialError};
 use crate::lab::progress::ProgressLine;
+use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
 use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
-use crate::lab::workload::{BuiltinJob, WorkloadError};
+use crate::launch::LoaderOverrides;
 use crate::options::Places;
-use crate::setup::{config, exists, has_screen, listen, no_screen, print, sampling, show};
+use crate::setup::{WINDOW, config, exists, has_screen, listen, no_screen, print, sampling, show};
 use crate::source::sampler::{Options, launched};
 use crate::ui::format::wrap;
 use crate::units::Bytes;
@@ -50,18 +51,18 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
     if demo.tour {
         return tour(demo, places);
     }
-    if demo.calibrate {
-        return super::experiments::calibrate(demo, places);
-    }
     let mut settings = demo.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-    let (mut running, options) = start(&settings, demo, places, &config)?;
+    let (mut running, options) = match start(&settings, demo, places, &config) {
+        Ok(started) => started,
+        Err(failure) => return Ok(failed(&failure)),
+    };
     let job = launched(&places.proc_root, running.pid());
     let shown = show(options, job, config, WANTED.to_owned(), &demo.watch);
     match running.failure() {
-        Some(error) => Err(refused(&error)),
+        Some(error) => Err(error),
         None => shown,
     }
 }
@@ -72,13 +73,13 @@ fn start(
     demo: &DemoArgs,
     places: &Places,
     config: &Config,
-) -> Result<(BuiltinJob, Options), Hinted> {
+) -> Result<(Launched, Options), TrialError> {
     let probe = (!demo.no_probe).then(|| listen("use --no-probe to go without it"));
     let probe = probe.transpose()?.map(Arc::new);
-    let address = probe.as_ref().map(|probe| OsStr::new(probe.address()));
-    let running = BuiltinJob::start(settings, address).map_err(|error| refused(&error))?;
+    let address = probe.as_ref().map(|probe| probe.address().to_owned());
+    let running = Launched::start(settings.spec(LoaderOverrides::default(), address), None)?;
     let options = Options {
-        probe: probe.clone(),
+        probe,
         ..sampling(places, config, Target::Launched(running.pid()))
     };
     Ok((running, options))
@@ -95,7 +96,10 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
         let config = config(&demo.watch, places)?;
         let mut settings = preset.settings();
         settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
-        let (mut running, options) = start(&settings, demo, places, &config)?;
+        let (mut running, options) = match start(&settings, demo, places, &config) {
+            Ok(started) => started,
+            Err(failure) => return Ok(failed(&failure)),
+        };
         let caption = format!(
             "{}/{}  {}; see {}   any key: next, q: end",
             place + 1,
@@ -115,7 +119,7 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
         });
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         if let Some(error) = running.failure() {
-            return Err(refused(&error));
+            return Err(error);
         }
         if outcome.left {
             break;
@@ -126,7 +130,7 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
 
 /// The trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
-    let trained = crate::lab::workload::train(&inner.settings, inner.parent);
+    let trained = crate::lab::workload::train(&inner.settings);
     trained.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }

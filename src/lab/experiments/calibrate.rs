@@ -9,12 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::job::Job;
+use super::command::{Launched, TrialError};
 use crate::engine::Engine;
 use crate::error::Hinted;
 use crate::lab::workload::JobSettings;
 use crate::lab::workload::presets::Preset;
+use crate::launch::LoaderOverrides;
 use crate::sample::{Sample, Tail, Wait};
+use crate::setup::listen;
 use crate::source::sampler::{Options, Sampler, launched};
 use crate::units::Share;
 use crate::verdict::{Cause, Kind};
@@ -71,13 +73,15 @@ pub fn run(
     settings: &JobSettings,
     options: &Options,
     span: Duration,
-) -> Result<CalibrationRow, Hinted> {
-    let mut job = Job::start(settings)?;
+) -> Result<CalibrationRow, TrialError> {
+    let listener = Arc::new(listen("raise the open file limit (ulimit -n)")?);
+    let address = Some(listener.address().to_owned());
+    let mut job = Launched::start(settings.spec(LoaderOverrides::default(), address), None)?;
     let from_inside = Options {
-        probe: Some(Arc::clone(&job.listener)),
+        probe: Some(listener),
         ..options.clone()
     };
-    let pid = job.running.pid();
+    let pid = job.pid();
     let (send, samples) = mpsc::channel();
     let mut samplers = vec![];
     for (which, options) in [from_inside, options.clone()].into_iter().enumerate() {
@@ -113,13 +117,13 @@ pub fn run(
         {
             break;
         }
-        if job.running.ended().is_some() || watchers[0].watched >= 2 * span + LONGEST_STEP {
-            return Err(job.ended_early());
+        if job.has_ended() || watchers[0].watched >= 2 * span + LONGEST_STEP {
+            return Err(job.ended_early().into());
         }
     }
     drop(samplers);
     let (Some(told), Some(seen), window) = found.unwrap_or_default() else {
-        return Err(job.ended_early());
+        return Err(job.ended_early().into());
     };
     Ok(CalibrationRow {
         preset: preset.name,

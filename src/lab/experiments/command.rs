@@ -1,30 +1,31 @@
-//! The user's own command as the job of an experiment: started anew for each run, listened to, and ended.
+//! The job of an experiment, the user's own command or the built-in one: started anew for each run, listened to, and
+//! ended.
 //!
 //! Its own output goes to a file, and is shown only where the command fails. What is measured is the process that
 //! trains; what reports nothing cannot be measured.
 
+mod launched;
 mod output;
 mod writers;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use crate::error::Hinted;
 use crate::job::Target;
+use crate::lab::workload::JobSettings;
 use crate::lab::workload::clock::{nanoseconds, sleep_until};
-use crate::launch::{
-    self, Ending, Interrupt, LaunchError, LaunchSpec, LoaderOverrides, Running, SupervisorEvent,
-};
+use crate::launch::{Ending, Interrupt, LaunchSpec, LoaderOverrides};
 use crate::probe::now;
 use crate::sample::{Gap, Sample};
 use crate::setup::listen;
 use crate::source::probe::Listener;
 use crate::source::sampler::{Options, Sampler};
 use crate::units::Pid;
-use output::CommandOutput;
+pub use launched::{Launched, TrialError};
 pub(super) use writers::TrainerReports;
 use writers::Writers;
 
@@ -36,6 +37,8 @@ const WORKERS: &str = "{workers}";
 /// What to run, and how long to wait for it.
 #[derive(Debug, Clone)]
 pub struct TrainingCommand {
+    /// The built-in job, in place of words.
+    pub builtin: Option<JobSettings>,
     pub words: Vec<OsString>,
     /// Variables that it gets beside those that we have.
     pub environment: Vec<(OsString, OsString)>,
@@ -46,31 +49,19 @@ pub struct TrainingCommand {
     pub interrupt: Interrupt,
 }
 
-/// Why there is no figure.
-#[derive(Debug, thiserror::Error)]
-pub enum TrialError {
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    #[error("{error}")]
-    Refused {
-        error: Hinted,
-        /// The last lines that the command has printed, where they may say why.
-        said: Vec<String>,
-    },
-    #[error("killed by signal {0}")]
-    Interrupted(i32),
-}
-
-impl From<Hinted> for TrialError {
-    fn from(error: Hinted) -> Self {
-        Self::Refused {
-            error,
-            said: vec![],
+impl TrainingCommand {
+    fn spec(&self, overrides: LoaderOverrides, probe: String) -> LaunchSpec {
+        match &self.builtin {
+            Some(settings) => settings.spec(overrides, Some(probe)),
+            None => LaunchSpec {
+                command: self.words.clone(),
+                environment: self.environment.clone(),
+                probe: Some(probe),
+                overrides,
+            },
         }
     }
-}
 
-impl TrainingCommand {
     /// The same with this number of workers in the place of `{workers}`. `None` where that is nowhere in it.
     pub(super) fn with_workers(&self, workers: u32) -> Option<Self> {
         let number = workers.to_string();
@@ -104,20 +95,17 @@ fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
     OsString::from_vec(replaced)
 }
 
-/// One run of the command. Dropping it ends the command and everything below it: SIGTERM, five seconds, SIGKILL.
+/// One run of the job. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
     command: &'a TrainingCommand,
     /// Ended first of all that is here.
-    _running: Running,
+    launched: Launched,
     listener: Listener,
-    events: mpsc::Receiver<SupervisorEvent>,
-    output: CommandOutput,
     pub(super) writers: Writers,
     /// Looks below the command as long as nothing reports, to be able to say why.
     looking: Option<(Sampler, mpsc::Receiver<Sample>)>,
     seen: JobSearch,
-    ended: Option<Ending>,
 }
 
 /// What was seen below the command.
@@ -136,21 +124,10 @@ impl<'a> Trial<'a> {
         options: &Options,
     ) -> Result<Self, TrialError> {
         let listener = listen("raise the open file limit (ulimit -n)")?;
-        let output = CommandOutput::new(command.log.as_deref())?;
-        let spec = LaunchSpec {
-            command: command.words.clone(),
-            environment: command.environment.clone(),
-            probe: Some(listener.address().to_owned()),
-            overrides,
-        };
-        let (send, events) = mpsc::channel();
-        let running = Running::start(
-            spec,
-            false,
-            launch::OutputTarget::File(output.writer()?),
-            move |told| send.send(told).is_ok(),
-        )?;
-        if let Some(why) = running.no_hook() {
+        let spec = command.spec(overrides, listener.address().to_owned());
+        let launched = Launched::start(spec, command.log.as_deref())?;
+        let builtin = command.builtin.is_some();
+        if let Some(why) = launched.running.no_hook().filter(|_| !builtin) {
             return Err(Hinted::new(
                 format!("cannot install the hook: {why}"),
                 "set TMPDIR to a writable directory",
@@ -158,21 +135,20 @@ impl<'a> Trial<'a> {
             .into());
         }
         let options = Options {
-            target: Target::Below(running.supervisor()),
+            target: Target::Below(launched.running.supervisor()),
             ..options.clone()
         };
         let (send, samples) = mpsc::channel();
-        let looking = Sampler::start(options, None, move |sample| send.send(sample).is_ok());
+        let looking =
+            || Sampler::start(options, None, move |sample| send.send(sample).is_ok()).ok();
+        let looking = if builtin { None } else { looking() };
         Ok(Self {
             command,
-            _running: running,
+            launched,
             listener,
-            events,
-            output,
             writers: Writers::default(),
-            looking: looking.ok().map(|sampler| (sampler, samples)),
+            looking: looking.map(|sampler| (sampler, samples)),
             seen: JobSearch::Nothing,
-            ended: None,
         })
     }
 
@@ -201,7 +177,7 @@ impl<'a> Trial<'a> {
             }
             let made = heard.made();
             if gone {
-                let error = self.failure().map(|ended| failed(ended, made));
+                let error = self.launched.failed().map(|ended| failed(ended, made));
                 return Err(self.failed(error.unwrap_or_else(|| too_few(made))));
             }
             if made != steps {
@@ -225,20 +201,12 @@ impl<'a> Trial<'a> {
 
     /// Takes in what came; `true` where no more can come.
     fn hear(&mut self) -> bool {
-        let gone = match self.events.recv_timeout(PAUSE) {
-            Ok(SupervisorEvent::Ended(ending)) => {
-                self.ended = Some(ending);
-                false
-            }
-            Ok(SupervisorEvent::Gone) | Err(RecvTimeoutError::Disconnected) => true,
-            Ok(_) | Err(RecvTimeoutError::Timeout) => false,
-        };
+        let gone = self.launched.wait(PAUSE);
         if gone {
             // What it told last may be under way.
             sleep_until(now() + nanoseconds(PAUSE));
         }
         self.writers.hear(&self.listener);
-        self.output.read();
         if let Some((_, samples)) = &self.looking {
             for sample in samples.try_iter() {
                 let mut gaps = sample.gaps.into_iter();
@@ -250,20 +218,18 @@ impl<'a> Trial<'a> {
     }
 
     fn failed(&mut self, error: Hinted) -> TrialError {
+        if self.command.builtin.is_some() {
+            return self.launched.ended_early().into();
+        }
         TrialError::Refused {
             error,
-            said: self.output.last_lines(),
+            said: self.launched.last_lines(),
         }
-    }
-
-    /// It has not failed by itself, as far as its exit code tells.
-    fn failure(&self) -> Option<Ending> {
-        self.ended.filter(|ended| ended.code() != 0)
     }
 
     /// Why no step came.
     fn nothing(&self, gone: bool) -> Hinted {
-        if let Some(ended) = self.failure() {
+        if let Some(ended) = self.launched.failed() {
             return failed(ended, 0);
         }
         if let Some(notice) = self.writers.notice() {
@@ -310,6 +276,7 @@ mod tests {
     #[test]
     fn the_number_of_workers_stands_wherever_it_is_named() {
         let command = |words: &[&str]| TrainingCommand {
+            builtin: None,
             words: words.iter().map(OsString::from).collect(),
             environment: vec![("N".into(), "{workers}".into())],
             log: None,

@@ -11,11 +11,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::job::Job;
 use super::{milliseconds, rounded, taken};
 use crate::error::Hinted;
-use crate::lab::workload::JobSettings;
-use crate::lab::workload::settings::CachedBatches;
+use crate::launch::Cache;
 use crate::probe::Step;
 use crate::units::{Share, without_sign};
 
@@ -30,7 +28,7 @@ const WIDE: f64 = 0.1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     /// Batches that are handed over in turn, and those that are loaded before.
-    pub cache: CachedBatches,
+    pub cache: Cache,
     /// Steps of each run that are measured.
     pub steps: u64,
     /// Pairs of a run as it is and a run with cached batches.
@@ -40,7 +38,7 @@ pub struct Plan {
 }
 
 /// What came of it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Headspace {
     /// Time from one step to the next, as it is and with loading for free.
     pub now: Duration,
@@ -52,6 +50,8 @@ pub struct Headspace {
     pub steps: u64,
     /// Steps of the user's whole training.
     pub run_steps: u64,
+    /// What the figures are of, a sentence each. `None` = of the built-in job.
+    pub notes: Option<Vec<String>>,
 }
 
 impl Headspace {
@@ -83,44 +83,6 @@ impl Headspace {
     pub fn hours_saved(&self) -> f64 {
         self.gain_ms() / 1000.0 * self.run_steps as f64 / 3600.0
     }
-}
-
-/// Measures; `told` is called before each run with its number and how many there are.
-///
-/// # Errors
-/// Where a run cannot be started or ends by itself.
-pub fn run(
-    settings: &JobSettings,
-    plan: Plan,
-    mut told: impl FnMut(u32, u32),
-) -> Result<Headspace, Hinted> {
-    let (mut now, mut free) = (vec![], vec![]);
-    for round in 0..plan.rounds.max(1) {
-        for (cached, blocks) in [(false, &mut now), (true, &mut free)] {
-            told(2 * round + 1 + u32::from(cached), 2 * plan.rounds.max(1));
-            blocks.extend(blocks_of_run(settings, plan, cached)?);
-        }
-    }
-    judge(now, free, (plan.steps, plan.run_steps)).ok_or_else(too_few)
-}
-
-/// Mean times of a step in equal blocks of one run, in seconds.
-fn blocks_of_run(settings: &JobSettings, plan: Plan, cached: bool) -> Result<Vec<f64>, Hinted> {
-    // Both runs are measured after as many steps: what is warm then is warm in both.
-    let before = plan.cache.after + u64::from(settings.capacity()) + 1;
-    let all = before + plan.steps;
-    let settings = JobSettings {
-        cache: cached.then_some(plan.cache),
-        steps: Some(all),
-        ..settings.clone()
-    };
-    let job = Job::start(&settings)?;
-    let steps = job.steps(|steps: &[Step]| steps.len() as u64 >= all)?;
-    let measured = usize::try_from(before)
-        .ok()
-        .and_then(|before| steps.get(before..));
-    let measured = measured.unwrap_or_default();
-    Ok(blocks(measured, settings.workers as usize))
 }
 
 /// Mean times of a step in equal blocks, in seconds. Each block holds whole turns of so many steps.
@@ -157,6 +119,7 @@ fn judge(
         high: 1.0 - free_low / now_high,
         steps,
         run_steps,
+        notes: None,
     })
 }
 
@@ -219,12 +182,21 @@ pub fn text(headspace: &Headspace) -> String {
         text,
         "in the cached run the loader uses no CPU time either: if CPUs are scarce,\nthat is part of the gain"
     );
+    for note in headspace.notes.iter().flatten() {
+        let _ = writeln!(text, "{note}");
+    }
+    if headspace.notes.is_some() {
+        let _ = writeln!(
+            text,
+            "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing"
+        );
+    }
     text
 }
 
 /// The document of `--json`.
 pub fn json(headspace: &Headspace) -> Value {
-    json!({
+    let mut document = json!({
         "step_ms_now": milliseconds(headspace.now),
         "step_ms_free": milliseconds(headspace.free),
         "gain_ms": rounded(headspace.gain_ms()),
@@ -232,7 +204,12 @@ pub fn json(headspace: &Headspace) -> Value {
         "interval": [rounded(headspace.low), rounded(headspace.high)],
         "hours_saved": rounded(headspace.hours_saved()),
         "run_steps": headspace.run_steps,
-    })
+    });
+    if let Some(notes) = &headspace.notes {
+        let lines = notes.iter().map(|note| note.replace('\n', " "));
+        document["notes"] = lines.collect();
+    }
+    document
 }
 
 #[cfg(test)]
@@ -268,6 +245,7 @@ mod tests {
             high: 0.11,
             steps: 20,
             run_steps: 1000,
+            notes: None,
         };
         let said = text(&found);
         assert!(said.contains("20 steps cannot tell"), "{said}");

@@ -1,4 +1,4 @@
-//! How many workers? Runs the built-in job with one number of workers after the other, and tells the start of
+//! How many workers? Runs a job with one number of workers after the other, and tells the start of
 //! each run from its steady state: what a first batch costs says nothing about the thousandth.
 
 pub mod command;
@@ -9,13 +9,10 @@ use std::fmt;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::job::{Job, steady};
 use super::taken;
 use crate::engine::Engine;
-use crate::error::Hinted;
 use crate::job::Target;
-use crate::lab::workload::clock::nanoseconds;
-use crate::lab::workload::{JobSettings, cpus_allowed};
+use crate::lab::workload::cpus_allowed;
 use crate::probe::Step;
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler, launched};
@@ -25,11 +22,6 @@ pub use json::{csv, json};
 
 /// A row that is as good as the best but for so much needs no further workers.
 const AS_GOOD: f64 = 0.95;
-/// Where loading is slow, a run goes on until so many steps of its steady state were seen,
-const FEWEST_STEPS: usize = 10;
-/// but no longer than so many times what was asked for.
-const LONGER: u32 = 4;
-
 /// What came of one number of workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepRow {
@@ -192,34 +184,6 @@ impl Sweep {
     }
 }
 
-/// Runs the job as `settings` say, for `span` after its first batch; where that gives too few steps, for longer.
-///
-/// # Errors
-/// Where it cannot be started or ends by itself.
-pub fn run(settings: &JobSettings, options: &Options, span: Duration) -> Result<SweepRow, Hinted> {
-    let job = Job::start(settings)?;
-    let watched = WatchedWorkers::start(options, job.running.pid());
-    let steps = job.steps(|steps| is_enough(steps, settings.capacity(), span))?;
-    let tried = Tried {
-        workers: settings.workers,
-        prefetch_factor: Some(settings.prefetch_factor),
-        pin_memory: Some(settings.pin_memory),
-    };
-    let steady = figures(steady(&steps, settings.capacity()));
-    let seen = watched.end(settings.workers);
-    Ok(SweepRow::new(tried, steps.first(), steady, Some(&seen)))
-}
-
-/// `span` has passed since the first batch, and there is a steady state to speak of or none to be waited for.
-fn is_enough(steps: &[Step], capacity: u32, span: Duration) -> bool {
-    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
-        return false;
-    };
-    let since = last.step_to.saturating_sub(first.wait_to);
-    let measured = steady(steps, capacity).len() >= FEWEST_STEPS;
-    since >= nanoseconds(if measured { span } else { LONGER * span })
-}
-
 fn figures(steps: &[Step]) -> Option<Steady> {
     let count = u32::try_from(steps.len()).ok().filter(|count| *count > 1)?;
     let whole = taken(steps);
@@ -324,30 +288,6 @@ mod tests {
             memory: vec![],
             cpus_allowed: 4,
         }
-    }
-
-    #[test]
-    fn slow_loading_gets_more_time() {
-        const CAPACITY: u32 = 8;
-        let enough_after = |every: u64| {
-            let milliseconds = |count| nanoseconds(Duration::from_millis(count));
-            let step = |number: u64| Step {
-                number,
-                wait_from: milliseconds(every * number),
-                wait_to: milliseconds(every * (number + 1) - 1),
-                step_to: milliseconds(every * (number + 1)),
-                ..Step::default()
-            };
-            let steps: Vec<Step> = (0..1000).map(step).collect();
-            let enough =
-                |made: &usize| is_enough(&steps[..*made], CAPACITY, Duration::from_secs(2));
-            (1..1000).find(enough)
-        };
-        // At 100 batches a second the time decides; at 5, ten behind those that fill the queue; at 2, four times
-        // the time.
-        assert_eq!(enough_after(10), Some(201));
-        assert_eq!(enough_after(200), Some(19));
-        assert_eq!(enough_after(500), Some(17));
     }
 
     #[test]

@@ -12,12 +12,6 @@ pub enum WorkloadError {
     Process(String),
     #[error("loader worker {worker} ended unexpectedly: {how}")]
     WorkerEnded { worker: u32, how: String },
-    /// Without a word that would say why.
-    #[error("the trainer ended unexpectedly: {how}")]
-    TrainerEnded { how: String, words: Option<String> },
-    /// In the words of the process that failed.
-    #[error("{message}")]
-    Told { message: String, hint: String },
     #[error("the pipe to a loader worker failed: {0}")]
     Pipe(String),
     #[error("the parent process is gone")]
@@ -35,13 +29,9 @@ impl WorkloadError {
                     .into()
             }
             Self::Process(_) => "raise the process limit (ulimit -u)".into(),
-            Self::TrainerEnded {
-                words: Some(words), ..
-            } => format!("its output: {words}"),
-            Self::WorkerEnded { .. } | Self::TrainerEnded { .. } | Self::Pipe(_) => {
+            Self::WorkerEnded { .. } | Self::Pipe(_) => {
                 "check `dmesg` for an out-of-memory kill".into()
             }
-            Self::Told { hint, .. } => hint.clone(),
             Self::Orphan => "use `pipetop demo`".into(),
             Self::Dataset(error) => error.hint(),
         }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
+use crate::launch::{Cache, LaunchSpec, LoaderOverrides, OWN_PROGRAM};
 
 /// The built-in job, whole. Its processes find it as JSON on their command lines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub struct JobSettings {
     pub steps: Option<u64>,
     pub duration: Option<Duration>,
     /// Hand over the same batches again and again, once some were loaded.
-    pub cache: Option<CachedBatches>,
+    pub cache: Option<Cache>,
     pub seed: u64,
 }
 
@@ -58,15 +59,6 @@ pub enum StepTime {
     Fixed(Duration),
     /// This share of the time in which the loader can make a batch on this machine, measured at the start.
     OfLoading(f64),
-}
-
-/// To measure what free loading would give.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CachedBatches {
-    /// Batches that are handed over in turn.
-    pub batches: u32,
-    /// Batches that are loaded before.
-    pub after: u64,
 }
 
 /// What the job computes on.
@@ -104,6 +96,25 @@ impl JobSettings {
     pub fn batch_bytes(&self) -> usize {
         let side = self.image_size as usize;
         self.batch_size as usize * 3 * side * side * size_of::<f32>()
+    }
+
+    /// How to start the job, with what an experiment changes in it. `probe` is the address of the socket that it shall
+    /// report to; without one it reports to nobody.
+    pub fn spec(&self, changes: LoaderOverrides, probe: Option<String>) -> LaunchSpec {
+        let settings = Self {
+            workers: changes.workers.unwrap_or(self.workers),
+            prefetch_factor: changes.prefetch.unwrap_or(self.prefetch_factor),
+            pin_memory: changes.pin.unwrap_or(self.pin_memory),
+            cache: changes.cache.or(self.cache),
+            ..self.clone()
+        };
+        let words = [OWN_PROGRAM, "builtin-trainer", &settings.word()];
+        LaunchSpec {
+            command: words.map(Into::into).into(),
+            environment: vec![],
+            probe,
+            overrides: LoaderOverrides::default(),
+        }
     }
 
     /// One word of a command line, for the processes of the job.

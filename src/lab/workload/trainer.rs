@@ -13,7 +13,8 @@ use super::error::WorkloadError;
 use super::settings::JobSettings;
 use super::step_time::step_time;
 use crate::job::BUILTIN_TRAINER;
-use crate::probe::{ProbeWriter, Step};
+use crate::launch::Cache;
+use crate::probe::{Cached, ProbeWriter, Step};
 use batch_source::BatchSource;
 use fallback_device::FallbackDevice;
 
@@ -21,15 +22,19 @@ use fallback_device::FallbackDevice;
 ///
 /// # Errors
 /// Where a worker ends, or memory or the data set fails. A device that fails is replaced by the simulated one.
-pub fn train(settings: &JobSettings, parent: i32) -> Result<(), WorkloadError> {
-    child::become_one(BUILTIN_TRAINER, parent)?;
+pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
+    child::become_one(BUILTIN_TRAINER, None)?;
     let options = DeviceOptions {
         step: step_time(settings)?,
         copy: settings.copy,
         pin_memory: settings.pin_memory,
         batch_bytes: settings.batch_bytes(),
     };
-    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()));
+    let cached = settings.cache.map(|Cache { batches, after }| Cached {
+        batches,
+        from: after,
+    });
+    let mut probe = ProbeWriter::from_environment(Some(settings.capacity()), cached);
     let mut device = FallbackDevice::open(settings.device, options, probe.as_mut());
     let began = now();
     let mut batches = BatchSource::start(settings)?;

@@ -20,7 +20,7 @@ use crate::job::BUILTIN_WORKER;
 /// # Errors
 /// Where shared memory, the data set or a pipe fails.
 pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), WorkloadError> {
-    match child::become_one(BUILTIN_WORKER, place.parent) {
+    match child::become_one(BUILTIN_WORKER, Some(place.parent)) {
         // Nobody waits for a batch, and a word of this would be taken for the reason.
         Err(WorkloadError::Orphan) => return Ok(()),
         outcome => outcome?,

@@ -24,6 +24,9 @@ pub(super) fn host(older: &HostSample, newer: &HostSample, seconds: f64) -> Host
         pressure_cpu: pressure(|pressure| pressure.cpu),
         pressure_io: pressure(|pressure| pressure.io),
         pressure_memory: pressure(|pressure| pressure.memory),
+        others: newer.others.clone(),
+        swapped_in_per_s: count_grown(older.swapped_in, newer.swapped_in)
+            .map(|pages| pages / seconds),
     }
 }
 
@@ -45,6 +48,7 @@ fn disk(older: &DiskSample, newer: &DiskSample, seconds: f64) -> Option<DiskRate
         device: newer.device.clone(),
         read: BytesPerSecond(count(|disk| disk.read_bytes.0)? / seconds),
         write: BytesPerSecond(count(|disk| disk.write_bytes.0)? / seconds),
+        reads_per_s: count(|disk| disk.reads)? / seconds,
         util: Share::of(time(|disk| disk.busy)?, seconds)?,
         await_ms: (requests > 0.0).then(|| 1000.0 * taken / requests),
         queue_depth: time(|disk| disk.queued)? / seconds,

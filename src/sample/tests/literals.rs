@@ -45,6 +45,7 @@ pub(crate) fn machine(at: f64) -> Sample {
             cpu_busy: Some(secs(2.0 * at)),
             mem_total: Some(Bytes(64 << 30)),
             mem_available: Some(Bytes(32 << 30)),
+            swapped_in: Some(0),
             pressure: Some(PressureSample {
                 cpu: Some(secs(0.5 * at)),
                 io: Some(Duration::ZERO),
@@ -52,6 +53,7 @@ pub(crate) fn machine(at: f64) -> Sample {
             }),
             boot_ticks_at_start: Some(100_000),
             ticks_per_second: Some(100),
+            others: vec![],
         },
         disks: vec![disk(at)],
         gpus: vec![gpu(at)],

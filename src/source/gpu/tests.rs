@@ -48,7 +48,7 @@ fn gpus(count: u32, selection: Option<&[&str]>) -> (Gpus, Vec<Sender<GpuSample>>
 /// Yields until the board shows what is waited for.
 fn until(gpus: &Gpus, shown: impl Fn(&[GpuSample]) -> bool) -> Vec<GpuSample> {
     loop {
-        let (rows, gaps) = gpus.newest();
+        let (rows, gaps) = gpus.newest(1);
         if gaps.is_empty() && shown(&rows) {
             return rows;
         }
@@ -94,9 +94,9 @@ fn a_call_that_takes_longer_than_an_interval_makes_the_row_stale_at_once() {
     while gpus.shared.board().rows[0].asked.is_none() {
         thread::yield_now();
     }
-    assert_eq!(gpus.newest().0[0].gap, None);
+    assert_eq!(gpus.newest(1).0[0].gap, None);
     *time.lock().unwrap() = 1;
-    let row = gpus.newest().0.remove(0);
+    let row = gpus.newest(1).0.remove(0);
     assert_eq!(row.gap.as_deref(), Some("driver not responding"));
     assert_eq!(row.util_percent, Some(10.0));
 }
@@ -109,7 +109,7 @@ fn samples_of_the_history_are_gathered_and_numbered() {
     }
     let (mut taken, mut known) = (Vec::new(), Tail::default());
     while taken.len() < 3 {
-        for row in gpus.newest().0 {
+        for row in gpus.newest(1).0 {
             taken.extend(row.util_samples.since(Some(&known)).copied());
             known = row.util_samples;
         }
@@ -131,7 +131,7 @@ fn only_what_is_selected_is_shown_and_a_wrong_word_is_told() {
 
     let (none, _cues, _) = gpus(1, Some(&["7"]));
     let told = loop {
-        let (rows, gaps) = none.newest();
+        let (rows, gaps) = none.newest(1);
         if gaps.iter().any(|gap| gap.reason.contains("\"7\"")) {
             break rows;
         }
@@ -153,9 +153,9 @@ fn a_library_that_never_opens_is_told_and_holds_up_nothing() {
         since_start: Duration::from_secs(*clock.lock().unwrap()),
         wall: SystemTime::UNIX_EPOCH,
     });
-    assert_eq!(gpus.newest().1[0].reason, "opening the NVIDIA driver");
+    assert_eq!(gpus.newest(1).1[0].reason, "opening the NVIDIA driver");
     *time.lock().unwrap() = 60;
-    let (rows, gaps) = gpus.newest();
+    let (rows, gaps) = gpus.newest(1);
     assert_eq!(rows, []);
     assert_eq!(gaps[0].reason, "the NVIDIA driver is not responding");
     drop(gpus);

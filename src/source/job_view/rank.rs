@@ -161,7 +161,7 @@ impl RankView {
             saving: main.and_then(|main| main.saving),
             not_data: main.map(other::not_data).unwrap_or_default(),
             reported: told.map(|told| told.reported.clone()),
-            waits: self.waits.hand_out(),
+            waits: self.waits.hand_out(1),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             gil_holders: main
                 .map(|main| main.gil_holders.clone())
@@ -303,6 +303,15 @@ fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
     if loaders.is_empty() {
         loaders.push(LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported));
     }
+    // Reports do not name the loader: of several that take turns, each has its own count.
+    if loaders
+        .iter()
+        .filter(|loader| loader.batches.is_some())
+        .count()
+        > 1
+    {
+        return;
+    }
     // `max_by_key` takes the last of equals: reversed, that is the first.
     let largest = loaders.iter_mut().rev();
     if let Some(loader) = largest.max_by_key(|loader| loader.workers.len()) {
@@ -373,7 +382,49 @@ fn start_method(tree: &Tree<'_>, loader: &Loader) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_of_nccl;
+    use super::{REPORTED_LOADER, add_told, is_of_nccl};
+    use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, Reported, Tail};
+    use crate::source::job_view::reports::Told;
+
+    fn counted(id: u64, count: u64) -> LoaderSample {
+        LoaderSample {
+            batches: Some(BatchCount {
+                count,
+                source: BatchClock::SharedMemory,
+            }),
+            ..LoaderSample::new(id, LoaderKind::PytorchProcesses)
+        }
+    }
+
+    #[test]
+    fn reported_batches_of_loaders_that_take_turns_are_of_neither() {
+        let told = Told {
+            batches: BatchCount {
+                count: 20,
+                source: BatchClock::Probe,
+            },
+            fresh: true,
+            reported: Reported::default(),
+            waits: Tail::default(),
+            rank: None,
+            queue: None,
+        };
+        let counts = |mut loaders: Vec<LoaderSample>| {
+            add_told(&mut loaders, &told);
+            let batches = loaders.iter().map(|loader| loader.batches);
+            batches
+                .map(|batches| batches.map(|batches| batches.count))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            counts(vec![counted(1, 11), counted(2, 9)]),
+            [Some(11), Some(9)]
+        );
+        assert_eq!(counts(vec![counted(1, 19)]), [Some(20)]);
+        let unseen = LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported);
+        assert_eq!(counts(vec![unseen, counted(2, 19)]).len(), 2);
+        assert_eq!(counts(vec![]), [Some(20)]);
+    }
 
     #[test]
     fn threads_of_nccl_are_told_from_others() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nvml_wrapper::error::NvmlError;
 
-use crate::sample::{Absent, Gap, NO_PERMISSION};
+use crate::sample::{Absent, Gap, NO_GPU, NO_PERMISSION};
 
 /// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
 const OTHER_FORM: u32 = 25;
@@ -119,7 +119,7 @@ pub(super) fn unopened(error: &NvmlError, library: Option<&Path>, has_gpu: Optio
     match error {
         // Then nothing is missing.
         NvmlError::LibloadingError(_) if absent && has_gpu == Some(false) => {
-            gap("no NVIDIA GPU on this machine".to_owned(), "")
+            gap(NO_GPU.to_owned(), "")
         }
         NvmlError::LibloadingError(_) if absent => gap(
             format!("{name} not found"),

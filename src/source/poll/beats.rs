@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::MainTally;
+use crate::sample::{MainTally, TrainerNow};
 
 /// The unit of time that the states of the main thread are counted in.
 const BEAT: Duration = Duration::from_millis(10);
@@ -30,6 +30,17 @@ pub(super) struct Beat {
     pub(super) not_data: Option<&'static str>,
     /// Where it waits: for a batch that another rank sends.
     pub(super) dispatched: bool,
+}
+
+impl Beat {
+    /// What it says of steps and waits. `None` where it cannot tell whether the loader is in use.
+    pub(super) fn now(self) -> Option<TrainerNow> {
+        match self.doing {
+            Doing::Stopped => Some(TrainerNow::Stopped),
+            doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
+            _ => (!self.unseen && !self.unclear).then_some(TrainerNow::Stepping),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub(super) enum Blocked {
 }
 
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 42] = [
+const PLACES: [(&str, Blocked); 43] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -61,6 +61,7 @@ const PLACES: [(&str, Blocked); 42] = [
     ("tcp_", Blocked::Network),
     ("inet_", Blocked::Network),
     ("ep_poll", Blocked::Network),
+    ("do_epoll_wait", Blocked::Network),
     ("nfs", Blocked::Network),
     ("rpc_", Blocked::Network),
     ("fuse_", Blocked::Network),
@@ -146,6 +147,7 @@ mod tests {
             ("futex_wait_queue_me", Blocked::Lock),
             ("unix_stream_read_generic", Blocked::Unix),
             ("do_signal_stop", Blocked::Stopped),
+            ("do_epoll_wait", Blocked::Network),
             ("something_new", Blocked::Other),
         ] {
             assert_eq!(blocked_in(text), expected, "{text}");

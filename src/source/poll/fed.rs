@@ -27,6 +27,8 @@ pub(super) struct Fed {
     /// A loader that is known by its name shares batches with other ranks.
     shares: bool,
     unclear: Option<Unclear>,
+    /// At the last stack it waited for another thread.
+    for_thread: bool,
     /// At the last stack: what it waited for that is no batch.
     pub(super) not_data: Option<&'static str>,
     /// At the last stack: it waited for a batch that another rank sends.
@@ -51,6 +53,7 @@ impl Fed {
         let another = self.pytorch && stack.asks != Some(Asks::Site);
         self.take(now, stack);
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
+        self.for_thread = stack.for_thread;
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
         } else {
@@ -97,7 +100,11 @@ impl Fed {
         let known = matches!(self.asks, Some((Asks::Loader(_), ..)));
         let unclear = match self.unclear {
             None => false,
-            Some(Unclear::Waits) => self.by_queue || self.asks.is_some() || !has_workers,
+            // With workers, it receives from them.
+            Some(Unclear::Waits) if !self.for_thread => {
+                self.by_queue || self.asks.is_some() || !has_workers
+            }
+            Some(Unclear::Waits) => true,
             Some(Unclear::Goes) => !self.ahead && (self.asks.is_some() || !has_workers),
         };
         unclear && !self.pytorch && !known
@@ -158,6 +165,8 @@ mod tests {
             ..MainStack::default()
         };
         assert!(after(&for_thread, Blocked::Lock, false));
+        // With workers as well: the thread may be the trainer.
+        assert!(after(&for_thread, Blocked::Lock, true));
         let pytorch = MainStack {
             loader: InLoader::Waiting,
             ..MainStack::default()

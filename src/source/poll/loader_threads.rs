@@ -113,6 +113,12 @@ impl LoaderThreads {
         seen.looks.see(now, seen.tally.now, SLOTS);
     }
 
+    /// Our number of a thread that its process calls `own`.
+    pub(super) fn ours(&mut self, own: Pid) -> Option<Pid> {
+        self.numbers.learn([own]);
+        self.numbers.ours(own)
+    }
+
     /// Those that were seen to load.
     pub(super) fn seen(&self) -> BTreeMap<Pid, WorkerSeen> {
         let threads = self.threads.iter().filter(|(_, thread)| thread.loads);

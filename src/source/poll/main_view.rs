@@ -12,16 +12,14 @@ use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
 use super::python_view::PythonView;
+use super::segments::{AFTER_A_WAIT, AT_LEAST_BY, Segments};
 use super::thread_view::{Look, ThreadView};
+use super::trainer_thread::TrainerThread;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
-use crate::sample::{Looks, Tail, TrainerNow, Wait};
+use crate::sample::{Looks, Tail, Wait};
 use crate::source::python::{Asks, InLoader, Stacks};
-use crate::source::shared_memory::SegmentClock;
 use crate::units::ProcessKey;
 
-/// Between two looks at the shared memory that the trainer holds, at least and at most.
-const SEGMENTS_AFTER: Duration = Duration::from_millis(100);
-const SEGMENTS_BY: Duration = Duration::from_millis(250);
 /// Between two readings of the iterators' counters.
 const ITERATORS_AFTER: Duration = Duration::from_millis(200);
 /// Between two stacks that are only read for the function that runs.
@@ -32,7 +30,12 @@ const WAITS: usize = 4096;
 #[derive(Debug)]
 pub(super) struct MainView {
     key: ProcessKey,
+    proc_root: PathBuf,
+    /// The main thread, or the one that trains in its place.
     thread: ThreadView,
+    trainer: TrainerThread,
+    /// A thread beside the main one is looked at.
+    beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
     /// The last stack's answer: holds until the next, where a look at the stack fails.
@@ -65,17 +68,17 @@ pub(super) struct MainView {
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
     gil_holders: BTreeMap<String, u64>,
     gil_holder_at: Duration,
-    descriptors: PathBuf,
-    /// By loader.
-    segments: BTreeMap<u64, SegmentClock>,
-    segments_at: Duration,
+    segments: Segments,
 }
 
 impl MainView {
     pub(super) fn open(proc_root: &Path, rank: &WatchedRank) -> io::Result<Self> {
         let mut view = Self {
             key: rank.key,
+            proc_root: proc_root.to_owned(),
             thread: ThreadView::open(proc_root, rank.key.pid, rank.key.pid)?,
+            trainer: TrainerThread::default(),
+            beside: false,
             pin_thread: None,
             python: PythonView::new(proc_root, rank.key.pid),
             in_loader: None,
@@ -99,9 +102,7 @@ impl MainView {
             activity: BTreeMap::new(),
             gil_holders: BTreeMap::new(),
             gil_holder_at: Duration::ZERO,
-            descriptors: proc_root.join(format!("{}/fd", rank.key.pid)),
-            segments: BTreeMap::new(),
-            segments_at: Duration::ZERO,
+            segments: Segments::of(&proc_root.join(rank.key.pid.to_string())),
         };
         view.follow(proc_root, rank);
         Ok(view)
@@ -126,19 +127,16 @@ impl MainView {
         self.pin_thread = rank
             .pin_thread
             .and_then(|thread| ThreadView::open(proc_root, rank.key.pid, thread).ok());
-        self.segments
-            .retain(|id, _| rank.loaders.iter().any(|loader| loader.id == *id));
-        for loader in &rank.loaders {
-            let clock = self.segments.entry(loader.id).or_default();
-            clock.follow(loader.workers.iter().map(|worker| worker.pid));
-        }
+        self.segments.follow(&rank.loaders);
         self.iterators.follow(&rank.loaders);
     }
 
     pub(super) fn look(&mut self, now: Duration) {
         // Before the look: who sleeps then has slept since, as long as this does not change.
         let scheduled = self.thread.scheduled();
-        let Ok(look) = self.thread.look() else { return };
+        let Ok(look) = self.thread.look() else {
+            return self.look_at_main_again();
+        };
         let times = scheduled.map(|scheduled| scheduled.times);
         let for_gil = self.waits_for_gil(look, times);
         self.run_before_gil = times.filter(|_| for_gil);
@@ -168,7 +166,7 @@ impl MainView {
         };
         self.beats.count(now, beat);
         self.beats.ready(scheduled.map(|scheduled| scheduled.ready));
-        if let Some(seen) = trainer_now(beat) {
+        if let Some(seen) = beat.now() {
             self.looks.see(now, seen, SLOTS);
         }
         self.follow_wait(now, inside, look.polled);
@@ -187,7 +185,7 @@ impl MainView {
         if look.blocked == Blocked::Stopped {
             return Doing::Stopped;
         }
-        let about_to_run = is_about_to_run(look, self.run_before_wait, times);
+        let about_to_run = look.is_about_to_run(self.run_before_wait, times);
         let at_queue = !for_gil && self.is_waiting(look);
         let waits = at_queue || (!for_gil && about_to_run);
         // It goes on to its own loader without a stack between.
@@ -240,7 +238,7 @@ impl MainView {
         let futex = || self.thread.futex();
         match look.blocked {
             Blocked::Lock => futex().is_some_and(|futex| stacks.waits_for_gil(futex)),
-            _ => is_about_to_run(look, self.run_before_gil, times),
+            _ => look.is_about_to_run(self.run_before_gil, times),
         }
     }
 
@@ -306,6 +304,15 @@ impl MainView {
             self.polled.push(fd);
         }
         self.queue.look(now, stack.queue);
+        let knows = self.fed.is_pytorch() || self.fed.is_met() || self.iterators.knows_any();
+        let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
+        if !self.beside
+            && let Some(found) = self.trainer.look(now, &stack, stacks).filter(|_| !knows)
+            && let Some(view) = self.threads.ours(found.thread).and_then(open)
+        {
+            stacks.follow(Some(found.state));
+            return self.look_at_thread(view, true);
+        }
         match stack.iterator {
             Some(address) => {
                 let polled = look.polled.filter(|fd| self.result_fds.contains(fd));
@@ -324,6 +331,32 @@ impl MainView {
         }
     }
 
+    /// What was seen of another thread before says nothing of this one.
+    fn look_at_thread(&mut self, view: ThreadView, beside: bool) {
+        self.thread = view;
+        self.beside = beside;
+        self.in_loader = None;
+        (
+            self.asleep_at_stack,
+            self.run_before_wait,
+            self.run_before_gil,
+        ) = (None, None, None);
+        (self.fed, self.queue) = (Fed::default(), ObjectQueue::default());
+        self.beats.recognise(false);
+    }
+
+    /// The thread that trained has ended.
+    fn look_at_main_again(&mut self) {
+        let main = ThreadView::open(&self.proc_root, self.key.pid, self.key.pid);
+        if let (Some(stacks), Ok(main)) = (self.python.attached_mut(), main)
+            && self.beside
+        {
+            stacks.follow(None);
+            self.trainer = TrainerThread::default();
+            self.look_at_thread(main, false);
+        }
+    }
+
     fn follow_wait(&mut self, now: Duration, waiting: bool, polled: Option<i32>) {
         match (waiting, self.waiting) {
             (true, None) => {
@@ -335,42 +368,23 @@ impl MainView {
                 let to = now;
                 self.waits.push(Wait { from, to, batch }, WAITS);
                 // The batch that it waited for is held now.
-                self.look_at_segments(now, SEGMENTS_AFTER);
+                self.segments.look(now, AFTER_A_WAIT);
             }
-            _ => self.look_at_segments(now, SEGMENTS_BY),
-        }
-    }
-
-    /// Sees which shared memory the trainer holds, if `pause` has passed since it was last asked.
-    fn look_at_segments(&mut self, now: Duration, pause: Duration) {
-        if !self.has_workers || now.saturating_sub(self.segments_at) < pause {
-            return;
-        }
-        self.segments_at = now;
-        let entries = std::fs::read_dir(&self.descriptors)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let targets: Vec<PathBuf> = entries
-            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
-            .collect();
-        for clock in self.segments.values_mut() {
-            clock.look(targets.iter().map(PathBuf::as_path));
+            _ => self.segments.look(now, AT_LEAST_BY),
         }
     }
 
     pub(super) fn publish(&mut self, seen: &mut MainSeen) {
         seen.tally = self.beats.tally;
         seen.recognised = self.beats.recognised;
-        for wait in self.waits.newest.drain(..) {
-            seen.waits.push(wait, WAITS);
-        }
+        let waits = self.waits.newest.drain(..);
+        waits.for_each(|wait| seen.waits.push(wait, WAITS));
     }
 
     /// What changes seldom or is large: not with every look.
     pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
         seen.looks.clone_from(&self.looks);
-        seen.segments.clone_from(&self.segments);
+        seen.segments.clone_from(&self.segments.clocks);
         seen.iterators.clone_from(&self.iterators.seen);
         seen.passes = self.iterators.passes();
         seen.saving = self.beats.saving;
@@ -382,19 +396,5 @@ impl MainView {
         seen.gil_holders.clone_from(&self.gil_holders);
         seen.polled.clone_from(&self.polled);
         seen.python_error = self.python.error().cloned();
-    }
-}
-
-/// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
-fn is_about_to_run(look: Look, times_before: Option<u64>, times: Option<u64>) -> bool {
-    look.blocked == Blocked::Running && times_before.is_some() && times_before == times
-}
-
-/// What a look says of steps and waits. `None` where it cannot tell whether the loader is in use.
-fn trainer_now(seen: Beat) -> Option<TrainerNow> {
-    match seen.doing {
-        Doing::Stopped => Some(TrainerNow::Stopped),
-        doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
-        _ => (!seen.unseen && !seen.unclear).then_some(TrainerNow::Stepping),
     }
 }

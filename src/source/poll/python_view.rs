@@ -72,6 +72,10 @@ impl PythonView {
         self.stacks.as_ref()
     }
 
+    pub(super) fn attached_mut(&mut self) -> Option<&mut Stacks> {
+        self.stacks.as_mut()
+    }
+
     /// Why there are no stacks.
     pub(super) fn error(&self) -> Option<&PythonError> {
         self.error.as_ref()

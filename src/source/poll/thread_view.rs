@@ -22,6 +22,13 @@ pub(super) struct Look {
     pub(super) polled: Option<i32>,
 }
 
+impl Look {
+    /// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
+    pub(super) fn is_about_to_run(self, times_before: Option<u64>, times: Option<u64>) -> bool {
+        self.blocked == Blocked::Running && times_before.is_some() && times_before == times
+    }
+}
+
 /// What the kernel counted of the thread so far, in its `schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scheduled {

@@ -1,9 +1,10 @@
 //! One loader worker, looked at: has it something to do, and what does it do?
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::beyond::{Beyond, beyond};
 use super::blocked::Blocked;
 use super::loads::LoadTally;
 use super::python_view::PythonView;
@@ -18,10 +19,15 @@ use crate::units::ProcessKey;
 const STACKS_APART: Duration = Duration::from_millis(80);
 /// Between two stacks of the same worker, at least.
 const STACK_PAUSE: Duration = Duration::from_millis(400);
+/// What goes on elsewhere for a worker that sleeps is looked at again after this.
+const BEYOND_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct WorkerView {
     key: ProcessKey,
+    proc_root: PathBuf,
+    /// Whom it waits for, where that was looked for last, and what it was blocked in then.
+    beyond: Option<(Duration, Blocked, Option<Beyond>)>,
     /// Of the built-in job: waits for nothing but requests.
     builtin: bool,
     thread: ThreadView,
@@ -48,6 +54,8 @@ impl WorkerView {
         }
         Ok(Self {
             key,
+            proc_root: proc_root.to_owned(),
+            beyond: None,
             builtin,
             thread: ThreadView::open(proc_root, key.pid, key.pid)?,
             python,
@@ -94,11 +102,42 @@ impl WorkerView {
             // Nothing tells what it polls for: not counted.
             _ => return,
         };
-        count(&mut self.seen.tally, look.blocked, idle);
+        let blocked = if idle || self.builtin {
+            look.blocked
+        } else {
+            self.works_in(now, look.blocked)
+        };
+        count(&mut self.seen.tally, blocked, idle);
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
             self.seen.tally.now = WorkerNow::Starting;
         }
         self.seen.looks.see(now, self.seen.tally.now, SLOTS);
+    }
+
+    /// What holds it up: where it sleeps, what goes on elsewhere for it.
+    fn works_in(&mut self, now: Duration, blocked: Blocked) -> Blocked {
+        let is_old = |at: Duration| now.saturating_sub(at) >= BEYOND_PAUSE;
+        if self
+            .beyond
+            .as_ref()
+            .is_none_or(|(at, known, _)| *known != blocked || is_old(*at))
+        {
+            let found = beyond(&self.proc_root, self.key.pid, blocked);
+            self.beyond = Some((now, blocked, found));
+        }
+        let found = self.beyond.as_ref().and_then(|(.., found)| found.as_ref());
+        found.map_or(blocked, |found| found.blocked)
+    }
+
+    /// The command that it waits for.
+    fn command(&self, blocked: Blocked) -> Option<String> {
+        let (_, at, found) = self.beyond.as_ref()?;
+        let command = found
+            .as_ref()?
+            .command
+            .as_ref()
+            .filter(|_| *at == blocked)?;
+        Some(format!("{command} (command)"))
     }
 
     /// Looks at nothing but the batch in work, where the last look at it lies so far back: a load is known as well as
@@ -171,12 +210,14 @@ impl WorkerView {
         if stack.phase == WorkerPhase::Idle && look.polled.is_some() {
             self.index_fd = look.polled;
         }
+        let command = self.command(look.blocked);
         let seen = &mut self.seen;
         seen.id = stack.worker_id.or(seen.id);
         seen.num_workers = stack.num_workers.or(seen.num_workers);
         seen.persistent_workers = stack.persistent_workers.or(seen.persistent_workers);
         seen.batch_size = stack.batch_size.or(seen.batch_size);
         if let Some(function) = stack.function {
+            let function = command.unwrap_or(function);
             count_activity(&mut seen.activity, function);
         }
     }

@@ -89,6 +89,7 @@ impl Frame {
             meaning: self.code.meaning,
             generator: self.code.generator,
             expression: self.code.place.function() == "<genexpr>",
+            instruction: self.instruction,
         }
     }
 
@@ -100,7 +101,6 @@ impl Frame {
         Ok(untagged(memory.word(self.locals)?))
     }
 
-    /// Where the frame itself lies.
     pub(super) fn at(&self, memory: &Memory) -> usize {
         self.locals.wrapping_sub(memory.layout.frame.locals)
     }
@@ -167,6 +167,8 @@ pub(super) struct Walker {
     interpreter: usize,
     /// Address of the main thread's state, once found.
     main: Option<usize>,
+    /// The state of the thread that is walked in its place.
+    instead: Option<usize>,
     /// The type of code objects, once seen.
     code_type: Option<usize>,
     codes: HashMap<usize, Arc<Code>>,
@@ -183,6 +185,7 @@ impl Walker {
         Self {
             interpreter,
             main: None,
+            instead: None,
             code_type: None,
             codes: HashMap::new(),
             shapes: Shapes::default(),
@@ -194,6 +197,12 @@ impl Walker {
 
     pub(super) fn interpreter(&self) -> usize {
         self.interpreter
+    }
+
+    /// From now on walks the thread whose state lies there in place of the main one; `None` = the main one again.
+    pub(super) fn follow(&mut self, thread: Option<usize>) {
+        self.instead = thread;
+        (self.root, self.other_root) = (None, None);
     }
 
     /// The main thread's frames, innermost first; none while it runs no Python.
@@ -266,12 +275,10 @@ impl Walker {
         let code = self.code(memory, code)?;
         // A shim between C and Python has no file.
         let is_python = !code.place.file.is_empty() && code.place.file != "<shim>";
-        let locals = at.wrapping_add(layout.locals);
-        let instruction = layout.instruction.map(|instruction| words[instruction / 8]);
         let frame = Frame {
             code,
-            locals,
-            instruction,
+            locals: at.wrapping_add(layout.locals),
+            instruction: layout.instruction.map(|instruction| words[instruction / 8]),
         };
         Ok((previous, is_python.then_some(frame)))
     }
@@ -294,29 +301,32 @@ impl Walker {
     }
 
     fn innermost(&mut self, memory: &Memory) -> Result<usize, PythonError> {
-        let thread = match self.main {
-            Some(main) => main,
+        let thread = match self.main() {
+            Some(known) => known,
             None => *self.threads(memory)?.last().ok_or(memory.torn())?,
         };
         let words: [usize; 10] = memory.words(thread)?;
         // The main thread was the first, so it is the last of the list for as long as it lives.
-        if words[1] != 0 || words[2] != self.interpreter {
-            self.main = None;
+        let is_right = words[2] == self.interpreter && (words[1] == 0 || self.instead.is_some());
+        self.main = self.main.or(Some(thread)).filter(|_| is_right);
+        if !is_right {
             return Err(memory.torn());
         }
-        self.main = Some(thread);
         innermost_of(memory, &words)
     }
 
-    /// The main thread's state, once a walk has found it.
+    /// The main thread's state, once a walk has found it; that of the thread that is walked in its place.
     pub(super) fn main(&self) -> Option<usize> {
-        self.main
+        self.instead.or(self.main)
     }
 
     /// The states of the threads that run Python beside the main one, the newest first.
     pub(super) fn others(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let mut threads = self.threads(memory)?;
-        threads.pop();
+        match self.instead {
+            Some(instead) => threads.retain(|thread| *thread != instead),
+            None => _ = threads.pop(),
+        }
         Ok(threads)
     }
 

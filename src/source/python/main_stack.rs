@@ -4,9 +4,9 @@
 
 use super::frames::{Frame, Walked};
 use super::iterator;
-use super::naming::{InLoader, activity, in_loader, loader_frame, saves};
+use super::naming::{InLoader, activity, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
-use super::{PythonError, QueueSeen, Stacks, places, within};
+use super::{PythonError, QueueSeen, Stacks, places};
 
 /// What the main thread of a trainer does.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
@@ -31,6 +31,10 @@ pub struct MainStack {
     pub unclear: bool,
     /// It waits for another thread, by the standard library.
     pub for_thread: bool,
+    /// It waits until another thread ends.
+    pub joins: bool,
+    /// It does what only training does.
+    pub trains: bool,
     /// How often the training loop turned out to be around the one that was taken for it; 1 with the first that was found.
     pub loops_found: u32,
     /// The queue that feeds it, where one was found.
@@ -44,6 +48,14 @@ pub enum Asks {
     Loader(&'static str),
     /// At the place in the training loop where a batch is asked for.
     Site,
+}
+
+/// Functions of `threading` that a wait for the end of a thread goes through.
+const JOIN: usize = 3;
+
+fn joins(frame: &Frame) -> bool {
+    let place = &frame.code.place;
+    place.function() == "join" && place.file.ends_with("/threading.py")
 }
 
 impl Stacks {
@@ -82,6 +94,8 @@ impl Stacks {
         let mut loader = in_loader(&places, class);
         let site = self.site(frames);
         self.queues.look(self.memory, &mut self.walker, frames);
+        let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
+        let site = if results { Site::Unknown } else { site };
         let known = frames.iter().find_map(|frame| frame.code.meaning.loader);
         let not_data = frames.iter().find_map(|frame| frame.code.meaning.not_data);
         let sent = frames.iter().any(|frame| frame.code.meaning.sent);
@@ -110,7 +124,7 @@ impl Stacks {
         }
         let function = match loader {
             InLoader::Outside | InLoader::Asking => activity(&places),
-            InLoader::Loading => activity(within(&places, loader_frame(&places))),
+            InLoader::Loading => loading(&places),
             InLoader::Waiting | InLoader::Receiving | InLoader::Starting => None,
         };
         MainStack {
@@ -129,6 +143,8 @@ impl Stacks {
                 let meaning = frame.code.meaning;
                 meaning.waits || meaning.hands_over
             }),
+            joins: frames.iter().take(JOIN).any(joins),
+            trains: frames.iter().any(|frame| frame.code.meaning.trains),
             queue: self.queues.seen(),
         }
     }

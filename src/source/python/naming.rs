@@ -3,6 +3,7 @@
 //! Pure functions on the names and files of frames, innermost first. Knows PyTorch's and Python's own
 //! files by name, nothing of how frames are read.
 
+use crate::loaders::IN_SAMPLER;
 use crate::units::printable;
 
 /// The function that a frame runs, qualified where Python knows (3.11 and newer), and its file.
@@ -103,7 +104,7 @@ pub(super) fn in_loader(places: &[&Place], iterator_type: Option<&str>) -> InLoa
     if !any(&["__next__", "_next_data"]) {
         return InLoader::Outside;
     }
-    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) {
+    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) || in_sampler(places) {
         return InLoader::Loading;
     }
     let callees = &places[..innermost];
@@ -115,6 +116,19 @@ pub(super) fn in_loader(places: &[&Place], iterator_type: Option<&str>) -> InLoa
     } else {
         InLoader::Receiving
     }
+}
+
+/// A sampler works out which samples the next batch is made of, which the loader's main thread does, whatever its workers do.
+fn in_sampler(places: &[&Place]) -> bool {
+    let innermost = loader_frame(places).filter(|index| *index > 0);
+    innermost.is_some_and(|index| places[index].function() == "_next_index")
+}
+
+/// What the main thread that makes a batch does: the function in the loader that tells most.
+pub(super) fn loading(places: &[&Place]) -> Option<String> {
+    let inside = &places[..loader_frame(places).unwrap_or(places.len())];
+    let of_sampler = if in_sampler(places) { IN_SAMPLER } else { "" };
+    Some(format!("{}{of_sampler}", activity(inside)?))
 }
 
 /// The index of the frame of `_worker_loop`.

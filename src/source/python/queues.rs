@@ -23,6 +23,8 @@ const PATIENCE: u32 = 1000;
 const REFUSED: usize = 64;
 /// Looks at which the main thread was in the `get` of any queue, from which on it was in that of each that feeds it.
 const OFTEN_GOT: u32 = 20;
+/// One of so many waits for all queues is for this one: it is hardly ever waited for.
+const RARELY: u32 = 20;
 /// Frames whose locals are compared with what was in a queue.
 const FRAMES: usize = 32;
 
@@ -168,6 +170,21 @@ impl Queues {
     pub(super) fn feeding(&self) -> impl Iterator<Item = usize> {
         self.sources()
             .map(|known| known.queue.unwrap_or(known.deque.at))
+    }
+
+    /// The main thread is in the `get` of a queue, while another has batches ready that come to it, and that it hardly ever
+    /// waits for: this one may hold the results of its steps.
+    pub(super) fn may_hold_results(&self, memory: &Memory, frames: &[Frame]) -> bool {
+        let Some(owner) = in_get(memory, frames) else {
+            return false;
+        };
+        let is_own = |known: &&Known| known.queue == Some(owner);
+        let own = self.known.iter().find(is_own);
+        let often = own.map_or(0, |known| known.supply.times_got());
+        let others = self.known.iter().filter(|known| !is_own(known));
+        others.map(|known| &known.supply).any(|supply| {
+            supply.feeds_main() && supply.is_ahead() && supply.times_got() <= often / RARELY
+        })
     }
 
     /// The queue whose `get` the main thread is in.

@@ -16,6 +16,8 @@ pub(super) struct Call {
     /// It yields items; a generator expression is one, too, but mostly of a sum or a list.
     pub(super) generator: bool,
     pub(super) expression: bool,
+    /// The instruction that it runs, and so where it calls the next; `None` where that is not known.
+    pub(super) instruction: Option<usize>,
 }
 
 /// What a stack says of the main thread's place in the training loop.
@@ -40,6 +42,10 @@ const COVERS: f64 = 0.9;
 const STILL_COVERS: f64 = 0.7;
 /// Of the time in a call: hands over, and nothing else to speak of.
 const NEARLY_ALL: f64 = 0.9;
+/// In one of so many of the loop's stacks something is handed over at a second place, too: enough to matter.
+const ALSO_HANDS_OVER: u32 = 20;
+/// Places of one call that are told apart.
+const PLACES: usize = 8;
 /// After so many stacks older ones count half; where they have shown no loop, they count no more.
 const REMEMBERED: u32 = 2000;
 /// Functions that are remembered, and stacks are followed to this depth.
@@ -69,6 +75,8 @@ struct Node {
     /// Of its stacks: something is handed over, a model is trained.
     hands_over: u32,
     trains: u32,
+    /// The instructions that called it, and how often it was seen called so.
+    called_at: Vec<(usize, u32)>,
     /// It was in the middle of `for` itself, with no Python function called.
     iterates: u32,
     /// Changes between asking and not, and what was last.
@@ -77,6 +85,22 @@ struct Node {
 }
 
 impl Node {
+    /// Takes in that it was called by this instruction.
+    fn called(&mut self, instruction: Option<usize>) {
+        let Some(at) = instruction else { return };
+        if let Some((_, times)) = self.called_at.iter_mut().find(|(known, _)| *known == at) {
+            *times += 1;
+        } else if self.called_at.len() < PLACES {
+            self.called_at.push((at, 1));
+        }
+    }
+
+    /// Places from which it is called so often; one where they are not known.
+    fn places(&self, often: u32) -> usize {
+        let known = self.called_at.iter().filter(|(_, times)| *times >= often);
+        known.count().max(usize::from(self.stacks >= often))
+    }
+
     fn is_asking(&self) -> bool {
         let hands_over = f64::from(self.hands_over) >= NEARLY_ALL * f64::from(self.stacks);
         self.trains == 0 && (self.asks || (hands_over && self.stacks >= OF_EACH))
@@ -111,11 +135,28 @@ impl Sites {
         let Some(found) = self.found else {
             return Site::Unknown;
         };
-        match path.iter().position(|node| *node == found) {
-            None => Site::Elsewhere,
-            Some(_) if self.nodes[found].asked => Site::Data,
-            Some(_) => Site::Step,
+        let Some(at) = path.iter().position(|node| *node == found) else {
+            return Site::Elsewhere;
+        };
+        let asks = path.get(at + 1).is_some_and(|node| self.nodes[*node].asks);
+        match self.nodes[found].asked {
+            true if path.len() > at + 1 && !asks && self.is_ambiguous(found) => Site::Unknown,
+            true => Site::Data,
+            false => Site::Step,
         }
+    }
+
+    /// Something is handed over at a place of the loop where nothing else says that it is a batch, and batches may come
+    /// from elsewhere: the loop asks there, too. It may be the result of a step that another thread makes.
+    fn is_ambiguous(&self, found: usize) -> bool {
+        let node = &self.nodes[found];
+        let often = OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
+        let children = || node.children.iter().map(|child| &self.nodes[*child]);
+        let asks =
+            children().any(|child| child.is_asking() && child.asks && child.stacks >= OF_EACH);
+        let others = children().filter(|child| child.is_asking() && !child.asks);
+        let places: usize = others.map(|child| child.places(often)).sum();
+        places + usize::from(asks || node.iterates >= OF_EACH) > 1
     }
 
     /// How often the training loop turned out to be around the one that was taken for it; 1 with the first, 0 before.
@@ -148,6 +189,9 @@ impl Sites {
             ] {
                 *count = count.div_ceil(2);
             }
+            for (_, times) in &mut node.called_at {
+                *times = times.div_ceil(2);
+            }
         }
     }
 
@@ -174,6 +218,8 @@ impl Sites {
             node.stacks += 1;
             node.hands_over += u32::from(hands_over.is_some_and(|found| found >= depth));
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
+            let caller = depth.checked_sub(1).and_then(|depth| stack.get(depth));
+            node.called(caller.and_then(|caller| caller.instruction));
             path.push(child);
             at = child;
         }
@@ -246,6 +292,7 @@ mod tests {
             },
             generator: matches!(letter, 'g' | 'e'),
             expression: letter == 'e',
+            instruction: Some(0),
         };
         letters.chars().map(call).collect()
     }
@@ -303,6 +350,33 @@ mod tests {
                 "{stacks:?}: {seen:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_handed_over_at_two_places_may_be_a_batch_or_not() {
+        let mut sites = Sites::default();
+        let mut look = |letters: &str, line| {
+            let mut stack = stack(letters);
+            // Where the loop, the second function, calls the third.
+            stack[1].instruction = Some(line);
+            sites.look(&stack, || false)
+        };
+        let mut seen = vec![];
+        for _ in 0..100 {
+            seen = vec![look("mtqw", 1), look("mtqw", 2), look("mts", 3)];
+        }
+        assert_eq!(seen, [Site::Unknown, Site::Unknown, Site::Step]);
+        // Hardly any time passes at the second.
+        for _ in 0..5000 {
+            look("mtqw", 1);
+            look("mts", 3);
+        }
+        assert_eq!(look("mtqw", 1), Site::Data);
+        // An iterator is asked; what is handed over besides may be the result of a step.
+        assert_eq!(
+            learned(&["mtnw", "mtqw", "mts"]),
+            [Site::Data, Site::Unknown, Site::Step]
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::PythonError;
 use super::frames::{Frame, Walker};
 use super::instance::Attributes;
 use super::memory::Memory;
-use super::naming::{Place, activity};
+use super::naming::{Place, activity, loader_frame};
 use super::queues::Queues;
 use super::reach::CELL;
 use super::shape::Shape;
@@ -18,6 +18,9 @@ use crate::units::Pid;
 const STAGES: usize = 4;
 /// Threads whose numbers are remembered.
 const REMEMBERED: usize = 1024;
+/// Outermost functions of a thread whose first local may be an object that holds a queue, and attributes of it.
+const OWN: usize = 6;
+const OF_INSTANCE: usize = 64;
 
 /// What a thread beside the main one does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,17 @@ pub enum Does {
     Waits,
     /// In this function, where one tells something.
     Works(Option<String>),
+}
+
+/// A thread beside the main one that may be the trainer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trainer {
+    /// Where its state lies.
+    pub state: usize,
+    /// Its number, as its own namespace counts.
+    pub thread: Pid,
+    /// It was seen in what only training does; else it takes batches from a loader of PyTorch's.
+    pub trains: bool,
 }
 
 /// What was found out of the threads before.
@@ -86,6 +100,31 @@ impl Threads {
         Ok(threads.collect())
     }
 
+    /// The threads beside the main one that train, or take batches from a loader of PyTorch's: where the state of each
+    /// lies, its number, and whether it was seen to train.
+    pub(super) fn trainers(
+        &mut self,
+        memory: Memory,
+        walker: &mut Walker,
+    ) -> Result<Vec<Trainer>, PythonError> {
+        let mut all = Vec::new();
+        for state in walker.others(&memory)? {
+            let frames = walker.frames_of(&memory, state).unwrap_or_default();
+            let trains = frames.iter().any(|frame| frame.code.meaning.trains);
+            let loads = loader_frame(&places_of(&frames)).is_some();
+            if (trains || loads)
+                && let Ok(Some(thread)) = self.number(&memory, state, &frames)
+            {
+                all.push(Trainer {
+                    state,
+                    thread,
+                    trains,
+                });
+            }
+        }
+        Ok(all)
+    }
+
     fn walked(
         &mut self,
         memory: Memory,
@@ -95,6 +134,21 @@ impl Threads {
     ) -> OtherStack {
         let of_frame = |frame: &Frame| frame.local_objects(&memory).unwrap_or_default();
         let mut objects: Vec<usize> = frames.iter().flat_map(of_frame).collect();
+        // A subclass of `Thread` keeps its queue as an attribute.
+        let own = frames
+            .iter()
+            .rev()
+            .take(OWN)
+            .filter_map(|frame| frame.first_local(&memory).ok()?);
+        let own: BTreeSet<usize> = own.collect();
+        for object in own {
+            let held = memory
+                .values(object, OF_INSTANCE)
+                .unwrap_or_default()
+                .into_iter();
+            objects
+                .extend(held.filter(|held| walker.shapes.of(&memory, *held) == Ok(Shape::Queue)));
+        }
         let mut queues = Vec::new();
         for object in &mut objects {
             if walker.shapes.of(&memory, *object) == Ok(Shape::Cell) {
@@ -191,8 +245,11 @@ fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
     if meaning.waits || meaning.hands_over {
         return Does::Waits;
     }
-    let places: Vec<&Place> = frames.iter().map(|frame| &frame.code.place).collect();
-    Does::Works(activity(&places))
+    Does::Works(activity(&places_of(frames)))
+}
+
+fn places_of(frames: &[Frame]) -> Vec<&Place> {
+    frames.iter().map(|frame| &frame.code.place).collect()
 }
 
 #[cfg(test)]

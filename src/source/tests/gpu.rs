@@ -43,7 +43,7 @@ fn start(fake: &FakeNvml) -> Gpus {
 fn until(gpus: &Gpus, what: impl Fn(&[GpuSample], &[Gap]) -> bool) -> (Vec<GpuSample>, Vec<Gap>) {
     let began = Instant::now();
     loop {
-        let (rows, gaps) = gpus.newest();
+        let (rows, gaps) = gpus.newest(1);
         if what(&rows, &gaps) {
             return (rows, gaps);
         }
@@ -141,7 +141,7 @@ fn a_square_wave_is_seen_now_and_in_the_history() {
     let began = Instant::now();
     while newer.len() < 6 {
         assert!(began.elapsed() < DEADLINE, "{newer:?}");
-        let now = gpus.newest().0.remove(0).util_samples;
+        let now = gpus.newest(1).0.remove(0).util_samples;
         newer.extend(now.since(Some(&known)).copied());
         known = now;
         thread::yield_now();
@@ -263,7 +263,7 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
 
     // Whoever looks does not wait for it: it still hangs.
     for _ in 0..100 {
-        let (rows, _) = gpus.newest();
+        let (rows, _) = gpus.newest(1);
         assert_eq!(rows[1].gap.as_deref(), Some("driver not responding"));
     }
     // It answers again, so it lives again.
@@ -285,7 +285,7 @@ fn a_driver_that_hangs_at_the_start_is_a_gap_and_seen_once_it_answers() {
     let (_directory, fake) = driver("sys hang.nvmlInit_v2=600\ndev 0 util=5");
     let gpus = start(&fake);
     // Neither of the two waits for the driver.
-    let (rows, gaps) = gpus.newest();
+    let (rows, gaps) = gpus.newest(1);
     assert_eq!((rows.len(), gaps.len()), (0, 1));
     until(&gpus, |_, gaps| gaps[0].reason.contains("not responding"));
     fake.script("dev 0 util=5");

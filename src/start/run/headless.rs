@@ -46,7 +46,7 @@ pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result
         Err(code) => return Ok(code),
     };
     for gap in &options.lacking {
-        complain(&Hinted::new(&gap.reason, &gap.hint));
+        note(&Hinted::new(&gap.reason, &gap.hint));
     }
     let printed = log.map(|log| Printed::follow(log, watch.json));
     let printed = printed
@@ -85,6 +85,12 @@ pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result
     let code = session.close(&name, watch)?;
     finish(recorder)?;
     Ok(code)
+}
+
+/// Says what is no error of the command.
+fn note(said: &Hinted) {
+    let lines = format!("note: {}\nhint: {}\n", said.message, said.hint);
+    let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
 struct Session {
@@ -199,13 +205,7 @@ impl Session {
             } else if watch.once {
                 return Err(self.summary.nothing());
             } else {
-                let nothing = self.summary.nothing();
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "note: {}\nhint: {}",
-                    nothing.message,
-                    nothing.hint
-                );
+                note(&self.summary.nothing());
             }
         }
         if let Some(ended) = failed.filter(|_| !said) {

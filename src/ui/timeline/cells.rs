@@ -239,6 +239,33 @@ mod tests {
     }
 
     #[test]
+    fn batches_begin_in_cells_where_they_are_long_enough() {
+        let batch = |from: f64, to: f64| Batch {
+            number: 0,
+            from,
+            to,
+        };
+        let batches = [batch(0.0, 0.35), batch(0.35, 0.7), batch(0.7, 0.8)];
+        assert_eq!(begins(batches.iter(), &cells(10, 100)), [0, 3]);
+        assert_eq!(begins(batches.iter(), &cells(5, 200)), [0_usize; 0]);
+    }
+
+    #[test]
+    fn under_the_cursor_is_a_wait_or_the_step_after_it() {
+        let waits = [wait(0, 60, 4), wait(100, 130, 5), wait(900, 950, 9)];
+        let at = |at: f64| {
+            let under = under(&waits, at)?;
+            let waited = (1000.0 * under.waited).round();
+            Some((under.batch, waited, under.waits))
+        };
+        assert_eq!(at(0.03), Some((4, 60.0, true)));
+        assert_eq!(at(0.08), Some((4, 60.0, false)));
+        assert_eq!(at(0.11), Some((5, 30.0, true)));
+        // Waits between these were lost, and none follows.
+        assert_eq!((at(0.5), at(2.0)), (None, None));
+    }
+
+    #[test]
     fn what_nobody_saw_is_blank_and_a_bound_stays_one() {
         let bound = Slot {
             what: Cpu,

@@ -72,7 +72,7 @@ impl Columns {
         // What the timeline shows finer, the table sums up.
         let drawn = timeline::is_beside(view);
         let past = if chosen(Column::Past) && rest >= 14 {
-            (rest - AIR).min(if drawn { 60 } else { 120 })
+            (rest - AIR).min(120)
         } else {
             0
         };

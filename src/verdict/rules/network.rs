@@ -18,7 +18,10 @@ pub(super) const RULE: Rule = Rule {
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = context.of_busy(|worker| worker.network)?;
     (share.0 >= MOST_OF_BUSY).then(|| {
-        let text = format!("workers wait for the network {share} of their busy time");
+        let inside = context.hottest();
+        let inside =
+            inside.map_or_else(String::new, |(name, share)| format!(", {share} in {name}"));
+        let text = format!("workers wait for the network {share} of their busy time{inside}");
         Evidence::supporting("network-wait", share.0, MOST_OF_BUSY, text)
     })
 }

@@ -39,9 +39,19 @@ fn used_by_others(context: &Context<'_>) -> Option<f64> {
 }
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
-    let others = used_by_others(situation.context).unwrap_or_default();
+    let context = situation.context;
+    let others = used_by_others(context).unwrap_or_default();
+    let named = context.rates.host.others.iter();
+    let named: Vec<String> = named
+        .map(|program| format!("{} ({:.1})", program.name, program.cpus))
+        .collect();
+    let who = if named.is_empty() {
+        "`top` lists them".to_owned()
+    } else {
+        named.join(", ")
+    };
     vec![
-        format!("stop or move the programs that use the other {others:.1} CPUs: `top` lists them"),
+        format!("stop or move the programs that use the other {others:.1} CPUs: {who}"),
         "reserve CPUs for the job (Slurm --cpus-per-task, Kubernetes requests, taskset)".into(),
     ]
 }

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::model::rates::{
-    Activity, Bounds, CgroupRates, CounterRates, DeviceRates, Estimate, GilRates, GpuRates,
-    HostRates, JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates, WorkerRates,
+    Activity, Bounds, CgroupRates, CounterRates, DeviceRates, DiskRates, Estimate, GilRates,
+    GpuRates, HostRates, JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates,
+    WorkerRates,
 };
 use crate::model::{Oscillation, Overlap, Progress, between};
 use crate::sample::literals::secs;
 use crate::sample::{
     BatchClock, BatchCount, GpuSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
-    MainTally, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
+    MainTally, OtherProgram, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
 };
 use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
@@ -43,9 +44,15 @@ struct Scenario {
     /// Busy share of the machine's CPUs, and what of that the job uses, in cores.
     host_cpu: Option<f64>,
     job_cpu_cores: Option<f64>,
+    /// Programs outside the job, with the CPUs that they use.
+    #[serde(default)]
+    other_programs: Vec<(String, f64)>,
     cpu_quota: Option<f64>,
     throttled_periods: Option<f64>,
     pressure_memory: Option<f64>,
+    swapped_in_per_s: Option<f64>,
+    /// The disk that holds the job's files.
+    disk: Option<Disk>,
     #[serde(default)]
     gpu_busy: Vec<f64>,
     /// What more is known of the first GPU.
@@ -131,6 +138,27 @@ struct Rank {
     reported: Option<Reports>,
     #[serde(default)]
     workers: Vec<Worker>,
+}
+
+/// Reads and bytes a second.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Disk {
+    reads: f64,
+    bytes: f64,
+}
+
+fn disk(seen: &Disk) -> DiskRates {
+    DiskRates {
+        device: "sda".into(),
+        read: BytesPerSecond(seen.bytes),
+        write: BytesPerSecond(0.0),
+        reads_per_s: seen.reads,
+        util: Share(0.9),
+        await_ms: None,
+        queue_depth: 1.0,
+        holds_job_files: true,
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -583,10 +611,19 @@ fn rates(scenario: &Scenario) -> Rates {
         host: HostRates {
             cpus: scenario.cpus,
             cpu: scenario.host_cpu.map(Share),
+            others: scenario
+                .other_programs
+                .iter()
+                .map(|(name, cpus)| OtherProgram {
+                    name: name.clone(),
+                    cpus: *cpus,
+                })
+                .collect(),
             pressure_memory: scenario.pressure_memory.map(Share),
+            swapped_in_per_s: scenario.swapped_in_per_s,
             ..HostRates::default()
         },
-        disks: vec![],
+        disks: scenario.disk.iter().map(disk).collect(),
         gpus: gpus.collect(),
         job: Some(JobRates {
             key: key(1),

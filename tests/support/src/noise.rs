@@ -247,6 +247,7 @@ impl Noise {
                 cpu_busy: Some(micros(second * 20_000_000 + self.below(1000) * 10_000)),
                 mem_total: Some(Bytes(256 << 30)),
                 mem_available: Some(Bytes((200 << 30) + self.below(1 << 20) * 4096)),
+                swapped_in: Some(0),
                 pressure: Some(PressureSample {
                     cpu: Some(micros(second * 1000 + self.below(1000))),
                     io: Some(micros(second * 500 + self.below(100))),
@@ -254,6 +255,7 @@ impl Noise {
                 }),
                 boot_ticks_at_start: Some(1_000_000),
                 ticks_per_second: Some(100),
+                others: vec![],
             },
             disks: vec![DiskSample {
                 device: "nvme0n1".to_owned(),

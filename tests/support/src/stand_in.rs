@@ -37,6 +37,37 @@ while :; do
 done
 ";
 
+/// Its workers write without end into its input. Once told to, it closes that, and says with which codes they have ended.
+const CLOSING: &str = "\
+count=0
+while [ $count -lt $2 ]; do
+    \"$1/pt_data_worker\" \"$1/endless.sh\" <&- &
+    pids=\"$pids $!\"
+    count=$((count + 1))
+done
+while [ ! -e \"$1/close\" ]; do read line; done
+exec <&-
+for pid in $pids; do
+    wait $pid
+    echo $? >>\"$1/codes\"
+done
+mv \"$1/codes\" \"$1/ended\"
+";
+/// Reads what its workers write, to its end.
+const READING: &str = "\
+count=0
+while [ $count -lt $2 ]; do
+    \"$1/pt_data_worker\" \"$1/worker.sh\" &
+    count=$((count + 1))
+done
+exec >&-
+while read line; do count=$((count - 1)); done
+echo $count >\"$1/ended\"
+";
+
+/// A value in the environment of each.
+pub const SECRET: &str = "told-to-nobody";
+
 pub struct StandIn {
     child: Child,
     /// What its workers wait for the end of.
@@ -58,6 +89,21 @@ impl StandIn {
         Self::of(RESTARTING, folder, workers)
     }
 
+    /// Closes its input once there is a file `close` in its directory; its workers' exit codes are in `ended` then.
+    pub fn closing(workers: u32) -> Self {
+        Self::of(CLOSING, &std::env::temp_dir(), workers)
+    }
+
+    /// Reads from its workers until they have ended; in `ended` is then how many it has not read from.
+    pub fn reading(workers: u32) -> Self {
+        Self::of(READING, &std::env::temp_dir(), workers)
+    }
+
+    /// Closes what its workers wait for the end of.
+    pub fn let_go(&mut self) {
+        self.control.take();
+    }
+
     fn of(script: &str, folder: &Path, workers: u32) -> Self {
         let directory = tempfile::tempdir_in(folder).expect("a temporary directory");
         let path = directory.path();
@@ -69,6 +115,7 @@ impl StandIn {
             ("train.py", script),
             ("worker.sh", WORKER),
             ("short.sh", "sleep 0.1\n"),
+            ("endless.sh", "while :; do echo batch; sleep 0.01; done\n"),
         ] {
             std::fs::write(path.join(name), text).expect("a script can be written");
         }
@@ -78,6 +125,7 @@ impl StandIn {
             .arg0("python3")
             .args([path.join("train.py"), path.to_owned()])
             .arg(workers.to_string())
+            .env("PIPETOP_TEST_SECRET", SECRET)
             .process_group(0)
             .stdin(results)
             .stdout(sink)

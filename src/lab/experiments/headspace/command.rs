@@ -1,25 +1,15 @@
-//! The headspace of the user's own command: the hook hands out cached batches in every other run.
-
-use serde_json::Value;
+//! The headspace of a job: in every other run it is handed cached batches, the user's own command by the hook.
 
 use super::{Headspace, Plan, blocks, judge, too_few};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::taken;
-use crate::launch::{Cache, LoaderOverrides};
+use crate::launch::LoaderOverrides;
 use crate::probe::Step;
 use crate::source::sampler::Options;
 
 /// Steps of a script that a plan of fewer than these is made for.
 const FEWEST: u64 = 20;
-
-/// What came of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CommandHeadspace {
-    pub headspace: Headspace,
-    /// What the figures are of, a sentence each.
-    pub notes: Vec<String>,
-}
 
 /// Measures; `told` is called with what is being done.
 ///
@@ -30,23 +20,24 @@ pub fn launched(
     plan: Plan,
     options: &Options,
     mut told: impl FnMut(&str),
-) -> Result<CommandHeadspace, TrialError> {
+) -> Result<Headspace, TrialError> {
     let (mut now, mut free) = (vec![], vec![]);
-    let mut notes = vec![];
+    let mut notes = None;
     let runs = 2 * plan.rounds.max(1);
     for run in 0..runs {
         let mut told = |what: String| told(&format!("run {} of {runs}: {what}", run + 1));
         told("waiting for the first step".to_owned());
         if run % 2 == 0 {
             let (steps, ranks) = as_it_is(command, plan, options, &mut told)?;
-            notes = self::notes(&steps, ranks);
+            let own = command.builtin.is_none();
+            notes = own.then(|| self::notes(&steps, ranks));
             now.extend(steps.blocks());
         } else {
             free.extend(cached(command, plan, options, &mut told)?.blocks());
         }
     }
     let headspace = judge(now, free, (plan.steps, plan.run_steps)).ok_or_else(too_few)?;
-    Ok(CommandHeadspace { headspace, notes })
+    Ok(Headspace { notes, ..headspace })
 }
 
 /// The steps that are measured of one run.
@@ -136,10 +127,7 @@ fn cached(
     told: &mut impl FnMut(String),
 ) -> Result<Measured, TrialError> {
     let overrides = LoaderOverrides {
-        cache: Some(Cache {
-            batches: plan.cache.batches,
-            after: plan.cache.after,
-        }),
+        cache: Some(plan.cache),
         ..LoaderOverrides::default()
     };
     // It checks itself with another loader at that very step, at worst.
@@ -231,25 +219,6 @@ fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
         notes.push(format!("the figures are for the lowest of {ranks} ranks"));
     }
     notes
-}
-
-/// In words.
-pub fn text(launched: &CommandHeadspace) -> String {
-    let mut text = super::text(&launched.headspace);
-    let ended = "each run was stopped after its measurement, the cached ones too, in which the\nmodel learns nothing";
-    for note in launched.notes.iter().map(String::as_str).chain([ended]) {
-        text.push_str(note);
-        text.push('\n');
-    }
-    text
-}
-
-/// The document of `--json`.
-pub fn json(launched: &CommandHeadspace) -> Value {
-    let mut document = super::json(&launched.headspace);
-    let lines = launched.notes.iter().map(|note| note.replace('\n', " "));
-    document["notes"] = lines.collect();
-    document
 }
 
 #[cfg(test)]
@@ -353,7 +322,7 @@ mod tests {
     #[test]
     fn a_script_that_is_too_short_is_told_what_would_do() {
         let plan = Plan {
-            cache: crate::lab::workload::settings::CachedBatches {
+            cache: crate::launch::Cache {
                 batches: 10,
                 after: 100,
             },

@@ -1,15 +1,19 @@
-//! The sweep of the user's own command: the hook sets what its loaders have, or its command line says it.
+//! One run of a sweep. Of the user's own command the hook sets what its loaders have, or its command line says it.
 
 use std::time::Duration;
 
 use super::{SweepRow, Tried, WatchedWorkers, figures};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
-use crate::lab::experiments::job::steady;
-use crate::lab::experiments::taken;
+use crate::lab::experiments::{steady, taken};
 use crate::launch::LoaderOverrides;
 use crate::probe::Step;
 use crate::source::sampler::Options;
+
+/// Where loading is slow, a run goes on until so many steps of its steady state were seen,
+const FEWEST_STEPS: usize = 10;
+/// but no longer than so many times what was asked for.
+const LONGER: u32 = 4;
 
 /// When a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,11 @@ pub fn run(
     mut told: impl FnMut(&str),
 ) -> Result<SweepRow, TrialError> {
     told("waiting for the first step");
+    let tried = command.builtin.as_ref().map_or(tried, |settings| Tried {
+        prefetch_factor: tried.prefetch_factor.or(Some(settings.prefetch_factor)),
+        pin_memory: tried.pin_memory.or(Some(settings.pin_memory)),
+        ..tried
+    });
     let replaced = command.with_workers(tried.workers);
     let overrides = LoaderOverrides {
         workers: replaced.is_none().then_some(tried.workers),
@@ -60,7 +69,9 @@ pub fn run(
             let steps = steady(heard);
             told(&format!("steady state, step {}", steps.len()));
             let enough = bound.steps.is_some_and(|most| steps.len() as u64 >= most);
-            Ok(enough || taken(&steps) >= bound.span)
+            let few = steps.len() < FEWEST_STEPS;
+            let span = if few { LONGER * bound.span } else { bound.span };
+            Ok(enough || taken(&steps) >= span)
         },
         too_few,
     )?;
@@ -71,7 +82,10 @@ pub fn run(
     let seen = watched.map(|watched| watched.end(tried.workers));
     drop(trial);
     Ok(SweepRow {
-        not_set: not_set(tried, replaced.is_some(), &heard),
+        not_set: match command.builtin {
+            Some(_) => None,
+            None => not_set(tried, replaced.is_some(), &heard),
+        },
         ..SweepRow::new(tried, heard.steps.first(), figures, seen.as_ref())
     })
 }

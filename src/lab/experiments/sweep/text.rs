@@ -5,7 +5,7 @@ use super::{Sweep, SweepRow};
 /// Cells of the longest bar.
 const BAR: usize = 16;
 /// Others that use this share of the CPUs are mentioned.
-const BUSY: f64 = 0.2;
+pub const BUSY: f64 = 0.2;
 
 /// The head of the table.
 pub fn head() -> String {

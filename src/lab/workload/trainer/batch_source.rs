@@ -3,8 +3,9 @@
 
 use crate::lab::workload::error::WorkloadError;
 use crate::lab::workload::message::ReadyBatch;
-use crate::lab::workload::settings::{CachedBatches, JobSettings};
+use crate::lab::workload::settings::JobSettings;
 use crate::lab::workload::worker_pool::WorkerPool;
+use crate::launch::Cache;
 
 #[derive(Debug)]
 pub(super) struct BatchSource {
@@ -12,7 +13,7 @@ pub(super) struct BatchSource {
     /// The batch that was fetched, while it is not released.
     current: Option<Current>,
     fetched: u64,
-    cache: Option<CachedBatches>,
+    cache: Option<Cache>,
     cached: Vec<Vec<u8>>,
 }
 

@@ -1,0 +1,161 @@
+//! A job that was started for the lab: the user's command or the built-in job, with what it prints and how it ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::output::CommandOutput;
+use crate::error::Hinted;
+use crate::launch::{Ending, LaunchError, LaunchSpec, OutputTarget, Running, SupervisorEvent};
+use crate::units::Pid;
+
+/// What the last processes of a job that has ended are waited for.
+const LONGEST_END: Duration = Duration::from_secs(2);
+/// How long the news of an end may take.
+const NEWS: Duration = Duration::from_millis(50);
+
+/// Why there is no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("{error}")]
+    Refused {
+        error: Hinted,
+        /// The last lines that the command has printed, where they may say why.
+        said: Vec<String>,
+    },
+    #[error("killed by signal {0}")]
+    Interrupted(i32),
+}
+
+impl From<Hinted> for TrialError {
+    fn from(error: Hinted) -> Self {
+        Self::Refused {
+            error,
+            said: vec![],
+        }
+    }
+}
+
+/// Dropping it ends the job and everything below it: SIGTERM, five seconds, SIGKILL.
+#[derive(Debug)]
+pub struct Launched {
+    pub(super) running: Running,
+    events: mpsc::Receiver<SupervisorEvent>,
+    output: CommandOutput,
+    ended: Option<Ending>,
+}
+
+impl Launched {
+    /// What it prints goes to the end of `log`, where there is one.
+    ///
+    /// # Errors
+    /// Where it cannot be started.
+    pub fn start(spec: LaunchSpec, log: Option<&Path>) -> Result<Self, TrialError> {
+        let output = CommandOutput::new(log)?;
+        let (send, events) = mpsc::channel();
+        let target = OutputTarget::File(output.writer()?);
+        let send = move |told| send.send(told).is_ok();
+        Ok(Self {
+            running: Running::start(spec, false, target, send)?,
+            events,
+            output,
+            ended: None,
+        })
+    }
+
+    pub fn pid(&self) -> Pid {
+        self.running.pid()
+    }
+
+    /// Waits for news, no longer than this; `true` where no process of it is left.
+    pub fn wait(&mut self, longest: Duration) -> bool {
+        let gone = match self.events.recv_timeout(longest) {
+            Ok(SupervisorEvent::Ended(ending)) => {
+                self.ended = Some(ending);
+                false
+            }
+            Ok(SupervisorEvent::Gone) | Err(RecvTimeoutError::Disconnected) => true,
+            Ok(_) | Err(RecvTimeoutError::Timeout) => false,
+        };
+        self.output.read();
+        gone
+    }
+
+    /// It has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.ended.is_some() || self.wait(Duration::ZERO) || self.ended.is_some()
+    }
+
+    /// How it has failed by itself, as far as its exit code tells.
+    pub(super) fn failed(&self) -> Option<Ending> {
+        self.ended.filter(|ended| ended.code() != 0)
+    }
+
+    pub(super) fn last_lines(&mut self) -> Vec<String> {
+        self.output.last_lines()
+    }
+
+    /// Why the built-in job has failed. `None` where it runs, or has ended well.
+    pub fn failure(&mut self) -> Option<Hinted> {
+        let gone = self.ended.is_none() && self.wait(NEWS);
+        let ended = self.failed()?;
+        // The workers end with the trainer; what they said is still on its way.
+        let _ = gone || self.wait(LONGEST_END);
+        let words = self.last_lines();
+        let status = ExitStatus::from_raw(match ended {
+            Ending::Code(code) => code << 8,
+            Ending::Signal(number) => number,
+        });
+        Some(told(&words).unwrap_or_else(|| {
+            let output = words.last().map(|words| format!("its output: {words}"));
+            let memory = || "check `dmesg` for an out-of-memory kill".to_owned();
+            Hinted::new(
+                format!("the trainer ended unexpectedly: {status}"),
+                output.unwrap_or_else(memory),
+            )
+        }))
+    }
+
+    /// Why the built-in job did not do what it was started for.
+    pub fn ended_early(&mut self) -> Hinted {
+        self.failure().unwrap_or_else(|| {
+            Hinted::new(
+                "the built-in job made no step",
+                "run `pipetop demo` with the same options to see what it does",
+            )
+        })
+    }
+}
+
+/// The first error that a process of the job ended with: later ones follow from it.
+fn told(words: &[String]) -> Option<Hinted> {
+    words.windows(2).find_map(|pair| {
+        let message = pair.first()?.strip_prefix("error: ")?;
+        let hint = pair.get(1)?.strip_prefix("hint: ")?;
+        Some(Hinted::new(message, hint))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_error_is_told_and_only_a_whole_one() {
+        let said = |lines: &str| {
+            let lines: Vec<String> = lines.split('|').map(str::to_owned).collect();
+            told(&lines).map(|error| (error.message, error.hint))
+        };
+        let of = |message: &str, hint: &str| Some((message.to_owned(), hint.to_owned()));
+        assert_eq!(
+            said("hint: cut|a b|error: no file|hint: make it|error: worker 1|hint: x"),
+            of("no file", "make it")
+        );
+        assert_eq!(said("error: no hint|error: a|hint: b"), of("a", "b"));
+        assert_eq!(said("thread 'main' panicked|error: a"), None);
+    }
+}

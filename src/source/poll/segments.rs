@@ -1,0 +1,60 @@
+//! The shared memory that a trainer holds, by loader: which batches of its workers it has taken.
+//!
+//! Knows when to look, not what the names of segments mean.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::WatchedLoader;
+use crate::source::shared_memory::SegmentClock;
+
+/// Between two looks, at least: after a wait, as the batch that was waited for is held then, and else.
+pub(super) const AFTER_A_WAIT: Duration = Duration::from_millis(100);
+pub(super) const AT_LEAST_BY: Duration = Duration::from_millis(250);
+
+#[derive(Debug)]
+pub(super) struct Segments {
+    descriptors: PathBuf,
+    /// By loader.
+    pub(super) clocks: BTreeMap<u64, SegmentClock>,
+    looked_at: Duration,
+}
+
+impl Segments {
+    /// `process` is its folder below a proc root.
+    pub(super) fn of(process: &Path) -> Self {
+        Self {
+            descriptors: process.join("fd"),
+            clocks: BTreeMap::new(),
+            looked_at: Duration::ZERO,
+        }
+    }
+
+    pub(super) fn follow(&mut self, loaders: &[WatchedLoader]) {
+        self.clocks
+            .retain(|id, _| loaders.iter().any(|loader| loader.id == *id));
+        for loader in loaders {
+            let clock = self.clocks.entry(loader.id).or_default();
+            clock.follow(loader.workers.iter().map(|worker| worker.pid));
+        }
+    }
+
+    /// Sees which of it the trainer holds, if `pause` has passed since that was last asked.
+    pub(super) fn look(&mut self, now: Duration, pause: Duration) {
+        if self.clocks.is_empty() || now.saturating_sub(self.looked_at) < pause {
+            return;
+        }
+        self.looked_at = now;
+        let entries = std::fs::read_dir(&self.descriptors)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let targets: Vec<PathBuf> = entries
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .collect();
+        for clock in self.clocks.values_mut() {
+            clock.look(targets.iter().map(PathBuf::as_path));
+        }
+    }
+}

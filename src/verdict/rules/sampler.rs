@@ -1,0 +1,54 @@
+//! The main thread works out which samples come next for longer than anything else that it does for a batch.
+
+use crate::loaders::IN_SAMPLER;
+use crate::units::Share;
+use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "the sampler",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Cpu,
+    picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "make the sampler cheaper: work the order out once for each epoch, with NumPy or torch in place of Python loops",
+            "sort or bucket by lengths that were stored before training, not read in the sampler",
+        ])
+    },
+};
+
+/// It runs in the main thread, before workers are asked for the batch; more of them do not help.
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let loading = context.rank.loading?;
+    let inside = [context.rank.waiting, context.rank.receiving];
+    let outside = 1.0
+        - inside
+            .into_iter()
+            .flatten()
+            .map(|share| share.0)
+            .sum::<f64>();
+    let seen = context.rank.activity.iter();
+    let (name, share) = seen.fold((None, 0.0), |(name, sum), one| {
+        match one.name.strip_suffix(IN_SAMPLER) {
+            Some(function) => (name.or(Some(function)), sum + one.share.0),
+            None => (name, sum),
+        }
+    });
+    let sampling = Share((share * outside).min(loading.0));
+    most_of_the_wait(context, Some(sampling))?;
+    let text = format!(
+        "the main thread works out the next samples {sampling} of the time, in {}",
+        name?
+    );
+    Some(Evidence::supporting(
+        "sampling",
+        sampling.0,
+        MOST_OF_THE_WAIT,
+        text,
+    ))
+}

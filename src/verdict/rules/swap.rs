@@ -1,0 +1,42 @@
+//! Workers wait for memory of theirs that was swapped out.
+
+use crate::verdict::context::{Context, mean};
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "swapping",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Memory,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "use less memory: fewer workers, a smaller prefetch_factor, and no large Python lists in the dataset, which each worker copies",
+            "or a machine with more memory; what else uses it, `top -o %MEM` lists",
+        ])
+    },
+};
+
+/// Pages a second: 4 MB.
+const MUCH: f64 = 1000.0;
+/// Page faults of one worker that had to wait for a read, a second.
+const FAULTS: f64 = 10.0;
+
+/// The machine reads from swap, and the workers wait for pages: else it swaps for somebody else.
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let pages = context.rates.host.swapped_in_per_s?;
+    let faults = mean(
+        context
+            .workers()
+            .iter()
+            .filter_map(|worker| worker.major_faults_per_s),
+    )?;
+    (pages >= MUCH && faults >= FAULTS).then(|| {
+        let text = format!(
+            "{pages:.0} pages a second are read back from swap, and each worker waits for {faults:.0} pages a second"
+        );
+        Evidence::supporting("swapped-in", pages, MUCH, text)
+    })
+}

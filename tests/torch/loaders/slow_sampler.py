@@ -1,0 +1,35 @@
+"""Fast samples; the sampler takes long to choose each, in the main thread."""
+
+from torch.utils.data import DataLoader
+
+from samples import Samples
+from training import ENDLESS, Model, Truth, arguments, augment
+
+
+class Slow:
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __len__(self):
+        return ENDLESS
+
+    def __iter__(self):
+        for index in range(ENDLESS):
+            augment(self.seconds)
+            yield index
+
+
+def main():
+    given = arguments()
+    model, truth = Model(given.step), Truth(given)
+    samples = Samples(lambda index: index)
+    loader = DataLoader(samples, batch_size=1, num_workers=given.workers, sampler=Slow(given.load))
+    truth.waits()
+    for batch in loader:
+        truth.steps()
+        model.train_step(batch)
+        truth.waits()
+
+
+if __name__ == "__main__":
+    main()
