@@ -521,7 +521,13 @@ fn each_flag_of_a_demonstration_stands_under_its_heading() {
         let group = groups.iter().find(|(name, _)| name == heading);
         group.map_or(&[][..], |(_, flags)| flags)
     };
-    let own = ["--list", "--calibrate", "--no-probe", "--remove-dataset"];
+    let own = [
+        "--list",
+        "--tour",
+        "--calibrate",
+        "--no-probe",
+        "--remove-dataset",
+    ];
     assert_eq!(under("Demo"), own);
     let job = under("Built-in job");
     assert_eq!(job[0], "--preset");

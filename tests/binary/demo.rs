@@ -66,6 +66,28 @@ fn a_key_or_sigterm_on_the_screen_leaves_nothing() {
 }
 
 #[test]
+fn a_tour_goes_on_with_any_key_and_ends_with_the_command_for_the_own_job() {
+    let place = Place::new();
+    let environment = place.environment();
+    let environment: Vec<(&str, &OsStr)> = environment
+        .iter()
+        .map(|(name, path)| (*name, path.as_os_str()))
+        .collect();
+    let arguments = place.arguments("demo --tour --dataset-size 256KiB");
+    let mut session = Session::start_with(&arguments, &environment);
+    let first = format!(" 1/{}  ", PRESETS.len());
+    let any = format!("/{}  ", PRESETS.len());
+    session.shows("the first", |screen| screen.contains(&first));
+    session.press("x");
+    session.shows("another", |screen| {
+        screen.contains(&any) && !screen.contains(&first)
+    });
+    session.press("q");
+    assert!(session.ended().success());
+    assert!(session.text().contains("pipetop run -- python train.py"));
+}
+
+#[test]
 fn a_killed_screen_leaves_nothing() {
     let place = Place::new();
     let (mut session, pid, members) = screen(&place);
