@@ -60,7 +60,8 @@ pub fn supervise(control: OwnedFd) {
     let Ok(Some(SupervisorCommand::Start(spec))) = receive(&mut commands) else {
         return;
     };
-    let (hook, no_hook) = match spec.probe.as_ref().map(|_| install()) {
+    let hooked = spec.probe.is_some() && !is_own(&spec);
+    let (hook, no_hook) = match hooked.then(install) {
         None => (None, None),
         Some(Ok(hook)) => (Some(hook), None),
         Some(Err(why)) => (None, Some(why.to_string())),
@@ -248,6 +249,12 @@ fn install() -> std::io::Result<Hook> {
     Hook::install().or_else(|error| Hook::install_in(Path::new(MEMORY)).map_err(|_| error))
 }
 
+fn is_own(spec: &LaunchSpec) -> bool {
+    spec.command
+        .first()
+        .is_some_and(|program| program == OWN_PROGRAM)
+}
+
 /// Starts the command in a process group of its own, with our input and outputs.
 fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
     let missing = || std::io::Error::from(rustix::io::Errno::NOENT);
@@ -259,8 +266,14 @@ fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .env_remove(crate::probe::VARIABLE)
         .stdin(Stdio::inherit())
         .process_group(0);
-    if program == OWN_PROGRAM {
+    if is_own(spec) {
+        // It reports by itself.
         command.arg0("pipetop");
+        command.envs(
+            spec.probe
+                .iter()
+                .map(|probe| (crate::probe::VARIABLE, probe)),
+        );
     }
     if let (Some(hook), Some(probe)) = (hook, &spec.probe) {
         command.envs(hook.environment(probe, &spec.overrides));

@@ -26,12 +26,12 @@ pub struct SimulateArgs {
     pub workers: u32,
 
     /// Mean time to load a batch, in milliseconds
-    #[arg(long, value_name = "MS", default_value = "2000", value_parser = millis)]
+    #[arg(long, value_name = "MS", default_value = "2000", value_parser = value::milliseconds)]
     #[arg(allow_negative_numbers = true)]
     pub load_ms: Duration,
 
     /// Time of a training step, in milliseconds
-    #[arg(long, value_name = "MS", default_value = "100", value_parser = millis)]
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = value::milliseconds)]
     #[arg(allow_negative_numbers = true)]
     pub step_ms: Duration,
 
@@ -57,7 +57,7 @@ pub struct SimulateArgs {
     pub any_order: bool,
 
     /// Round all events to ticks of this many milliseconds [default: exact times]
-    #[arg(long, value_name = "MS", value_parser = millis, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS", value_parser = value::milliseconds, allow_negative_numbers = true)]
     pub clock_ms: Option<Duration>,
 
     /// Start the loaders at different times
@@ -128,14 +128,6 @@ impl SimulateArgs {
         let by_chance = if settings.has_chance() { RUNS } else { 1 };
         self.runs.unwrap_or(by_chance)
     }
-}
-
-fn millis(text: &str) -> Result<Duration, Hinted> {
-    let hint = "use a number of milliseconds, such as 100 or 0.5";
-    let ms: f64 = text
-        .parse()
-        .map_err(|_| Hinted::new("not a number", hint))?;
-    Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| Hinted::new("out of range", hint))
 }
 
 fn span(text: &str) -> Result<Duration, Hinted> {

@@ -127,7 +127,7 @@ impl<'a> Trial<'a> {
         let spec = command.spec(overrides, listener.address().to_owned());
         let launched = Launched::start(spec, command.log.as_deref())?;
         let builtin = command.builtin.is_some();
-        if let Some(why) = launched.running.no_hook().filter(|_| !builtin) {
+        if let Some(why) = launched.running.no_hook() {
             return Err(Hinted::new(
                 format!("cannot install the hook: {why}"),
                 "set TMPDIR to a writable directory",

@@ -15,9 +15,6 @@ pub const MOST_BATCHES: u64 = 100_000_000;
 /// Load times that vary more say nothing about loaders.
 const MOST_JITTER: f64 = 10.0;
 
-/// Longest load, step and tick.
-const LONGEST: Duration = Duration::from_hours(1);
-
 /// What is simulated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulationSettings {
@@ -101,9 +98,6 @@ impl SimulationSettings {
         if !(1..=MOST_PREFETCHED).contains(&self.prefetch_factor) {
             let hint = "use a number from 1 to 100; PyTorch's default is 2";
             return refuse("--prefetch-factor is out of range", hint);
-        }
-        if self.load.max(self.step) > LONGEST || self.clock.is_some_and(|clock| clock > LONGEST) {
-            return refuse("load or step time is too long", "use at most 3600000 ms");
         }
         if !(0.0..=MOST_JITTER).contains(&self.load_jitter) {
             let hint = "use standard deviation / mean, from 0 to 10, as in --load-jitter 0.05";
