@@ -293,4 +293,19 @@ mod tests {
         }
         assert!(Names::parse("[[loaders]]\nname = \"mine\"").is_err());
     }
+
+    proptest::proptest! {
+        #![proptest_config(support::fuzz::cases_or(400))]
+
+        #[test]
+        fn fuzzed_names_of_loaders(text in support::fuzz::text([
+            OWN,
+            "[[loader]]\nname = \"own\"\nsource = \"measured\"\nwaits = [\"get*@own/\"]\nmore = \"threads\"\n",
+        ])) {
+            if let Err(error) = Names::parse(&text) {
+                let line = error.split_once(':').and_then(|(line, _)| line.parse::<usize>().ok());
+                proptest::prop_assert!(line.is_some_and(|line| line <= text.lines().count() + 1), "{error:?}");
+            }
+        }
+    }
 }

@@ -128,4 +128,20 @@ mod tests {
             assert_eq!(parse(body), Err(None), "{body}");
         }
     }
+
+    proptest::proptest! {
+        #![proptest_config(support::fuzz::cases())]
+
+        #[test]
+        fn fuzzed_answers_of_a_prometheus(body in support::fuzz::text([
+            r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"run":"a"},"value":[1700000000.1,"0.25"]}]},"warnings":["w"]}"#,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[10,"1"],[20,"+Inf"],[30,"3"]]}]}}"#,
+            r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#,
+        ])) {
+            if let Ok((series, _)) = parse(&body) {
+                let finite = |series: &Series| series.points.iter().all(|(_, value)| value.is_finite());
+                proptest::prop_assert!(series.iter().all(|series| !series.points.is_empty() && finite(series)));
+            }
+        }
+    }
 }

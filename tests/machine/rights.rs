@@ -14,19 +14,54 @@ use support::stand_in::StandIn;
 use support::traces::{Place, files};
 use support::waiting::ToEnd;
 
-#[test]
-fn another_users_job_is_watched_as_far_as_its_rights_go() {
-    if !is_root() {
-        return skip("another user's job: needs root to become another user");
-    }
-    let job = StandIn::start(2);
-    // Where another user may run it.
+/// The program where another user may run it.
+fn for_all_users() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir()
         .expect("a temporary directory");
     let program = directory.path().join("pipetop");
     fs::copy(support::pipetop(), &program).expect("it can be copied");
+    (directory, program)
+}
+
+#[test]
+fn without_a_thread_left_there_is_one_error_that_names_the_limit() {
+    if !is_root() {
+        return skip("a limit of threads: needs root to become a user who has one");
+    }
+    let job = StandIn::start(1);
+    let (_directory, program) = for_all_users();
+    for how in ["--once", ""] {
+        let output = Command::new("prlimit")
+            .arg("--nproc=1")
+            .arg(&program)
+            .args([&job.pid().to_string(), "--for", "1s"])
+            .args(how.split_whitespace())
+            .uid(65534)
+            .gid(65534)
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .to_end();
+        assert_eq!(output.status.code(), Some(1), "{how}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let [error, hint] = errors.lines().collect::<Vec<_>>()[..] else {
+            panic!("one error and one hint: {errors}");
+        };
+        assert!(
+            error.starts_with("error: cannot start a thread: "),
+            "{error}"
+        );
+        assert!(hint.contains("ulimit -u"), "{hint}");
+    }
+}
+
+#[test]
+fn another_users_job_is_watched_as_far_as_its_rights_go() {
+    if !is_root() {
+        return skip("another user's job: needs root to become another user");
+    }
+    let job = StandIn::start(2);
+    let (_directory, program) = for_all_users();
     let output = Command::new(program)
         .args([&job.pid().to_string(), "--once", "--json"])
         .args(["--for", "1s", "--interval", "200ms"])

@@ -11,8 +11,10 @@ use crate::source::python::{LoaderIterator, Stacks};
 
 /// The number that the loader without workers goes by.
 pub const MAIN_LOADER: u64 = u64::MAX;
-/// Between two searches for iterators that no frame of the loader has shown.
+/// Between two searches for iterators that no frame of the loader has shown; twice as long after each where some are
+/// known, and that at most.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 struct Tracked {
@@ -45,11 +47,18 @@ pub(super) struct Iterators {
     tracked: Vec<Tracked>,
     loaders: Vec<WatchedLoader>,
     searched_at: Option<Duration>,
+    pause: Duration,
     pub(super) seen: BTreeMap<u64, IteratorSeen>,
 }
 
 impl Iterators {
     pub(super) fn follow(&mut self, loaders: &[WatchedLoader]) {
+        let ids = |loaders: &[WatchedLoader]| -> Vec<u64> {
+            loaders.iter().map(|loader| loader.id).collect()
+        };
+        if ids(&self.loaders) != ids(loaders) {
+            self.pause = SEARCH_PAUSE;
+        }
         self.loaders = loaders.to_vec();
         for at in 0..self.tracked.len() {
             self.tracked[at].loader = self.loader_of(&self.tracked[at]);
@@ -85,16 +94,32 @@ impl Iterators {
         self.seen.values().any(|seen| seen.batches > 0)
     }
 
-    /// Looks for iterators in the trainer's frames, now and then while none is known.
+    /// Looks for iterators in the trainer's frames, now and then while none is known or a loader has none: of two that
+    /// take turns, one that keeps up is hardly ever met.
     pub(super) fn search(&mut self, now: Duration, stacks: &mut Stacks) {
-        let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
-        if !self.tracked.is_empty() || self.searched_at.is_some_and(recently) {
+        let recently = |at: Duration| now.saturating_sub(at) < self.pause.max(SEARCH_PAUSE);
+        if self.knows_all() || self.searched_at.is_some_and(recently) {
             return;
         }
         self.searched_at = Some(now);
-        for iterator in stacks.find_iterators().unwrap_or_default() {
-            self.track(Some(iterator), None);
+        if !self.tracked.is_empty() {
+            self.pause = (2 * self.pause).clamp(SEARCH_PAUSE, LONGEST_PAUSE);
         }
+        for iterator in stacks.find_iterators().unwrap_or_default() {
+            let address = iterator.address();
+            let mut tracked = self.tracked.iter();
+            if !tracked.any(|known| known.iterator.address() == address) {
+                self.track(Some(iterator), None);
+            }
+        }
+    }
+
+    fn knows_all(&self) -> bool {
+        let has_one = |loader: &WatchedLoader| {
+            let mut tracked = self.tracked.iter();
+            tracked.any(|known| known.loader == Some(loader.id))
+        };
+        !self.tracked.is_empty() && self.loaders.iter().all(has_one)
     }
 
     fn track(&mut self, iterator: Option<LoaderIterator>, fd: Option<i32>) {
@@ -174,7 +199,8 @@ impl Iterators {
         Some(self.loaders.iter().find(of_loader)?.pipe?.fd)
     }
 
-    /// By the pipe that was polled for it; else the only loader; else the only one with as many workers.
+    /// By the pipe that was polled for it; else the only loader; else the only one with as many workers that is not
+    /// another's by its pipe.
     fn loader_of(&self, tracked: &Tracked) -> Option<u64> {
         let workers = tracked.iterator.settings().num_workers;
         if workers == Some(0) {
@@ -186,7 +212,16 @@ impl Iterators {
         if let Some(loader) = self.loaders.iter().find(by_pipe) {
             return Some(loader.id);
         }
-        let as_many = |loader: &&WatchedLoader| u32::try_from(loader.workers.len()).ok() == workers;
+        let taken = |loader: &WatchedLoader| {
+            let fd = loader.pipe.map(|pipe| pipe.fd);
+            let mut others = self.tracked.iter().filter(|other| {
+                other.iterator.address() != tracked.iterator.address() && other.fd.is_some()
+            });
+            fd.is_some() && others.any(|other| other.fd == fd)
+        };
+        let as_many = |loader: &&WatchedLoader| {
+            u32::try_from(loader.workers.len()).ok() == workers && !taken(loader)
+        };
         let mut candidates = self.loaders.iter().filter(as_many);
         match (
             self.loaders.as_slice(),
