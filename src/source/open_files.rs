@@ -5,10 +5,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::sample::{OpenFile, OpenFiles};
+use crate::sample::{JobSample, OpenFile, OpenFiles};
 use crate::source::file::{self, printable, unreadable};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, ProcessKey};
@@ -23,6 +24,48 @@ const NO_DATA: [&str; 6] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2", "m
 const LOCAL: [&str; 11] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "squashfs", "erofs",
 ];
+
+/// Between two readings, a little less than a second.
+const PAUSE: Duration = Duration::from_millis(900);
+
+/// Reads the open files of one worker, which somebody looks at.
+pub(super) struct FilesReader {
+    proc_root: PathBuf,
+    process: Option<ProcessKey>,
+    /// When they were read, and what they were.
+    newest: Option<(Duration, OpenFiles)>,
+}
+
+impl FilesReader {
+    pub(super) fn new(proc_root: &Path) -> Self {
+        Self {
+            proc_root: proc_root.to_owned(),
+            process: None,
+            newest: None,
+        }
+    }
+
+    /// Reads those of this process from now on; `None` = of nobody any more.
+    pub(super) fn watch(&mut self, process: Option<ProcessKey>) {
+        (self.process, self.newest) = (process, None);
+    }
+
+    /// Of a worker of the job alone, read no more than once a second.
+    pub(super) fn read(&mut self, now: Duration, job: Option<&JobSample>) -> Option<OpenFiles> {
+        let process = self.process?;
+        let ranks = &job.filter(|job| !job.ended)?.ranks;
+        let loaders = ranks.iter().flat_map(|rank| &rank.loaders);
+        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        if !workers.any(|worker| worker.key == process) {
+            return None;
+        }
+        let old = |at: &Duration| now.saturating_sub(*at) >= PAUSE;
+        if self.newest.as_ref().is_none_or(|(at, _)| old(at)) {
+            self.newest = Some((now, open_files(&self.proc_root, process)));
+        }
+        self.newest.as_ref().map(|(_, files)| files.clone())
+    }
+}
 
 /// What `process` has open now.
 pub fn open_files(proc_root: &Path, process: ProcessKey) -> OpenFiles {

@@ -16,14 +16,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::job::{Candidate, NoTarget, Target, resolve};
-use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, OpenFiles, PressureSample, Sample};
+use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::disk::Disks;
 use crate::source::gpu::{Gpus, Users};
 use crate::source::host::{Host, Own};
 use crate::source::nvml::release::in_first_namespace;
-use crate::source::open_files::open_files;
+use crate::source::open_files::FilesReader;
 use crate::source::other_programs::OtherPrograms;
 use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
@@ -35,9 +35,6 @@ use watched::Watched;
 
 /// Between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
-
-/// Between two readings of the files that a process has open, a little less than a second.
-const FILES_PAUSE: Duration = Duration::from_millis(900);
 
 /// What the screen can ask of the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,9 +155,7 @@ struct Round {
     /// Where a command was launched: what is known below it.
     launched: Option<Launched>,
     gaps: Vec<Gap>,
-    /// Whose open files somebody looks at, and what they were at the last reading.
-    files_of: Option<ProcessKey>,
-    files: Option<(Duration, OpenFiles)>,
+    files: FilesReader,
 }
 
 impl Round {
@@ -195,8 +190,7 @@ impl Round {
                 _ => None,
             },
             gaps: vec![],
-            files_of: None,
-            files: None,
+            files: FilesReader::new(proc_root),
             options,
         };
         if let Some(job) = job {
@@ -228,10 +222,7 @@ impl Round {
                         due = due.saturating_sub(self.options.interval) + interval;
                         self.options.interval = interval;
                     }
-                    Ok(Request::Files(process)) => {
-                        self.files_of = process;
-                        self.files = None;
-                    }
+                    Ok(Request::Files(process)) => self.files.watch(process),
                     Ok(Request::Attach(pid)) => {
                         let before = std::mem::replace(&mut self.options.target, Target::Pid(pid));
                         self.listed.get_or_insert(before);
@@ -284,7 +275,7 @@ impl Round {
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
-        let files = self.files(now, job.as_ref());
+        let files = self.files.read(now, job.as_ref());
         let found = self.watched.as_ref().map(Watched::discovery);
         if let Some(found) = found {
             host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
@@ -336,22 +327,6 @@ impl Round {
         let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();
         self.users.mark(now, &ranks, &mut gpus);
         gpus
-    }
-
-    /// The open files that somebody looks at, of a worker of the job alone and read no more than once a second.
-    fn files(&mut self, now: Duration, job: Option<&JobSample>) -> Option<OpenFiles> {
-        let process = self.files_of?;
-        let ranks = &job.filter(|job| !job.ended)?.ranks;
-        let loaders = ranks.iter().flat_map(|rank| &rank.loaders);
-        let mut workers = loaders.flat_map(|loader| &loader.workers);
-        if !workers.any(|worker| worker.key == process) {
-            return None;
-        }
-        let old = |at: &Duration| now.saturating_sub(*at) >= FILES_PAUSE;
-        if self.files.as_ref().is_none_or(|(at, _)| old(at)) {
-            self.files = Some((now, open_files(&self.options.proc_root, process)));
-        }
-        self.files.as_ref().map(|(_, files)| files.clone())
     }
 
     /// Looks for the job below what was launched, until it is found for sure.

@@ -181,7 +181,7 @@ fn is_right_at(session: &mut Session, columns: u16, rows: u16) {
             has_verdict(screen)
                 && screen.contains("workers")
                 && last.is_some_and(|last| last.contains("? help"))
-                && screen.contains("trainer") | screen.contains("→")
+                && screen.contains("trainer") | screen.contains("─▸")
         } else {
             // The verdict has the first line, and the others are empty.
             lines.next().is_some_and(has_verdict) && lines.all(str::is_empty)

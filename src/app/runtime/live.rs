@@ -1,8 +1,8 @@
 //! The loop on the real machine: a sampler thread or a recording, terminal, signals.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -301,21 +301,41 @@ fn hear(
     std::thread::Builder::new().name("log".into()).spawn(hear)
 }
 
+/// Who gets the keys: the screen that was opened last.
+static TAKER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex::new(None);
+
+fn taker() -> MutexGuard<'static, Option<mpsc::Sender<std::io::Result<Event>>>> {
+    TAKER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Keys as they come. A thread of their own reads them: of a terminal that was hung up, crossterm 0.29 reads
-/// nothing for ever and does not return, which must not keep the loop from ending.
+/// nothing for ever and does not return, which must not keep the loop from ending. One thread serves all screens that
+/// are opened one after the other: that of an earlier screen would take a key of the next.
 pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
-    std::thread::Builder::new()
-        .name("keys".into())
-        .spawn(move || {
+    let is_read = taker().replace(send).is_some();
+    if !is_read {
+        let read = || {
             loop {
                 let key = event::read();
                 let failed = key.is_err();
-                if send.blocking_send(key).is_err() || failed {
+                let to = if failed {
+                    taker().take()
+                } else {
+                    taker().clone()
+                };
+                // Between two screens nobody takes it.
+                let _ = to.map(|to| to.blocking_send(key));
+                if failed {
                     break;
                 }
             }
-        })?;
+        };
+        std::thread::Builder::new()
+            .name("keys".into())
+            .spawn(read)
+            .inspect_err(|_| drop(taker().take()))?;
+    }
     Ok(futures_util::stream::poll_fn(move |context| {
         keys.poll_recv(context)
     }))
