@@ -4,6 +4,7 @@
 //! finds the interpreter; the rest is `process_vm_readv`. What is read may be half changed: that is an
 //! error which the caller counts, never a wrong answer or a panic. Knows nothing of shares or verdicts.
 
+mod code;
 mod deque;
 mod error;
 mod frames;

@@ -5,15 +5,14 @@
 //! addresses of the frames, and with them the values that a frame holds.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::PythonError;
-use super::layout::{C_OWNED, FrameOfThread, Layout};
+use super::code::Code;
+use super::layout::{C_OWNED, FrameOfThread};
 use super::memory::{Memory, WORD};
-use super::naming::Place;
 use super::shape::Shapes;
 use super::site::Call;
-use crate::loaders::{Meaning, Names};
 
 const DEEPEST: usize = 2048;
 /// Ends a list that leads back to itself.
@@ -23,45 +22,6 @@ const MOST_THREADS: usize = 16_384;
 const LOOKS_TO_REMEMBER: u32 = 2000;
 /// So many are remembered: twice as many as a stack can show.
 const MOST_CODES: usize = 2 * DEEPEST;
-/// No function has more locals.
-const MOST_LOCALS: usize = 1024;
-
-/// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
-const GENERATORS: usize = 0x20 | 0x200;
-
-/// What a code object says about itself.
-#[derive(Debug)]
-pub(super) struct Code {
-    pub(super) place: Place,
-    /// What its name and its file mean.
-    pub(super) meaning: Meaning,
-    /// Where the code object lies: tells it from others.
-    pub(super) at: usize,
-    /// It is a generator's.
-    pub(super) generator: bool,
-    /// Locals with cells and free variables, then the depth of the value stack.
-    pub(super) locals: usize,
-    pub(super) stack: usize,
-    /// Address of the tuple of the locals' names, and the names once they were asked for.
-    names_at: usize,
-    names: OnceLock<Vec<String>>,
-}
-
-impl Code {
-    fn names(&self, memory: &Memory) -> Result<&[String], PythonError> {
-        if let Some(names) = self.names.get() {
-            return Ok(names);
-        }
-        let names = memory.items(self.names_at)?;
-        if names.len() > MOST_LOCALS {
-            return Err(memory.torn());
-        }
-        let names = names.into_iter().map(|name| memory.text(name));
-        let names = names.collect::<Result<Vec<_>, _>>()?;
-        Ok(self.names.get_or_init(|| names))
-    }
-}
-
 /// One call in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
@@ -355,7 +315,7 @@ impl Walker {
             None if memory.type_name(of_type)? == "code" => self.code_type = Some(of_type),
             _ => return Err(memory.torn()),
         }
-        let code = Arc::new(read_code(memory, at, memory.layout)?);
+        let code = Arc::new(Code::read(memory, at)?);
         self.codes.insert(at, Arc::clone(&code));
         Ok(code)
     }
@@ -369,35 +329,4 @@ fn innermost_of(memory: &Memory, words: &[usize; 10]) -> Result<usize, PythonErr
             memory.word(words[cframe / 8].wrapping_add(current))
         }
     }
-}
-
-fn read_code(memory: &Memory, at: usize, layout: &Layout) -> Result<Code, PythonError> {
-    let layout = &layout.code;
-    let half = |offset: usize| -> Result<usize, PythonError> {
-        Ok(memory.word(at.wrapping_add(offset))? & 0xffff_ffff)
-    };
-    let [file, name] = memory.words(at.wrapping_add(layout.filename))?;
-    let name = match layout.qualname {
-        Some(qualname) => memory.word(at.wrapping_add(qualname))?,
-        None => name,
-    };
-    let mut locals = half(layout.locals)?;
-    for tuple in layout.more_locals.into_iter().flatten() {
-        let tuple = memory.word(at.wrapping_add(tuple))?;
-        locals = locals.saturating_add(memory.len(tuple)?);
-    }
-    let place = Place {
-        name: memory.text(name)?,
-        file: memory.text(file)?,
-    };
-    Ok(Code {
-        meaning: Names::known().meaning(place.function(), &place.file),
-        place,
-        at,
-        generator: half(layout.flags)? & GENERATORS != 0,
-        locals,
-        stack: half(layout.stack)?,
-        names_at: memory.word(at.wrapping_add(layout.names))?,
-        names: OnceLock::new(),
-    })
 }

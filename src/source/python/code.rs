@@ -1,0 +1,79 @@
+//! What a code object of Python says about itself. Knows no frame.
+
+use std::sync::OnceLock;
+
+use super::PythonError;
+use super::memory::Memory;
+use super::naming::Place;
+use crate::loaders::{Meaning, Names};
+
+/// No function has more locals.
+const MOST_LOCALS: usize = 1024;
+
+/// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
+const GENERATORS: usize = 0x20 | 0x200;
+
+/// What a code object says about itself.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) place: Place,
+    /// What its name and its file mean.
+    pub(super) meaning: Meaning,
+    /// Where the code object lies: tells it from others.
+    pub(super) at: usize,
+    /// It is a generator's.
+    pub(super) generator: bool,
+    /// Locals with cells and free variables, then the depth of the value stack.
+    pub(super) locals: usize,
+    pub(super) stack: usize,
+    /// Address of the tuple of the locals' names, and the names once they were asked for.
+    names_at: usize,
+    names: OnceLock<Vec<String>>,
+}
+
+impl Code {
+    /// The names of the locals.
+    pub(super) fn names(&self, memory: &Memory) -> Result<&[String], PythonError> {
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let names = memory.items(self.names_at)?;
+        if names.len() > MOST_LOCALS {
+            return Err(memory.torn());
+        }
+        let names = names.into_iter().map(|name| memory.text(name));
+        let names = names.collect::<Result<Vec<_>, _>>()?;
+        Ok(self.names.get_or_init(|| names))
+    }
+
+    pub(super) fn read(memory: &Memory, at: usize) -> Result<Self, PythonError> {
+        let layout = &memory.layout.code;
+        let half = |offset: usize| -> Result<usize, PythonError> {
+            Ok(memory.word(at.wrapping_add(offset))? & 0xffff_ffff)
+        };
+        let [file, name] = memory.words(at.wrapping_add(layout.filename))?;
+        let name = match layout.qualname {
+            Some(qualname) => memory.word(at.wrapping_add(qualname))?,
+            None => name,
+        };
+        let mut locals = half(layout.locals)?;
+        for tuple in layout.more_locals.into_iter().flatten() {
+            let tuple = memory.word(at.wrapping_add(tuple))?;
+            locals = locals.saturating_add(memory.len(tuple)?);
+        }
+        let place = Place {
+            name: memory.text(name)?,
+            file: memory.text(file)?,
+        };
+        Ok(Self {
+            meaning: Names::known().meaning(place.function(), &place.file),
+            place,
+            at,
+            generator: half(layout.flags)? & GENERATORS != 0,
+            locals,
+            stack: half(layout.stack)?,
+            names_at: memory.word(at.wrapping_add(layout.names))?,
+            names: OnceLock::new(),
+        })
+    }
+}
