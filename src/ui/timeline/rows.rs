@@ -100,7 +100,7 @@ pub(super) fn worker_row(
                 format::millis(worker.load_ms)
             ),
         ),
-        why: "n/a  no look shows what it does",
+        why: "n/a  its state is not visible",
     }
 }
 
@@ -149,7 +149,7 @@ pub(super) fn queue(view: &View<'_>, rank: &RankRates, loader: &LoaderRates, sca
             .map(|share| height(view, view.config.theme.style(Full), share))
             .collect(),
         figure: (Text, figure),
-        why: "n/a  no look shows how many batches are ready",
+        why: "n/a  ready batches are not visible",
     }
 }
 
