@@ -161,11 +161,11 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
         )));
     }
     match &args.command {
-        Some(Command::Run(asked)) => asked.check(),
+        Some(Command::Run(args)) => args.check(),
         #[cfg(feature = "lab")]
-        Some(Command::Lab(asked)) => asked.check(),
-        Some(Command::Replay(asked)) => asked.check(),
-        Some(Command::Fleet(asked)) => asked.check(),
+        Some(Command::Lab(args)) => args.check(),
+        Some(Command::Replay(args)) => args.check(),
+        Some(Command::Fleet(args)) => args.check(),
         _ => Ok(()),
     }
     .map_err(Stop::Usage)?;

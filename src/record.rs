@@ -88,7 +88,7 @@ impl Recorder {
         })
     }
 
-    /// Takes a sample along, without waiting for the disk. What could not be recorded is told in the next
+    /// Takes a sample along, without waiting for the disk. What could not be recorded is a gap of the next
     /// sample that is; where nothing is recorded any more, gives why.
     pub fn take(&self, sample: &Sample) -> Option<Gap> {
         let failure = || self.failure.lock().ok()?.clone();

@@ -10,7 +10,7 @@ mod files;
 mod gpu;
 mod job;
 mod loader;
-mod looks;
+mod poll_trace;
 mod process;
 mod processes;
 mod run;
@@ -41,7 +41,7 @@ pub use job::{
 pub use loader::{
     BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,
 };
-pub use looks::{Looks, SLOT, Seen, TrainerNow, slot};
+pub use poll_trace::{PollTrace, SLOT, Seen, TrainerNow, slot};
 pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 pub use run::{Run, RunSource};
@@ -210,11 +210,11 @@ impl Sample {
                 continue;
             };
             rank.waits.forget(&before.waits);
-            rank.looks.forget(&before.looks);
+            rank.polls.forget(&before.polls);
             for loader in &mut rank.loaders {
                 let known = before.loaders.iter().find(|known| known.id == loader.id);
                 if let Some(known) = known {
-                    loader.queue_looks.forget(&known.queue_looks);
+                    loader.queue_polls.forget(&known.queue_polls);
                 }
             }
             let loaders = before.loaders.iter();
@@ -227,7 +227,7 @@ impl Sample {
                 let Some(before) = before.get(&worker.key) else {
                     continue;
                 };
-                worker.looks.forget(&before.looks);
+                worker.polls.forget(&before.polls);
                 if let (Some(loads), Some(before)) = (&mut worker.loads, &before.loads) {
                     loads.ended.forget(&before.ended);
                 }

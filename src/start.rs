@@ -61,7 +61,7 @@ fn complain(error: &Hinted, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
 /// One line and a hint, for exit code 1.
@@ -76,9 +76,9 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
     }
     match args.command {
         None => watch(args),
-        Some(Command::Run(asked)) => run::run(&asked, &args.places),
+        Some(Command::Run(command)) => run::run(&command, &args.places),
         #[cfg(feature = "lab")]
-        Some(Command::Lab(asked)) => crate::lab::commands::run(&asked, &args.places),
+        Some(Command::Lab(command)) => crate::lab::commands::run(&command, &args.places),
         Some(Command::BuiltinSupervisor { control }) => run::supervise(control),
         Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),
         Some(Command::Man) => {
@@ -94,10 +94,10 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
             let report = examine(&args.places, json);
             print(&mut out, report.as_bytes())
         }
-        Some(Command::Replay(asked)) => replay::run(&asked, &args.places),
-        Some(Command::Diff(asked)) => diff::run(&asked),
-        Some(Command::Serve(asked)) => serve::run(asked, &args.places),
-        Some(Command::Fleet(asked)) => fleet::run(asked, &args.places),
+        Some(Command::Replay(command)) => replay::run(&command, &args.places),
+        Some(Command::Diff(command)) => diff::run(&command),
+        Some(Command::Serve(command)) => serve::run(command, &args.places),
+        Some(Command::Fleet(command)) => fleet::run(command, &args.places),
         Some(Command::Config { check: Some(file) }) => {
             check::configuration(file.as_deref(), &args.places)
         }

@@ -22,7 +22,7 @@ pub struct Io<K, P> {
     pub readings: mpsc::Receiver<Event>,
     pub signals: mpsc::Receiver<Signal>,
     /// What is heard of a launched command.
-    pub told: mpsc::Receiver<Event>,
+    pub messages: mpsc::Receiver<Event>,
     /// The terminal has not yet taken the last frame.
     pub blocked: watch::Receiver<bool>,
     /// End after this time.
@@ -74,7 +74,7 @@ impl App {
                 },
                 Ok(()) = io.blocked.changed(), if draw || anew => continue,
                 Some(notice) = saved.recv() => Event::Notice(notice),
-                Some(told) = io.told.recv() => told,
+                Some(message) = io.messages.recv() => message,
                 Some(reading) = io.readings.recv() => reading,
                 () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() && !draw => {
                     draw = true;

@@ -146,9 +146,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_folder_that_takes_nothing_is_told() {
-        let (tell, mut told) = mpsc::channel(1);
+        let (tell, mut results) = mpsc::channel(1);
         write(Ok(saved()), PathBuf::from("/proc/nothing/here"), tell);
-        let notice = told.recv().await.unwrap();
+        let notice = results.recv().await.unwrap();
         assert!(notice.trouble);
         assert!(notice.text.contains("cannot save"), "{}", notice.text);
     }

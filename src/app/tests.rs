@@ -111,7 +111,7 @@ async fn session_on(
     let (keys, typed) = mpsc::unbounded_channel();
     let (samples, taken) = mpsc::channel(1);
     let (signals, sent) = mpsc::channel(1);
-    let (tell, told) = mpsc::channel(1);
+    let (tell, messages) = mpsc::channel(1);
     let ends = Script {
         keys,
         samples,
@@ -127,7 +127,7 @@ async fn session_on(
         keys: Box::pin(typed) as Keys,
         readings: taken,
         signals: sent,
-        told,
+        messages,
         blocked,
         span,
         perform: |effect| {
@@ -247,7 +247,7 @@ fn turning(at: u32) -> Sample {
         let before = training(30.0).job.expect("it trains").ranks.remove(0);
         let tally = before.main.expect("it is seen");
         let now = crate::sample::MainTally {
-            looks: tally.looks + late,
+            polls: tally.polls + late,
             running: tally.running + late,
             ..tally
         };
@@ -635,12 +635,12 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
         Terminal::with_options(backend, TerminalOptions { viewport }).expect("a fixed size");
     let (_samples, taken) = mpsc::channel(1);
     let (_signals, sent) = mpsc::channel(1);
-    let (_tell, told) = mpsc::channel(1);
+    let (_tell, messages) = mpsc::channel(1);
     let io = Io {
         keys: stream::pending(),
         readings: taken,
         signals: sent,
-        told,
+        messages,
         blocked: watch::channel(false).1,
         span: None,
         perform: |_| Ok(()),
@@ -955,9 +955,9 @@ async fn the_screen_and_the_report_are_saved() {
         app.update(Event::Sample(Box::new(training(f64::from(at)))));
     }
     let saved = app.saved(80, 24).expect("a test backend");
-    let (tell, mut told) = mpsc::channel(1);
+    let (tell, mut messages) = mpsc::channel(1);
     save::write(Ok(saved), app.folder.clone(), tell);
-    let notice = told.recv().await.expect("it is told");
+    let notice = messages.recv().await.expect("it is told");
     assert!(!notice.trouble, "{}", notice.text);
     let mut files: Vec<_> = std::fs::read_dir(folder.path())
         .expect("ours")

@@ -143,7 +143,7 @@ fn python(facts: &Facts) -> Check {
     }
 }
 
-/// What can be told by name; any other is learned from the training loop.
+/// What is known by name; any other is learned from the training loop.
 fn loaders(facts: &Facts) -> Check {
     const ID: &str = "loaders";
     match &facts.loaders {

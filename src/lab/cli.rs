@@ -41,10 +41,10 @@ impl Lab {
     /// If the arguments conflict.
     pub(crate) fn check(&self) -> Result<(), Hinted> {
         match self {
-            Self::Demo(asked) => asked.settings().map(drop),
-            Self::Sweep(asked) => asked.check(),
-            Self::Headspace(asked) => asked.check(),
-            Self::Simulate(asked) => asked.settings().map(drop),
+            Self::Demo(args) => args.settings().map(drop),
+            Self::Sweep(args) => args.check(),
+            Self::Headspace(args) => args.check(),
+            Self::Simulate(args) => args.settings().map(drop),
             Self::BuiltinTrainer(_) | Self::BuiltinWorker(_) => Ok(()),
         }
     }

@@ -11,18 +11,18 @@ use super::cli::Lab;
 use crate::error::Hinted;
 use crate::options::Places;
 
-/// Does what was asked for.
+/// Runs the command.
 ///
 /// # Errors
 /// One line and a hint, for exit code 1.
-pub(crate) fn run(asked: &Lab, places: &Places) -> Result<ExitCode, Hinted> {
-    match asked {
-        Lab::Demo(asked) if asked.calibrate => experiments::calibrate(asked, places),
-        Lab::Demo(asked) => demo::run(asked, places),
-        Lab::Sweep(asked) => experiments::sweep(asked, places),
-        Lab::Headspace(asked) => experiments::headspace(asked, places),
-        Lab::Simulate(asked) => simulate::run(asked, places),
-        Lab::BuiltinTrainer(asked) => demo::trainer(asked),
-        Lab::BuiltinWorker(asked) => demo::worker(asked),
+pub(crate) fn run(args: &Lab, places: &Places) -> Result<ExitCode, Hinted> {
+    match args {
+        Lab::Demo(args) if args.calibrate => experiments::calibrate(args, places),
+        Lab::Demo(args) => demo::run(args, places),
+        Lab::Sweep(args) => experiments::sweep(args, places),
+        Lab::Headspace(args) => experiments::headspace(args, places),
+        Lab::Simulate(args) => simulate::run(args, places),
+        Lab::BuiltinTrainer(args) => demo::trainer(args),
+        Lab::BuiltinWorker(args) => demo::worker(args),
     }
 }

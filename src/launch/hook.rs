@@ -237,7 +237,7 @@ mod tests {
     fn what_an_experiment_changes_is_told_in_words() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
-        let told = |overrides: LoaderOverrides| {
+        let encoded = |overrides: LoaderOverrides| {
             let mut environment = hook.environment("@a", &overrides);
             environment.pop().unwrap().1.into_string().unwrap()
         };
@@ -245,7 +245,7 @@ mod tests {
             workers: Some(0),
             ..LoaderOverrides::default()
         };
-        assert_eq!(told(workers), "workers=0");
+        assert_eq!(encoded(workers), "workers=0");
         let all = LoaderOverrides {
             workers: Some(4),
             prefetch: Some(2),
@@ -255,6 +255,6 @@ mod tests {
                 after: 30,
             }),
         };
-        assert_eq!(told(all), "workers=4 prefetch=2 pin=0 cache=8 after=30");
+        assert_eq!(encoded(all), "workers=4 prefetch=2 pin=0 cache=8 after=30");
     }
 }

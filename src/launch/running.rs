@@ -166,7 +166,7 @@ impl Running {
         {
             restore_open_files(pid);
         }
-        let mut told = BufReader::new(ours.try_clone()?);
+        let mut reader = BufReader::new(ours.try_clone()?);
         let mut running = Self {
             supervisor,
             handle: CommandHandle(Arc::new(ours)),
@@ -174,7 +174,7 @@ impl Running {
             no_hook: None,
         };
         send(&mut &*running.handle.0, &SupervisorCommand::Start(spec))?;
-        match receive(&mut told)? {
+        match receive(&mut reader)? {
             Some(SupervisorEvent::Started { pid, no_hook }) => {
                 running.pid = pid;
                 running.no_hook = no_hook;
@@ -189,7 +189,7 @@ impl Running {
             .name("events".into())
             .spawn(move || {
                 // Also where the supervisor was killed there is no more to hear.
-                while let Ok(Some(heard)) = receive(&mut told) {
+                while let Ok(Some(heard)) = receive(&mut reader) {
                     if !events(heard) {
                         return;
                     }

@@ -78,15 +78,15 @@ pub fn supervise(control: OwnedFd) {
     let pid = units::Pid(command.as_raw_nonzero().get());
     let _ = send(&mut control, &SupervisorEvent::Started { pid, no_hook });
     let (events, come) = mpsc::channel();
-    let told = events.clone();
+    let sender = events.clone();
     std::thread::spawn(move || {
         // Whatever cannot be understood is as good as nobody there.
         while let Ok(Some(command)) = receive(&mut commands) {
-            if told.send(Event::Asked(command)).is_err() {
+            if sender.send(Event::Asked(command)).is_err() {
                 return;
             }
         }
-        let _ = told.send(Event::Alone);
+        let _ = sender.send(Event::Alone);
     });
     std::thread::spawn(move || watch_children(&events));
     let mut keeping = Keeping {
@@ -105,7 +105,7 @@ enum Event {
     Asked(SupervisorCommand),
     /// Pipetop is gone.
     Alone,
-    /// A child can be reaped; the thread goes on when told so.
+    /// A child can be reaped; the thread goes on on request.
     Child(SyncSender<()>),
     Childless,
 }

@@ -87,12 +87,12 @@ impl History {
         &self.marks
     }
 
-    /// Takes in the looks and the waits that a sample brought since the one before.
+    /// Takes in the polls and the waits that a sample brought since the one before.
     pub fn look(&mut self, before: Option<&Sample>, sample: &Sample) {
         self.timeline.add(before, sample);
     }
 
-    /// The newest minutes, look by look.
+    /// The newest minutes, poll by poll.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
@@ -148,7 +148,7 @@ impl History {
         let at = at.as_secs_f64();
         match self.points.around(at) {
             Some(point) if point.to - at < EARLY => axis.cell_of(point.from, point.to),
-            // It is told as one with what followed.
+            // It is shown as one with what followed.
             _ => axis.cell_of(at, at),
         }
     }

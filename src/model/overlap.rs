@@ -11,7 +11,7 @@ use crate::model::gpu::Piece;
 use crate::sample::Wait;
 use crate::units::Share;
 
-/// Seconds by which the end of a wait may be off, as it is seen by looks.
+/// Seconds by which the end of a wait may be off, as it is seen by polls.
 const BLUR: f64 = 0.01;
 /// Seconds that both must cover to be compared.
 const SHORTEST: f64 = 2.0;

@@ -44,9 +44,9 @@ pub struct Figures {
     pub delay: Option<Share>,
     /// From block devices; of a thread it is not read.
     pub read: Option<BytesPerSecond>,
-    /// Memory that it has in use, of a thread that of its process and not told.
+    /// Memory that it has in use, of a thread that of its process and not reported.
     pub rss: Option<Bytes>,
-    /// How many threads it has, of a thread not told.
+    /// How many threads it has, of a thread not reported.
     pub threads: Option<u32>,
 }
 

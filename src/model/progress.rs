@@ -28,7 +28,7 @@ const FIRST_FEW: u64 = 3;
 /// Seconds after the start of a rank within which it starts its first workers: what comes before is importing.
 const FIRST_WORKERS: f64 = 60.0;
 
-/// Seconds that a command which we launch can be older than our first look at it.
+/// Seconds that a command which we launch can be older than our first poll at it.
 const JUST_BEFORE_US: f64 = 1.0;
 
 /// Follows one job from its first sample.
@@ -41,7 +41,7 @@ pub(super) struct WarmUp {
     /// It had workers.
     has_loaded: bool,
     /// The job has reported its own first step.
-    told: bool,
+    has_reported: bool,
     now: Duration,
     /// Batches in all, as far as anything counts them.
     batches: Option<u64>,
@@ -82,9 +82,9 @@ impl WarmUp {
         let loads_to_begin = loads && !self.has_loaded;
         self.has_loaded |= loads;
         // The first report says how long the first batch was waited for, and comes a step later than it.
-        if counted_to_begin || loads_to_begin || (told_to_begin && !self.told) {
+        if counted_to_begin || loads_to_begin || (told_to_begin && !self.has_reported) {
             self.began = Some(self.now);
-            self.told |= told_to_begin;
+            self.has_reported |= told_to_begin;
         }
         // A clock that changes its mind (another source counts) does not turn time back.
         self.batches = counted.max(self.batches);

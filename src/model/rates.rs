@@ -57,7 +57,7 @@ pub struct Estimate {
     pub low: Share,
     pub high: Share,
     /// Looks that it rests on; where the job reports its steps, steps.
-    pub looks: u64,
+    pub polls: u64,
     /// Of the time: looks at which the loader was not recognised, and which may have been in it or not.
     pub unknown: Share,
     /// The same of the time since it was recognised. It depends on what the main thread did, where the time before does not.
@@ -172,12 +172,12 @@ pub struct RankRates {
     pub beside_swings: Vec<Overlap>,
     /// What the rank computes on, by its own reports. `None` where it reports nothing.
     pub device: Option<DeviceRates>,
-    /// Hottest functions of the main thread, by share of the looks with a stack.
+    /// Hottest functions of the main thread, by share of the polls with a stack.
     pub activity: Vec<Activity>,
     /// Asleep until another thread of the process gives up Python's lock (the GIL). `None` where such waits cannot
-    /// be told from others.
+    /// be distinguished from others.
     pub gil: Option<GilRates>,
-    /// Functions that held it then, by share of the looks that saw one.
+    /// Functions that held it then, by share of the polls that saw one.
     pub gil_holders: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
 }
@@ -207,22 +207,22 @@ pub struct StepRates {
 /// A device as the job that uses it tells.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeviceRates {
-    /// In the job's words. `None` = not told.
+    /// In the job's words. `None` = not reported.
     pub name: Option<String>,
     /// What the user should know of it, in the job's words.
     pub notice: Option<String>,
-    /// Share of time that it computed for the rank. `None` where that is not told.
+    /// Share of time that it computed for the rank. `None` where that is not reported.
     pub busy: Option<Share>,
-    /// Share of time in which batches were copied to it, beside computing or not. `None` where that is not told.
+    /// Share of time in which batches were copied to it, beside computing or not. `None` where that is not reported.
     pub copying: Option<Share>,
     /// Share of time in which the rank waited and the device had nothing to do, by the device's clock. `None` where
-    /// that is not told.
+    /// that is not reported.
     pub idle_in_waits: Option<Share>,
     /// It computed for no step beyond the step's end: while the rank waits, it idles.
     pub rests_with_each_step: bool,
 }
 
-/// A function and the share of looks it was seen in.
+/// A function and the share of polls it was seen in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Activity {
     pub name: String,
@@ -252,7 +252,7 @@ pub struct LoaderRates {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QueueRates {
-    /// Ready batches at the last look.
+    /// Ready batches at the last poll.
     pub ready: u32,
     /// Mean of ready batches over the time.
     pub mean_ready: f64,
@@ -301,7 +301,7 @@ pub struct WorkerRates {
 /// Single batches of a worker, as far as looks tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadRates {
-    /// The newest of which the time is told, newest first. In the rates of the verdict's window also those from before
+    /// The newest whose time is known, newest first. In the rates of the verdict's window also those from before
     /// it.
     pub last: Vec<BatchLoad>,
     /// Batches of this time, at least, that ended too soon for looks to tell theirs.

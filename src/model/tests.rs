@@ -410,7 +410,7 @@ fn where_there_is_no_rhythm_none_is_claimed() {
 
 fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
     MainTally {
-        looks: next(),
+        polls: next(),
         waiting: next(),
         receiving: next(),
         loading: next(),
@@ -489,7 +489,7 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
     loader.batches.as_mut().unwrap().count = next();
     loader.workers_started = next();
     let queue = loader.queue.as_mut().unwrap();
-    (queue.looks, queue.empty) = (next(), next());
+    (queue.polls, queue.empty) = (next(), next());
     (queue.ready_sum, queue.capacity) = (next(), u32::try_from(next() % 3).ok());
     for worker in &mut loader.workers {
         worker.key.start_ticks = next() % 3;
@@ -501,7 +501,7 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
 
 fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
     WorkerTally {
-        looks: next(),
+        polls: next(),
         idle: next(),
         cpu: next(),
         disk: next(),

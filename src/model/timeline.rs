@@ -1,4 +1,4 @@
-//! The newest minutes look by look: what each worker and trainer did when, how many batches were ready, the waits, and
+//! The newest minutes poll by poll: what each worker and trainer did when, how many batches were ready, the waits, and
 //! the batches of each worker.
 //!
 //! Fixed memory: a byte a slot of 25 ms for everyone, of two minutes: 5 KB for each worker, 4 KB of its batches, and 80 KB
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::WorkerPlace;
 use crate::sample::{
-    Looks, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
+    PollTrace, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
 };
 use crate::units::ProcessKey;
 
@@ -21,9 +21,9 @@ const TRACKS: usize = 640;
 const WAITS: usize = 2048;
 /// Batches that are kept of each worker.
 const BATCHES: usize = 100;
-/// Slots by which the last look may lie back, of whoever is still there, on a machine that is busy.
+/// Slots by which the last poll may lie back, of whoever is still there, on a machine that is busy.
 const LATE: u64 = 60;
-/// So many slots between two looks are taken for seen: more than lie between looks where these must be rare.
+/// So many slots between two polls are taken for seen: more than lie between polls where these must be rare.
 const APART: usize = 20;
 
 /// Whose looks.
@@ -38,7 +38,7 @@ enum Track {
 /// What was seen of everyone, slot by slot.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
-    tracks: BTreeMap<Track, Looks>,
+    tracks: BTreeMap<Track, PollTrace>,
     waits: BTreeMap<ProcessKey, VecDeque<Wait>>,
     batches: BTreeMap<WorkerPlace, VecDeque<Batch>>,
     newest: Duration,
@@ -58,7 +58,7 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<T> {
     pub what: T,
-    /// Nobody looked, and the looks on either side saw different things: the change lies here or beside.
+    /// Nobody looked, and the polls on either side saw different things: the change lies here or beside.
     pub bound: bool,
 }
 
@@ -72,23 +72,23 @@ impl Timeline {
         }
         self.newest = now;
         let old = slot(now).saturating_sub(SLOTS as u64);
-        self.tracks.retain(|_, looks| looks.end() > old);
+        self.tracks.retain(|_, polls| polls.end() > old);
         let job = sample.job.iter();
         for rank in job.flat_map(|job| &job.ranks) {
             let job = before.and_then(|before| before.job.as_ref());
             let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
             let before = ranks.find(|other| other.key == rank.key);
             self.add_waits(rank, before);
-            self.append(Track::Trainer(rank.key), &rank.looks);
+            self.append(Track::Trainer(rank.key), &rank.polls);
             for loader in &rank.loaders {
-                self.append(Track::Queue(rank.key, loader.id), &loader.queue_looks);
+                self.append(Track::Queue(rank.key, loader.id), &loader.queue_polls);
                 for worker in &loader.workers {
                     let place = WorkerPlace {
                         rank: rank.key,
                         loader: loader.id,
                         id: worker.id,
                     };
-                    self.append(Track::Worker(place), &worker.looks);
+                    self.append(Track::Worker(place), &worker.polls);
                     self.add_batches(place, worker, before);
                 }
             }
@@ -132,7 +132,7 @@ impl Timeline {
     fn add_waits(&mut self, rank: &RankSample, before: Option<&RankSample>) {
         let waits = self.waits.entry(rank.key).or_default();
         for wait in rank.waits.since(before.map(|before| &before.waits)) {
-            // Of those that the looks saw and those that the job reports, either may come late.
+            // Of those that the polls saw and those that the job reports, either may come late.
             if waits.back().is_some_and(|last| wait.from < last.to) {
                 continue;
             }
@@ -143,10 +143,10 @@ impl Timeline {
         }
     }
 
-    fn append(&mut self, track: Track, looks: &Looks) {
+    fn append(&mut self, track: Track, polls: &PollTrace) {
         let room = self.tracks.len() < TRACKS || self.tracks.contains_key(&track);
-        if room && !looks.is_empty() {
-            self.tracks.entry(track).or_default().append(looks, SLOTS);
+        if room && !polls.is_empty() {
+            self.tracks.entry(track).or_default().append(polls, SLOTS);
         }
     }
 
@@ -162,7 +162,7 @@ impl Timeline {
             Track::Worker(place) => place.rank == rank,
         };
         let ends = self.tracks.iter().filter(|(track, _)| of_rank(track));
-        let ends = ends.map(|(_, looks)| looks.seen_until());
+        let ends = ends.map(|(_, polls)| polls.seen_until());
         let late = slot(self.newest).saturating_sub(LATE);
         let end = ends.filter(|end| *end > late).min()?;
         Some(end as f64 * SLOT.as_secs_f64())
@@ -177,7 +177,7 @@ impl Timeline {
         self.slots(Track::Worker(place), from, to)
     }
 
-    /// What the trainer did, by looks alone.
+    /// What the trainer did, by polls alone.
     pub fn trainer(
         &self,
         rank: ProcessKey,
@@ -207,12 +207,12 @@ impl Timeline {
     }
 
     fn slots<T: Seen + PartialEq>(&self, track: Track, from: u64, to: u64) -> Vec<Option<Slot<T>>> {
-        let Some(looks) = self.tracks.get(&track) else {
+        let Some(polls) = self.tracks.get(&track) else {
             return Vec::new();
         };
         // What was seen a little before the first slot may tell of it.
         let before = from.saturating_sub(APART as u64);
-        let seen: Vec<Option<T>> = (before..to).map(|slot| looks.seen(slot)).collect();
+        let seen: Vec<Option<T>> = (before..to).map(|slot| polls.seen(slot)).collect();
         let skipped = usize::try_from(from - before).unwrap_or(APART);
         filled(&seen).split_off(skipped.min(seen.len()))
     }
@@ -223,7 +223,7 @@ pub fn slots_of(from: Duration, to: Duration) -> (u64, u64) {
     (slot(from), slot(to + SLOT))
 }
 
-/// Fills the slots between two looks that do not lie far apart. Where both saw the same, that was so all the time.
+/// Fills the slots between two polls that do not lie far apart. Where both saw the same, that was so all the time.
 fn filled<T: Copy + PartialEq>(seen: &[Option<T>]) -> Vec<Option<Slot<T>>> {
     let mut slots: Vec<Option<Slot<T>>> = Vec::with_capacity(seen.len());
     let mut last: Option<(usize, T)> = None;
@@ -249,12 +249,12 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn looks(from: u64, what: &[WorkerNow]) -> Looks {
-        let mut looks = Looks::default();
+    fn polls(from: u64, what: &[WorkerNow]) -> PollTrace {
+        let mut polls = PollTrace::default();
         for (slot, now) in (from..).zip(what) {
-            looks.see(SLOT * u32::try_from(slot).unwrap(), *now, 800);
+            polls.see(SLOT * u32::try_from(slot).unwrap(), *now, 800);
         }
-        looks
+        polls
     }
 
     fn place(sample: &mut Sample) -> WorkerPlace {
@@ -273,7 +273,7 @@ mod tests {
         let mut before: Option<Sample> = None;
         for (second, (from, what)) in (1_u32..).zip(seen) {
             let mut sample = training(f64::from(second));
-            first_loader(&mut sample).workers[0].looks = looks(*from, what);
+            first_loader(&mut sample).workers[0].polls = polls(*from, what);
             timeline.add(before.as_ref(), &sample);
             before = Some(sample);
         }
@@ -295,11 +295,11 @@ mod tests {
         let mut sample = training(1.0);
         let rank = first_rank(&mut sample);
         let key = rank.key;
-        rank.looks = looks(0, &[WorkerNow::Idle; 40]);
+        rank.polls = polls(0, &[WorkerNow::Idle; 40]);
         let worker = &mut first_loader(&mut sample).workers[0];
-        worker.looks = looks(0, &[WorkerNow::Cpu; 30]);
+        worker.polls = polls(0, &[WorkerNow::Cpu; 30]);
         // Then nothing was seen.
-        worker.looks.see(SLOT * 38, WorkerNow::Unknown, 800);
+        worker.polls.see(SLOT * 38, WorkerNow::Unknown, 800);
         let mut timeline = Timeline::default();
         timeline.add(None, &sample);
         assert_eq!(timeline.seen_until(key), Some(0.75));
@@ -343,7 +343,7 @@ mod tests {
         };
         let rank = first_rank(&mut sample);
         let key = rank.key;
-        rank.looks = looks(390, &[WorkerNow::Idle]);
+        rank.polls = polls(390, &[WorkerNow::Idle]);
         rank.waits = vec![wait(0, 100), wait(50, 90), wait(120, 130)].into();
         let mut timeline = Timeline::default();
         timeline.add(None, &sample);
@@ -362,19 +362,19 @@ mod tests {
         let mut timeline = Timeline::default();
         for second in 0..50_u32 {
             let mut sample = training(f64::from(second));
-            let looks = looks(u64::from(second) * 40, &[WorkerNow::Cpu; 40]);
+            let polls = polls(u64::from(second) * 40, &[WorkerNow::Cpu; 40]);
             let loader = first_loader(&mut sample);
             let worker = loader.workers[0].clone();
             loader.workers = (0..100)
                 .map(|id| crate::sample::WorkerSample {
                     id: second * 100 + id,
-                    looks: looks.clone(),
+                    polls: polls.clone(),
                     ..worker.clone()
                 })
                 .collect();
             timeline.add(None, &sample);
         }
         assert!(timeline.tracks.len() <= TRACKS);
-        assert!(timeline.tracks.values().all(|looks| looks.end() <= 2000));
+        assert!(timeline.tracks.values().all(|polls| polls.end() <= 2000));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn line(report: &Report) -> String {
     }
     let rank = job.ranks.first();
     let step = rank.map(|rank| &rank.step);
-    // A short interval may hold no look at the queue.
+    // A short interval may hold no poll at the queue.
     let queue = latest
         .queue
         .as_ref()

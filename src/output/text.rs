@@ -78,11 +78,11 @@ fn rank(rank: &RankReport) -> Vec<String> {
         lines.push(entry("queue", &format::queue(other.queue.as_ref())));
         lines.extend(other.workers.iter().map(worker));
     }
-    // One of which nothing is told is worth no line.
-    let told = |device: &&DeviceReport| {
+    // One of which nothing is known is worth no line.
+    let is_known = |device: &&DeviceReport| {
         device.name.is_some() || device.notice.is_some() || device.busy_share.is_some()
     };
-    lines.extend(rank.device.as_ref().filter(told).map(device));
+    lines.extend(rank.device.as_ref().filter(is_known).map(device));
     lines
 }
 

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(
             newest.job,
             training(100.0).job.map(|mut job| {
-                // What the sample before has told is not told again.
+                // What the sample before holds is not repeated.
                 let mut sample = training(100.0);
                 sample.forget_events(&training(99.0));
                 job.ranks = sample.job.unwrap().ranks;

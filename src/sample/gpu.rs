@@ -53,14 +53,14 @@ pub struct GpuSample {
     pub mem_clock_mhz: Option<f64>,
     /// Reasons for a lowered clock, in words; `None` = not known, empty = not held back.
     pub throttle: Option<Vec<String>>,
-    /// What the performance counters say of the time between two looks at them (Hopper and newer).
+    /// What the performance counters say of the time between two polls at them (Hopper and newer).
     #[serde(default)]
     pub counters: Option<GpuCounters>,
     #[serde(default)]
     pub traffic: Option<GpuTraffic>,
     #[serde(default)]
     pub health: Option<GpuHealth>,
-    /// Errors that the driver told of since pipetop started, the newest sixteen, oldest first. `None` = it
+    /// Errors that the driver reported since pipetop started, the newest sixteen, oldest first. `None` = it
     /// does not tell.
     #[serde(default)]
     pub xids: Option<Vec<Xid>>,
@@ -103,7 +103,7 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// Means over the time between two looks at the performance counters. Shares are of what the part could do.
+/// Means over the time between two polls at the performance counters. Shares are of what the part could do.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GpuCounters {
     pub from: Moment,
@@ -176,7 +176,7 @@ pub struct Link {
     pub max_width: Option<u32>,
 }
 
-/// An error that the driver told of.
+/// An error that the driver reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xid {
     /// NVIDIA's number for its kind.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::counts::counts;
-use crate::sample::{CgroupSample, LoaderSample, Looks, ProcessSample, Run, Tail, Tier};
+use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
 /// The watched job.
@@ -59,7 +59,7 @@ pub struct RankSample {
     #[serde(default)]
     pub local_rank: Option<u32>,
     /// Threads of a process group on NCCL were seen in it. Also `false` where they have no name: before PyTorch
-    /// 2.4 or so, unless NCCL was told to name its own.
+    /// 2.4 or so, unless NCCL was reported to name its own.
     #[serde(default)]
     pub nccl: bool,
     pub process: ProcessSample,
@@ -69,7 +69,7 @@ pub struct RankSample {
     /// that was known from the start, or is not known yet.
     #[serde(default)]
     pub recognised: Option<MainTally>,
-    /// What it tells of its own steps. `None` where it has told nothing.
+    /// What it tells of its own steps. `None` where it has reported nothing.
     pub reported: Option<Reported>,
     /// Stays in the loader that ended; where the rank reports its steps, the reported ones, also those of no length.
     pub waits: Tail<Wait>,
@@ -85,16 +85,16 @@ pub struct RankSample {
     /// first seen. Empty without the right to read memory.
     #[serde(default)]
     pub passes: Vec<Passes>,
-    /// Time that the main thread was seen to write a checkpoint, in looks of 10 ms. `None` without stacks.
+    /// Time that the main thread was seen to write a checkpoint, in polls of 10 ms. `None` without stacks.
     #[serde(default)]
     pub saving: Option<u64>,
     /// Time that the main thread was seen to wait for something that is no batch, by what that is: `communication`.
-    /// In looks of 10 ms.
+    /// In polls of 10 ms.
     #[serde(default)]
     pub not_data: BTreeMap<String, u64>,
-    /// What its main thread was seen doing, look by look: the newest.
-    #[serde(default, skip_serializing_if = "Looks::is_empty")]
-    pub looks: Looks,
+    /// What its main thread was seen doing, poll by poll: the newest.
+    #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]
+    pub polls: PollTrace,
 }
 
 impl RankSample {
@@ -117,7 +117,7 @@ impl RankSample {
             passes: vec![],
             saving: None,
             not_data: BTreeMap::new(),
-            looks: Looks::default(),
+            polls: PollTrace::default(),
         }
     }
 }
@@ -133,12 +133,13 @@ pub struct Passes {
     pub batches: u64,
 }
 
-/// How long the trainer's main thread was seen doing what, since attaching, in looks of 10 ms: one that
+/// How long the trainer's main thread was seen doing what, since attaching, in polls of 10 ms: one that
 /// came later counts for the time since the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MainTally {
-    /// Looks in all. The other fields add up to it.
-    pub looks: u64,
+    /// Polls in all. The other fields add up to it.
+    #[serde(rename = "looks")]
+    pub polls: u64,
     /// Blocked until the loader hands over a batch.
     pub waiting: u64,
     /// Receiving a batch that is ready: reading the pipe, fetching shared memory, unpickling.
@@ -168,14 +169,14 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: looks, waiting, receiving, loading, running, other, disk, stopped, dispatched);
+counts!(MainTally: polls, waiting, receiving, loading, running, other, disk, stopped, dispatched);
 
-/// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the looks.
+/// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadyTally {
     /// By its `schedstat`, since attaching: exact, where looks are a sample.
     pub time: Duration,
-    /// Of the looks in the loader, those at a thread that was ready. All of [`MainTally::running`] was, and none of the others.
+    /// Of the polls in the loader, those at a thread that was ready. All of [`MainTally::running`] was, and none of the others.
     pub waiting: u64,
     pub receiving: u64,
     pub loading: u64,
@@ -183,7 +184,7 @@ pub struct ReadyTally {
 
 counts!(ReadyTally: time, waiting, receiving, loading);
 
-/// Looks at which the main thread slept until another thread of its process gives up Python's lock.
+/// Polls at which the main thread slept until another thread of its process gives up Python's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GilTally {
     /// With a batch at hand or on its way, in the loader.
@@ -194,7 +195,7 @@ pub struct GilTally {
 
 counts!(GilTally: in_loader, outside);
 
-/// What a rank told of its own steps through the probe protocol (T3), since it began to.
+/// What a rank reported of its own steps through the probe protocol (T3), since it began to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reported {
     /// Steps whose report came.
@@ -213,14 +214,14 @@ pub struct Reported {
     #[serde(default)]
     pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length: it did not come to rest with
-    /// each step. 0 also where computing is not told.
+    /// each step. 0 also where computing is not reported.
     pub overrun: Duration,
     /// When the wait of the first step began, and when the newest step ended, since pipetop started.
     pub first_from: Duration,
     pub last_to: Duration,
-    /// What it computes on, in its own words. `None` = not told.
+    /// What it computes on, in its own words. `None` = not reported.
     pub device: Option<String>,
-    /// What the user should know, in its own words, the newest. `None` = nothing was told.
+    /// What the user should know, in its own words, the newest. `None` = nothing was reported.
     pub notice: Option<String>,
 }
 
@@ -228,7 +229,7 @@ pub struct Reported {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceTime {
     pub took: Duration,
-    /// The length of the steps, waits included, that told it.
+    /// The length of the steps, waits included, that reported it.
     pub of: Duration,
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counts::counts;
-use crate::sample::{Looks, WorkerSample};
+use crate::sample::{PollTrace, WorkerSample};
 
 /// What feeds a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,9 +25,13 @@ pub struct LoaderSample {
     pub queue: Option<QueueTally>,
     /// Batches yielded to the trainer; counts on over epochs. `None` where nothing counts them.
     pub batches: Option<BatchCount>,
-    /// Batches that were ready, look by look: the newest.
-    #[serde(default, skip_serializing_if = "Looks::is_empty")]
-    pub queue_looks: Looks,
+    /// Batches that were ready, poll by poll: the newest.
+    #[serde(
+        rename = "queue_looks",
+        default,
+        skip_serializing_if = "PollTrace::is_empty"
+    )]
+    pub queue_polls: PollTrace,
 }
 
 impl LoaderSample {
@@ -42,7 +46,7 @@ impl LoaderSample {
             workers_started: 0,
             queue: None,
             batches: None,
-            queue_looks: Looks::default(),
+            queue_polls: PollTrace::default(),
         }
     }
 
@@ -109,19 +113,20 @@ pub enum BatchClock {
 /// How full the queue between workers and trainer was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueueTally {
-    pub looks: u64,
-    /// Looks at which no batch was ready.
+    #[serde(rename = "looks")]
+    pub polls: u64,
+    /// Polls at which no batch was ready.
     pub empty: u64,
-    /// Ready batches summed over the looks.
+    /// Ready batches summed over the polls.
     pub ready_sum: u64,
-    /// Ready batches at the last look.
+    /// Ready batches at the last poll.
     pub ready: u32,
     /// The most that can be ready: `num_workers x prefetch_factor`.
     pub capacity: Option<u32>,
     pub source: QueueSource,
 }
 
-counts!(QueueTally: looks, empty, ready_sum);
+counts!(QueueTally: polls, empty, ready_sum);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -135,6 +140,6 @@ pub enum QueueSource {
     Iterator,
     /// The length of the queue object in memory.
     Object,
-    /// The job tells it, each time that it comes for a batch: a look is a step.
+    /// The job tells it, each time that it comes for a batch: a poll is a step.
     Probe,
 }

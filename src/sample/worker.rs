@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::counts::counts;
-use crate::sample::{Looks, ProcessSample, Tail, WorkerNow};
+use crate::sample::{PollTrace, ProcessSample, Tail, WorkerNow};
 use crate::units::ProcessKey;
 
 /// One loader worker.
@@ -27,9 +27,9 @@ pub struct WorkerSample {
     /// Its batches one by one. `None` where it cannot be seen which of them is in work.
     #[serde(default)]
     pub loads: Option<WorkerLoads>,
-    /// What it was seen doing, look by look: the newest.
-    #[serde(default, skip_serializing_if = "Looks::is_empty")]
-    pub looks: Looks,
+    /// What it was seen doing, poll by poll: the newest.
+    #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]
+    pub polls: PollTrace,
 }
 
 /// Single batches of a worker, as far as looks tell when each was begun and handed over.
@@ -38,7 +38,7 @@ pub struct WorkerLoads {
     /// Those that ended.
     pub ended: Tail<BatchLoad>,
     /// Those since attaching that ended too soon for looks to tell how long they took. What came and went between
-    /// two looks is not among them.
+    /// two polls is not among them.
     pub short: u64,
     /// What is in work. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,
@@ -51,7 +51,7 @@ pub struct BatchLoad {
     pub batch: u64,
     pub low_ms: u32,
     pub high_ms: u32,
-    /// When it was handed over, since pipetop started: halfway between the looks around that. `None` in recordings from
+    /// When it was handed over, since pipetop started: halfway between the polls around that. `None` in recordings from
     /// before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Duration>,
@@ -80,8 +80,9 @@ pub struct UnderWay {
 /// How often a worker's main thread was seen doing what, since attaching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerTally {
-    /// Looks in all. The other fields add up to it.
-    pub looks: u64,
+    /// Polls in all. The other fields add up to it.
+    #[serde(rename = "looks")]
+    pub polls: u64,
     /// Waiting for the next index: nothing to do (upstream is the trainer).
     pub idle: u64,
     /// On a CPU or runnable.
@@ -94,18 +95,18 @@ pub struct WorkerTally {
     pub handover: u64,
     /// Asleep in a timer, on a lock or elsewhere while a batch is due.
     pub other: u64,
-    /// What it was doing at the last look.
+    /// What it was doing at the last poll.
     pub now: WorkerNow,
 }
 
-counts!(WorkerTally: looks, idle, cpu, disk, network, handover, other);
+counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other);
 
 impl WorkerTally {
     /// Both together; what is done now is `more`'s.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
-            looks: self.looks.saturating_add(more.looks),
+            polls: self.polls.saturating_add(more.polls),
             idle: self.idle.saturating_add(more.idle),
             cpu: self.cpu.saturating_add(more.cpu),
             disk: self.disk.saturating_add(more.disk),

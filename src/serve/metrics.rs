@@ -74,9 +74,11 @@ fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
 fn runs(jobs: &[Job]) -> [Family; 2] {
     let info = (Gauge, "pipetop_run_info", "Who a run is.");
     let info = each(info, jobs, |job| {
-        let told = job.report.job.as_ref();
-        let run = told.and_then(|told| told.run.clone()).unwrap_or_default();
-        let world_size = told.and_then(|told| told.world_size);
+        let reported = job.report.job.as_ref();
+        let run = reported
+            .and_then(|reported| reported.run.clone())
+            .unwrap_or_default();
+        let world_size = reported.and_then(|reported| reported.world_size);
         let who = [
             ("source", Some(run.source.to_string())),
             ("user", run.user),

@@ -34,7 +34,7 @@ pub(super) struct RankTotals {
     pub(super) stall_uncertainty: Option<f64>,
     pub(super) batches: Option<f64>,
     pub(super) queue_empty: Option<f64>,
-    /// Batches ready at the last look.
+    /// Batches ready at the last poll.
     pub(super) queue_ready: Option<u32>,
     /// What all its workers did.
     pub(super) workers: Seconds,

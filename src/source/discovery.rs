@@ -395,7 +395,7 @@ mod tests {
             |name| format!("42 ({name}) S 1 42 42 0 -1 0 10 0 7 0 250 50 0 0 20 0 9 0 99 0 2048 0");
         let write = |file: &str, text: &str| fs::write(place.join(file), text).unwrap();
         let mut discovery = Discovery::new(root.path());
-        let mut told = || {
+        let mut found = || {
             let found = discovery.everything();
             let [process] = &found[..] else {
                 panic!("{found:?}")
@@ -405,17 +405,17 @@ mod tests {
         write("stat", &stat("bash"));
         write("cmdline", "bash\0run.sh\0");
         write("environ", "");
-        assert_eq!(told(), ("bash run.sh".into(), None));
+        assert_eq!(found(), ("bash run.sh".into(), None));
         // The name comes first, then arguments and environment.
         write("stat", &stat("python3"));
         write("cmdline", "");
-        assert_eq!(told(), (String::new(), None));
+        assert_eq!(found(), (String::new(), None));
         write("cmdline", "python3\0train.py\0");
         write("environ", "RANK=3\0");
-        assert_eq!(told(), ("python3 train.py".into(), Some(3)));
+        assert_eq!(found(), ("python3 train.py".into(), Some(3)));
         // Then they are known, and not read each time.
         write("cmdline", "python3\0other.py\0");
-        assert_eq!(told(), ("python3 train.py".into(), Some(3)));
+        assert_eq!(found(), ("python3 train.py".into(), Some(3)));
     }
 
     /// A process that starts others with its last thread.

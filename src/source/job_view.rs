@@ -1,6 +1,6 @@
 //! The watched job, read once an interval: who belongs to it now, and every counter of each.
 //!
-//! Keeps the looking thread told whom to look at. Knows nothing of the machine around the job.
+//! Tells the poller what to poll. Knows nothing of the machine around the job.
 
 mod builtin;
 mod other;
@@ -15,7 +15,7 @@ use crate::job::{Candidate, Loader, Tree};
 use crate::sample::{Gap, JobSample, Run, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::poll::{Looks, PollTargets, Seen};
+use crate::source::poll::{PollTargets, PollTrace, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::python::PythonError;
@@ -33,7 +33,7 @@ pub struct JobView {
     proc_root: PathBuf,
     reader: ProcessReader,
     discovery: Discovery,
-    looks: Looks,
+    polls: PollTrace,
     reports: Option<Reports>,
     command: String,
     /// Read once.
@@ -60,7 +60,7 @@ impl JobView {
             proc_root: proc_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             discovery: Discovery::new(proc_root),
-            looks: Looks::start(proc_root, clock)?,
+            polls: PollTrace::start(proc_root, clock)?,
             reports: probe.map(|probe| Reports::new(probe, clock)),
             command: job.command.clone(),
             run: None,
@@ -95,15 +95,15 @@ impl JobView {
                 found.push(view.follow(&mut self.reader, &tree, trainer, thorough));
             }
         }
-        self.tell_looks(&found, alive);
-        let seen = self.looks.take();
+        self.publish_polls(&found, alive);
+        let seen = self.polls.take();
         self.gaps = python_gaps(&seen);
         self.gaps.extend(self.discovery.gap().cloned());
         let reports = self.reports.as_mut();
-        let told = reports
+        let reported = reports
             .map(|reports| reports.take(&keys))
             .unwrap_or_default();
-        self.gaps.extend(told.gaps());
+        self.gaps.extend(reported.gaps());
         let ranks = self
             .ranks
             .iter_mut()
@@ -111,12 +111,12 @@ impl JobView {
             .zip(found);
         let ranks = ranks
             .map(|(view, placed)| {
-                let told = told.of(view.key);
-                view.sample(&mut self.reader, &tree, &placed, &seen, told)
+                let reported = reported.of(view.key);
+                view.sample(&mut self.reader, &tree, &placed, &seen, reported)
             })
             .collect::<Vec<_>>();
-        let access = |view: &RankView| match told.of(view.key) {
-            Some(told) if told.fresh => Tier::T3,
+        let access = |view: &RankView| match reported.of(view.key) {
+            Some(reported) if reported.fresh => Tier::T3,
             _ => view.tier,
         };
         let access = self.ranks.iter().map(access).min().unwrap_or_default();
@@ -154,10 +154,14 @@ impl JobView {
 
     /// Looks that came late, so far.
     pub fn late(&self) -> u64 {
-        self.looks.late()
+        self.polls.late()
     }
 
-    fn tell_looks(&mut self, placed: &[Vec<(u64, Loader)>], alive: impl Fn(&ProcessKey) -> bool) {
+    fn publish_polls(
+        &mut self,
+        placed: &[Vec<(u64, Loader)>],
+        alive: impl Fn(&ProcessKey) -> bool,
+    ) {
         let views = self.ranks.iter().filter(|view| alive(&view.key));
         let ranks = views
             .zip(placed)
@@ -168,7 +172,7 @@ impl JobView {
             ranks: ranks.collect(),
         };
         if targets != self.targets {
-            self.looks.watch(targets.clone());
+            self.polls.watch(targets.clone());
             self.targets = targets;
         }
     }

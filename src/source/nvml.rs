@@ -170,10 +170,10 @@ impl NvmlGpu {
                 Call::Traffic => traffic::read(device, at, sample, troubles),
                 Call::Events => sample.xids = parts.events.read(nvml, device, at, troubles),
                 Call::Processes => {
-                    let told = (sample, troubles);
+                    let newest = (sample, troubles);
                     parts
                         .processes
-                        .read(device, at, joined, &parts.history, told);
+                        .read(device, at, joined, &parts.history, newest);
                 }
                 Call::Instances => {
                     sample.instances = parts.instances.read(nvml, device, at, troubles);

@@ -39,14 +39,14 @@ use seen::{SLOTS, count_activity, lock};
 
 /// The running looking thread; dropping it ends it.
 #[derive(Debug)]
-pub struct Looks {
+pub struct PollTrace {
     targets: Arc<Mutex<Option<PollTargets>>>,
     seen: Arc<Mutex<Seen>>,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Looks {
+impl PollTrace {
     /// Looks at nobody yet.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Looks {
         let (stop, stopped) = mpsc::channel();
         let poller = Poller::new(proc_root, clock, Arc::clone(&targets), Arc::clone(&seen));
         let thread = std::thread::Builder::new()
-            .name("looks".into())
+            .name("poller".into())
             .spawn(move || poller.run(&stopped))?;
         Ok(Self {
             targets,
@@ -67,7 +67,7 @@ impl Looks {
         })
     }
 
-    /// From now on, look at these; counts of those that stay go on.
+    /// From now on, poll at these; counts of those that stay go on.
     pub fn watch(&self, targets: PollTargets) {
         *lock(&self.targets) = Some(targets);
     }
@@ -88,7 +88,7 @@ impl Looks {
     }
 }
 
-impl Drop for Looks {
+impl Drop for PollTrace {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {

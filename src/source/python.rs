@@ -52,7 +52,7 @@ pub use self::worker_loop::{BatchInWork, WorkerLoop};
 use crate::foreign;
 use crate::units::Pid;
 
-/// What the main thread of a loader worker does. A `None` was not in sight at this look.
+/// What the main thread of a loader worker does. A `None` was not in sight at this poll.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerStack {
     pub phase: WorkerPhase,

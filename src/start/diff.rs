@@ -18,9 +18,9 @@ use crate::units::printable;
 /// Bytes of the longest report that is read: one of a thousand workers has less than a megabyte.
 const LONGEST_REPORT: u64 = 16 << 20;
 
-pub(super) fn run(asked: &Diff) -> Result<ExitCode, Hinted> {
-    let comparison = Comparison::new(side(&asked.before)?, side(&asked.after)?);
-    let page = if asked.json {
+pub(super) fn run(args: &Diff) -> Result<ExitCode, Hinted> {
+    let comparison = Comparison::new(side(&args.before)?, side(&args.after)?);
+    let page = if args.json {
         let json = serde_json::to_string_pretty(&comparison);
         let json = json.map_err(|error| {
             Hinted::new(
@@ -33,7 +33,7 @@ pub(super) fn run(asked: &Diff) -> Result<ExitCode, Hinted> {
         text(&comparison)
     };
     let code = print(&mut std::io::stdout(), page.as_bytes())?;
-    let Some(share) = asked.fail_if_slower else {
+    let Some(share) = args.fail_if_slower else {
         return Ok(code);
     };
     match comparison.is_slower_by(share) {

@@ -16,20 +16,20 @@ const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
 /// In bytes: more than any token.
 const LONGEST: u64 = 64 << 10;
 
-/// Does what was asked for.
-pub(super) fn run(asked: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted> {
+/// Runs the command.
+pub(super) fn run(args: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted> {
     let look = Watch {
-        theme: asked.theme,
-        ascii: asked.ascii,
+        theme: args.theme,
+        ascii: args.ascii,
         ..Watch::default()
     };
     let config = config(&look, places)?;
     let fleet = Fleet {
-        credentials: credentials(asked.token_file.as_deref())?,
-        url: asked.prometheus,
-        run: asked.run,
+        credentials: credentials(args.token_file.as_deref())?,
+        url: args.prometheus,
+        run: args.run,
     };
-    if can_draw() && !asked.once && !asked.json {
+    if can_draw() && !args.once && !args.json {
         show(fleet, config).map_err(|error| no_screen(&error))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -40,7 +40,7 @@ pub(super) fn run(asked: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted
             "omit --run to see them all",
         ));
     }
-    let page = if asked.json {
+    let page = if args.json {
         let json = serde_json::to_string_pretty(&report);
         json.map_err(|error| Hinted::new(error.to_string(), "this is a bug in pipetop"))? + "\n"
     } else {

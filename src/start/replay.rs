@@ -13,12 +13,12 @@ use crate::setup::{config, exit_code, has_screen};
 use crate::source::replay::window;
 use crate::units::span;
 
-pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
-    let watch = asked.watch();
+pub(super) fn run(args: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
+    let watch = args.watch();
     let mut config = config(&watch, places)?;
-    let mut recording = Recording::open(&asked.file).map_err(|error| refused(&error))?;
+    let mut recording = Recording::open(&args.file).map_err(|error| refused(&error))?;
     let (begin, end) = recording.span();
-    if asked
+    if args
         .from
         .is_some_and(|from| from > end.saturating_sub(begin))
     {
@@ -28,19 +28,19 @@ pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
             format!("the recording is {length} long"),
         ));
     }
-    let numbers = window(&mut recording, asked.from, asked.to).map_err(|error| refused(&error))?;
+    let numbers = window(&mut recording, args.from, args.to).map_err(|error| refused(&error))?;
     config.interval = recording.header().interval;
     let cut = recording.is_cut().then(|| {
         format!(
             "{} is truncated or still being written: showing it up to the last complete sample",
-            asked.file.display()
+            args.file.display()
         )
     });
     if has_screen(&watch) {
         let session = ReplaySession {
             recording,
             numbers,
-            speed: asked.speed,
+            speed: args.speed,
             config,
             notice: cut,
         };
@@ -50,20 +50,20 @@ pub(super) fn run(asked: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
                 "--once prints a report without a screen",
             )
         })?;
-        return Ok(exit_code(kind, &asked.fail_if));
+        return Ok(exit_code(kind, &args.fail_if));
     }
     if let Some(cut) = cut {
         // Nobody reads it: nothing to do about that.
         let _ = writeln!(std::io::stderr(), "note: {}", crate::units::printable(&cut));
     }
     let how = Observation {
-        once: asked.once,
-        json: asked.json,
+        once: args.once,
+        json: args.json,
         span: None,
         steady: false,
     };
     let kind = observe_again(recording, numbers, how, &mut std::io::stdout())?;
-    Ok(exit_code(kind, &asked.fail_if))
+    Ok(exit_code(kind, &args.fail_if))
 }
 
 fn refused(error: &RecordError) -> Hinted {

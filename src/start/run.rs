@@ -19,14 +19,14 @@ use crate::sample::Gap;
 use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
 use crate::source::sampler::Options;
 
-/// Does what was asked for.
-pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
-    let config = config(&asked.watch, places)?;
+/// Runs the command.
+pub(super) fn run(args: &Run, places: &Places) -> Result<ExitCode, Hinted> {
+    let config = config(&args.watch, places)?;
     exists(places)?;
-    let (environment, command) = asked.words.parts();
+    let (environment, command) = args.words.parts();
     // A Python that would not load the hook would keep its directory in `sys.path`.
     let unhookable = leaves_site_out(&command);
-    let probe = (!asked.no_hook && !unhookable).then(|| listen("use --no-hook to go without it"));
+    let probe = (!args.no_hook && !unhookable).then(|| listen("use --no-hook to go without it"));
     let probe = probe.transpose()?;
     let spec = LaunchSpec {
         command,
@@ -39,18 +39,18 @@ pub(super) fn run(asked: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         ..sampling(places, &config, Target::Any)
     };
     // To the end of what is watched.
-    let (mut options, _server) = served(recorded(options, &asked.watch)?, &asked.watch)?;
-    if unhookable && !asked.no_hook {
+    let (mut options, _server) = served(recorded(options, &args.watch)?, &args.watch)?;
+    if unhookable && !args.no_hook {
         options.lacking.push(Gap {
             source: "probe".into(),
             reason: "Python's option -S keeps the hook out".into(),
             hint: "omit -S for exact figures; they are estimates with it".into(),
         });
     }
-    if has_screen(&asked.watch) {
-        screen::run(asked, spec, options, config)
+    if has_screen(&args.watch) {
+        screen::run(args, spec, options, config)
     } else {
-        headless::run(asked, spec, options)
+        headless::run(args, spec, options)
     }
 }
 

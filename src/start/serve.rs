@@ -10,16 +10,16 @@ use crate::serve::{ADDRESS, Exporter};
 use crate::setup::{config, endpoints, exists, sampling};
 use crate::source::sampler::find;
 
-/// Does what was asked for.
-pub(super) fn run(asked: Serve, places: &Places) -> Result<ExitCode, Hinted> {
+/// Runs the command.
+pub(super) fn run(args: Serve, places: &Places) -> Result<ExitCode, Hinted> {
     let watch = Watch {
-        interval: asked.interval,
+        interval: args.interval,
         ..Watch::default()
     };
     let config = config(&watch, places)?;
     exists(places)?;
-    let target = meant(asked.target);
-    if !asked.all {
+    let target = meant(args.target);
+    if !args.all {
         find(&places.proc_root, &target).map_err(|error| {
             let refused = refused(&error);
             Hinted {
@@ -28,15 +28,15 @@ pub(super) fn run(asked: Serve, places: &Places) -> Result<ExitCode, Hinted> {
             }
         })?;
     }
-    let mut endpoints = endpoints(asked.web);
-    if endpoints.listen.is_empty() && asked.textfile.is_none() {
+    let mut endpoints = endpoints(args.web);
+    if endpoints.listen.is_empty() && args.textfile.is_none() {
         endpoints.listen.push(ADDRESS.to_owned());
     }
     let exporter = Exporter {
         options: sampling(places, &config, target),
-        all: asked.all,
+        all: args.all,
         endpoints,
-        textfile: asked.textfile,
+        textfile: args.textfile,
     };
     exporter.run()?;
     Ok(ExitCode::SUCCESS)

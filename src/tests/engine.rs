@@ -22,7 +22,7 @@ fn job(at: u32) -> Sample {
         let late = u64::from(at - 30) * 100;
         let rank = first_rank(&mut sample);
         let mut tally = before.main.unwrap();
-        tally.looks += late;
+        tally.polls += late;
         tally.running += late;
         rank.main = Some(tally);
         rank.waits = before.waits;

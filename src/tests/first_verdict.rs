@@ -1,5 +1,5 @@
 //! When the first verdict comes, and how often it is the one that stays: on hundreds of simulated jobs that are watched
-//! as real ones are, by looks.
+//! as real ones are, by polls.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ struct Job {
     seed: u64,
 }
 
-/// What a job does at each look, from our coming on.
+/// What a job does at each poll, from our coming on.
 struct Trace {
     waiting: Vec<bool>,
     ready: Vec<u32>,
@@ -101,18 +101,18 @@ impl Job {
     fn run(&self) -> Trace {
         let mut chance = Chance(0xD1B5_4A32_D192_ED03_u64.wrapping_mul(self.seed + 1));
         let end = self.before + WATCHED;
-        let looks = whole(WATCHED * LOOKS as f64) + 1;
+        let polls = whole(WATCHED * LOOKS as f64) + 1;
         let mut trace = Trace {
-            waiting: vec![false; looks],
-            ready: vec![0; looks],
-            busy: vec![vec![false; looks]; self.workers],
-            taken: vec![0; looks],
+            waiting: vec![false; polls],
+            ready: vec![0; polls],
+            busy: vec![vec![false; polls]; self.workers],
+            taken: vec![0; polls],
             epochs: vec![],
             waits: vec![],
         };
         let range = |from: f64, to: f64| {
             let look = |at: f64| whole(((at - self.before) * LOOKS as f64).max(0.0).ceil());
-            look(from).min(looks)..look(to).min(looks)
+            look(from).min(polls)..look(to).min(polls)
         };
         let (mut finished, mut taken) = (vec![0.0; self.workers], Vec::<f64>::new());
         let (mut first, mut stepped) = (0, 0.0_f64);
@@ -181,15 +181,15 @@ impl Trace {
     }
 
     fn sample(&self, job: &Job, at: f64) -> Sample {
-        let looks = whole(at * LOOKS as f64 + 0.5);
-        let count = |seen: &[bool]| seen[..looks].iter().filter(|seen| **seen).count() as u64;
+        let polls = whole(at * LOOKS as f64 + 0.5);
+        let count = |seen: &[bool]| seen[..polls].iter().filter(|seen| **seen).count() as u64;
         let mut sample = training(at);
         sample.gpus.clear();
         let rank = &mut sample.job.as_mut().unwrap().ranks[0];
-        let all = looks as u64;
+        let all = polls as u64;
         let waiting = count(&self.waiting);
         rank.main = Some(MainTally {
-            looks: all,
+            polls: all,
             waiting,
             running: all - waiting,
             ..MainTally::default()
@@ -202,9 +202,9 @@ impl Trace {
         rank.activity.clear();
         let loader = &mut rank.loaders[0];
         loader.settings.num_workers = u32::try_from(job.workers).ok();
-        let ready = &self.ready[..looks];
+        let ready = &self.ready[..polls];
         loader.queue = Some(QueueTally {
-            looks: all,
+            polls: all,
             empty: ready.iter().filter(|ready| **ready == 0).count() as u64,
             ready_sum: ready.iter().map(|ready| u64::from(*ready)).sum(),
             ready: ready.last().copied().unwrap_or(0),
@@ -212,7 +212,7 @@ impl Trace {
             source: QueueSource::Pipe,
         });
         loader.batches = Some(BatchCount {
-            count: self.taken[looks] + 500,
+            count: self.taken[polls] + 500,
             source: BatchClock::Iterator,
         });
         let now = job.before + at;
@@ -238,7 +238,7 @@ impl Trace {
                     _ => key(200 + number),
                 };
                 worker.tally = Some(WorkerTally {
-                    looks: all,
+                    polls: all,
                     idle: all - busy,
                     cpu: busy,
                     ..WorkerTally::default()

@@ -95,7 +95,7 @@ impl Trace {
     }
 
     fn sample(&self, at: f64) -> Sample {
-        let (looks, waiting) = (100.0 * at, 100.0 * self.within(self.wait, 0.0, at));
+        let (polls, waiting) = (100.0 * at, 100.0 * self.within(self.wait, 0.0, at));
         let key = ProcessKey {
             pid: Pid(7),
             start_ticks: 1,
@@ -106,17 +106,17 @@ impl Trace {
                 ..ProcessSample::default()
             },
             main: Some(MainTally {
-                looks: whole(looks),
+                polls: whole(polls),
                 waiting: whole(waiting),
-                running: whole(looks) - whole(waiting),
+                running: whole(polls) - whole(waiting),
                 ..MainTally::default()
             }),
             waits: self.waits(at - 1.0, at).into(),
             loaders: vec![LoaderSample {
                 queue: Some(QueueTally {
-                    looks: whole(looks),
+                    polls: whole(polls),
                     empty: whole(waiting),
-                    ready_sum: whole(looks) - whole(waiting),
+                    ready_sum: whole(polls) - whole(waiting),
                     ready: 0,
                     capacity: Some(8),
                     source: QueueSource::Pipe,

@@ -18,7 +18,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if view.command.is_some_and(|command| command.asked) {
         return panel::write(frame, area, vec![question(view, area.width)]);
     }
-    // What is typed has to be seen, and what was told is read once.
+    // What is typed has to be seen, and a notice is read once.
     if footer::speaks(view, frame, area) {
         return;
     }

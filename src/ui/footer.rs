@@ -51,7 +51,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(right, at);
 }
 
-/// Draws what is typed, else what the user is told; false where there is neither.
+/// Draws what is typed, else the notice; false if there is neither.
 pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
     if filter(view).is_typing() {
         input(view, frame, area);

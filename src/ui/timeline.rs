@@ -1,7 +1,7 @@
-//! The newest seconds, look by look: a row for each worker, for the queue, the trainer and each GPU.
+//! The newest seconds, poll by poll: a row for each worker, for the queue, the trainer and each GPU.
 //!
 //! Draws the last tenth of the time that the other panels show, ten times as fine, so that single batches and waits are
-//! seen; what is older than the looks that are kept is drawn from the history, where a cell is no shorter than a reading.
+//! seen; what is older than the polls that are kept is drawn from the history, where a cell is no shorter than a reading.
 
 mod cells;
 mod rows;

@@ -131,10 +131,10 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
             .collect()
     };
     // A job that tells of its device leaves nothing for the driver to say.
-    let told = view.rank().is_some_and(|rank| rank.device.is_some());
+    let reports_device = view.rank().is_some_and(|rank| rank.device.is_some());
     parts
         .into_iter()
-        .filter(|(what, ..)| !told || *what != DRIVER)
+        .filter(|(what, ..)| !reports_device || *what != DRIVER)
         .take(2)
         .map(|(what, why, hint)| {
             let alone = format!("{what}: {why}");

@@ -150,7 +150,7 @@ impl<'a> View<'a> {
             .find(|loader| loader.id == id)
     }
 
-    /// What a worker does at the last look.
+    /// What a worker does at the last poll.
     pub(super) fn worker_now(&self, worker: &WorkerRates) -> WorkerNow {
         let newest = self
             .loader_now()

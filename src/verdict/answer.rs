@@ -24,7 +24,7 @@ pub struct Verdict {
     pub confidence: Share,
     pub headspace: Option<Headspace>,
     pub workers: Option<WorkerAdvice>,
-    /// What the wait would be with other numbers of workers, fewest first; or why that cannot be told.
+    /// What the wait would be with other numbers of workers, fewest first; or why that is not known.
     pub what_if: Result<Vec<Expected>, String>,
     pub period_batches: Option<u32>,
     /// What a GPU that is compute-bound is near, where its counters tell.

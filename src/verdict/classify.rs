@@ -20,11 +20,11 @@ const EMPTY: f64 = 0.5;
 pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let wait = waits.estimate();
     let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
-    if let Some(told) = context.told_stall() {
+    if let Some(reported) = context.reported_stall() {
         return Interval {
-            share: told,
-            low: Share(told.0 - below).clamped(),
-            high: Share((told.0 + above).min(wait.high.0)).clamped(),
+            share: reported,
+            low: Share(reported.0 - below).clamped(),
+            high: Share((reported.0 + above).min(wait.high.0)).clamped(),
         };
     }
     let idle = context.gpu_idle().filter(|_| !context.waits_are_idle());
@@ -98,8 +98,8 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
 
 /// Surely next to none of the waits find the GPU without work.
 fn hides_the_waits(context: &Context<'_>) -> bool {
-    if let Some(told) = context.told_stall() {
-        return told.0 < SLIGHT;
+    if let Some(reported) = context.reported_stall() {
+        return reported.0 < SLIGHT;
     }
     let overlap = context.overlap().filter(|_| !context.waits_are_idle());
     overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)

@@ -48,7 +48,7 @@ pub(super) fn confidence(
         Some((LoaderKind::Other, Some(_))) => BY_NAME,
         _ => 1.0,
     };
-    let gpu = if context.gpu_idle().or(context.told_stall()).is_some() {
+    let gpu = if context.gpu_idle().or(context.reported_stall()).is_some() {
         1.0
     } else {
         WITHOUT_GPU
@@ -96,7 +96,7 @@ mod tests {
             share: Share(share),
             low: Share(low),
             high: Share(high),
-            looks: 800,
+            polls: 800,
             unknown: Share::ZERO,
             unclear: Share::ZERO,
             early: None,

@@ -169,7 +169,7 @@ impl<'a> Context<'a> {
 
     /// Share of time lost, as the job's own events on the device tell it: waits in which the device had nothing to
     /// do.
-    pub(super) fn told_stall(&self) -> Option<Share> {
+    pub(super) fn reported_stall(&self) -> Option<Share> {
         self.rank.device.as_ref()?.idle_in_waits
     }
 
@@ -180,7 +180,7 @@ impl<'a> Context<'a> {
     }
 
     /// Share of time that the main thread was seen in functions whose name, as `all_reduce (torch)`, is one of
-    /// these. The looks with a stack are those outside the loader.
+    /// these. The polls with a stack are those outside the loader.
     pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
         time_in(self.rank, is_one)
     }

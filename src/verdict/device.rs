@@ -144,8 +144,8 @@ pub(super) fn facts(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> 
 /// How much of the waits finds the GPU without work.
 fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     const MOST: f64 = 0.5;
-    let (lost, waited) = match (context.told_stall(), context.overlap()) {
-        (Some(told), _) => (told.0, context.wait()?.share),
+    let (lost, waited) = match (context.reported_stall(), context.overlap()) {
+        (Some(reported), _) => (reported.0, context.wait()?.share),
         (None, Some(overlap)) => (f64::midpoint(overlap.low.0, overlap.high.0), overlap.wait),
         (None, None) => return None,
     };

@@ -23,7 +23,7 @@ const BATCHES_ENOUGH: u64 = 20;
 const SECONDS_ENOUGH: f64 = 10.0;
 /// By so many seconds a sample may come early or late.
 const LATE: f64 = 0.1;
-/// How often the intervals hold at all looks together.
+/// How often the intervals hold at all polls together.
 pub(super) const HOLDS: f64 = 0.975;
 
 /// Workers busy for less than this share of the time have time to spare.
@@ -81,9 +81,9 @@ pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -
     let may_be = match kind {
         Kind::DataBound => true,
         Kind::ComputeBound => is_fed(context, progress),
-        // Without a GPU it rests on single looks at what the main thread waits for.
+        // Without a GPU it rests on single polls at what the main thread waits for.
         Kind::HostBound => context.gpu_idle().is_some() && is_fed(context, progress),
-        // The others lie between two kinds, or rest on single looks.
+        // The others lie between two kinds, or rest on single polls.
         _ => false,
     };
     let counted = context.rank.step.batches.is_some();

@@ -101,8 +101,8 @@ pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdi
     assess_after(None, rates, progress, gaps)
 }
 
-/// The same after what was said before: a kind that was told is not doubted as long as it is the most likely one, nor the
-/// rank that it was told of as long as no other loses clearly more.
+/// The same after what was said before: a kind that was given is not doubted as long as it is the most likely one, nor the
+/// rank that it was given for as long as no other loses clearly more.
 fn assess_after(
     said: Option<&Verdict>,
     rates: Option<&Rates>,
@@ -123,7 +123,7 @@ fn assess_after(
         return stalled(&context, progress, missing);
     }
     if early::is_enough(progress) {
-        return judged(&context, progress, missing, told(said, rank));
+        return judged(&context, progress, missing, previous(said, rank));
     }
     let widened = early::widened(rates);
     let in_rates = widened.job.as_ref();
@@ -134,9 +134,9 @@ fn assess_after(
     let warming_up = undecided(Kind::WarmingUp, progress, missing.clone());
     let so_far = early::so_far(progress, rank.step.batches);
     if so_far.unclear {
-        let told = told(said, rank);
-        let mut verdict = judged(&context, progress, missing, told);
-        if told == Some(verdict.kind) || early::is_clear(&context, progress, verdict.kind) {
+        let previous = previous(said, rank);
+        let mut verdict = judged(&context, progress, missing, previous);
+        if previous == Some(verdict.kind) || early::is_clear(&context, progress, verdict.kind) {
             verdict.confidence = Share(verdict.confidence.0 * early::HOLDS);
             return verdict;
         }
@@ -147,8 +147,8 @@ fn assess_after(
     }
 }
 
-/// The kind that was told of this rank.
-fn told(said: Option<&Verdict>, rank: &RankRates) -> Option<Kind> {
+/// The kind that was given for this rank.
+fn previous(said: Option<&Verdict>, rank: &RankRates) -> Option<Kind> {
     let said = said.filter(|said| said.rank_key == Some(rank.key))?;
     is_settled(said.kind).then_some(said.kind)
 }
@@ -162,7 +162,7 @@ fn judged(
     context: &Context<'_>,
     progress: &Progress,
     missing: Vec<Missing>,
-    told: Option<Kind>,
+    previous: Option<Kind>,
 ) -> Verdict {
     let rank = context.rank;
     let Some(wait) = rank.wait else {
@@ -187,7 +187,7 @@ fn judged(
     // Early, each end is tried.
     // A GPU that hardly rests loses next to nothing, whatever the main thread waits for.
     let vouched_for = context.gpu_idle().is_some_and(|idle| idle.0 < SLIGHT);
-    if is_unclear(&wait) && !vouched_for && early::is_enough(progress) && told != Some(kind) {
+    if is_unclear(&wait) && !vouched_for && early::is_enough(progress) && previous != Some(kind) {
         let text = format!(
             "the wait share may be anywhere from {} to {}",
             wait.low, wait.high

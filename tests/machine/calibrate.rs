@@ -23,7 +23,7 @@ const CAUSES: [(&str, &str); 4] = [
 const HIDDEN_FROM_OUTSIDE: &str = "transfer";
 /// How far the two wait shares may be apart.
 const OFF: f64 = 0.05;
-/// Where steps are shorter than the time between two looks at a trainer, a wait share is a sample, which takes longer to be
+/// Where steps are shorter than the time between two polls at a trainer, a wait share is a sample, which takes longer to be
 /// large enough.
 const LONGER: (&str, &str) = ("disk", "60s");
 /// Jobs that only sleep leave the CPUs to others: so many run side by side.

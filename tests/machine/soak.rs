@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use pipetop::sample::{
     BatchClock, BatchCount, BatchLoad, Gap, GpuSample, HostSample, IoSample, JobSample, LoaderKind,
-    LoaderSample, LoaderSettings, Looks, MainTally, ProcessSample, QueueSource, QueueTally,
+    LoaderSample, LoaderSettings, MainTally, PollTrace, ProcessSample, QueueSource, QueueTally,
     RankSample, Sample, Tier, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
 };
 use pipetop::testing::config::Config;
@@ -55,21 +55,21 @@ fn process(age: u32) -> ProcessSample {
 /// Re-made every other interval, so that no two workers ever are the same for long.
 fn worker(id: u32, at: u32) -> WorkerSample {
     let born = at - (at + id) % 2;
-    let looks = u64::from(at - born) * 20;
+    let polls = u64::from(at - born) * 20;
     WorkerSample {
         key: key(1_000 + id + at % 7 * 100, born),
         id,
         thread: false,
         process: process(at - born),
         tally: Some(WorkerTally {
-            looks,
-            cpu: looks,
+            polls,
+            cpu: polls,
             now: WorkerNow::Cpu,
             ..WorkerTally::default()
         }),
         batches: Some(u64::from(at - born)),
         // Functions with a name of its own each time.
-        activity: BTreeMap::from([(format!("decode_{at} (train.py)"), looks)]),
+        activity: BTreeMap::from([(format!("decode_{at} (train.py)"), polls)]),
         loads: Some(WorkerLoads {
             ended: vec![
                 BatchLoad {
@@ -84,12 +84,12 @@ fn worker(id: u32, at: u32) -> WorkerSample {
             short: u64::from(at - born),
             under_way: None,
         }),
-        looks: Looks::default(),
+        polls: PollTrace::default(),
     }
 }
 
 fn job(at: u32) -> JobSample {
-    let looks = u64::from(at) * 100;
+    let polls = u64::from(at) * 100;
     // Now and then another job, and one that has ended.
     let epoch = at / 5_000;
     let loader = LoaderSample {
@@ -104,9 +104,9 @@ fn job(at: u32) -> JobSample {
         workers: (0..WORKERS).map(|id| worker(id, at)).collect(),
         workers_started: u64::from(at * WORKERS / 2),
         queue: Some(QueueTally {
-            looks,
-            empty: looks / 2,
-            ready_sum: looks,
+            polls,
+            empty: polls / 2,
+            ready_sum: polls,
             ready: at % 17,
             capacity: Some(16),
             source: QueueSource::Pipe,
@@ -115,7 +115,7 @@ fn job(at: u32) -> JobSample {
             count: u64::from(at) * 10,
             source: BatchClock::Iterator,
         }),
-        queue_looks: Looks::default(),
+        queue_polls: PollTrace::default(),
     };
     let waits = (0..10_u32).map(|n| {
         let from = seconds(at).saturating_sub(Duration::from_millis(u64::from(10 - n) * 100));
@@ -136,9 +136,9 @@ fn job(at: u32) -> JobSample {
             world_size: Some(1),
             process: process(at),
             main: Some(MainTally {
-                looks,
-                waiting: looks / 2,
-                running: looks / 2,
+                polls,
+                waiting: polls / 2,
+                running: polls / 2,
                 ..MainTally::default()
             }),
             waits: waits.collect::<Vec<_>>().into(),

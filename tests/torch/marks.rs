@@ -15,9 +15,9 @@ use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light, no_p
 use support::machine::{Python, note};
 use support::measured::two_of_three;
 
-/// Seconds by which a mark may lie behind: two readings, a look at the stack, and a machine that is busy.
+/// Seconds by which a mark may lie behind: two readings, a poll at the stack, and a machine that is busy.
 const LATE: f64 = 1.5;
-/// And before: the first look at a pass may come before its first batch.
+/// And before: the first poll at a pass may come before its first batch.
 const EARLY: f64 = 0.3;
 
 const MARKS: Situation = light("marks").steady_after(10);

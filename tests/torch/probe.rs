@@ -237,7 +237,7 @@ def train(batch):
         assert!(wait_ms >= 6.0 && step_ms >= 2.0, "{wait_ms} {step_ms}");
         assert!(wait.high.0 - wait.low.0 < 0.2, "{wait:?}");
         assert_eq!(
-            wait.looks,
+            wait.polls,
             rank.step.batches.unwrap_or(0),
             "steps, not looks"
         );

@@ -293,10 +293,10 @@ fn torn_reads_are_errors_and_the_end_of_the_process_too() {
         let mut job = Job::stand_in(python, "busy");
         job.reaches("running");
         let mut stacks = job.stacks();
-        let looks: Vec<_> = (0..2000).map(|_| stacks.main_thread(false)).collect();
-        let right = looks.iter().filter(|look| look.is_ok()).count();
+        let polls: Vec<_> = (0..2000).map(|_| stacks.main_thread(false)).collect();
+        let right = polls.iter().filter(|look| look.is_ok()).count();
         assert!(right > 1000, "{python}: {right} of 2000 looks");
-        for look in looks {
+        for look in polls {
             assert!(
                 matches!(look, Ok(_) | Err(PythonError::Torn(_))),
                 "{python}: {look:?}"

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use pipetop::sample::{Looks, SLOT, Seen, TrainerNow, WorkerNow};
+use pipetop::sample::{PollTrace, SLOT, Seen, TrainerNow, WorkerNow};
 use pipetop::testing::engine::Engine;
 use pipetop::testing::model::WorkerPlace;
 use pipetop::testing::record::Recording;
@@ -15,7 +15,7 @@ use crate::trial::{Outcome, PIPETOP, Situation, ensure, last_python, light};
 use support::machine::{Python, note};
 use support::measured::two_of_three;
 
-/// Seconds between two looks at a worker; the trainer is looked at more often. On a machine that is busy it is more.
+/// Seconds between two polls at a worker; the trainer is looked at more often. On a machine that is busy it is more.
 const PERIOD: f64 = 0.05;
 /// Seconds for which a worker has a batch in work after the dataset has made its samples.
 const AROUND: f64 = 0.06;
@@ -32,7 +32,7 @@ type Stretch = (f64, f64);
 /// What the timeline draws.
 struct Drawn {
     waits: Vec<Stretch>,
-    /// Seconds between two looks at the trainer and at the workers: nine in ten lie closer together.
+    /// Seconds between two polls at the trainer and at the workers: nine in ten lie closer together.
     periods: (f64, f64),
     /// Each with worker and batch.
     loads: Vec<((u32, u64), Stretch)>,
@@ -120,10 +120,10 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
         let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
         engine.push(sample.clone());
         for rank in sample.job.iter().flat_map(|job| &job.ranks) {
-            trainer.add::<TrainerNow>(&rank.looks);
+            trainer.add::<TrainerNow>(&rank.polls);
             for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
                 let distances = workers.entry(worker.key).or_default();
-                distances.add::<WorkerNow>(&worker.looks);
+                distances.add::<WorkerNow>(&worker.polls);
             }
         }
         last = Some(sample).filter(|sample| sample.job.is_some()).or(last);
@@ -170,7 +170,7 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     })
 }
 
-/// Slots from one look to the next.
+/// Slots from one poll to the next.
 #[derive(Default)]
 struct Distances {
     last: Option<u64>,
@@ -178,9 +178,9 @@ struct Distances {
 }
 
 impl Distances {
-    fn add<T: Seen>(&mut self, looks: &Looks) {
+    fn add<T: Seen>(&mut self, polls: &PollTrace) {
         let from = self.last.map_or(0, |last| last + 1);
-        for slot in (from..looks.end()).filter(|slot| looks.seen::<T>(*slot).is_some()) {
+        for slot in (from..polls.end()).filter(|slot| polls.seen::<T>(*slot).is_some()) {
             self.found.extend(self.last.map(|last| slot - last));
             self.last = Some(slot);
         }

@@ -99,7 +99,7 @@ pub struct ReplaySession {
     pub notice: Option<String>,
 }
 
-/// Between two looks for what a launched command has printed.
+/// Between two polls for what a launched command has printed.
 const PRINTED: Duration = Duration::from_millis(250);
 
 /// Watches on the terminal, until the user, a signal or the end of a launched command ends it.
@@ -110,7 +110,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     let mut app = App::new(setup.config, setup.window, setup.wanted);
     app.state.recording = setup.options.recorder.is_some();
     app.caption(setup.caption);
-    let (tell, told) = mpsc::channel(16);
+    let (tell, messages) = mpsc::channel(16);
     let list = JobList {
         options: Options {
             recorder: None,
@@ -145,7 +145,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
     })?;
     let job = WatchedJob {
         readings,
-        told,
+        messages,
         sampler: Some(sampler),
         list: Some(list),
         command,
@@ -176,7 +176,7 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
     // No sampler and no command say anything.
     let nobody = WatchedJob {
         readings: mpsc::channel(1).1,
-        told: mpsc::channel(1).1,
+        messages: mpsc::channel(1).1,
         sampler: None,
         list: None,
         command: None,
@@ -189,7 +189,7 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
 struct WatchedJob {
     readings: mpsc::Receiver<Heard>,
     /// Of a launched command.
-    told: mpsc::Receiver<Heard>,
+    messages: mpsc::Receiver<Heard>,
     sampler: Option<Sampler>,
     list: Option<JobList>,
     command: Option<CommandHandle>,
@@ -240,7 +240,7 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
             keys: keys()?,
             readings: job.readings,
             signals,
-            told: job.told,
+            messages: job.messages,
             blocked: blocked(),
             span,
             perform: |effect| {

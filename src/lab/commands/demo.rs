@@ -34,7 +34,7 @@ watch a job that runs:      pipetop
 start a job and watch it:   pipetop run -- python train.py
 ";
 
-/// Does what was asked for.
+/// Runs the command.
 pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
     let mut out = std::io::stdout();
     if demo.list {

@@ -29,44 +29,44 @@ use crate::source::sampler::Options;
 /// Between two readings of an experiment.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) fn sweep(asked: &cli::SweepArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn sweep(args: &cli::SweepArgs, places: &Places) -> Result<ExitCode, Hinted> {
     exists(places)?;
     let look = Watch {
-        ascii: asked.ascii,
+        ascii: args.ascii,
         ..Watch::default()
     };
     let config = config(&look, places)?;
-    let command = command(&asked.own, asked.workload.dataset_size, || {
-        let mut settings = asked.workload.settings()?;
+    let command = command(&args.own, args.workload.dataset_size, || {
+        let mut settings = args.workload.settings()?;
         // A step that as many workers as can run at once would just not keep up with, the same in each row.
         settings.workers = cpus_allowed();
         Ok(settings)
     })?;
     let options = quick(places, &config);
     let bound = Bound {
-        span: asked.span,
-        steps: asked.steps,
+        span: args.span,
+        steps: args.steps,
     };
-    let memory = command.builtin.is_some() || asked.compares_memory();
-    let found = Sweep::of(&asked.counts, &asked.prefetch_factors, memory, |tried| {
-        let told = |doing: &str| note(&format!("{tried}: {doing}"));
-        run(&command, tried, bound, &options, told)
+    let memory = command.builtin.is_some() || args.compares_memory();
+    let found = Sweep::of(&args.counts, &args.prefetch_factors, memory, |tried| {
+        let progress = |doing: &str| note(&format!("{tried}: {doing}"));
+        run(&command, tried, bound, &options, progress)
     });
     note("");
-    shown(found, |found| page_of(asked, found, &config))
+    shown(found, |found| page_of(args, found, &config))
 }
 
-pub(super) fn headspace(asked: &cli::HeadspaceArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &Places) -> Result<ExitCode, Hinted> {
     exists(places)?;
     let config = config(&Watch::default(), places)?;
-    let command = command(&asked.own, asked.workload.dataset_size, || asked.settings())?;
+    let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
     let meanwhile = Meanwhile::begin(places);
-    let found = headspace::command::launched(&command, asked.plan(), &options, note);
+    let found = headspace::command::launched(&command, args.plan(), &options, note);
     note("");
     meanwhile.warn();
     shown(found, |found| {
-        if asked.json {
+        if args.json {
             format!("{:#}\n", headspace::json(found))
         } else {
             headspace::text(found)
@@ -156,11 +156,11 @@ fn shown<T>(
 }
 
 /// In the form that was asked for.
-fn page_of(asked: &cli::SweepArgs, found: &Sweep, config: &Config) -> String {
-    if asked.json {
+fn page_of(args: &cli::SweepArgs, found: &Sweep, config: &Config) -> String {
+    if args.json {
         return format!("{:#}\n", sweep::json(found));
     }
-    if asked.csv {
+    if args.csv {
         return sweep::csv(found);
     }
     let parts = [

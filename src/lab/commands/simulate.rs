@@ -10,17 +10,17 @@ use crate::lab::experiments::simulate::{Study, json, text};
 use crate::options::{Places, Watch};
 use crate::setup::{can_draw, config, print};
 
-pub(super) fn run(asked: &SimulateArgs, places: &Places) -> Result<ExitCode, Hinted> {
-    let settings = asked.settings()?;
+pub(super) fn run(args: &SimulateArgs, places: &Places) -> Result<ExitCode, Hinted> {
+    let settings = args.settings()?;
     let look = Watch {
-        theme: asked.theme.clone(),
-        ascii: asked.ascii,
+        theme: args.theme.clone(),
+        ascii: args.ascii,
         ..Watch::default()
     };
     let config = config(&look, places)?;
     let mut out = std::io::stdout();
-    if asked.animate && can_draw() {
-        let ended = animation::animate(&settings, asked.seed, config);
+    if args.animate && can_draw() {
+        let ended = animation::animate(&settings, args.seed, config);
         return match ended {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => Err(Hinted::new(
@@ -29,15 +29,15 @@ pub(super) fn run(asked: &SimulateArgs, places: &Places) -> Result<ExitCode, Hin
             )),
         };
     }
-    if asked.animate {
+    if args.animate {
         // Nobody reads it: nothing to do about that.
         let _ = writeln!(
             std::io::stderr(),
             "note: standard output is not a terminal: printing numbers instead of an animation"
         );
     }
-    let study = Study::of(&settings, asked.seed, asked.runs(&settings));
-    let page = if asked.json {
+    let study = Study::of(&settings, args.seed, args.runs(&settings));
+    let page = if args.json {
         format!("{:#}\n", json(&study))
     } else {
         text(&study, config.ascii)

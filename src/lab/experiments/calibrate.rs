@@ -24,7 +24,7 @@ use crate::verdict::{Cause, Kind};
 /// From the start of a job: enough for a verdict, which needs ten seconds after the first batch where it is not clear.
 pub const SPAN: Duration = Duration::from_secs(15);
 
-/// Of any preset on a slow machine: what the job has not told by then, it does not tell.
+/// Of any preset on a slow machine: what the job has not reported by then, it does not tell.
 const LONGEST_STEP: Duration = Duration::from_secs(30);
 
 /// From one time to another, by the wall clock: places the times of one way of watching in the other's.
@@ -37,7 +37,7 @@ pub struct CalibrationRow {
     /// The kind that is right.
     pub expected: &'static str,
     /// With the job's own reports.
-    pub told: Finding,
+    pub exact: Finding,
     /// From outside.
     pub seen: Finding,
 }
@@ -55,12 +55,12 @@ pub struct Finding {
 impl CalibrationRow {
     /// The verdict is the one that the preset is made for.
     pub fn right(&self) -> bool {
-        self.told.kind.to_string() == self.expected
+        self.exact.kind.to_string() == self.expected
     }
 
     /// How far the wait share from outside is from the job's own. `None` where either is not known.
     pub fn error(&self) -> Option<f64> {
-        Some(self.seen.wait?.0 - self.told.wait?.0)
+        Some(self.seen.wait?.0 - self.exact.wait?.0)
     }
 }
 
@@ -108,10 +108,10 @@ pub fn run(
             watcher.watched >= 2 * span || (watcher.watched >= span && !watcher.warms_up())
         };
         if found.is_none() && watchers.iter().all(enough) {
-            let [told, seen] = &watchers;
-            found = Some((told.finding(), seen.finding(), seen.window()));
+            let [exact, seen] = &watchers;
+            found = Some((exact.finding(), seen.finding(), seen.window()));
         }
-        // The waits of that time are told with the step that goes on at its end.
+        // The waits of that time are reported with the step that goes on at its end.
         if let Some((.., window)) = found
             && window.is_none_or(|(_, to)| reports.reach(to))
         {
@@ -122,15 +122,15 @@ pub fn run(
         }
     }
     drop(samplers);
-    let (Some(told), Some(seen), window) = found.unwrap_or_default() else {
+    let (Some(exact), Some(seen), window) = found.unwrap_or_default() else {
         return Err(job.ended_early().into());
     };
     Ok(CalibrationRow {
         preset: preset.name,
         expected: preset.expected,
-        told: Finding {
+        exact: Finding {
             wait: window.and_then(|window| reports.waited(window)),
-            ..told
+            ..exact
         },
         seen,
     })
@@ -177,13 +177,13 @@ impl Watcher {
     }
 }
 
-/// What the job told of its waits.
+/// What the job reported of its waits.
 #[derive(Debug, Default)]
 struct Reports {
     /// As far as they came with the last sample.
     newest: Tail<Wait>,
     waits: Vec<Span>,
-    /// The end of the newest step: before that, every wait was told that was not lost.
+    /// The end of the newest step: before that, every wait was reported that was not lost.
     to: Option<SystemTime>,
     lost: u64,
 }
@@ -210,7 +210,7 @@ impl Reports {
     }
 
     fn reach(&self, to: SystemTime) -> bool {
-        self.to.is_some_and(|told| told >= to)
+        self.to.is_some_and(|exact| exact >= to)
     }
 
     /// The share of a time, which the reports reach to the end of, in which the job waited. `None` where reports were
@@ -237,17 +237,17 @@ pub fn head() -> String {
 pub fn text(row: &CalibrationRow) -> String {
     let share = |share: Option<Share>| share.map_or("n/a".to_owned(), |share| share.to_string());
     let cause = row
-        .told
+        .exact
         .cause
         .map_or("-".to_owned(), |cause| cause.to_string());
     let off = row.error().map(|error| format!("{:+.1}", error * 100.0));
-    let verdict = row.told.kind.to_string();
+    let verdict = row.exact.kind.to_string();
     line([
         row.preset,
         row.expected,
         if row.right() { &verdict } else { "WRONG" },
         &cause,
-        &share(row.told.wait),
+        &share(row.exact.wait),
         &share(row.seen.wait),
         off.as_deref().unwrap_or("n/a"),
         &row.seen.kind.to_string(),
@@ -286,10 +286,10 @@ pub fn json(rows: &[CalibrationRow]) -> Value {
         json!({
             "preset": row.preset,
             "expected": row.expected,
-            "kind": row.told.kind,
-            "cause": row.told.cause,
+            "kind": row.exact.kind,
+            "cause": row.exact.cause,
             "wait_share": row.seen.wait,
-            "wait_share_exact": row.told.wait,
+            "wait_share_exact": row.exact.wait,
             "kind_from_outside": row.seen.kind,
             "cause_from_outside": row.seen.cause,
             "right": row.right(),
@@ -304,10 +304,10 @@ mod tests {
     use crate::sample::Reported;
     use crate::sample::literals::{first_rank, secs, training, wait};
 
-    /// A second, the waits told by then, and the end of the newest step.
+    /// A second, the waits reported by then, and the end of the newest step.
     type Told<'a> = (f64, &'a [(f64, f64)], Option<f64>);
 
-    /// The samples of these seconds, each with the waits told by then and the end of the newest step.
+    /// The samples of these seconds, each with the waits reported by then and the end of the newest step.
     fn reports(samples: &[Told<'_>]) -> (Reports, SystemTime) {
         let mut reports = Reports::default();
         let mut began = SystemTime::UNIX_EPOCH;

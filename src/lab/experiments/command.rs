@@ -29,7 +29,7 @@ pub use launched::{Launched, TrialError};
 pub(super) use writers::TrainerReports;
 use writers::Writers;
 
-/// Between two looks at what came.
+/// Between two polls at what came.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The word that stands for the number of workers.
 const WORKERS: &str = "{workers}";
@@ -152,7 +152,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Listens until `enough` says so of what the trainer has told so far. That no more can come is a failure;
+    /// Listens until `enough` says so of what the trainer has reported so far. That no more can come is a failure;
     /// where the command has ended well it is `too_few` of so many steps.
     pub(super) fn listen(
         &mut self,
@@ -193,7 +193,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// What the trainer has told. Nothing, where none has.
+    /// What the trainer has reported. Nothing, where none has.
     pub(super) fn heard(&self) -> TrainerReports {
         let trainer = self.writers.trainer();
         trainer.map(|(_, heard)| heard.clone()).unwrap_or_default()
@@ -203,7 +203,7 @@ impl<'a> Trial<'a> {
     fn hear(&mut self) -> bool {
         let gone = self.launched.wait(PAUSE);
         if gone {
-            // What it told last may be under way.
+            // What it reported last may be under way.
             sleep_until(now() + nanoseconds(PAUSE));
         }
         self.writers.hear(&self.listener);

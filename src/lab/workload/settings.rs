@@ -1,4 +1,4 @@
-//! What can be set of the built-in job, and how its processes are told.
+//! What can be set of the built-in job, and how its processes get that.
 
 use std::time::Duration;
 

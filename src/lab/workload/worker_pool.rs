@@ -16,7 +16,7 @@ use super::message::{BatchRequest, READY, ReadyBatch};
 use super::scheduler::Scheduler;
 use super::settings::{JobSettings, WorkerLaunch};
 
-/// Between two looks after the workers while no batch comes, and while some do.
+/// Between two polls after the workers while no batch comes, and while some do.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,

@@ -15,7 +15,7 @@ const LEVELS: usize = 17;
 #[cfg(any(test, feature = "testing"))]
 pub(super) const MOST: usize = NEWEST + (LEVELS - 1) * COARSER;
 
-/// What has a begin and an end, in seconds, and can be told as one with what follows it.
+/// What has a begin and an end, in seconds, and can be shown as one with what follows it.
 pub(super) trait Entry: Sized {
     fn from(&self) -> f64;
     fn to(&self) -> f64;
@@ -50,7 +50,7 @@ impl<E: Entry> Downsampled<E> {
             let (Some(oldest), Some(next)) = (level.pop_front(), level.pop_front()) else {
                 return;
             };
-            // A pause stays a pause: what was not read is not told by its neighbours.
+            // A pause stays a pause: its neighbours say nothing of what was not read.
             let pause = next.from() - oldest.to();
             handed_on = if pause > oldest.to() - oldest.from() + (next.to() - next.from()) {
                 level.push_front(next);

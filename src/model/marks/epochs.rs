@@ -13,7 +13,7 @@ use crate::units::ProcessKey;
 /// Batches of a pass, and time since its begin, after which it is said what it is.
 const ENOUGH: u64 = 5;
 const LONG: Duration = Duration::from_secs(3);
-/// Batches that a pass can have had at the first look at it, to count as seen from its begin.
+/// Batches that a pass can have had at the first poll at it, to count as seen from its begin.
 const FIRST_FEW: u64 = 3;
 /// Time since passes were first seen from which on other data is new, and not only met late.
 const SETTLED: Duration = Duration::from_secs(2);

@@ -38,7 +38,7 @@ impl Trace {
         found
     }
 
-    /// As a driver that looks so often would tell it.
+    /// As a driver that polls so often would tell it.
     fn pieces(&self, step: f64) -> VecDeque<Piece> {
         let pieces = (0..u32::MAX).map(|n| (f64::from(n) * step, f64::from(n + 1) * step));
         let pieces = pieces.take_while(|(_, to)| *to <= self.seconds);

@@ -11,13 +11,13 @@
 //! - With fewer than five pairs their variance is not known; their lengths are then taken to vary by
 //!   `cv^2` = 1/2, between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
 //! - That is as if `n = p (1-p) / variance` looks had been independent, and no more than there were. Where
-//!   no look differs from another (`p` is 0 or 1), `n` = looks.
+//!   no poll differs from another (`p` is 0 or 1), `n` = polls.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so 0 and 1 have a width too, and is never
 //!   narrower than one point to each side.
 //! - Looks that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
 //!   end to `(in the loader + unseen) / looks`. A main thread that worker processes feed does not load
-//!   itself: there, an unseen look at it on a CPU hides no more than the unpacking of batches, for which
-//!   a tenth of the looks is allowed. Without stacks that holds of every look at it on a CPU, and the time that it
+//!   itself: there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which
+//!   a tenth of the polls is allowed. Without stacks that holds of every poll at it on a CPU, and the time that it
 //!   was ready while no CPU was free may have been in the loader, too; and so may all time in which it waited for another of
 //!   its threads. Of another library's loader they say nothing: `p` is
 //!   of the others, and both ends allow for them as for time that no report speaks of. So they do for looks before it was
@@ -69,52 +69,52 @@ pub(super) fn wait(
     let (tally, before) = (&grown.tally, grown.before as f64);
     let unseen = tally.unseen as f64;
     let unknown = match may_be {
-        Unseen::Unknown => unseen.min(tally.looks as f64 - 1.0),
+        Unseen::Unknown => unseen.min(tally.polls as f64 - 1.0),
         Unseen::Loads | Unseen::Fed | Unseen::FedBlindly(_) => 0.0,
     };
-    let looks = tally.looks as f64 - unknown;
+    let polls = tally.polls as f64 - unknown;
     let inside = tally.waiting as f64 + tally.receiving as f64 + tally.loading as f64;
-    let p = (inside / looks).clamp(0.0, 1.0);
+    let p = (inside / polls).clamp(0.0, 1.0);
     let hidden = match may_be {
         Unseen::Fed => {
             let asleep = unseen.min(tally.other as f64);
-            asleep + (unseen - asleep).min(UNPACKING * looks)
+            asleep + (unseen - asleep).min(UNPACKING * polls)
         }
         Unseen::FedBlindly(delay) => {
-            unseen + (tally.running as f64).min((UNPACKING + delay.0) * looks)
+            unseen + (tally.running as f64).min((UNPACKING + delay.0) * polls)
         }
         Unseen::Loads => unseen,
         Unseen::Unknown => 0.0,
     };
-    let known = looks / (looks + unknown + before);
+    let known = polls / (polls + unknown + before);
     let waited_before = match may_be {
         Unseen::Unknown => 0.0,
-        _ => grown.waited_before as f64 / (looks + unknown + before),
+        _ => grown.waited_before as f64 / (polls + unknown + before),
     };
     let ends = |(low, high): (f64, f64)| Bounds {
         low: Share((low * known + waited_before).min(p - NARROWEST)).clamped(),
-        high: Share(high.max(p + NARROWEST).max(p + hidden / looks) * known + 1.0 - known)
+        high: Share(high.max(p + NARROWEST).max(p + hidden / polls) * known + 1.0 - known)
             .clamped(),
     };
-    let Bounds { low, high } = ends(wilson(p, independent(p, looks, waits, episodes), Z));
+    let Bounds { low, high } = ends(wilson(p, independent(p, polls, waits, episodes), Z));
     Estimate {
         share: Share(p),
         low,
         high,
-        looks: tally.looks + grown.before,
+        polls: tally.polls + grown.before,
         unknown: Share(1.0 - known),
         unclear: match may_be {
-            Unseen::Unknown | Unseen::FedBlindly(_) => Share(unseen / tally.looks as f64).clamped(),
+            Unseen::Unknown | Unseen::FedBlindly(_) => Share(unseen / tally.polls as f64).clamped(),
             Unseen::Loads | Unseen::Fed => Share::ZERO,
         },
-        early: blocks.bounds(p, looks).map(ends),
+        early: blocks.bounds(p, polls).map(ends),
     }
 }
 
-fn independent(p: f64, looks: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64 {
+fn independent(p: f64, polls: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64 {
     let spread = p * (1.0 - p);
     if spread <= 0.0 {
-        return looks;
+        return polls;
     }
     let pairs = pairs(waits, |_, _| true);
     let variance = if pairs.len() < ENOUGH {
@@ -122,12 +122,12 @@ fn independent(p: f64, looks: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64
     } else {
         ratio_variance(&pairs) + (spread / pairs.len() as f64).powi(2) / 3.0
     };
-    looks.min(spread / variance)
+    polls.min(spread / variance)
 }
 
 /// The wait share that a job reports. `waits` are those of its steps, oldest first.
-pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
-    let p = told.wait().0;
+pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
+    let p = grown.wait().0;
     let spread = p * (1.0 - p);
     // Beside a step that was lost, a pair would be two.
     let pairs = pairs(waits, |before, wait| {
@@ -135,7 +135,7 @@ pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
         next.is_some() && next == wait.batch
     });
     let variance = if pairs.len() < ENOUGH {
-        spread * spread / told.steps
+        spread * spread / grown.steps
     } else {
         ratio_variance(&pairs)
     };
@@ -143,9 +143,9 @@ pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     let n = if spread > 0.0 {
         spread / variance
     } else {
-        told.steps
+        grown.steps
     };
-    let unreported = told.unreported().0;
+    let unreported = grown.unreported().0;
     let ends = |(low, high): (f64, f64)| Bounds {
         low: Share(low.min(p - NARROWEST) * (1.0 - unreported)).clamped(),
         high: Share(high.max(p + NARROWEST) * (1.0 - unreported) + unreported).clamped(),
@@ -156,15 +156,17 @@ pub(super) fn reported(told: &Grown, waits: &VecDeque<Wait>) -> Estimate {
         clippy::cast_sign_loss,
         reason = "a difference of two counts"
     )]
-    let looks = told.steps as u64;
+    let polls = grown.steps as u64;
     Estimate {
         share: Share(p),
         low,
         high: Share(high.0.max(p)),
-        looks,
+        polls,
         unknown: Share::ZERO,
         unclear: Share::ZERO,
-        early: Blocks::of_waits(waits, 0.0).bounds(p, told.steps).map(ends),
+        early: Blocks::of_waits(waits, 0.0)
+            .bounds(p, grown.steps)
+            .map(ends),
     }
 }
 

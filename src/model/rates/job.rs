@@ -121,31 +121,31 @@ fn rank(
         newer.recognised,
     );
     let main = looked.map(|looked| looked.tally);
-    let told = Grown::between(
+    let reported = Grown::between(
         older.and_then(|older| older.reported.as_ref()),
         newer.reported.as_ref(),
         interval,
     );
-    let exact = told.as_ref().filter(|told| told.covers());
+    let exact = reported.as_ref().filter(|reported| reported.covers());
     let process = older.map(|older| &older.process);
     let usage = Delta::new(process, &newer.process, newer.key, interval).usage();
     let delay = (access < Tier::T2).then(|| usage.run_delay.unwrap_or(Share::ZERO));
     let wait = match exact {
-        Some(told) => Some(estimate::reported(told, &sums.waits)),
+        Some(reported) => Some(estimate::reported(reported, &sums.waits)),
         None => looked.map(|looked| seen(&looked, newer, sums, delay)),
     };
-    let looks = |of: fn(&MainTally) -> u64| {
-        main.and_then(|main| Share::of(of(&main) as f64, main.looks as f64))
+    let polls = |of: fn(&MainTally) -> u64| {
+        main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
     // Looks tell what the reported wait was spent with.
     let inside = main.map_or(0.0, |main| {
         main.waiting as f64 + main.receiving as f64 + main.loading as f64
     });
     let of_wait = |of: fn(&MainTally) -> u64| match exact {
-        Some(told) => {
-            Share::of(of(&main?) as f64, inside).map(|part| Share(part.0 * told.wait().0))
+        Some(reported) => {
+            Share::of(of(&main?) as f64, inside).map(|part| Share(part.0 * reported.wait().0))
         }
-        None => looks(of),
+        None => polls(of),
     };
     let loaders = loaders(older, newer, (sums, session));
     let loading = of_wait(|main| main.loading);
@@ -162,27 +162,27 @@ fn rank(
         receiving: of_wait(|main| main.receiving),
         loading,
         dispatched: of_wait(|main| main.dispatched),
-        disk: looks(|main| main.disk),
-        stopped: looks(|main| main.stopped),
+        disk: polls(|main| main.disk),
+        stopped: polls(|main| main.stopped),
         main_cpu: usage.main_cpu,
         main_run_delay: usage.run_delay,
         io: io(usage),
         not_data: tally::not_data(
             older.map(|older| &older.not_data),
             &newer.not_data,
-            looked.map_or(0, |looked| looked.tally.looks + looked.before),
+            looked.map_or(0, |looked| looked.tally.polls + looked.before),
         ),
         epoch: epoch(newer),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
-            Some(told) => reported_step(told, loading, &loaders),
+            Some(reported) => reported_step(reported, loading, &loaders),
             None => step(sums, wait.map(|wait| wait.share), loading, &loaders),
         },
         overlaps: all.window.overlaps(newer.key),
         beside_swings: beside(&session.waits, all.slow),
-        device: told
-            .map(|told| told.device)
+        device: reported
+            .map(|reported| reported.device)
             .or_else(|| silent(newer.reported.as_ref()?)),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
         gil: main.and_then(|main| gil(&main)),
@@ -226,14 +226,14 @@ fn io(usage: Usage) -> Option<IoRates> {
 
 fn gil(main: &MainTally) -> Option<GilRates> {
     let tally = main.gil?;
-    let share = |looks: u64| Share::of(looks as f64, main.looks as f64);
+    let share = |polls: u64| Share::of(polls as f64, main.polls as f64);
     Some(GilRates {
         in_loader: share(tally.in_loader)?,
         outside: share(tally.outside)?,
     })
 }
 
-/// The wait share by looks at the main thread. Without stacks, `delay` is the share of time that it was ready without a CPU.
+/// The wait share by polls at the main thread. Without stacks, `delay` is the share of time that it was ready without a CPU.
 fn seen(looked: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
     let fed = !newer.loaders.is_empty()
         && newer
@@ -270,7 +270,7 @@ fn seen(looked: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     estimate::wait(looked, waits, episodes, unseen, &blocks)
 }
 
-/// A device of which nothing was told in this time but what it is.
+/// A device of which nothing was reported in this time but what it is.
 fn silent(reported: &Reported) -> Option<DeviceRates> {
     (reported.device.is_some() || reported.notice.is_some()).then(|| DeviceRates {
         name: reported.device.clone(),
@@ -279,20 +279,20 @@ fn silent(reported: &Reported) -> Option<DeviceRates> {
     })
 }
 
-fn reported_step(told: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) -> StepRates {
-    let batches_per_s = told.per_second();
+fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) -> StepRates {
+    let batches_per_s = reported.per_second();
     let period_ms = batches_per_s.map(|rate| 1000.0 / rate);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a difference of two counts"
     )]
-    let batches = (told.steps + told.lost) as u64;
+    let batches = (reported.steps + reported.lost) as u64;
     StepRates {
         batches: Some(batches),
         batches_per_s,
-        step_ms: Some(1000.0 * told.stepped / told.steps),
-        wait_ms: Some(1000.0 * told.waited / told.steps),
+        step_ms: Some(1000.0 * reported.stepped / reported.steps),
+        wait_ms: Some(1000.0 * reported.waited / reported.steps),
         load_ms: loader::load_ms(loaders, loading, period_ms),
     }
 }

@@ -69,8 +69,8 @@ fn load_time(batches_per_s: f64, busy: Option<Share>) -> Option<f64> {
 }
 
 fn queue(grown: QueueTally) -> Option<QueueRates> {
-    let looks = grown.looks as f64;
-    let mean_ready = grown.ready_sum as f64 / looks;
+    let polls = grown.polls as f64;
+    let mean_ready = grown.ready_sum as f64 / polls;
     Some(QueueRates {
         ready: grown.ready,
         mean_ready,
@@ -78,7 +78,7 @@ fn queue(grown: QueueTally) -> Option<QueueRates> {
         occupancy: grown
             .capacity
             .and_then(|capacity| Share::of(mean_ready, f64::from(capacity))),
-        empty: Share::of(grown.empty as f64, looks)?,
+        empty: Share::of(grown.empty as f64, polls)?,
         source: grown.source,
     })
 }
@@ -92,9 +92,9 @@ fn worker(
     let nothing = WorkerSums::default();
     let sums = sums.worker(loader, newer.id).unwrap_or(&nothing);
     let usage = sums.usage();
-    let looks =
-        |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.looks as f64);
-    let busy = looks(|tally| tally.idle).map(Share::complement);
+    let polls =
+        |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.polls as f64);
+    let busy = polls(|tally| tally.idle).map(Share::complement);
     let batches_per_s = sums.batches.per_second();
     WorkerRates {
         key: newer.key,
@@ -105,10 +105,10 @@ fn worker(
         main_cpu: usage.main_cpu,
         run_delay: usage.run_delay,
         busy,
-        disk: looks(|tally| tally.disk),
-        network: looks(|tally| tally.network),
-        handover: looks(|tally| tally.handover),
-        asleep: looks(|tally| tally.other),
+        disk: polls(|tally| tally.disk),
+        network: polls(|tally| tally.network),
+        handover: polls(|tally| tally.handover),
+        asleep: polls(|tally| tally.other),
         read: usage.read,
         rchar: usage.rchar,
         write: usage.write,

@@ -41,8 +41,8 @@ impl Grown {
         let steps = count_grown(Some(before.steps), Some(newer.steps))?;
         let waited = seconds_grown(Some(before.waited), Some(newer.waited))?;
         let stepped = seconds_grown(Some(before.stepped), Some(newer.stepped))?;
-        let told = waited + stepped;
-        if steps == 0.0 || told <= 0.0 {
+        let accounted = waited + stepped;
+        if steps == 0.0 || accounted <= 0.0 {
             return None;
         }
         let last = newer.last_to.as_secs_f64();
@@ -55,14 +55,14 @@ impl Grown {
             ),
         };
         // The step under way is one like the others; only what it takes longer is not known.
-        let under_way = (interval.to - last - told / steps).max(0.0);
+        let under_way = (interval.to - last - accounted / steps).max(0.0);
         Some(Self {
             steps,
             lost: count_grown(Some(before.lost), Some(newer.lost)).unwrap_or(0.0),
             waited,
             stepped,
             spanned: last - begun,
-            whole: (last - from + under_way).max(told),
+            whole: (last - from + under_way).max(accounted),
             device: device(before, newer),
         })
     }
@@ -157,7 +157,7 @@ mod tests {
             .collect()
     }
 
-    fn told(sample: &mut Sample) -> &mut Reported {
+    fn reported_of(sample: &mut Sample) -> &mut Reported {
         first_rank(sample).reported.as_mut().unwrap()
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let rank = rank(&telling(4.0), &telling(6.0));
         let wait = rank.wait.unwrap();
         close(wait.share.0, 0.25);
-        assert_eq!(wait.looks, 20);
+        assert_eq!(wait.polls, 20);
         close(wait.low.0, 0.24);
         close(wait.high.0, 0.26);
         // Looks say what it was spent with: five parts of six waiting, one receiving.
@@ -204,14 +204,14 @@ mod tests {
     fn reports_of_too_little_time_leave_it_to_the_looks() {
         // The trainer hangs since second 7.
         let mut newer = telling(10.0);
-        *told(&mut newer) = first_rank(&mut telling(7.0)).reported.clone().unwrap();
+        *reported_of(&mut newer) = first_rank(&mut telling(7.0)).reported.clone().unwrap();
         let hung = rank(&telling(4.0), &newer);
         close(hung.wait.map(|wait| wait.share.0), 0.6);
         close(hung.waiting.map(|share| share.0), 0.5);
         // Nothing at all in this time.
         let silent = rank(&newer, &{
             let mut later = telling(12.0);
-            *told(&mut later) = told(&mut newer.clone()).clone();
+            *reported_of(&mut later) = reported_of(&mut newer.clone()).clone();
             later
         });
         close(silent.wait.map(|wait| wait.share.0), 0.6);
@@ -219,14 +219,14 @@ mod tests {
         let mut older = telling(4.0);
         first_rank(&mut older).reported = None;
         let mut begun = telling(8.0);
-        let half = told(&mut begun);
+        let half = reported_of(&mut begun);
         (half.steps, half.waited, half.stepped) = (20, secs(0.5), secs(1.5));
         half.first_from = secs(6.0);
         close(rank(&older, &begun).wait.map(|wait| wait.share.0), 0.6);
         // Counts that began anew.
         let anew = rank(&telling(8.0), &{
             let mut newer = telling(10.0);
-            *told(&mut newer) = told(&mut telling(2.0)).clone();
+            *reported_of(&mut newer) = reported_of(&mut telling(2.0)).clone();
             newer
         });
         close(anew.wait.map(|wait| wait.share.0), 0.6);
@@ -238,7 +238,7 @@ mod tests {
         let step = |at: f64, steps: u64| {
             let mut sample = telling(at);
             let count = u32::try_from(steps).unwrap();
-            *told(&mut sample) = Reported {
+            *reported_of(&mut sample) = Reported {
                 steps,
                 waited: secs(0.4) * count,
                 stepped: secs(1.2) * count,
@@ -256,7 +256,7 @@ mod tests {
     fn steps_whose_report_was_lost_widen_the_interval() {
         let mut newer = telling(14.0);
         // Fifteen of the hundred steps since second 4.
-        let reported = told(&mut newer);
+        let reported = reported_of(&mut newer);
         reported.lost = 15;
         reported.steps -= 15;
         reported.waited -= secs(0.025) * 15;
@@ -287,7 +287,7 @@ mod tests {
     fn a_device_is_busy_for_a_share_of_the_steps_that_tell_it() {
         let with = |at: f64, busy: u32, overrun: f64| {
             let mut sample = telling(at);
-            let reported = told(&mut sample);
+            let reported = reported_of(&mut sample);
             let of = reported.waited + reported.stepped;
             let time = |percent: u32| DeviceTime {
                 took: of * percent / 100,
@@ -310,11 +310,11 @@ mod tests {
             .device
             .unwrap();
         assert!(!device.rests_with_each_step);
-        // What is not told is not known, and does not rest.
+        // What is not reported is not known, and does not rest.
         let device = rank(&telling(4.0), &telling(6.0)).device.unwrap();
         assert_eq!((device.busy, device.copying), (None, None));
         assert!(!device.rests_with_each_step);
-        // A device of which nothing new is told keeps its name.
+        // A device of which nothing new is reported keeps its name.
         let device = rank(&with(4.0, 70, 0.0), &with(4.0, 70, 0.0).clone_at(5.0))
             .device
             .unwrap();

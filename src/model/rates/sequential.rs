@@ -4,10 +4,10 @@
 //! Knows stretches of time and what part of each counts. The rule:
 //!
 //! - Whoever looks until an answer is clear finds a wrong one more often than whoever looks once. A constant boundary
-//!   allows for that (Pocock, Biometrika 64, 1977): at every look `z` = 3 instead of 1.96. However often one looks while
+//!   allows for that (Pocock, Biometrika 64, 1977): at every poll `z` = 3 instead of 1.96. However often one polls while
 //!   the observed time grows fivefold (from 2 s to 10 s), a Brownian motion leaves the boundary with a probability of
 //!   about `f(z) (z - 1/z) ln 5 + 4 f(z)/z` = 2.5 %, `f` = the normal density (Siegmund, Sequential Analysis, 1985). So
-//!   the interval holds at all looks together at 97.5 %.
+//!   the interval holds at all polls together at 97.5 %.
 //! - Batches of one burst say the same thing. A block of time ends with a wait that can be noticed, and is no shorter
 //!   than looks can tell: workers in step make one burst, and one block, of a batch each. The variance of the share is that
 //!   of batch means, taken over single blocks, over pairs of them, over fours, ... down to five blocks, and the largest of
@@ -15,7 +15,7 @@
 //! - A few blocks may be alike by chance: the variance is at least `p^2 (1-p)^2 / k` of `k` blocks, that of blocks whose
 //!   lengths vary by `cv^2` = 1/2.
 //! - The first block begins with the end of the first wait, so a wait that was under way before, as that for a first
-//!   batch, is not in the blocks. Their share and that of all looks may differ: the interval covers those of both.
+//!   batch, is not in the blocks. Their share and that of all polls may differ: the interval covers those of both.
 //!
 //! No interval sees a rhythm that is longer than the time observed. What is known of the queue and of the workers has
 //! to say that there is a reserve; that is the judge's.
@@ -28,14 +28,14 @@ use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::sample::Wait;
 use crate::units::Share;
 
-/// Of the normal distribution, at every look.
+/// Of the normal distribution, at every poll.
 const Z: f64 = 3.0;
 /// Seconds of the shortest block.
 const SHORTEST: f64 = 0.15;
 /// Readings of a GPU tell of all the time between them: as if it had been looked at so often a second.
 const LOOKS_AT_GPU: f64 = 100.0;
 
-/// Ends between which a share lies at 97.5 %, however often one looks.
+/// Ends between which a share lies at 97.5 %, however often one polls.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounds {
     pub low: Share,
@@ -81,18 +81,18 @@ impl Blocks {
         }
     }
 
-    /// The ends for a share `p` that so many looks found. `None` where it varies and nothing shows how much.
-    pub(super) fn bounds(&self, p: f64, looks: f64) -> Option<(f64, f64)> {
+    /// The ends for a share `p` that so many polls found. `None` where it varies and nothing shows how much.
+    pub(super) fn bounds(&self, p: f64, polls: f64) -> Option<(f64, f64)> {
         let count = self.least.max(self.blocks.len() as f64);
         let variance = self.variance();
         let ends = |p: f64| {
             let spread = p * (1.0 - p);
             let variance = (spread * spread / count).max(variance);
-            // Blocks that do not differ say no more than all looks.
+            // Blocks that do not differ say no more than all polls.
             let n = if spread > 0.0 {
-                looks.min(spread / variance)
+                polls.min(spread / variance)
             } else {
-                looks
+                polls
             };
             wilson(p, n, Z)
         };
@@ -176,7 +176,7 @@ mod tests {
         of_start.extend([(0.01, 0.2); 20]);
         let blocks = Blocks::of_waits(&cycles(&of_start), 0.0);
         assert!((total(&blocks.blocks).0 - 0.2).abs() < 1e-9, "{blocks:?}");
-        // All looks saw 60 % of waiting, the blocks 5 %: it may be either.
+        // All polls saw 60 % of waiting, the blocks 5 %: it may be either.
         let (low, high) = blocks.bounds(0.6, 900.0).unwrap();
         assert!(low < 0.05 && high > 0.6, "{low} to {high}");
     }

@@ -1,7 +1,7 @@
 //! How far the tallies grew that pipetop keeps since attaching.
 //!
-//! Where the older sample has no tally yet it counts from 0: a share of looks needs no interval, so
-//! nothing can spike. `None` where any count went backwards or there was no look.
+//! Where the older sample has no tally yet it counts from 0: a share of polls needs no interval, so
+//! nothing can spike. `None` where any count went backwards or there was no poll.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::units::Share;
 
 /// Functions that are kept of an activity: the hottest.
 const HOTTEST: usize = 8;
-/// What one look of a [`MainTally`] stands for.
+/// What one poll of a [`MainTally`] stands for.
 const LOOK: Duration = Duration::from_millis(10);
 /// Looks at a thread that is ready, and at one that sleeps, from which on each kind is described by its own.
 const OF_EACH_KIND: u64 = 30;
@@ -22,7 +22,7 @@ const OF_EACH_KIND: u64 = 30;
 pub(super) struct MainGrown {
     pub(super) tally: MainTally,
     pub(super) before: u64,
-    /// Of these, looks in a loader, as far as it was known.
+    /// Of these, polls in a loader, as far as it was known.
     pub(super) waited_before: u64,
 }
 
@@ -33,12 +33,12 @@ pub(super) fn main(
     recognised: Option<MainTally>,
 ) -> Option<MainGrown> {
     let older = older.unwrap_or_default();
-    let late = recognised.filter(|recognised| recognised.looks > older.looks);
+    let late = recognised.filter(|recognised| recognised.polls > older.polls);
     let before = late.and_then(|late| main_grown(older, late));
     let tally = main_grown(late.unwrap_or(older), newer?)?;
     Some(MainGrown {
         tally: post_stratified(tally),
-        before: before.map_or(0, |before| before.looks),
+        before: before.map_or(0, |before| before.polls),
         waited_before: before.map_or(0, |before| {
             before
                 .waiting
@@ -58,29 +58,29 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
     if let Some(ready) = &mut grown.ready {
         *ready = ready.since(older.ready)?;
     }
-    (grown.looks > 0).then_some(grown)
+    (grown.polls > 0).then_some(grown)
 }
 
-/// Gives the looks at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
+/// Gives the polls at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
 /// count of time. Looks are a sample, and one that comes late where CPUs are short: whether a thread is ready is known
 /// exactly, so the sample only has to tell what it does within each kind. Unchanged where either kind is too few.
 fn post_stratified(looked: MainTally) -> MainTally {
     let Some(ready) = looked.ready.filter(|ready| !ready.time.is_zero()) else {
         return looked;
     };
-    let all = looked.looks;
+    let all = looked.polls;
     let in_loader = [ready.waiting, ready.receiving, ready.loading];
     let awake = in_loader
         .iter()
-        .fold(looked.running, |sum, looks| sum.saturating_add(*looks));
+        .fold(looked.running, |sum, polls| sum.saturating_add(*polls));
     let asleep = all.saturating_sub(awake);
     if awake.min(asleep) < OF_EACH_KIND {
         return looked;
     }
-    let ready_looks = (ready.time.as_secs_f64() / LOOK.as_secs_f64()).min(all as f64);
+    let ready_polls = (ready.time.as_secs_f64() / LOOK.as_secs_f64()).min(all as f64);
     let (for_awake, for_asleep) = (
-        ready_looks / awake as f64,
-        (all as f64 - ready_looks) / asleep as f64,
+        ready_polls / awake as f64,
+        (all as f64 - ready_polls) / asleep as f64,
     );
     #[expect(
         clippy::cast_possible_truncation,
@@ -113,7 +113,7 @@ fn post_stratified(looked: MainTally) -> MainTally {
     let unseen = part(looked.unseen, outside, running + disk + other);
     let dispatched = part(looked.dispatched, looked.waiting, waiting);
     MainTally {
-        looks: waiting + receiving + loading + running + disk + other + stopped,
+        polls: waiting + receiving + loading + running + disk + other + stopped,
         waiting,
         receiving,
         loading,
@@ -127,25 +127,25 @@ fn post_stratified(looked: MainTally) -> MainTally {
     }
 }
 
-/// Reports and looks count each for themselves. Looks that take the place of reports begin with their first look;
-/// reports that take the place of looks count from the job's start, of which we may have seen nothing.
+/// Reports and polls count each for themselves. Polls that take the place of reports begin with their first poll;
+/// reports that take the place of polls count from the job's start, of which we may have seen nothing.
 pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Option<QueueTally> {
-    let told = |tally: QueueTally| tally.source == QueueSource::Probe;
+    let from_probe = |tally: QueueTally| tally.source == QueueSource::Probe;
     let newer = newer?;
     let older = match older {
-        Some(older) if told(older) == told(newer) => older,
-        Some(_) if told(newer) => return None,
+        Some(older) if from_probe(older) == from_probe(newer) => older,
+        Some(_) if from_probe(newer) => return None,
         _ => QueueTally::default(),
     };
     let grown = newer.since(Some(older))?;
-    (grown.looks > 0).then_some(grown)
+    (grown.polls > 0).then_some(grown)
 }
 
-/// The share of all looks that each has. Empty where a count went backwards.
+/// The share of all polls that each has. Empty where a count went backwards.
 pub(super) fn not_data(
     older: Option<&BTreeMap<String, u64>>,
     newer: &BTreeMap<String, u64>,
-    looks: u64,
+    polls: u64,
 ) -> Vec<Activity> {
     let grown: u64 = newer
         .iter()
@@ -160,14 +160,14 @@ pub(super) fn not_data(
         .sum();
     let mut rows = activity(older, newer);
     rows.retain_mut(|row| {
-        let share = Share::of(row.share.0 * grown as f64, looks as f64);
+        let share = Share::of(row.share.0 * grown as f64, polls as f64);
         row.share = share.unwrap_or_default();
         share.is_some()
     });
     rows
 }
 
-/// The share that each function has of the looks that saw one, hottest first. Empty where none did or
+/// The share that each function has of the polls that saw one, hottest first. Empty where none did or
 /// a count went backwards.
 pub(super) fn activity(
     older: Option<&BTreeMap<String, u64>>,

@@ -71,7 +71,7 @@ fn a_rank_shows_wait_step_and_load() {
     let rank = &job.ranks[0];
     let wait = rank.wait.unwrap();
     close(wait.share.0, 0.6);
-    assert_eq!(wait.looks, 200);
+    assert_eq!(wait.polls, 200);
     assert!(wait.low.0 > 0.4 && wait.low.0 < 0.56 && wait.high.0 > 0.64 && wait.high.0 < 0.8);
     close(rank.waiting.map(|share| share.0), 0.5);
     close(rank.receiving.map(|share| share.0), 0.1);
@@ -137,7 +137,7 @@ fn a_counter_that_went_backwards_is_unknown_and_alone() {
     first_rank(&mut newer).process.main_cpu = Some(Duration::ZERO);
     let loader = first_loader(&mut newer);
     loader.batches.as_mut().unwrap().count = 3;
-    loader.queue.as_mut().unwrap().looks = 1;
+    loader.queue.as_mut().unwrap().polls = 1;
     loader.workers[0].tally.as_mut().unwrap().cpu = 1;
     loader.workers[0].process.io.as_mut().unwrap().rchar = Bytes(1);
     loader.workers[0].batches = Some(0);
@@ -398,7 +398,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
         apart.map(wait).into_iter().collect()
     };
     let tally = MainTally {
-        looks: 2000,
+        polls: 2000,
         waiting: 1300,
         other: 700,
         ..MainTally::default()
@@ -459,10 +459,10 @@ fn looked(tally: MainTally, before: u64) -> MainGrown {
 
 #[test]
 fn the_interval_of_a_share_has_a_width_everywhere() {
-    let tally = |waiting, looks| MainTally {
-        looks,
+    let tally = |waiting, polls| MainTally {
+        polls,
         waiting,
-        running: looks - waiting,
+        running: polls - waiting,
         ..MainTally::default()
     };
     let none = estimate::wait(
@@ -483,7 +483,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
     );
     assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
     close(all.low.0, 200.0 / (200.0 + 3.8416));
-    // However many looks: one point to each side.
+    // However many polls: one point to each side.
     let many = estimate::wait(
         &looked(tally(500_000, 1_000_000), 0),
         &no_waits(),
@@ -514,25 +514,25 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
 #[test]
 fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     let older = MainTally {
-        looks: 200,
+        polls: 200,
         other: 200,
         ..MainTally::default()
     };
     let from = MainTally {
-        looks: 300,
+        polls: 300,
         waiting: 30,
         other: 270,
         ..MainTally::default()
     };
     let newer = MainTally {
-        looks: 1200,
+        polls: 1200,
         waiting: 480,
         other: 720,
         ..MainTally::default()
     };
     let looked = tally::main(Some(older), Some(newer), Some(from)).expect("it grew");
     assert_eq!((looked.before, looked.waited_before), (100, 30));
-    assert_eq!(looked.tally.looks, 900);
+    assert_eq!(looked.tally.polls, 900);
     let by = |looked, may_be| estimate::wait(&looked, &no_waits(), 100, may_be, &Blocks::default());
     let wait = |looked| by(looked, estimate::Unseen::Unknown);
     let seen = wait(looked);
@@ -557,14 +557,14 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     close(seen.unknown.0, 0.19);
     // A window that begins later has nothing of it.
     let later = tally::main(Some(from), Some(newer), Some(from)).expect("it grew");
-    assert_eq!((later.before, later.tally.looks), (0, 900));
+    assert_eq!((later.before, later.tally.polls), (0, 900));
 }
 
 #[test]
 fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
     // It put batches together for 600 ms of a second and slept for 400. Looks came late while it was on a CPU.
     let newer = MainTally {
-        looks: 100,
+        polls: 100,
         loading: 45,
         running: 5,
         other: 40,
@@ -588,11 +588,11 @@ fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
         ),
         (54, 6, 32, 8)
     );
-    assert_eq!((weighed.looks, weighed.unseen), (100, 8));
-    // Too few looks of a kind to describe it, or no count: as they are.
+    assert_eq!((weighed.polls, weighed.unseen), (100, 8));
+    // Too few polls of a kind to describe it, or no count: as they are.
     let few = MainTally {
         other: 0,
-        looks: 60,
+        polls: 60,
         ..newer
     };
     assert_eq!(main(few), few);
@@ -611,7 +611,7 @@ fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
 #[test]
 fn unseen_looks_raise_the_upper_end_only() {
     let mut tally = MainTally {
-        looks: 1000,
+        polls: 1000,
         waiting: 100,
         running: 800,
         other: 100,
@@ -640,10 +640,10 @@ fn unseen_looks_raise_the_upper_end_only() {
         &Blocks::default(),
     );
     assert_eq!((fed.share, fed.low), (seen.share, seen.low));
-    // Asleep for an unknown reason: all of it; on a CPU: a tenth of the looks.
+    // Asleep for an unknown reason: all of it; on a CPU: a tenth of the polls.
     close(fed.high.0, 0.1 + 0.1 + 0.1);
     close(alone.high.0, 0.1 + 0.85);
-    // Without stacks every look that does not tell, those at it on a CPU, and the time that it waited for one.
+    // Without stacks every poll that does not tell, those at it on a CPU, and the time that it waited for one.
     tally.unseen = 100;
     let blindly = estimate::wait(
         &looked(tally, 0),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::sample::{
     BatchClock, BatchCount, CgroupSample, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
-    JobSample, LoaderKind, LoaderSample, LoaderSettings, Looks, MainTally, OwnSample,
+    JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PollTrace,
     PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Run,
     RunSource, Sample, Tail, Tier, Wait, WorkerNow, WorkerSample, WorkerTally,
 };
@@ -150,7 +150,7 @@ fn rank(at: f64) -> RankSample {
         world_size: Some(1),
         process: process(at, 0.3),
         main: Some(MainTally {
-            looks: whole(100.0 * at),
+            polls: whole(100.0 * at),
             waiting: whole(50.0 * at),
             receiving: whole(10.0 * at),
             running: whole(40.0 * at),
@@ -169,7 +169,7 @@ fn rank(at: f64) -> RankSample {
             },
             workers: vec![worker(at, 0), worker(at, 1)],
             queue: Some(QueueTally {
-                looks: whole(100.0 * at),
+                polls: whole(100.0 * at),
                 empty: whole(75.0 * at),
                 ready_sum: whole(50.0 * at),
                 ready: 1,
@@ -211,7 +211,7 @@ pub(crate) fn worker(at: f64, id: u32) -> WorkerSample {
         thread: false,
         process: process(at, 0.8),
         tally: Some(WorkerTally {
-            looks: whole(100.0 * at),
+            polls: whole(100.0 * at),
             idle: whole(10.0 * at),
             cpu: whole(80.0 * at),
             disk: whole(10.0 * at),
@@ -221,7 +221,7 @@ pub(crate) fn worker(at: f64, id: u32) -> WorkerSample {
         batches: Some(whole(5.0 * at)),
         activity: BTreeMap::from([("Image.resize".to_owned(), whole(80.0 * at))]),
         loads: None,
-        looks: Looks::default(),
+        polls: PollTrace::default(),
     }
 }
 

@@ -156,8 +156,8 @@ impl Users {
         };
         let listed = listed(rank.pid, gpus);
         if !listed.is_empty() {
-            let told = |(place, instance)| (place, user(UsedBy::Listed, instance));
-            return listed.into_iter().map(told).collect();
+            let joined = |(place, instance)| (place, user(UsedBy::Listed, instance));
+            return listed.into_iter().map(joined).collect();
         }
         if let Some((place, instance)) = view.and_then(|view| view.instance) {
             return vec![(place, user(UsedBy::OnlyVisible, Some(instance)))];

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::job::Loader;
-use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, Looks, WorkerSample};
+use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, PollTrace, WorkerSample};
 use crate::source::poll::{MAIN_LOADER, MainSeen};
 use crate::source::process::ProcessReader;
 use crate::source::python::Asks;
@@ -72,7 +72,7 @@ pub(super) fn threads(
     reader: &mut ProcessReader,
     trainer: Pid,
     main: &MainSeen,
-    new_looks: impl Fn(&Looks) -> Looks,
+    new_polls: impl Fn(&PollTrace) -> PollTrace,
 ) -> Vec<WorkerSample> {
     let threads = main.threads.iter().filter_map(|(number, seen)| {
         let (key, process) = reader.thread_as_worker(trainer, *number)?;
@@ -81,11 +81,11 @@ pub(super) fn threads(
             id: 0,
             thread: true,
             process,
-            tally: Some(seen.tally).filter(|tally| tally.looks > 0),
+            tally: Some(seen.tally).filter(|tally| tally.polls > 0),
             batches: None,
             activity: seen.activity.clone(),
             loads: None,
-            looks: new_looks(&seen.looks),
+            polls: new_polls(&seen.polls),
         })
     });
     let mut threads: Vec<WorkerSample> = threads.collect();
@@ -99,6 +99,6 @@ pub(super) fn threads(
 /// Looks at which the main thread waited for something that is no batch, by what that is.
 pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
     let seen = main.not_data.iter();
-    seen.map(|(means, looks)| ((*means).to_owned(), *looks))
+    seen.map(|(means, polls)| ((*means).to_owned(), *polls))
         .collect()
 }

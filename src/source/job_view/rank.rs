@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use super::reports::Told;
+use super::reports::RankReported;
 use super::slots::Slots;
 use super::{builtin, other};
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
-    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, Looks, ProcessSample,
+    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, PollTrace, ProcessSample,
     QueueTally, RankSample, Tail, Tier, Wait, WorkerSample,
 };
 use crate::source::events::Events;
@@ -43,11 +43,11 @@ pub(super) struct RankView {
     /// CPUs that each worker may run on, asked for now and then.
     affinity: BTreeMap<ProcessKey, Option<u32>>,
     waits: Events<Wait>,
-    /// How many waits there were by the looks, and by the rank's own reports.
+    /// How many waits there were by the polls, and by the rank's own reports.
     seen_waits: Tail<Wait>,
-    told_waits: Tail<Wait>,
-    /// Where the looks of the last two samples end, the longer ago first: of two samples in a row, one may be lost.
-    looks_end: [u64; 2],
+    reported_waits: Tail<Wait>,
+    /// Where the polls of the last two samples end, the longer ago first: of two samples in a row, one may be lost.
+    polls_end: [u64; 2],
 }
 
 impl RankView {
@@ -66,8 +66,8 @@ impl RankView {
             affinity: BTreeMap::new(),
             waits: Events::new(WAITS),
             seen_waits: Tail::default(),
-            told_waits: Tail::default(),
-            looks_end: [0; 2],
+            reported_waits: Tail::default(),
+            polls_end: [0; 2],
         }
     }
 
@@ -115,14 +115,14 @@ impl RankView {
         }
     }
 
-    /// Its counters and its loaders': what `/proc` says now, what was `seen` and what it `told` until now.
+    /// Its counters and its loaders': what `/proc` says now, what was `seen` and what it `reported` until now.
     pub(super) fn sample(
         &mut self,
         reader: &mut ProcessReader,
         tree: &Tree<'_>,
         placed: &[(u64, Loader)],
         seen: &Seen,
-        told: Option<&Told>,
+        reported: Option<&RankReported>,
     ) -> RankSample {
         let main = seen.mains.get(&self.key);
         if let Some(main) = main {
@@ -139,18 +139,18 @@ impl RankView {
         let mut loaders = with_workers.chain(in_main).collect();
         if let Some(main) = main {
             let threads =
-                || other::threads(reader, self.key.pid, main, |looks| self.new_looks(looks));
+                || other::threads(reader, self.key.pid, main, |polls| self.new_polls(polls));
             other::add(&mut loaders, placed, main, threads);
         }
-        if let Some(told) = told {
-            add_told(&mut loaders, told);
+        if let Some(reported) = reported {
+            add_reported(&mut loaders, reported);
         }
-        self.take_waits(main.map(|main| &main.waits), told);
-        let looks = main.map_or_else(Looks::default, |main| self.new_looks(&main.looks));
-        self.looks_end = [self.looks_end[1], seen.published];
+        self.take_waits(main.map(|main| &main.waits), reported);
+        let polls = main.map_or_else(PollTrace::default, |main| self.new_polls(&main.polls));
+        self.polls_end = [self.polls_end[1], seen.published];
         RankSample {
             key: self.key,
-            rank: self.rank.or(told.and_then(|told| told.rank)),
+            rank: self.rank.or(reported.and_then(|reported| reported.rank)),
             world_size: self.world_size,
             local_rank: self.local_rank,
             nccl: self.nccl,
@@ -160,28 +160,32 @@ impl RankView {
             passes: main.map(|main| main.passes.clone()).unwrap_or_default(),
             saving: main.and_then(|main| main.saving),
             not_data: main.map(other::not_data).unwrap_or_default(),
-            reported: told.map(|told| told.reported.clone()),
+            reported: reported.map(|reported| reported.reported.clone()),
             waits: self.waits.hand_out(1),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             gil_holders: main
                 .map(|main| main.gil_holders.clone())
                 .unwrap_or_default(),
             loaders,
-            looks,
+            polls,
         }
     }
 
     /// What this sample and the one before brought.
-    fn new_looks(&self, looks: &Looks) -> Looks {
-        looks.since(self.looks_end[0])
+    fn new_polls(&self, polls: &PollTrace) -> PollTrace {
+        polls.since(self.polls_end[0])
     }
 
     /// Those that it reports where it does, else those that were seen: one row of numbers for both.
-    fn take_waits(&mut self, seen: Option<&Tail<Wait>>, told: Option<&Told>) {
-        let fresh = told.is_some_and(|told| told.fresh);
+    fn take_waits(&mut self, seen: Option<&Tail<Wait>>, reported: Option<&RankReported>) {
+        let fresh = reported.is_some_and(|reported| reported.fresh);
         let rows = [
             (seen, &mut self.seen_waits, !fresh),
-            (told.map(|told| &told.waits), &mut self.told_waits, fresh),
+            (
+                reported.map(|reported| &reported.waits),
+                &mut self.reported_waits,
+                fresh,
+            ),
         ];
         for (now, before, counts) in rows {
             let Some(now) = now else { continue };
@@ -248,9 +252,9 @@ impl RankView {
                 ..queue
             }),
             // The batches that wait to be pinned are counted, and not looked at.
-            queue_looks: looked
+            queue_polls: looked
                 .filter(|_| pinned.is_none())
-                .map_or_else(Looks::default, |queue| self.new_looks(&queue.looks)),
+                .map_or_else(PollTrace::default, |queue| self.new_polls(&queue.polls)),
             batches: yielded.or(taken).or(made),
             settings,
         }
@@ -281,13 +285,13 @@ impl RankView {
             process,
             tally: looked
                 .map(|worker| worker.tally)
-                .filter(|tally| tally.looks > 0),
+                .filter(|tally| tally.polls > 0),
             batches,
             activity: looked
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),
             loads: looked.and_then(|worker| worker.loads.clone()),
-            looks: looked.map_or_else(Looks::default, |worker| self.new_looks(&worker.looks)),
+            polls: looked.map_or_else(PollTrace::default, |worker| self.new_polls(&worker.polls)),
         }
     }
 }
@@ -297,9 +301,9 @@ fn is_of_nccl(thread: &str) -> bool {
     thread.starts_with("pt_nccl_") || thread.starts_with("NCCL ")
 }
 
-/// Gives what the rank told of its batches to the loader that it speaks of: the one with most workers, else
+/// Gives what the rank reported of its batches to the loader that it speaks of: the one with most workers, else
 /// one that is known by this alone. Who has fallen silent may load on: then what is seen counts, if anything.
-fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
+fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
     if loaders.is_empty() {
         loaders.push(LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported));
     }
@@ -315,14 +319,14 @@ fn add_told(loaders: &mut Vec<LoaderSample>, told: &Told) {
     // `max_by_key` takes the last of equals: reversed, that is the first.
     let largest = loaders.iter_mut().rev();
     if let Some(loader) = largest.max_by_key(|loader| loader.workers.len()) {
-        if told.fresh || loader.batches.is_none() {
-            loader.batches = Some(told.batches);
+        if reported.fresh || loader.batches.is_none() {
+            loader.batches = Some(reported.batches);
         }
         // Looks are spread over time, reports come once a step: only the former tell a share of time.
-        let capacity = told.queue.and_then(|queue| queue.capacity);
+        let capacity = reported.queue.and_then(|queue| queue.capacity);
         match &mut loader.queue {
             Some(seen) => seen.capacity = seen.capacity.or(capacity),
-            None => loader.queue = told.queue,
+            None => loader.queue = reported.queue,
         }
     }
 }
@@ -382,9 +386,9 @@ fn start_method(tree: &Tree<'_>, loader: &Loader) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{REPORTED_LOADER, add_told, is_of_nccl};
+    use super::{REPORTED_LOADER, add_reported, is_of_nccl};
     use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, Reported, Tail};
-    use crate::source::job_view::reports::Told;
+    use crate::source::job_view::reports::RankReported;
 
     fn counted(id: u64, count: u64) -> LoaderSample {
         LoaderSample {
@@ -398,7 +402,7 @@ mod tests {
 
     #[test]
     fn reported_batches_of_loaders_that_take_turns_are_of_neither() {
-        let told = Told {
+        let reported = RankReported {
             batches: BatchCount {
                 count: 20,
                 source: BatchClock::Probe,
@@ -410,7 +414,7 @@ mod tests {
             queue: None,
         };
         let counts = |mut loaders: Vec<LoaderSample>| {
-            add_told(&mut loaders, &told);
+            add_reported(&mut loaders, &reported);
             let batches = loaders.iter().map(|loader| loader.batches);
             batches
                 .map(|batches| batches.map(|batches| batches.count))

@@ -27,10 +27,10 @@ pub(super) struct Reports {
     ended: BTreeMap<ProcessKey, u64>,
 }
 
-/// What every rank told by now.
+/// What every rank reported by now.
 #[derive(Debug, Default)]
-pub(super) struct AllTold {
-    ranks: BTreeMap<ProcessKey, Told>,
+pub(super) struct AllReported {
+    ranks: BTreeMap<ProcessKey, RankReported>,
     /// Steps whose times are of another clock.
     misdated: u64,
     /// Datagrams of anybody that were no message of the job.
@@ -39,9 +39,9 @@ pub(super) struct AllTold {
     broken: Option<Errno>,
 }
 
-/// What one rank told by now.
+/// What one rank reported by now.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct RankReported {
     /// Its newest step is not long ago.
     pub(super) fresh: bool,
     pub(super) reported: Reported,
@@ -63,11 +63,11 @@ impl Reports {
     }
 
     /// Takes what these processes reported.
-    pub(super) fn take(&mut self, ranks: &[ProcessKey]) -> AllTold {
-        let mut all = AllTold {
+    pub(super) fn take(&mut self, ranks: &[ProcessKey]) -> AllReported {
+        let mut all = AllReported {
             refused: self.listener.refused(),
             broken: self.listener.broken(),
-            ..AllTold::default()
+            ..AllReported::default()
         };
         for key in ranks {
             let Some(report) = self.listener.take(key.pid) else {
@@ -77,15 +77,15 @@ impl Reports {
             let ended = self.ended.entry(*key).or_default();
             *ended += report.steps.len() as u64 + report.dropped;
             let ended = *ended;
-            if let Some(mut told) = self.told(report, ended) {
-                told.fresh &= all.broken.is_none();
-                all.ranks.insert(*key, told);
+            if let Some(mut reported) = self.reported(report, ended) {
+                reported.fresh &= all.broken.is_none();
+                all.ranks.insert(*key, reported);
             }
         }
         all
     }
 
-    fn told(&self, report: ProbeReport, ended: u64) -> Option<Told> {
+    fn reported(&self, report: ProbeReport, ended: u64) -> Option<RankReported> {
         let totals = report.totals;
         let last_number = totals.last_number?;
         let wait = |step: &Step| Wait {
@@ -97,7 +97,7 @@ impl Reports {
         let steps = u32::try_from(totals.steps).unwrap_or(u32::MAX).max(1);
         let usual = totals.waited.saturating_add(totals.stepped) / steps;
         let silence = self.clock.since_start().saturating_sub(last_to);
-        Some(Told {
+        Some(RankReported {
             fresh: silence <= SILENT.max(usual.saturating_mul(SILENT_STEPS)),
             waits: Tail::new(ended, report.steps.iter().map(wait)),
             rank: report.rank,
@@ -124,12 +124,12 @@ impl Reports {
     }
 }
 
-impl AllTold {
-    pub(super) fn of(&self, rank: ProcessKey) -> Option<&Told> {
+impl AllReported {
+    pub(super) fn of(&self, rank: ProcessKey) -> Option<&RankReported> {
         self.ranks.get(&rank)
     }
 
-    /// What was told and cannot be used, and what can no longer be told.
+    /// What was reported and cannot be used, and what can no longer be reported.
     pub(super) fn gaps(&self) -> Vec<Gap> {
         let gap = |reason, hint: &str| Gap {
             source: "probe".into(),
@@ -168,12 +168,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_received_is_said() {
-        let told = AllTold {
+        let reported = AllReported {
             refused: 3,
             broken: Some(Errno::ENOTSOCK),
-            ..AllTold::default()
+            ..AllReported::default()
         };
-        let reasons: Vec<String> = told.gaps().into_iter().map(|gap| gap.reason).collect();
+        let reasons: Vec<String> = reported.gaps().into_iter().map(|gap| gap.reason).collect();
         assert_eq!(
             reasons,
             [
@@ -181,7 +181,7 @@ mod tests {
                 "the job's reports cannot be received: Socket operation on non-socket"
             ]
         );
-        assert_eq!(AllTold::default().gaps(), []);
+        assert_eq!(AllReported::default().gaps(), []);
     }
 
     #[test]
@@ -206,8 +206,8 @@ mod tests {
                 writer.step(&step(number));
                 writer.flush();
                 number += 1;
-                if let Some(told) = reports.take(&[key]).of(key) {
-                    return told.fresh;
+                if let Some(reported) = reports.take(&[key]).of(key) {
+                    return reported.fresh;
                 }
                 std::thread::yield_now();
             }

@@ -1,4 +1,4 @@
-//! The performance counters of Hopper and newer (GPM): means over the time between two looks.
+//! The performance counters of Hopper and newer (GPM): means over the time between two polls.
 
 use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::error::NvmlError;
@@ -11,7 +11,7 @@ use super::plausible::percent;
 use crate::sample::GpuCounters;
 use crate::units::{BytesPerSecond, Moment, Share};
 
-/// Seconds between two looks; the driver takes less for an error.
+/// Seconds between two polls; the driver takes less for an error.
 const APART: f64 = 0.1;
 /// A link or a bus carries less in a second.
 const MOST_BYTES: f64 = 1e14;
@@ -29,7 +29,7 @@ const METRICS: [GpmMetricId; 9] = [
     GpmMetricId::NvlinkTotalTxPerSec,
 ];
 
-/// The look before, of a GPU or of an instance.
+/// The poll before, of a GPU or of an instance.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     before: Option<(Moment, GpmSample<'static>)>,
@@ -37,7 +37,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Looks by `take` and gives what passed since the look before. `None` at the first.
+    /// Looks by `take` and gives what passed since the poll before. `None` at the first.
     pub(super) fn read(
         &mut self,
         nvml: &'static Nvml,
@@ -56,7 +56,7 @@ impl Counters {
                 let metrics = troubles.ask(FIGURE, answer);
                 self.last = metrics.map(|metrics| means(*from, at, &metrics));
             }
-            // Too early: the look before stays the one to count from.
+            // Too early: the poll before stays the one to count from.
             Some(_) => return self.last,
             None => {}
         }

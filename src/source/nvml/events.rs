@@ -12,7 +12,7 @@ use super::errors::Troubles;
 use crate::sample::Xid;
 use crate::units::Moment;
 
-/// Errors that are kept, and that are taken at one look.
+/// Errors that are kept, and that are taken at one poll.
 const KEPT: usize = 16;
 /// How NVIDIA writes an error whose number it does not tell.
 const NUMBERLESS: u64 = 999;

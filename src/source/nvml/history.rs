@@ -1,4 +1,4 @@
-//! The driver's own history of the utilisation: each sample with its time, each told once.
+//! The driver's own history of the utilisation: each sample with its time, each reported once.
 
 use std::time::UNIX_EPOCH;
 
@@ -11,7 +11,7 @@ use super::plausible::percent;
 use crate::sample::GpuSample;
 use crate::units::Moment;
 
-/// Of what was before the first look this much is taken: it is the past of another window.
+/// Of what was before the first poll this much is taken: it is the past of another window.
 const BEFORE_US: u64 = 1_000_000;
 /// The driver's samples carry the machine's time; so far from it they do not.
 const SAME_CLOCK_US: u64 = 20_000_000;
@@ -24,7 +24,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Puts the samples since the last look into `sample`, oldest first.
+    /// Puts the samples since the last poll into `sample`, oldest first.
     pub(super) fn read(
         &mut self,
         device: &Device<'_>,

@@ -23,7 +23,7 @@ pub(super) enum Call {
     Util,
     /// The driver keeps 10 s of utilisation samples, one each 140 ms or so.
     History,
-    /// Performance counters: what passes between two looks, so each look counts.
+    /// Performance counters: what passes between two polls, so each poll counts.
     Counters,
     /// Memory, power, temperature, clocks. Power is an average of 1 s, the others drift.
     Gauges,
@@ -38,7 +38,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// In the order in which those that are due are made: what tells of the time since the last look first.
+    /// In the order in which those that are due are made: what tells of the time since the last poll first.
     pub(super) const ALL: [Self; 10] = [
         Self::Util,
         Self::History,

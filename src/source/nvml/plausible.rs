@@ -1,4 +1,4 @@
-//! What a figure of the driver can be at all: the rest is its mistake and not told. Pure.
+//! What a figure of the driver can be at all: the rest is its mistake and not reported. Pure.
 
 use crate::units::Pid;
 

@@ -34,7 +34,7 @@ pub(super) fn fields<const N: usize>(
         value
     });
     let count = i32::try_from(N).unwrap_or(i32::MAX);
-    // SAFETY: the handle is the driver's own, and the places are as many as it is told.
+    // SAFETY: the handle is the driver's own, and the places are as many as it is given.
     nvml_try(unsafe { call(device.handle(), count, values.as_mut_ptr()) })?;
     Ok(values.map(|value| field(&value)))
 }
@@ -75,10 +75,10 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<nvmlProcessInfo_t>, N
     loop {
         // SAFETY: a structure of numbers; all zero is a value of it.
         let nothing: nvmlProcessInfo_t = unsafe { std::mem::zeroed() };
-        // Twice the room that is told: drivers have written longer structures than the call has.
+        // Twice the room that is given: drivers have written longer structures than the call has.
         let mut list = vec![nothing; 2 * room];
         let mut count = u32::try_from(room).unwrap_or(u32::MAX);
-        // SAFETY: the handle is the driver's own, and there is more room than it is told.
+        // SAFETY: the handle is the driver's own, and there is more room than it is given.
         let answer = unsafe { call(device.handle(), &raw mut count, list.as_mut_ptr()) };
         let found = usize::try_from(count).unwrap_or(0);
         if answer == nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE && found > room && found < 100_000

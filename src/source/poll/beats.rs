@@ -10,10 +10,10 @@ use crate::sample::{MainTally, TrainerNow};
 
 /// The unit of time that the states of the main thread are counted in.
 const BEAT: Duration = Duration::from_millis(10);
-/// Longer than this between two looks nothing is known of the time between: the machine slept.
+/// Longer than this between two polls nothing is known of the time between: the machine slept.
 const MOST_BEATS: u64 = 100;
 
-/// What a look saw.
+/// What a poll saw.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beat {
@@ -50,7 +50,7 @@ pub(super) enum ThreadState {
     Asleep,
 }
 
-/// What a look means.
+/// What a poll means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Waiting,
@@ -82,7 +82,7 @@ pub(super) struct Beats {
     pub(super) recognised: Option<MainTally>,
     /// That is by the place in the training loop.
     by_place: bool,
-    /// What the kernel had counted at the first look.
+    /// What the kernel had counted at the first poll.
     ready_at_first: Option<Duration>,
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
@@ -90,7 +90,7 @@ pub(super) struct Beats {
 }
 
 impl Beats {
-    /// Of the beats since the look before, half go to what was seen then, and half to what is seen now.
+    /// Of the beats since the poll before, half go to what was seen then, and half to what is seen now.
     pub(super) fn count(&mut self, now: Duration, seen: Beat) {
         let beat = now.as_millis() / BEAT.as_millis();
         let (before, last) = self.counted.unwrap_or((beat.saturating_sub(1), seen));
@@ -105,7 +105,7 @@ impl Beats {
         self.add(seen, beats - beats / 2);
     }
 
-    /// `time` is what the kernel counted until this look of the time that the thread was ready.
+    /// `time` is what the kernel counted until this poll of the time that the thread was ready.
     pub(super) fn ready(&mut self, time: Option<Duration>) {
         let Some(time) = time else { return };
         let first = *self.ready_at_first.get_or_insert(time);
@@ -117,7 +117,7 @@ impl Beats {
         self.tally.unseen -= std::mem::take(&mut self.unclear);
     }
 
-    /// So many training loops were found, one around another: from the last on it can be told whether it asks for a batch.
+    /// So many training loops were found, one around another: from the last on it is known whether it asks for a batch.
     pub(super) fn found(&mut self, loops: u32) {
         if loops == self.loops_found {
             return;
@@ -138,7 +138,7 @@ impl Beats {
 
     fn add(&mut self, seen: Beat, beats: u64) {
         let tally = &mut self.tally;
-        tally.looks += beats;
+        tally.polls += beats;
         let count = match seen.doing {
             Doing::Waiting => &mut tally.waiting,
             Doing::Receiving => &mut tally.receiving,
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    fn told(beats: &Beats) -> Option<u64> {
-        beats.recognised.map(|tally| tally.looks)
+    fn counted(beats: &Beats) -> Option<u64> {
+        beats.recognised.map(|tally| tally.polls)
     }
 
     #[test]
@@ -215,14 +215,18 @@ mod tests {
         steps(&mut beats, 10..1010);
         beats.found(1);
         steps(&mut beats, 1010..1510);
-        assert_eq!(told(&beats), None, "a loader that is known needs no loop");
+        assert_eq!(
+            counted(&beats),
+            None,
+            "a loader that is known needs no loop"
+        );
         beats.recognise(true);
-        assert_eq!(told(&beats), Some(100));
+        assert_eq!(counted(&beats), Some(100));
         beats.found(1);
-        assert_eq!(told(&beats), Some(100));
+        assert_eq!(counted(&beats), Some(100));
         // What was taken for the loop was a generator that it calls.
         beats.found(2);
-        assert_eq!(told(&beats), Some(150));
+        assert_eq!(counted(&beats), Some(150));
     }
 
     #[test]
@@ -232,9 +236,9 @@ mod tests {
         beats.found(1);
         steps(&mut beats, 1010..1510);
         beats.recognise(false);
-        assert_eq!(told(&beats), Some(150));
+        assert_eq!(counted(&beats), Some(150));
         beats.found(2);
-        assert_eq!(told(&beats), Some(150));
+        assert_eq!(counted(&beats), Some(150));
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Fed {
         met.map(|(asks, ..)| asks)
     }
 
-    /// A look at the main thread outside of a loader may have been in one. Where batches are ready in a queue, that is not
+    /// A poll at the main thread outside of a loader may have been in one. Where batches are ready in a queue, that is not
     /// the one that it waits for: but there may be another.
     pub(super) fn is_unclear(&self, has_workers: bool) -> bool {
         let known = matches!(self.asks, Some((Asks::Loader(_), ..)));

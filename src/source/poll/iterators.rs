@@ -24,7 +24,7 @@ struct Tracked {
     loader: Option<u64>,
     yielded: u64,
     /// What it had yielded when it was last counted as a pass; `None` = not yet.
-    told: Option<u64>,
+    yielded_at_pass: Option<u64>,
 }
 
 /// Passes through one dataset, by its address.
@@ -129,7 +129,7 @@ impl Iterators {
             fd,
             loader: None,
             yielded: 0,
-            told: None,
+            yielded_at_pass: None,
         };
         tracked.loader = self.loader_of(&tracked);
         self.tracked.push(tracked);
@@ -146,7 +146,7 @@ impl Iterators {
                 return false;
             };
             // An iterator that stands still while another goes through the same data is none of its pass.
-            let moved = tracked.told.replace(state.yielded) != Some(state.yielded);
+            let moved = tracked.yielded_at_pass.replace(state.yielded) != Some(state.yielded);
             if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
                 pass(through, datasets, dataset, state.yielded);
             }
@@ -168,7 +168,7 @@ impl Iterators {
             if let Some(ready) = state.pinned {
                 let tally = seen.pinned.get_or_insert_default();
                 tally.source = QueueSource::Iterator;
-                tally.looks += 1;
+                tally.polls += 1;
                 tally.empty += u64::from(ready == 0);
                 tally.ready_sum += u64::from(ready);
                 tally.ready = ready;

@@ -14,9 +14,9 @@ use crate::source::clock::thread_cpu;
 use crate::source::python::{Does, OtherThread, Stacks};
 use crate::units::Pid;
 
-/// Between two looks at all of them, at least.
+/// Between two polls at all of them, at least.
 const PAUSE: Duration = Duration::from_millis(200);
-/// And this many times as long as such a look takes: a job may have thousands of threads.
+/// And this many times as long as such a poll takes: a job may have thousands of threads.
 const REST: u32 = 250;
 /// Threads that are looked at, at most.
 const MOST: usize = 256;
@@ -26,7 +26,7 @@ pub(super) struct LoaderThreads {
     proc_root: PathBuf,
     process: Pid,
     numbers: ThreadNumbers,
-    /// When the next look is due.
+    /// When the next poll is due.
     due: Duration,
     threads: BTreeMap<Pid, LoaderThread>,
 }
@@ -61,7 +61,7 @@ impl LoaderThreads {
     }
 
     fn look_at_all(&mut self, now: Duration, stacks: &mut Stacks) {
-        // Torn: the next look tells.
+        // Torn: the next poll tells.
         let Ok(others) = stacks.other_threads() else {
             return;
         };
@@ -110,7 +110,7 @@ impl LoaderThreads {
                 }
             }
         }
-        seen.looks.see(now, seen.tally.now, SLOTS);
+        seen.polls.see(now, seen.tally.now, SLOTS);
     }
 
     /// Our number of a thread that its process calls `own`.

@@ -1,6 +1,6 @@
-//! The batches of one worker, one by one: from which of them was in work at each look to how long each took.
+//! The batches of one worker, one by one: from which of them was in work at each poll to how long each took.
 //!
-//! Pure. A batch was begun between the last look that did not see it and the first that did, and handed over between
+//! Pure. A batch was begun between the last poll that did not see it and the first that did, and handed over between
 //! the last that did and the first that did not: two bounds for each load, and no guess between them.
 
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::source::python::BatchInWork;
 
 /// Loads that are kept: the newest, more than end between two samples.
 const KEPT: usize = 16;
-/// The upper bound of a load that is told, over the lower: the uncertainty is half of the load then.
+/// The upper bound of a load that is reported, over the lower: the uncertainty is half of the load then.
 const TOLD: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct LoadTally {
     last: Option<Look>,
-    /// Of the batch that was in work at the last look.
+    /// Of the batch that was in work at the last poll.
     begun: Option<Begun>,
     ended: Tail<BatchLoad>,
     short: u64,
@@ -24,7 +24,7 @@ pub(super) struct LoadTally {
 
 #[derive(Debug, Clone, Copy)]
 struct Look {
-    /// A look takes a little time itself: what it saw was so after this.
+    /// A poll takes a little time itself: what it saw was so after this.
     from: Duration,
     work: Option<BatchInWork>,
 }
@@ -46,12 +46,12 @@ impl LoadTally {
         }
     }
 
-    /// What the last look saw in work.
+    /// What the last poll saw in work.
     pub(super) fn work(&self) -> Option<BatchInWork> {
         self.last?.work
     }
 
-    /// Takes in that a look from `from` to `to` saw this in work; later than all before it. A look that failed is
+    /// Takes in that a poll from `from` to `to` saw this in work; later than all before it. A poll that failed is
     /// left out, and the bounds are wider by it.
     pub(super) fn look(&mut self, from: Duration, to: Duration, work: Option<BatchInWork>) {
         let last = self.last.replace(Look { from, work });
@@ -66,7 +66,7 @@ impl LoadTally {
         }
     }
 
-    /// What the look before saw in work was handed over by `to`.
+    /// What the poll before saw in work was handed over by `to`.
     fn end(&mut self, last: Look, to: Duration) {
         let (Some(work), Some(begun)) = (last.work, self.begun) else {
             return;
@@ -112,9 +112,9 @@ mod tests {
     use super::*;
 
     /// Looks that take 1 ms, at these milliseconds, and the batch that each saw in work.
-    fn seen(looks: &[(u64, Option<u64>)]) -> LoadTally {
+    fn seen(polls: &[(u64, Option<u64>)]) -> LoadTally {
         let mut tally = LoadTally::new();
-        for (at, number) in looks {
+        for (at, number) in polls {
             let work = number.map(|number| BatchInWork { number, epoch: 1 });
             look(&mut tally, *at, work);
         }
@@ -126,15 +126,16 @@ mod tests {
         tally.look(from, from + Duration::from_millis(1), work);
     }
 
-    fn told(tally: &LoadTally) -> Vec<(u64, u32, u32)> {
-        let told = tally.ended.newest.iter();
-        told.map(|load| (load.batch, load.low_ms, load.high_ms))
+    fn timed(tally: &LoadTally) -> Vec<(u64, u32, u32)> {
+        let timed = tally.ended.newest.iter();
+        timed
+            .map(|load| (load.batch, load.low_ms, load.high_ms))
             .collect()
     }
 
     #[test]
     fn a_load_lies_between_the_looks_around_its_ends() {
-        // Begun from 0 to 51, handed over from 450 to 501; a look may have been at its begin or its end.
+        // Begun from 0 to 51, handed over from 450 to 501; a poll may have been at its begin or its end.
         let tally = seen(&[
             (0, None),
             (50, Some(3)),
@@ -142,7 +143,7 @@ mod tests {
             (450, Some(3)),
             (500, None),
         ]);
-        assert_eq!(told(&tally), [(3, 399, 502)]);
+        assert_eq!(timed(&tally), [(3, 399, 502)]);
     }
 
     #[test]
@@ -155,7 +156,7 @@ mod tests {
             (900, Some(8)),
             (950, Some(11)),
         ]);
-        assert_eq!(told(&tally), [(5, 199, 302), (8, 599, 702)]);
+        assert_eq!(timed(&tally), [(5, 199, 302), (8, 599, 702)]);
         assert_eq!(
             tally.loads().under_way,
             Some(UnderWay {
@@ -168,7 +169,7 @@ mod tests {
     #[test]
     fn a_look_that_failed_widens_the_bounds() {
         let tally = seen(&[(0, None), (100, Some(3)), (400, Some(3)), (600, None)]);
-        assert_eq!(told(&tally), [(3, 299, 602)]);
+        assert_eq!(timed(&tally), [(3, 299, 602)]);
     }
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
             (1100, None),
         ]);
         assert_eq!(
-            told(&tally),
+            timed(&tally),
             [(3, 299, 402), (900, 299, 402), (0, 299, 402)]
         );
     }
@@ -199,7 +200,7 @@ mod tests {
         look(&mut tally, 400, Some(next));
         look(&mut tally, 700, Some(next));
         look(&mut tally, 750, None);
-        assert_eq!(told(&tally), [(0, 299, 402), (0, 299, 402)]);
+        assert_eq!(timed(&tally), [(0, 299, 402), (0, 299, 402)]);
     }
 
     #[test]
@@ -231,8 +232,8 @@ mod tests {
 
     #[test]
     fn the_newest_are_kept_and_nothing_grows() {
-        let looks: Vec<(u64, Option<u64>)> = (0..200).map(|at| (50 * at, Some(at / 6))).collect();
-        let tally = seen(&looks);
+        let polls: Vec<(u64, Option<u64>)> = (0..200).map(|at| (50 * at, Some(at / 6))).collect();
+        let tally = seen(&polls);
         let loads = tally.loads().ended;
         assert_eq!((loads.newest.len(), loads.count), (KEPT, Some(32)));
         assert_eq!(loads.newest.back().map(|load| load.batch), Some(32));

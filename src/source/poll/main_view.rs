@@ -16,7 +16,7 @@ use super::segments::{AFTER_A_WAIT, AT_LEAST_BY, Segments};
 use super::thread_view::{Look, ThreadView};
 use super::trainer_thread::TrainerThread;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
-use crate::sample::{Looks, Tail, Wait};
+use crate::sample::{PollTrace, Tail, Wait};
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
@@ -38,7 +38,7 @@ pub(super) struct MainView {
     beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
-    /// The last stack's answer: holds until the next, where a look at the stack fails.
+    /// The last stack's answer: holds until the next, where a poll at the stack fails.
     in_loader: Option<InLoader>,
     stack_at: Duration,
     /// How often the thread had been put on a CPU when its newest stack was read, while it slept.
@@ -63,7 +63,7 @@ pub(super) struct MainView {
     queue: ObjectQueue,
     threads: LoaderThreads,
     waits: Tail<Wait>,
-    looks: Looks,
+    polls: PollTrace,
     activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
     gil_holders: BTreeMap<String, u64>,
@@ -98,7 +98,7 @@ impl MainView {
             queue: ObjectQueue::default(),
             threads: LoaderThreads::new(proc_root.to_owned(), rank.key.pid),
             waits: Tail::default(),
-            looks: Looks::default(),
+            polls: PollTrace::default(),
             activity: BTreeMap::new(),
             gil_holders: BTreeMap::new(),
             gil_holder_at: Duration::ZERO,
@@ -132,7 +132,7 @@ impl MainView {
     }
 
     pub(super) fn look(&mut self, now: Duration) {
-        // Before the look: who sleeps then has slept since, as long as this does not change.
+        // Before the poll: who sleeps then has slept since, as long as this does not change.
         let scheduled = self.thread.scheduled();
         let Ok(look) = self.thread.look() else {
             return self.look_at_main_again();
@@ -167,7 +167,7 @@ impl MainView {
         self.beats.count(now, beat);
         self.beats.ready(scheduled.map(|scheduled| scheduled.ready));
         if let Some(seen) = beat.now() {
-            self.looks.see(now, seen, SLOTS);
+            self.polls.see(now, seen, SLOTS);
         }
         self.follow_wait(now, inside, look.polled);
         if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
@@ -381,9 +381,9 @@ impl MainView {
         waits.for_each(|wait| seen.waits.push(wait, WAITS));
     }
 
-    /// What changes seldom or is large: not with every look.
+    /// What changes seldom or is large: not with every poll.
     pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
-        seen.looks.clone_from(&self.looks);
+        seen.polls.clone_from(&self.polls);
         seen.segments.clone_from(&self.segments.clocks);
         seen.iterators.clone_from(&self.iterators.seen);
         seen.passes = self.iterators.passes();

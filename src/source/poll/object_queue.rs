@@ -21,7 +21,7 @@ pub(super) struct ObjectQueue {
     known: bool,
     /// When one was last known to feed the main thread.
     fed_at: Duration,
-    /// Batches that were taken from it, and how full it was where that can be told.
+    /// Batches that were taken from it, and how full it was where that is known.
     pub(super) seen: Option<(u64, Option<QueueTally>)>,
 }
 
@@ -38,12 +38,12 @@ impl ObjectQueue {
         self.known = stacks.knows_queues();
     }
 
-    /// There is one that may feed the main thread: each look at a stack tells more.
+    /// There is one that may feed the main thread: each poll at a stack tells more.
     pub(super) fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Takes in what a look saw. A queue that has not fed the main thread for a while says nothing of it: its count would
+    /// Takes in what a poll saw. A queue that has not fed the main thread for a while says nothing of it: its count would
     /// seem to stand still.
     pub(super) fn look(&mut self, now: Duration, queue: Option<QueueSeen>) {
         let Some(queue) = queue else {
@@ -58,7 +58,7 @@ impl ObjectQueue {
         let tally = queue.ready.map(|ready| {
             let before = tally.unwrap_or_default();
             QueueTally {
-                looks: before.looks + 1,
+                polls: before.polls + 1,
                 empty: before.empty + u64::from(ready == 0),
                 ready_sum: before.ready_sum + u64::from(ready),
                 ready,
@@ -94,7 +94,7 @@ mod tests {
         queue.look(second(5), None);
         let (batches, tally) = queue.seen.unwrap();
         let tally = tally.unwrap();
-        assert_eq!((batches, tally.looks, tally.empty), (4, 3, 1));
+        assert_eq!((batches, tally.polls, tally.empty), (4, 3, 1));
         assert_eq!((tally.ready_sum, tally.ready), (10, 6));
         assert_eq!(tally.capacity, Some(8));
         // One that holds futures has no length that tells.

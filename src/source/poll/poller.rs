@@ -1,7 +1,7 @@
 //! The looking thread: looks in turn at everyone on the targets, within its budget, and hands out what it
 //! counted.
 //!
-//! Knows when to look at whom, not what a look means: that is for the views.
+//! Knows when to look at whom, not what a poll means: that is for the views.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use crate::sample::slot;
 use crate::source::clock::{Clock, thread_cpu};
 use crate::units::ProcessKey;
 
-/// Between two looks at a main thread, where the budget allows.
+/// Between two polls at a main thread, where the budget allows.
 const PERIOD: Duration = Duration::from_millis(10);
 /// And where it does not.
 const LONGEST_PERIOD: Duration = Duration::from_millis(60);
@@ -28,7 +28,7 @@ const BUDGET_OF_ALL: f64 = 0.02;
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// A worker or a queue is looked at in every so many rounds.
 const ROUNDS_PER_WORKER_LOOK: usize = 5;
-/// Between two looks at the batch that a worker has in work, and between two such looks at any of them: at least.
+/// Between two polls at the batch that a worker has in work, and between two such polls at any of them: at least.
 const BATCH_LOOKS_APART: Duration = Duration::from_millis(45);
 const BATCH_LOOKS_OF_ALL: Duration = Duration::from_millis(5);
 /// What is large is reported in every so many rounds.

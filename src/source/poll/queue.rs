@@ -35,7 +35,7 @@ pub(super) struct QueueView {
     /// Those that filled it when it was first looked at.
     pub(super) workers: Vec<ProcessKey>,
     shortest: Option<u64>,
-    /// Unread bytes at the look before.
+    /// Unread bytes at the poll before.
     before: u64,
     /// Batches travel in the pipe itself.
     bulky: bool,
@@ -82,11 +82,11 @@ impl QueueView {
             self.seen.tally.source = QueueSource::Semaphore;
         }
         let ready = counted.unwrap_or(ready);
-        self.seen.tally.looks += 1;
+        self.seen.tally.polls += 1;
         self.seen.tally.empty += u64::from(unread == 0 && ready == 0);
         self.seen.tally.ready_sum += u64::from(ready);
         self.seen.tally.ready = ready;
-        self.seen.looks.see(now, ready, SLOTS);
+        self.seen.polls.see(now, ready, SLOTS);
     }
 
     /// Unread bytes. The pipe is opened, asked and closed at once: an end that stayed open would keep a
@@ -108,7 +108,7 @@ impl QueueView {
 
     /// By the semaphore, where it has one with a name.
     fn counted(&mut self) -> Option<u32> {
-        let due = self.seen.tally.looks.is_multiple_of(LOOKS_PER_SEARCH);
+        let due = self.seen.tally.polls.is_multiple_of(LOOKS_PER_SEARCH);
         if self.semaphore.is_none() && self.searches > 0 && due {
             self.searches -= 1;
             self.semaphore = semaphore::find(&self.proc_root, self.trainer, &self.workers);
@@ -167,7 +167,7 @@ mod tests {
         write.write_all(&[0; 444 + 441]).unwrap();
         queue.look(Duration::ZERO);
         queue.look(Duration::ZERO);
-        assert_eq!((queue.seen.tally.looks, queue.seen.tally.empty), (4, 1));
+        assert_eq!((queue.seen.tally.polls, queue.seen.tally.empty), (4, 1));
         assert_eq!(
             (queue.seen.tally.ready, queue.seen.tally.ready_sum),
             (3, 1 + 3 + 3)
@@ -191,7 +191,7 @@ mod tests {
         let mut other = QueueView::new(Path::new("/proc"), own, stranger, &[]);
         other.look(Duration::ZERO);
         assert_eq!(
-            other.seen.tally.looks, 0,
+            other.seen.tally.polls, 0,
             "another file under that number is not touched"
         );
     }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::job::ResultPipe;
 use crate::sample::{
-    LoaderSettings, Looks, MainTally, Passes, QueueTally, Tail, Wait, WorkerLoads, WorkerTally,
+    LoaderSettings, MainTally, Passes, PollTrace, QueueTally, Tail, Wait, WorkerLoads, WorkerTally,
 };
 use crate::source::python::{Asks, PythonError};
 use crate::source::shared_memory::SegmentClock;
@@ -44,7 +44,7 @@ pub struct Seen {
     pub workers: BTreeMap<ProcessKey, WorkerSeen>,
     /// By rank and the loader's number.
     pub queues: BTreeMap<(ProcessKey, u64), QueueSeen>,
-    /// All looks before this slot are here.
+    /// All polls before this slot are here.
     pub published: u64,
     /// Rounds that began a whole period late.
     pub late: u64,
@@ -55,7 +55,7 @@ pub struct MainSeen {
     pub tally: MainTally,
     /// The tally from which on looks tell waits from steps, where that was not so from the start.
     pub recognised: Option<MainTally>,
-    pub looks: Looks,
+    pub polls: PollTrace,
     /// Waits that ended; here are those since the counts were last taken.
     pub waits: Tail<Wait>,
     /// Batches by the shared memory that the trainer was seen to hold, by loader.
@@ -86,13 +86,13 @@ pub struct MainSeen {
 #[derive(Debug, Clone, Default)]
 pub struct QueueSeen {
     pub tally: QueueTally,
-    pub looks: Looks,
+    pub polls: PollTrace,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct WorkerSeen {
     pub tally: WorkerTally,
-    pub looks: Looks,
+    pub polls: PollTrace,
     pub activity: BTreeMap<String, u64>,
     /// The loader's number for it, and what else its frames have shown.
     pub id: Option<u32>,
@@ -103,7 +103,7 @@ pub struct WorkerSeen {
     pub loads: Option<WorkerLoads>,
 }
 
-/// Slots of looks that are kept until they are taken: of 20 seconds.
+/// Slots of polls that are kept until they are taken: of 20 seconds.
 pub(super) const SLOTS: usize = 800;
 
 /// Names that are counted for one process at most: more than a profile ever shows.

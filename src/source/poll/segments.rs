@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::WatchedLoader;
 use crate::source::shared_memory::SegmentClock;
 
-/// Between two looks, at least: after a wait, as the batch that was waited for is held then, and else.
+/// Between two polls, at least: after a wait, as the batch that was waited for is held then, and else.
 pub(super) const AFTER_A_WAIT: Duration = Duration::from_millis(100);
 pub(super) const AT_LEAST_BY: Duration = Duration::from_millis(250);
 

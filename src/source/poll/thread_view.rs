@@ -14,7 +14,7 @@ use remoteprocess::ProcessMemory;
 use super::blocked::{Blocked, Call, blocked_in};
 use crate::units::Pid;
 
-/// What one look saw.
+/// What one poll saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) blocked: Blocked,

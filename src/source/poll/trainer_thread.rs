@@ -1,13 +1,13 @@
 //! Which thread of a process trains, where that is not the main one: Ray Train and launchers of their own kind run the
 //! training function in a thread, and the main thread waits for its end.
 //!
-//! Knows what was seen of threads, not how stacks are read or waits told.
+//! Knows what was seen of threads, not how stacks are read or waits recognised.
 
 use std::time::Duration;
 
 use crate::source::python::{MainStack, Stacks, Trainer};
 
-/// Between two looks at the other threads.
+/// Between two polls at the other threads.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A thread that was seen to train so often is the trainer, where the main thread never was.
 const TRAINS: u32 = 2;

@@ -85,7 +85,7 @@ impl WorkerView {
         let now = clock.since_start();
         let Ok(look) = self.thread.look() else {
             self.seen.tally.now = WorkerNow::Gone;
-            self.seen.looks.see(now, WorkerNow::Gone, SLOTS);
+            self.seen.polls.see(now, WorkerNow::Gone, SLOTS);
             return;
         };
         let idle = self.is_idle(look);
@@ -111,7 +111,7 @@ impl WorkerView {
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
             self.seen.tally.now = WorkerNow::Starting;
         }
-        self.seen.looks.see(now, self.seen.tally.now, SLOTS);
+        self.seen.polls.see(now, self.seen.tally.now, SLOTS);
     }
 
     /// What holds it up: where it sleeps, what goes on elsewhere for it.
@@ -140,8 +140,8 @@ impl WorkerView {
         Some(format!("{command} (command)"))
     }
 
-    /// Looks at nothing but the batch in work, where the last look at it lies so far back: a load is known as well as
-    /// the looks at its ends lie close together, and this is the cheapest of them.
+    /// Looks at nothing but the batch in work, where the last poll at it lies so far back: a load is known as well as
+    /// the polls at its ends lie close together, and this is the cheapest of them.
     pub(super) fn look_at_batch_after(&mut self, pause: Duration, clock: Clock) {
         if self.in_loop.is_none() {
             return;
@@ -152,7 +152,7 @@ impl WorkerView {
         }
     }
 
-    /// Sees which batch is in work; `from` is when this look began. Costs nothing while the worker is idle, and two
+    /// Sees which batch is in work; `from` is when this poll began. Costs nothing while the worker is idle, and two
     /// small reads while it is not.
     fn look_at_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
         let (Some(in_loop), Some(loads)) = (self.in_loop, self.loads.as_mut()) else {
@@ -224,7 +224,7 @@ impl WorkerView {
 }
 
 pub(super) fn count(tally: &mut WorkerTally, blocked: Blocked, idle: bool) {
-    tally.looks += 1;
+    tally.polls += 1;
     let (count, now) = match blocked {
         _ if idle => (&mut tally.idle, WorkerNow::Idle),
         Blocked::Running => (&mut tally.cpu, WorkerNow::Cpu),
@@ -272,7 +272,7 @@ mod tests {
             tally.handover,
             tally.other,
         ];
-        assert_eq!(parts.iter().sum::<u64>(), tally.looks);
+        assert_eq!(parts.iter().sum::<u64>(), tally.polls);
         assert_eq!(tally.idle, places.len() as u64);
     }
 }

@@ -19,7 +19,7 @@ const WRITERS: usize = 64;
 /// A step that ends so much later than now, in nanoseconds, was measured by another clock.
 const AHEAD: u64 = 1_000_000_000;
 
-/// What one process has told of itself so far.
+/// What one process has reported of itself so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProbeReport {
     /// Since they were last taken, oldest first.
@@ -30,15 +30,15 @@ pub struct ProbeReport {
     /// Steps that are nowhere, as their times lie in the future: another clock than the protocol's.
     pub misdated: u64,
     pub rank: Option<u32>,
-    /// Processes that load for it, of the loader that it read last; 0 = it loads itself. `None` = not told.
+    /// Processes that load for it, of the loader that it read last; 0 = it loads itself. `None` = not reported.
     pub workers: Option<u32>,
-    /// That loader puts its batches into pinned memory. `None` = not told.
+    /// That loader puts its batches into pinned memory. `None` = not reported.
     pub pin: Option<bool>,
     /// `None` = every batch was loaded for its step.
     pub cached: Option<Cached>,
-    /// What it computes on. `None` = not told.
+    /// What it computes on. `None` = not reported.
     pub device: Option<String>,
-    /// What the user should know, the newest. `None` = nothing was told.
+    /// What the user should know, the newest. `None` = nothing was reported.
     pub notice: Option<String>,
 }
 
@@ -52,14 +52,14 @@ pub struct Totals {
     pub lost: u64,
     pub waited: Duration,
     pub stepped: Duration,
-    /// `None` where no step told it.
+    /// `None` where no step reported it.
     pub copy: Option<DeviceTime>,
     pub busy: Option<DeviceTime>,
     /// Time of the waits in which the device had nothing to do: what is lost.
     pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length.
     pub overrun: Duration,
-    /// Batches that lay ready when the trainer came. `None` where no step told it.
+    /// Batches that lay ready when the trainer came. `None` where no step reported it.
     pub queue: Option<QueueTally>,
     /// The number of the newest step. `None` before the first.
     pub last_number: Option<u64>,
@@ -97,7 +97,7 @@ impl Totals {
                 source: QueueSource::Probe,
                 ..QueueTally::default()
             });
-            queue.looks += 1;
+            queue.polls += 1;
             queue.empty += u64::from(ready == 0);
             queue.ready_sum += u64::from(ready);
             queue.ready = ready;
@@ -298,13 +298,13 @@ mod tests {
     #[test]
     fn device_times_count_the_steps_that_told_them() {
         let mut accounts = Accounts::default();
-        let told = |number, busy| Step {
+        let timed = |number, busy| Step {
             busy: Some(busy),
             copy: None,
             ready: Some(2),
             ..step(number)
         };
-        let steps = [step(0), told(1, 2_000_000), told(2, 5_000_000)];
+        let steps = [step(0), timed(1, 2_000_000), timed(2, 5_000_000)];
         accounts.add(Pid(7), message(0, steps), SECOND);
         let totals = accounts.take(Pid(7)).unwrap().totals;
         let ms = Duration::from_millis;
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(totals.overrun, ms(2));
         assert_eq!(totals.idle, None);
         let queue = totals.queue.unwrap();
-        assert_eq!((queue.looks, queue.empty, queue.ready_sum), (2, 0, 4));
+        assert_eq!((queue.polls, queue.empty, queue.ready_sum), (2, 0, 4));
     }
 
     #[test]

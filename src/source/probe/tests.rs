@@ -86,7 +86,7 @@ fn what_a_writer_tells_arrives_whole() {
     assert_eq!(totals.copy.unwrap().of, Duration::from_millis(300));
     let queue = totals.queue.unwrap();
     assert_eq!(
-        (queue.looks, queue.empty, queue.capacity),
+        (queue.polls, queue.empty, queue.capacity),
         (100, 100, Some(8))
     );
 }

@@ -16,7 +16,7 @@ pub enum PythonError {
     /// Often a process that is only starting: try again later.
     #[error("cannot find the interpreter of process {pid}: {reason}")]
     Attach { pid: Pid, reason: String },
-    /// The process changed what was being read; the next look may succeed.
+    /// The process changed what was being read; the next poll may succeed.
     #[error("process {0} changed while it was being read")]
     Torn(Pid),
     /// The loader's iterator was dropped or its attributes moved: look for it again.

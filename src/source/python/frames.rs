@@ -1,6 +1,6 @@
 //! The frames of a process's main thread, innermost first.
 //!
-//! py-spy finds the interpreter; walking its frames ourselves costs a tenth of what py-spy's own look
+//! py-spy finds the interpreter; walking its frames ourselves costs a tenth of what py-spy's own poll
 //! costs, since only one thread is walked and what a code object says is read once. It also gives the
 //! addresses of the frames, and with them the values that a frame holds.
 
@@ -17,7 +17,7 @@ use super::site::Call;
 const DEEPEST: usize = 2048;
 /// Ends a list that leads back to itself.
 const MOST_THREADS: usize = 16_384;
-/// Code objects are remembered for this many looks: one that was freed meanwhile may give its address
+/// Code objects are remembered for this many polls: one that was freed meanwhile may give its address
 /// to another.
 const LOOKS_TO_REMEMBER: u32 = 2000;
 /// So many are remembered: twice as many as a stack can show.
@@ -133,7 +133,7 @@ pub(super) struct Walker {
     code_type: Option<usize>,
     codes: HashMap<usize, Arc<Code>>,
     pub(super) shapes: Shapes,
-    looks: u32,
+    polls: u32,
     /// Address of the outermost frame; a walk that ends elsewhere went astray.
     root: Option<usize>,
     /// Where the last such walk ended: twice the same is a new root.
@@ -149,7 +149,7 @@ impl Walker {
             code_type: None,
             codes: HashMap::new(),
             shapes: Shapes::default(),
-            looks: 0,
+            polls: 0,
             root: None,
             other_root: None,
         }
@@ -167,8 +167,8 @@ impl Walker {
 
     /// The main thread's frames, innermost first; none while it runs no Python.
     pub(super) fn main_frames(&mut self, memory: &Memory) -> Result<Vec<Frame>, PythonError> {
-        self.looks += 1;
-        if self.looks.is_multiple_of(LOOKS_TO_REMEMBER) || self.codes.len() > MOST_CODES {
+        self.polls += 1;
+        if self.polls.is_multiple_of(LOOKS_TO_REMEMBER) || self.codes.len() > MOST_CODES {
             self.codes.clear();
         }
         let at = self.innermost(memory)?;

@@ -26,13 +26,13 @@ pub(super) struct Gil {
 }
 
 impl Gil {
-    /// `told` is where py-spy found the lock (3.12 and newer) or the thread that holds it (before). `None` where
+    /// `address` is where py-spy found the lock (3.12 and newer) or the thread that holds it (before). `None` where
     /// it did not, or where what lies there cannot be the lock.
-    pub(super) fn at(memory: &Memory, minor: u64, told: usize) -> Option<Self> {
+    pub(super) fn at(memory: &Memory, minor: u64, address: usize) -> Option<Self> {
         let at = match minor {
-            _ if told == 0 => return None,
-            12.. => told,
-            _ => told.checked_sub(BEFORE_CURRENT_THREAD)?,
+            _ if address == 0 => return None,
+            12.. => address,
+            _ => address.checked_sub(BEFORE_CURRENT_THREAD)?,
         };
         let [interval, _, locked, _] = memory.words(at).ok()?;
         // -1 before the first thread takes it.

@@ -15,7 +15,7 @@ use super::supply::{Look, Supply};
 
 /// Queues that are looked at, at most.
 const QUEUES: usize = 24;
-/// Their first objects that are remembered from one look to the next.
+/// Their first objects that are remembered from one poll to the next.
 const REMEMBERED: usize = 8;
 /// Looks after which a queue that nothing was taken from is given up.
 const PATIENCE: u32 = 1000;
@@ -59,7 +59,7 @@ struct Known {
     supply: Supply,
     /// What had been taken from it when that was last counted.
     counted: Option<u64>,
-    looks_without: u32,
+    polls_without: u32,
 }
 
 impl Queues {
@@ -118,12 +118,12 @@ impl Queues {
                 capacity: queue.filter(|most| *most > 0),
                 supply: Supply::default(),
                 counted: None,
-                looks_without: 0,
+                polls_without: 0,
             });
         }
     }
 
-    /// Takes a look at all of them, while the main thread is in these frames.
+    /// Takes a poll at all of them, while the main thread is in these frames.
     pub(super) fn look(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
         self.meet(memory, frames);
         if self.known.is_empty() {
@@ -278,13 +278,13 @@ impl Known {
     ) -> bool {
         let content = match self.deque.read(REMEMBERED) {
             Ok(content) => content,
-            // Half changed: the next look tells.
+            // Half changed: the next poll tells.
             Err(PythonError::Torn(_)) => return true,
             Err(_) => return false,
         };
         let taken = |look: &Look| content.taken > look.taken;
         let moves = self.supply.last().is_none_or(taken);
-        self.looks_without = if moves { 0 } else { self.looks_without + 1 };
+        self.polls_without = if moves { 0 } else { self.polls_without + 1 };
         let mut objects = content.first;
         let parts = objects.iter().map(|object| reach.parts(*object));
         let parts: Vec<Vec<usize>> = parts.collect();
@@ -306,7 +306,7 @@ impl Known {
             self.supply.passed_on();
         }
         come.extend(came);
-        self.looks_without < PATIENCE && !self.supply.is_strange()
+        self.polls_without < PATIENCE && !self.supply.is_strange()
     }
 }
 

@@ -122,7 +122,7 @@ impl Reach<'_> {
         parts
     }
 
-    /// There is one of it, so that who holds it can be told.
+    /// There is one of it, so that who holds it is known.
     pub(super) fn tells(&mut self, object: usize) -> bool {
         self.shape(object).is_ok_and(|shape| shape != Shape::Shared)
     }

@@ -1,4 +1,4 @@
-//! Whether a queue feeds the main thread, and whether it does so ahead of time: what many looks at it say together.
+//! Whether a queue feeds the main thread, and whether it does so ahead of time: what many polls at it say together.
 //!
 //! What was seen in a queue and is held by the main thread soon after it was taken was taken by the main thread. A queue
 //! that the main thread fills, that only others empty, or whose objects go on into another queue is not the one that
@@ -20,7 +20,7 @@ const BEFORE_ANOTHER: f64 = 0.15;
 /// A loader may hold a batch back until a few more were taken.
 const UNDER_WAY: usize = 3;
 
-/// A queue at one look.
+/// A queue at one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Look {
     /// Objects that were ever taken out, and those that are in it.
@@ -55,7 +55,7 @@ pub(super) struct Supply {
 }
 
 impl Supply {
-    /// Takes in a look, at which the main thread holds `held`. Gives what of it has come from this queue since.
+    /// Takes in a poll, at which the main thread holds `held`. Gives what of it has come from this queue since.
     pub(super) fn look(&mut self, mut look: Look, held: &HashSet<usize>) -> Vec<usize> {
         let is_held = |objects: &[usize]| objects.iter().any(|object| held.contains(object));
         if !look.ordered && is_held(&look.objects) {
@@ -188,8 +188,8 @@ mod tests {
         }
     }
 
-    /// So many looks, at each of which one more was taken and the main thread holds what this says.
-    fn looks(times: u64, len: u64, holds: impl Fn(u64) -> Vec<u64>) -> Supply {
+    /// So many polls, at each of which one more was taken and the main thread holds what this says.
+    fn polls(times: u64, len: u64, holds: impl Fn(u64) -> Vec<u64>) -> Supply {
         let mut supply = Supply::default();
         for taken in 1..=times {
             let held = holds(taken).into_iter();
@@ -203,20 +203,20 @@ mod tests {
 
     #[test]
     fn what_was_in_the_queue_and_is_then_held_was_taken_from_it() {
-        let fed = looks(20, 4, |taken| vec![taken - 1]);
+        let fed = polls(20, 4, |taken| vec![taken - 1]);
         assert!(fed.feeds_main() && fed.is_ahead() && !fed.is_strange());
-        assert!(!looks(3, 4, |taken| vec![taken - 1]).feeds_main());
+        assert!(!polls(3, 4, |taken| vec![taken - 1]).feeds_main());
         // A loader that keeps one back to see whether there is a next.
-        let late = looks(20, 4, |taken| vec![taken.saturating_sub(2)]);
+        let late = polls(20, 4, |taken| vec![taken.saturating_sub(2)]);
         assert!(late.feeds_main() && late.is_ahead());
     }
 
     #[test]
     fn a_queue_that_others_empty_does_not_feed_the_main_thread() {
-        let other = looks(100, 4, |_| vec![7000]);
+        let other = polls(100, 4, |_| vec![7000]);
         assert!(!other.feeds_main() && other.is_strange());
         // Now and then what was freed lies where the main thread has put something of its own.
-        let reused = looks(100, 4, |taken| {
+        let reused = polls(100, 4, |taken| {
             vec![if taken % 3 == 0 { taken - 1 } else { 7000 }]
         });
         assert!(!reused.feeds_main());
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn a_queue_that_the_main_thread_fills_never_feeds_it() {
-        let log = looks(100, 4, |taken| vec![taken + 3]);
+        let log = polls(100, 4, |taken| vec![taken + 3]);
         assert!(!log.feeds_main() && log.is_strange());
-        let mut log = looks(100, 4, |taken| vec![taken - 1, taken + 3]);
+        let mut log = polls(100, 4, |taken| vec![taken - 1, taken + 3]);
         log.got();
         log.got();
         assert!(!log.feeds_main());
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_another_thread_waits_for_does_not_feed_the_main_thread() {
-        let mut stage = looks(20, 4, |taken| vec![taken - 1]);
+        let mut stage = polls(20, 4, |taken| vec![taken - 1]);
         assert!(stage.feeds_main());
         stage.emptied();
         assert!(!stage.feeds_main() && stage.is_strange());
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_queue_before_another_is_not_the_last() {
-        let mut first = looks(20, 4, |taken| vec![taken.saturating_sub(3)]);
+        let mut first = polls(20, 4, |taken| vec![taken.saturating_sub(3)]);
         assert!(first.feeds_main());
         first.passed_on();
         assert!(first.feeds_main());
@@ -254,13 +254,13 @@ mod tests {
 
     #[test]
     fn who_waits_for_each_batch_is_fed_but_not_ahead_of_time() {
-        let mut starved = looks(18, 0, |taken| vec![taken - 1]);
+        let mut starved = polls(18, 0, |taken| vec![taken - 1]);
         assert!(!starved.is_ahead() && !starved.feeds_main());
         starved.got();
         starved.got();
         assert!(starved.feeds_main() && !starved.is_ahead());
         // One that comes to its limit is no longer ahead.
-        let mut late = looks(100, 4, |taken| vec![taken - 1]);
+        let mut late = polls(100, 4, |taken| vec![taken - 1]);
         for taken in 101..=120 {
             late.look(queue(taken, 0), &HashSet::new());
         }

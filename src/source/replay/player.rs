@@ -1,6 +1,6 @@
 //! Where a replay is, what is due when, and what a command makes of it.
 //!
-//! Asks no clock: it is told the time.
+//! Asks no clock: the caller gives the time.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -148,7 +148,7 @@ fn counters_are_means_between_two_looks() {
         (mib(counters.nvlink_rx), mib(counters.nvlink_tx)),
         (Some(10.0), None)
     );
-    // From one look to the next, without a gap: 61 s with a kernel, then 61 s of 122 s.
+    // From one poll to the next, without a gap: 61 s with a kernel, then 61 s of 122 s.
     close(counters.graphics, 61.0 / 121.0);
     let counters = machine.read(0, 253.0).counters.expect("told");
     assert_eq!((counters.from, counters.to), (moment(131.0), moment(253.0)));

@@ -17,8 +17,8 @@ use crate::units::{Pid, printable};
 use crate::verdict::Kind;
 
 /// The file that the command prints to, where the user named one.
-pub(super) fn log(asked: &Run) -> Result<Option<Log>, Hinted> {
-    asked.log.as_deref().map(named_log).transpose()
+pub(super) fn log(args: &Run) -> Result<Option<Log>, Hinted> {
+    args.log.as_deref().map(named_log).transpose()
 }
 
 /// Starts the command, and hands it the signals that we get; `Err` holds the exit code where it cannot be run.

@@ -22,9 +22,9 @@ enum Heard {
     Event(SupervisorEvent),
 }
 
-pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result<ExitCode, Hinted> {
-    let watch = &asked.watch;
-    let log = log(asked)?;
+pub(super) fn run(args: &Run, spec: LaunchSpec, mut options: Options) -> Result<ExitCode, Hinted> {
+    let watch = &args.watch;
+    let log = log(args)?;
     let writer = log.as_ref().map(crate::launch::Log::writer).transpose();
     let writer = writer.map_err(|error| {
         Hinted::new(
@@ -40,8 +40,8 @@ pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result
     let name = name(&spec.command);
     let (send, heard) = mpsc::channel();
     let events = send.clone();
-    let events = move |told| events.send(Heard::Event(told)).is_ok();
-    let running = match start(spec, asked.stdin, output, &mut options, events) {
+    let events = move |event| events.send(Heard::Event(event)).is_ok();
+    let running = match start(spec, args.stdin, output, &mut options, events) {
         Ok(running) => running,
         Err(code) => return Ok(code),
     };
@@ -75,7 +75,7 @@ pub(super) fn run(asked: &Run, spec: LaunchSpec, mut options: Options) -> Result
         unwritten: None,
     };
     let pid = running.pid();
-    session.run(heard, &running, asked);
+    session.run(heard, &running, args);
     session.sampler = None;
     running.release();
     drop(printed);
@@ -111,7 +111,7 @@ struct Session {
 
 impl Session {
     /// Until the command has ended, and what trains below it.
-    fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, asked: &Run) {
+    fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, args: &Run) {
         let mut exit = ExitTracker::default();
         for heard in heard {
             match heard {
@@ -123,10 +123,10 @@ impl Session {
                     let over = self.observer.take(*sample, &mut std::io::stdout());
                     // Where nobody reads, the command still goes on to its end.
                     if over.unwrap_or_else(|error| self.failed(&error)) {
-                        self.report(&asked.watch, false);
+                        self.report(&args.watch, false);
                         exit.forget();
                         self.sampler = None;
-                        if asked.stop {
+                        if args.stop {
                             self.stopped = true;
                             running.handle().end();
                         }
@@ -212,7 +212,7 @@ impl Session {
             let _ = writeln!(std::io::stderr(), "{name} {ended}");
         }
         match self.unwritten {
-            // The command's own failure is told by the exit code.
+            // The command's own failure shows in the exit code.
             Some(error) if failed.is_none() => Err(error),
             Some(error) => {
                 complain(&error);

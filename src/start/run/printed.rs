@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::launch::Log;
 
-/// Between two looks for more.
+/// Between two polls for more.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The thread that passes it on; dropping it passes on the rest and ends it.

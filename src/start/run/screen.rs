@@ -24,19 +24,19 @@ use crate::units::printable;
 const LAST: usize = 20;
 
 pub(super) fn run(
-    asked: &Run,
+    args: &Run,
     mut spec: LaunchSpec,
     mut options: Options,
     config: Config,
 ) -> Result<ExitCode, Hinted> {
-    let watch = &asked.watch;
-    if asked.stdin && std::io::stdin().is_terminal() {
+    let watch = &args.watch;
+    if args.stdin && std::io::stdin().is_terminal() {
         return Err(Hinted::new(
             "the screen needs the keyboard, but --stdin passes it to the command",
             "omit --stdin, redirect standard input, or watch without a screen: pipetop run --stdin ... | cat",
         ));
     }
-    let log = match log(asked)? {
+    let log = match log(args)? {
         Some(log) => log,
         None => Log::unnamed(&places()).map_err(|error| no_log(&error))?,
     };
@@ -48,8 +48,8 @@ pub(super) fn run(
     }
     let name = name(&spec.command);
     let (send, events) = mpsc::channel();
-    let on_event = move |told| send.send(told).is_ok();
-    let running = match start(spec, asked.stdin, output, &mut options, on_event) {
+    let on_event = move |event| send.send(event).is_ok();
+    let running = match start(spec, args.stdin, output, &mut options, on_event) {
         Ok(running) => running,
         Err(code) => return Ok(code),
     };
@@ -80,7 +80,7 @@ pub(super) fn run(
     let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
     summary.close();
     let code = match outcome.launched {
-        Some(left) => close(asked, &name, running, left, &summary)?,
+        Some(left) => close(args, &name, running, left, &summary)?,
         None => ExitCode::SUCCESS,
     };
     finish(recorder)?;
@@ -89,13 +89,13 @@ pub(super) fn run(
 
 /// Says what is left to say, and sees the command to its end, unless the user has left it running.
 fn close(
-    asked: &Run,
+    args: &Run,
     name: &str,
     running: Running,
     (launched, log, events): (Launched, Log, mpsc::Receiver<SupervisorEvent>),
     summary: &Summary,
 ) -> Result<ExitCode, Hinted> {
-    let watch = &asked.watch;
+    let watch = &args.watch;
     let mut page = Page::default();
     let mut ended = launched.ended();
     page.output(&launched);
@@ -115,7 +115,7 @@ fn close(
         if !std::io::stdout().is_terminal() {
             // The terminal is gone: what runs without one of its own hears of it from us.
             running.handle().hang_up();
-        } else if asked.stop {
+        } else if args.stop {
             stopped = true;
             running.handle().end();
         }

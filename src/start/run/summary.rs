@@ -1,4 +1,4 @@
-//! What a whole run came to, told once at its end.
+//! What a whole run came to, printed once at its end.
 
 use std::collections::VecDeque;
 use std::time::Duration;

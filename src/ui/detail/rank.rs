@@ -157,13 +157,13 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
         0 => "no complete wait for a batch was seen: batches are ready in time, or waits are invisible"
             .to_owned(),
         all => format!(
-            "only {kept} of {all} steps could be told apart; {FEW} and half of all are needed. Waits below 10 ms (more \
+            "only {kept} of {all} steps could be is_exact apart; {FEW} and half of all are needed. Waits below 10 ms (more \
              on a busy machine) are not seen from outside; with `pipetop run` the job reports each step"
         ),
     })?;
     let job = view.figures().and_then(|rates| rates.job.as_ref());
-    let told = job.is_some_and(|job| job.access == Tier::T3);
-    let precision = if told {
+    let is_exact = job.is_some_and(|job| job.access == Tier::T3);
+    let precision = if is_exact {
         "as the job reports them"
     } else {
         "sampled: waits below 10 ms count as none"

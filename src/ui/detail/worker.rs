@@ -122,7 +122,7 @@ fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'stati
         .collect()
 }
 
-/// What its time went to, by looks at it and by the scheduler's count.
+/// What its time went to, by polls at it and by the scheduler's count.
 fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let blocked = [worker.disk, worker.network, worker.handover, worker.asleep];
     let blocked: Option<f64> = blocked.iter().map(|share| Some((*share)?.0)).sum();

@@ -1,4 +1,4 @@
-//! What is wrong with a GPU, in few words: errors that the driver told, memory that fails, clocks that are
+//! What is wrong with a GPU, in few words: errors that the driver reported, memory that fails, clocks that are
 //! held back. The worst first.
 
 use crate::model::rates::GpuRates;

@@ -104,7 +104,7 @@ pub(super) fn mean(
     cells.iter().map(of).collect()
 }
 
-/// Steps and waits. Between the first and the last wait that ended, the waits tell; elsewhere the looks do. `worker_of`
+/// Steps and waits. Between the first and the last wait that ended, the waits tell; elsewhere the polls do. `worker_of`
 /// says who made a batch.
 pub(super) fn trainer(
     slots: &[Option<Slot<TrainerNow>>],
@@ -130,9 +130,9 @@ pub(super) fn trainer(
             inside.take_while(|wait| seconds(wait.from) < to)
         };
         // Between waits that lie far apart there may be others that were lost.
-        let told = known.is_some_and(|(begin, end)| begin <= from && to <= end)
+        let exact = known.is_some_and(|(begin, end)| begin <= from && to <= end)
             && (inside().next().is_some() || held(waits, f64::midpoint(from, to)).is_some());
-        let share = if told {
+        let share = if exact {
             let waited =
                 inside().map(|wait| seconds(wait.to).min(to) - seconds(wait.from).max(from));
             1.0 - waited.sum::<f64>() / (to - from)

@@ -381,7 +381,7 @@ fn estimate(share: f64, within: f64, early_within: Option<f64>) -> Estimate {
         share: Share(share),
         low: Share(share - within).clamped(),
         high: Share(share + within).clamped(),
-        looks: 1000,
+        polls: 1000,
         unknown: Share::ZERO,
         unclear: Share::ZERO,
         early: early_within.map(|within| around(share, within)),
@@ -524,12 +524,12 @@ fn reporting_rank(scenario: &Scenario) -> RankRates {
         last_to: secs(end),
         ..Reported::default()
     };
-    let looks = |share: Option<f64>| Share(1000.0 * share.unwrap_or_default());
+    let polls = |share: Option<f64>| Share(1000.0 * share.unwrap_or_default());
     let main = scenario.rank.waiting.map(|waiting| MainTally {
-        looks: 1000,
-        waiting: round(looks(Some(waiting))),
-        receiving: round(looks(Some(scenario.rank.receiving))),
-        loading: round(looks(Some(scenario.rank.loading))),
+        polls: 1000,
+        waiting: round(polls(Some(waiting))),
+        receiving: round(polls(Some(scenario.rank.receiving))),
+        loading: round(polls(Some(scenario.rank.loading))),
         ..MainTally::default()
     });
     let sample = |at: f64, main, reported| sample(at, main, Some(reported));

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use pipetop::sample::{
     BatchClock, BatchCount, BatchLoad, DiskSample, GpuSample, HostSample, IoSample, JobSample,
-    LoaderKind, LoaderSample, LoaderSettings, Looks, MainTally, OwnSample, ProcessSample,
+    LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PollTrace, ProcessSample,
     QueueSource, QueueTally, RankSample, Sample, Tail, Tier, UnderWay, WorkerLoads, WorkerNow,
     WorkerSample, WorkerTally,
 };
@@ -191,14 +191,14 @@ impl LongJob {
     fn rank(&mut self, rank: u32) -> RankSample {
         let waiting = self.whole(rank, 0, "waiting", 60.0);
         let running = self.whole(rank, 0, "running", 40.0);
-        let looks = self.whole(rank, 0, "queue", 100.0);
+        let polls = self.whole(rank, 0, "queue", 100.0);
         let workers = (0..self.workers).map(|id| self.worker(rank, id)).collect();
         RankSample {
             rank: Some(rank),
             world_size: Some(RANKS),
             process: self.process(rank, 0, 0.4),
             main: Some(MainTally {
-                looks: waiting + running,
+                polls: waiting + running,
                 waiting,
                 running,
                 ..MainTally::default()
@@ -213,9 +213,9 @@ impl LongJob {
                 },
                 workers,
                 queue: Some(QueueTally {
-                    looks,
-                    empty: looks * 3 / 4,
-                    ready_sum: looks / 2,
+                    polls,
+                    empty: polls * 3 / 4,
+                    ready_sum: polls / 2,
                     ready: 1,
                     capacity: Some(2 * self.workers),
                     source: QueueSource::Pipe,
@@ -268,7 +268,7 @@ impl LongJob {
             thread: false,
             process,
             tally: Some(WorkerTally {
-                looks: cpu + idle,
+                polls: cpu + idle,
                 idle,
                 cpu,
                 now,
@@ -277,7 +277,7 @@ impl LongJob {
             batches: Some(batches),
             activity: BTreeMap::from([("Image.resize".to_owned(), cpu)]),
             loads: Some(self.loads(batches, id)),
-            looks: Looks::default(),
+            polls: PollTrace::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use pipetop::sample::{
     BatchClock, BatchCount, BatchLoad, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
-    JobSample, LoaderKind, LoaderSample, LoaderSettings, Looks, MainTally, OwnSample,
+    JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PollTrace,
     PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample, Seen,
     Tail, Tier, TrainerNow, UnderWay, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
 };
@@ -20,7 +20,7 @@ pub struct Noise {
     chance: fastrand::Rng,
     workers: u32,
     gpus: u32,
-    /// Workers do something else at every look.
+    /// Workers do something else at every poll.
     pub restless: bool,
 }
 
@@ -39,13 +39,13 @@ impl Noise {
     }
 
     /// Looks of a second and of the one before, 50 ms apart, each of which sees one of these.
-    fn looks<T: Seen>(&mut self, second: u64, what: &[T]) -> Looks {
-        let mut looks = Looks::default();
+    fn polls<T: Seen>(&mut self, second: u64, what: &[T]) -> PollTrace {
+        let mut polls = PollTrace::default();
         for look in 20 * second.saturating_sub(2)..20 * second {
             let seen = what[usize::try_from(self.below(what.len() as u64)).unwrap_or(0)];
-            looks.see(micros(50_000 * look), seen, 800);
+            polls.see(micros(50_000 * look), seen, 800);
         }
-        looks
+        polls
     }
 
     fn percent(&mut self) -> f64 {
@@ -104,7 +104,7 @@ impl Noise {
             thread: false,
             process: self.process(at),
             tally: Some(WorkerTally {
-                looks: cpu + idle + at * 5,
+                polls: cpu + idle + at * 5,
                 idle,
                 cpu,
                 disk: at * 5,
@@ -114,7 +114,7 @@ impl Noise {
             batches: Some(at / 2 + self.below(2)),
             activity: self.activity(at),
             loads: Some(self.loads(at, id)),
-            looks: self.looks(
+            polls: self.polls(
                 at,
                 &[
                     WorkerNow::Cpu,
@@ -192,7 +192,7 @@ impl Noise {
             world_size: Some(1),
             process: self.process(second),
             main: Some(MainTally {
-                looks: second * 100,
+                polls: second * 100,
                 waiting: second * 60,
                 running: second * 40,
                 ..MainTally::default()
@@ -216,7 +216,7 @@ impl Noise {
                     .collect(),
                 workers_started: self.workers.into(),
                 queue: Some(QueueTally {
-                    looks: second * 100,
+                    polls: second * 100,
                     empty: second * 50 + self.below(50),
                     ready_sum: second * 100 + self.below(50),
                     ready: 3,
@@ -227,9 +227,9 @@ impl Noise {
                     count: second * 10,
                     source: BatchClock::Iterator,
                 }),
-                queue_looks: self.looks(second, &[0, 1, 2, 3, 2 * self.workers]),
+                queue_polls: self.polls(second, &[0, 1, 2, 3, 2 * self.workers]),
             }],
-            looks: self.looks(second, &[TrainerNow::Waiting, TrainerNow::Stepping]),
+            polls: self.polls(second, &[TrainerNow::Waiting, TrainerNow::Stepping]),
             ..RankSample::new(key(4000))
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pipetop::sample::{
-    BatchLoad, Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, Looks, OpenFiles,
+    BatchLoad, Gap, GpuProcess, GpuSample, LoaderKind, LoaderSettings, OpenFiles, PollTrace,
     ProcessPlace, QueueSource, Tail, Tier, TrainerNow, UnderWay, Wait, WorkerNow,
 };
 use pipetop::testing::config::Config;
@@ -419,7 +419,7 @@ pub fn looked_at(scene: &mut Scene, workers: u32, slow: &[u32]) {
         return;
     };
     rank.key = rank_key(0);
-    rank.looks = Looks::default();
+    rank.polls = PollTrace::default();
     let batches = (0..48).flat_map(|round| (0..4).map(move |batch| (round, batch)));
     let waits = batches.map(|(round, batch)| {
         let from = 108_000 + 1000 * round + 100 * batch;
@@ -446,16 +446,16 @@ pub fn looked_at(scene: &mut Scene, workers: u32, slow: &[u32]) {
         } else {
             TrainerNow::Stepping
         };
-        rank.looks.see(ms(at), now, 800);
+        rank.polls.see(ms(at), now, 800);
     }
     for loader in &mut rank.loaders {
-        loader.queue_looks = Looks::default();
+        loader.queue_polls = PollTrace::default();
         for at in times() {
             let ready = 4 * u32::try_from(at % 1000 / 150).unwrap_or(0) / 4;
-            loader.queue_looks.see(ms(at), ready, 800);
+            loader.queue_polls.see(ms(at), ready, 800);
         }
         for worker in &mut loader.workers {
-            worker.looks = Looks::default();
+            worker.polls = PollTrace::default();
             for at in times() {
                 let place = (at + 130 * u64::from(worker.id)) % 1000;
                 let now = match place {
@@ -465,7 +465,7 @@ pub fn looked_at(scene: &mut Scene, workers: u32, slow: &[u32]) {
                     300..350 => WorkerNow::Handover,
                     _ => WorkerNow::Idle,
                 };
-                worker.looks.see(ms(at), now, 800);
+                worker.polls.see(ms(at), now, 800);
             }
         }
     }
@@ -552,7 +552,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             share: lost,
             low: lost,
             high: lost,
-            looks: 200,
+            polls: 200,
             unknown: Share::ZERO,
             unclear: Share::ZERO,
             early: None,

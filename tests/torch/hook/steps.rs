@@ -53,7 +53,7 @@ fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
 /// Batches that lay ready on average, and the most that can.
 fn ready(run: &Run) -> (f64, Option<u32>) {
     let queue = run.report().totals.queue.expect("ready batches are told");
-    (queue.ready_sum as f64 / queue.looks as f64, queue.capacity)
+    (queue.ready_sum as f64 / queue.polls as f64, queue.capacity)
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Launched {
         let output = CommandOutput::new(log)?;
         let (send, events) = mpsc::channel();
         let target = OutputTarget::File(output.writer()?);
-        let send = move |told| send.send(told).is_ok();
+        let send = move |event| send.send(event).is_ok();
         Ok(Self {
             running: Running::start(spec, false, target, send)?,
             events,
@@ -110,7 +110,7 @@ impl Launched {
             Ending::Code(code) => code << 8,
             Ending::Signal(number) => number,
         });
-        Some(told(&words).unwrap_or_else(|| {
+        Some(refusal(&words).unwrap_or_else(|| {
             let output = words.last().map(|words| format!("its output: {words}"));
             let memory = || "check `dmesg` for an out-of-memory kill".to_owned();
             Hinted::new(
@@ -132,7 +132,7 @@ impl Launched {
 }
 
 /// The first error that a process of the job ended with: later ones follow from it.
-fn told(words: &[String]) -> Option<Hinted> {
+fn refusal(words: &[String]) -> Option<Hinted> {
     words.windows(2).find_map(|pair| {
         let message = pair.first()?.strip_prefix("error: ")?;
         let hint = pair.get(1)?.strip_prefix("hint: ")?;
@@ -148,7 +148,7 @@ mod tests {
     fn the_first_error_is_told_and_only_a_whole_one() {
         let said = |lines: &str| {
             let lines: Vec<String> = lines.split('|').map(str::to_owned).collect();
-            told(&lines).map(|error| (error.message, error.hint))
+            refusal(&lines).map(|error| (error.message, error.hint))
         };
         let of = |message: &str, hint: &str| Some((message.to_owned(), hint.to_owned()));
         assert_eq!(

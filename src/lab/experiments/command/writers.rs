@@ -1,4 +1,4 @@
-//! Who reports below the command, what each has told so far, and which of them the figures are of.
+//! Who reports below the command, what each has reported so far, and which of them the figures are of.
 //!
 //! Pure but for the listener that is asked.
 
@@ -9,7 +9,7 @@ use crate::probe::{Cached, Step};
 use crate::source::probe::{Listener, ProbeReport};
 use crate::units::Pid;
 
-/// What one process has told.
+/// What one process has reported.
 #[derive(Debug, Clone, Default)]
 pub(in crate::lab::experiments) struct TrainerReports {
     pub(in crate::lab::experiments) rank: Option<u32>,
@@ -17,7 +17,7 @@ pub(in crate::lab::experiments) struct TrainerReports {
     pub(in crate::lab::experiments) steps: Vec<Step>,
     /// Numbers of workers that its loaders had; several where it has several loaders.
     pub(in crate::lab::experiments) workers: BTreeSet<u32>,
-    /// Their most batches that can be ready, where they told.
+    /// Their most batches that can be ready, where they reported it.
     pub(in crate::lab::experiments) capacities: BTreeSet<u32>,
     /// Whether they put batches into pinned memory.
     pub(in crate::lab::experiments) pins: BTreeSet<bool>,

@@ -11,7 +11,7 @@ use crate::source::sampler::Options;
 /// Steps of a script that a plan of fewer than these is made for.
 const FEWEST: u64 = 20;
 
-/// Measures; `told` is called with what is being done.
+/// Measures; `report` is called with what is being done.
 ///
 /// # Errors
 /// Where the command cannot be run, or does not make the steps that are to be measured.
@@ -19,21 +19,21 @@ pub fn launched(
     command: &TrainingCommand,
     plan: Plan,
     options: &Options,
-    mut told: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<Headspace, TrialError> {
     let (mut now, mut free) = (vec![], vec![]);
     let mut notes = None;
     let runs = 2 * plan.rounds.max(1);
     for run in 0..runs {
-        let mut told = |what: String| told(&format!("run {} of {runs}: {what}", run + 1));
-        told("waiting for the first step".to_owned());
+        let mut report = |what: String| report(&format!("run {} of {runs}: {what}", run + 1));
+        report("waiting for the first step".to_owned());
         if run % 2 == 0 {
-            let (steps, ranks) = as_it_is(command, plan, options, &mut told)?;
+            let (steps, ranks) = as_it_is(command, plan, options, &mut report)?;
             let own = command.builtin.is_none();
             notes = own.then(|| self::notes(&steps, ranks));
             now.extend(steps.blocks());
         } else {
-            free.extend(cached(command, plan, options, &mut told)?.blocks());
+            free.extend(cached(command, plan, options, &mut report)?.blocks());
         }
     }
     let headspace = judge(now, free, (plan.steps, plan.run_steps)).ok_or_else(too_few)?;
@@ -98,7 +98,7 @@ fn as_it_is(
     command: &TrainingCommand,
     plan: Plan,
     options: &Options,
-    told: &mut impl FnMut(String),
+    report: &mut impl FnMut(String),
 ) -> Result<(Measured, usize), TrialError> {
     let mut trial = Trial::start(command, LoaderOverrides::default(), options)?;
     // Both runs are measured after as many steps: what is warm then is warm in both.
@@ -106,7 +106,7 @@ fn as_it_is(
     trial.listen(
         |_, heard| {
             let all = before(heard) + plan.steps;
-            told(format!("step {} of {all}", heard.made().min(all)));
+            report(format!("step {} of {all}", heard.made().min(all)));
             Ok(heard.made() >= all)
         },
         |made| ended_early(made, plan),
@@ -124,7 +124,7 @@ fn cached(
     command: &TrainingCommand,
     plan: Plan,
     options: &Options,
-    told: &mut impl FnMut(String),
+    report: &mut impl FnMut(String),
 ) -> Result<Measured, TrialError> {
     let overrides = LoaderOverrides {
         cache: Some(plan.cache),
@@ -143,7 +143,7 @@ fn cached(
     trial.listen(
         |_, heard| {
             let Some(from) = rested(heard) else {
-                told(format!("step {} of {}", heard.made(), plan.cache.after));
+                report(format!("step {} of {}", heard.made(), plan.cache.after));
                 return if heard.made() > latest {
                     Err(notice(heard))
                 } else {
@@ -152,7 +152,7 @@ fn cached(
             };
             let measured = heard.steps.iter().rev();
             let measured = measured.take_while(|step| step.wait_from >= from).count() as u64;
-            told(format!("cached step {measured} of {}", plan.steps));
+            report(format!("cached step {measured} of {}", plan.steps));
             Ok(measured >= plan.steps)
         },
         |made| ended_early(made, plan),

@@ -316,10 +316,10 @@ proptest! {
     }
 
     #[test]
-    fn looking_on_the_way_changes_nothing(settings in settings(), looks in 1_u32..50) {
+    fn looking_on_the_way_changes_nothing(settings in settings(), polls in 1_u32..50) {
         let mut simulation = Simulation::new(&settings, 1);
-        for look in 1..=looks {
-            simulation.advance(settings.span * look / looks);
+        for look in 1..=polls {
+            simulation.advance(settings.span * look / polls);
             simulation.outcome();
             prop_assert!(simulation.ready().count() as u64 <= settings.capacity());
             for loader in simulation.loaders() {

@@ -24,7 +24,7 @@ pub struct Bound {
     pub steps: Option<u64>,
 }
 
-/// Runs the command with these settings; `told` is called with what is being done.
+/// Runs the command with these settings; `report` is called with what is being done.
 ///
 /// # Errors
 /// Where it cannot be run, or ends too early.
@@ -33,9 +33,9 @@ pub fn run(
     tried: Tried,
     bound: Bound,
     options: &Options,
-    mut told: impl FnMut(&str),
+    mut report: impl FnMut(&str),
 ) -> Result<SweepRow, TrialError> {
-    told("waiting for the first step");
+    report("waiting for the first step");
     let tried = command.builtin.as_ref().map_or(tried, |settings| Tried {
         prefetch_factor: tried.prefetch_factor.or(Some(settings.prefetch_factor)),
         pin_memory: tried.pin_memory.or(Some(settings.pin_memory)),
@@ -54,7 +54,7 @@ pub fn run(
     let mut trainer = None;
     trial.listen(
         |pid, heard| {
-            told(&format!("starting, step {}", heard.made()));
+            report(&format!("starting, step {}", heard.made()));
             trainer = Some(pid);
             Ok(!steady(heard).is_empty())
         },
@@ -67,7 +67,7 @@ pub fn run(
                 trainer = None;
             }
             let steps = steady(heard);
-            told(&format!("steady state, step {}", steps.len()));
+            report(&format!("steady state, step {}", steps.len()));
             let enough = bound.steps.is_some_and(|most| steps.len() as u64 >= most);
             let few = steps.len() < FEWEST_STEPS;
             let span = if few { LONGER * bound.span } else { bound.span };
@@ -160,34 +160,35 @@ mod tests {
 
     #[test]
     fn what_did_not_take_effect_is_told() {
-        let told = |tried, heard: &TrainerReports| not_set(tried, false, heard).unwrap_or_default();
+        let report =
+            |tried, heard: &TrainerReports| not_set(tried, false, heard).unwrap_or_default();
         let set = heard(&[4], &[8], &[false]);
-        assert_eq!(told(TRIED, &set), "");
+        assert_eq!(report(TRIED, &set), "");
         // One with which it checks its model has none.
-        assert_eq!(told(TRIED, &heard(&[0, 4], &[8], &[])), "");
-        assert_eq!(told(TRIED, &heard(&[2], &[4], &[])), "num_workers was 2");
+        assert_eq!(report(TRIED, &heard(&[0, 4], &[8], &[])), "");
+        assert_eq!(report(TRIED, &heard(&[2], &[4], &[])), "num_workers was 2");
         let silent = TrainerReports::default();
-        assert!(told(TRIED, &silent).contains("no num_workers"));
+        assert!(report(TRIED, &silent).contains("no num_workers"));
         assert_eq!(not_set(TRIED, true, &silent), None);
         let ahead = Tried {
             prefetch_factor: Some(2),
             ..TRIED
         };
-        assert_eq!(told(ahead, &set), "");
+        assert_eq!(report(ahead, &set), "");
         assert_eq!(
-            told(ahead, &heard(&[4], &[16], &[])),
+            report(ahead, &heard(&[4], &[16], &[])),
             "prefetch_factor was 4"
         );
         let pinned = Tried {
             pin_memory: Some(true),
             ..TRIED
         };
-        assert!(told(pinned, &set).contains("only with a GPU"));
+        assert!(report(pinned, &set).contains("only with a GPU"));
         let pageable = Tried {
             pin_memory: Some(false),
             ..TRIED
         };
-        assert_eq!(told(pageable, &set), "");
+        assert_eq!(report(pageable, &set), "");
     }
 
     #[test]

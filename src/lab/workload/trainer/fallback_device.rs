@@ -1,4 +1,4 @@
-//! The device that the trainer uses now. One that fails is told of once and replaced by the simulated one, as
+//! The device that the trainer uses now. One that fails is reported once and replaced by the simulated one, as
 //! the user came to see a loader at work.
 
 use crate::lab::workload::device::{self, Device, DeviceError, DeviceOptions, StepTimes};

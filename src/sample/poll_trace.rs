@@ -1,4 +1,4 @@
-//! What looks saw of somebody, in slots of time: a byte a slot. Knows nothing of how it is looked.
+//! What polls saw of a worker, a trainer or a queue, in slots of time: a byte a slot. Knows nothing of how they are made.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::WorkerNow;
 
 /// The length of a slot. Slots are numbered from when pipetop started.
 pub const SLOT: Duration = Duration::from_millis(25);
-/// Nobody looked.
+/// Not polled.
 const BLANK: u8 = b' ';
 /// The byte of a queue without batches; each batch adds one.
 const NO_BATCH: u8 = b'!';
@@ -89,14 +89,14 @@ impl Seen for u32 {
 
 /// What was seen in slots that follow each other, the last of each.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Looks {
+pub struct PollTrace {
     /// The number of the first slot.
     first: u64,
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     slots: Vec<u8>,
 }
 
-impl Looks {
+impl PollTrace {
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -206,42 +206,42 @@ mod tests {
         Duration::from_millis(at)
     }
 
-    fn states(looks: &Looks) -> Vec<Option<WorkerNow>> {
-        (looks.first..looks.end())
-            .map(|slot| looks.seen(slot))
+    fn states(polls: &PollTrace) -> Vec<Option<WorkerNow>> {
+        (polls.first..polls.end())
+            .map(|slot| polls.seen(slot))
             .collect()
     }
 
     #[test]
     fn a_slot_holds_the_last_look_in_it_and_nothing_where_there_was_none() {
-        let mut looks = Looks::default();
+        let mut polls = PollTrace::default();
         for (at, now) in [
             (100, WorkerNow::Idle),
             (110, WorkerNow::Cpu),
             (155, WorkerNow::Idle),
         ] {
-            looks.see(ms(at), now, 10);
+            polls.see(ms(at), now, 10);
         }
         let seen = [Some(WorkerNow::Cpu), None, Some(WorkerNow::Idle)];
-        assert_eq!((looks.first, states(&looks)), (4, seen.to_vec()));
-        looks.see(ms(0), WorkerNow::Cpu, 10);
-        assert_eq!(states(&looks), seen, "time ran backwards");
+        assert_eq!((polls.first, states(&polls)), (4, seen.to_vec()));
+        polls.see(ms(0), WorkerNow::Cpu, 10);
+        assert_eq!(states(&polls), seen, "time ran backwards");
     }
 
     #[test]
     fn the_newest_slots_are_kept() {
-        let mut looks = Looks::default();
+        let mut polls = PollTrace::default();
         for at in 0..100 {
-            looks.see(ms(25 * at), WorkerNow::Cpu, 8);
+            polls.see(ms(25 * at), WorkerNow::Cpu, 8);
         }
-        assert_eq!((looks.first, looks.slots.len()), (92, 8));
-        looks.see(ms(1_000_000_000), WorkerNow::Cpu, 8);
-        assert_eq!(looks.slots.len(), 1);
+        assert_eq!((polls.first, polls.slots.len()), (92, 8));
+        polls.see(ms(1_000_000_000), WorkerNow::Cpu, 8);
+        assert_eq!(polls.slots.len(), 1);
     }
 
     #[test]
     fn samples_that_repeat_each_other_add_up() {
-        let mut all = Looks::default();
+        let mut all = PollTrace::default();
         for at in [0, 30, 60, 90, 120] {
             all.see(ms(at), WorkerNow::Cpu, 8);
         }
@@ -256,15 +256,15 @@ mod tests {
 
     #[test]
     fn what_is_written_down_is_read_again() {
-        let mut looks = Looks::default();
+        let mut polls = PollTrace::default();
         for ready in [0_u32, 5, 222, 223, 4000] {
-            let at = looks.end().max(40);
-            looks.see(SLOT * u32::try_from(at).unwrap(), ready, 8);
+            let at = polls.end().max(40);
+            polls.see(SLOT * u32::try_from(at).unwrap(), ready, 8);
         }
-        let text = serde_json::to_string(&looks).unwrap();
-        let again: Looks = serde_json::from_str(&text).unwrap();
-        assert_eq!(again, looks);
-        let seen: Vec<Option<u32>> = (40..45).map(|slot| looks.seen(slot)).collect();
+        let text = serde_json::to_string(&polls).unwrap();
+        let again: PollTrace = serde_json::from_str(&text).unwrap();
+        assert_eq!(again, polls);
+        let seen: Vec<Option<u32>> = (40..45).map(|slot| polls.seen(slot)).collect();
         assert_eq!(seen, [Some(0), Some(5), Some(222), None, None]);
     }
 
