@@ -91,7 +91,7 @@ impl Model {
     /// start is not mixed in), and where time runs backwards.
     pub(crate) fn apply(&mut self, mut sample: Sample) {
         self.steps.add(self.last.sample(), &sample);
-        self.history.look(self.last.sample(), &sample);
+        self.history.add_polls(self.last.sample(), &sample);
         self.processes.apply(&mut sample);
         let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
         let mut other_job = false;

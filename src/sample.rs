@@ -190,7 +190,7 @@ pub struct OwnSample {
     /// CPU time of all own threads.
     pub cpu: Option<Duration>,
     pub rss: Option<Bytes>,
-    /// Looks that came later than a whole period: the machine or the budget was too tight.
+    /// Polls that came later than a whole period: the machine or the budget was too tight.
     pub late: u64,
 }
 

@@ -88,7 +88,7 @@ impl History {
     }
 
     /// Takes in the polls and the waits that a sample brought since the one before.
-    pub fn look(&mut self, before: Option<&Sample>, sample: &Sample) {
+    pub fn add_polls(&mut self, before: Option<&Sample>, sample: &Sample) {
         self.timeline.add(before, sample);
     }
 

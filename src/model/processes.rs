@@ -218,7 +218,7 @@ mod tests {
     }
 
     /// A job with a process of its own that uses half a core, and a thread that uses a fifth.
-    fn looked_at(at: f64) -> Sample {
+    fn polled(at: f64) -> Sample {
         let mut sample = training(at);
         let other = ProcessSeen {
             key: key(900),
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn one_reading_has_no_rates() {
-        let processes = after([looked_at(3.0)]);
+        let processes = after([polled(3.0)]);
         let figures = processes.tree().figures[&key(900)];
         assert_eq!(
             (figures.seconds, figures.cpu, figures.delay),
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn others_and_threads_are_known_while_they_are_read() {
-        let mut processes = after((0..=9).map(|at| looked_at(f64::from(at))));
+        let mut processes = after((0..=9).map(|at| polled(f64::from(at))));
         let tree = processes.tree();
         assert!(near(tree.figures[&key(900)].cpu, 0.5));
         let threads = &tree.threads[&key(100)];
@@ -296,11 +296,11 @@ mod tests {
 
     #[test]
     fn what_goes_backwards_or_is_denied_is_not_known() {
-        let mut later = looked_at(1.0);
+        let mut later = polled(1.0);
         let seen = later.processes.as_mut().unwrap();
         seen.processes[0].process.cpu = Some(Duration::ZERO);
         seen.processes[0].process.io = None;
-        let mut earlier = looked_at(0.0);
+        let mut earlier = polled(0.0);
         earlier.processes.as_mut().unwrap().processes[0].process.cpu = Some(secs(9.0));
         let processes = after([earlier, later]);
         let figures = processes.tree().figures[&key(900)];
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn memory_is_fixed_however_often_is_read() {
-        let processes = after((0..5000).map(|at| looked_at(f64::from(at) * 0.1)));
+        let processes = after((0..5000).map(|at| polled(f64::from(at) * 0.1)));
         assert!(
             processes.readings.len() <= 60,
             "{}",
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn an_ended_job_keeps_its_last_figures() {
-        let mut processes = after((0..=3).map(|at| looked_at(f64::from(at))));
+        let mut processes = after((0..=3).map(|at| polled(f64::from(at))));
         let before = processes.tree().clone();
         let mut ended = training(4.0);
         ended.job.as_mut().unwrap().ended = true;

@@ -46,7 +46,7 @@ pub struct Rates {
     /// CPU time of pipetop itself, as a share of one core.
     pub own_cpu: Option<Share>,
     pub own_rss: Option<Bytes>,
-    /// Looks that came late, in this time.
+    /// Polls that came late, in this time.
     pub own_late: u64,
 }
 
@@ -56,9 +56,9 @@ pub struct Estimate {
     pub share: Share,
     pub low: Share,
     pub high: Share,
-    /// Looks that it rests on; where the job reports its steps, steps.
+    /// Polls that it rests on; where the job reports its steps, steps.
     pub polls: u64,
-    /// Of the time: looks at which the loader was not recognised, and which may have been in it or not.
+    /// Of the time: polls at which the loader was not recognised, and which may have been in it or not.
     pub unknown: Share,
     /// The same of the time since it was recognised. It depends on what the main thread did, where the time before does not.
     pub unclear: Share,
@@ -298,13 +298,13 @@ pub struct WorkerRates {
     pub loads: Option<LoadRates>,
 }
 
-/// Single batches of a worker, as far as looks tell.
+/// Single batches of a worker, as far as polls tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadRates {
     /// The newest whose time is known, newest first. In the rates of the verdict's window also those from before
     /// it.
     pub last: Vec<BatchLoad>,
-    /// Batches of this time, at least, that ended too soon for looks to tell theirs.
+    /// Batches of this time, at least, that ended too soon for polls to tell theirs.
     pub short: u64,
     /// What it has in work now. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,

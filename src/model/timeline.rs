@@ -26,7 +26,7 @@ const LATE: u64 = 60;
 /// So many slots between two polls are taken for seen: more than lie between polls where these must be rare.
 const APART: usize = 20;
 
-/// Whose looks.
+/// Whose polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
     Trainer(ProcessKey),
@@ -58,7 +58,7 @@ pub struct Batch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<T> {
     pub what: T,
-    /// Nobody looked, and the polls on either side saw different things: the change lies here or beside.
+    /// Not polled, and the polls on either side saw different things: the change lies here or beside.
     pub bound: bool,
 }
 
@@ -155,7 +155,7 @@ impl Timeline {
         self.tracks.contains_key(&Track::Trainer(rank))
     }
 
-    /// Up to when everyone of this rank was looked at, in seconds. Whoever was not for long is gone.
+    /// Up to when everyone of this rank was polled, in seconds. Whoever was not for long is gone.
     pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
         let of_rank = |track: &Track| match track {
             Track::Trainer(key) | Track::Queue(key, _) => *key == rank,

@@ -65,7 +65,7 @@ pub struct RankSample {
     pub process: ProcessSample,
     /// How often the main thread was seen in each state. `None` where the state cannot be seen.
     pub main: Option<MainTally>,
-    /// What `main` was when it was learned where the main thread asks for its batches: looks before say nothing. `None` where
+    /// What `main` was when it was learned where the main thread asks for its batches: polls before say nothing. `None` where
     /// that was known from the start, or is not known yet.
     #[serde(default)]
     pub recognised: Option<MainTally>,
@@ -154,7 +154,7 @@ pub struct MainTally {
     pub disk: u64,
     /// Stopped by a signal or a debugger.
     pub stopped: u64,
-    /// Of `running` and `other`: looks at which no stack could tell whether the loader was in use. Falls back where it turns
+    /// Of `running` and `other`: polls at which no stack could tell whether the loader was in use. Falls back where it turns
     /// out that PyTorch's loader feeds the job, which stacks show.
     pub unseen: u64,
     /// Of `waiting`: for a batch that another rank reads and sends.
@@ -174,7 +174,7 @@ counts!(MainTally: polls, waiting, receiving, loading, running, other, disk, sto
 /// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadyTally {
-    /// By its `schedstat`, since attaching: exact, where looks are a sample.
+    /// By its `schedstat`, since attaching: exact, where polls are a sample.
     pub time: Duration,
     /// Of the polls in the loader, those at a thread that was ready. All of [`MainTally::running`] was, and none of the others.
     pub waiting: u64,

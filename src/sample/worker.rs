@@ -1,4 +1,4 @@
-//! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is looked at.
+//! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is polled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,19 +32,19 @@ pub struct WorkerSample {
     pub polls: PollTrace,
 }
 
-/// Single batches of a worker, as far as looks tell when each was begun and handed over.
+/// Single batches of a worker, as far as polls tell when each was begun and handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerLoads {
     /// Those that ended.
     pub ended: Tail<BatchLoad>,
-    /// Those since attaching that ended too soon for looks to tell how long they took. What came and went between
+    /// Those since attaching that ended too soon for polls to tell how long they took. What came and went between
     /// two polls is not among them.
     pub short: u64,
     /// What is in work. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,
 }
 
-/// How long a worker had one batch in work: between two bounds, as it was looked at only now and then.
+/// How long a worker had one batch in work: between two bounds, as it was polled only now and then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchLoad {
     /// The loader's number for it, from 0 in each epoch.

@@ -152,7 +152,7 @@ impl JobView {
         &self.gaps
     }
 
-    /// Looks that came late, so far.
+    /// Polls that came late, so far.
     pub fn late(&self) -> u64 {
         self.polls.late()
     }

@@ -1,8 +1,8 @@
-//! Looks, many times a second: what each trainer's main thread and each worker is blocked in, and how
+//! Polls, many times a second: what each trainer's main thread and each worker is blocked in, and how
 //! full the queues are. A thread of its own counts; the sampler takes the counts along.
 //!
-//! Knows who is to be looked at, not what the counts will mean. Reads only, holds nothing of the job's
-//! open but files of `/proc`, and looks less often where its budget is short.
+//! Knows who is to be polled, not what the counts will mean. Reads only, holds nothing of the job's
+//! open but files of `/proc`, and polls less often where its budget is short.
 
 mod beats;
 mod beyond;
@@ -37,7 +37,7 @@ pub use seen::{
 };
 use seen::{SLOTS, count_activity, lock};
 
-/// The running looking thread; dropping it ends it.
+/// The running poller; dropping it ends it.
 #[derive(Debug)]
 pub struct PollTrace {
     targets: Arc<Mutex<Option<PollTargets>>>,
@@ -47,7 +47,7 @@ pub struct PollTrace {
 }
 
 impl PollTrace {
-    /// Looks at nobody yet.
+    /// Polls nothing yet.
     ///
     /// # Errors
     /// Where no thread can be started.

@@ -145,7 +145,7 @@ impl Stacks {
         // A process that runs on may be torn a few times, but not always.
         let reason = match (0..8)
             .map(|_| stacks.frames())
-            .find(|look| !matches!(look, Err(PythonError::Torn(_))))
+            .find(|poll| !matches!(poll, Err(PythonError::Torn(_))))
         {
             Some(Ok(_)) => return Ok(stacks),
             Some(Err(error)) => return Err(error),
@@ -256,7 +256,7 @@ impl Stacks {
     /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
     pub fn other_threads(&mut self) -> Result<Vec<OtherThread>, PythonError> {
         self.threads
-            .look(self.memory, &mut self.walker, &mut self.queues)
+            .poll(self.memory, &mut self.walker, &mut self.queues)
     }
 
     /// The threads beside the main one that may be the trainer. Some 30 us for each thread.
@@ -285,11 +285,11 @@ impl Stacks {
     }
 
     /// A second try makes up for nearly every stack that moved while it was read: it moves most while
-    /// Python runs, so leaving those looks out would make waits look longer.
+    /// Python runs, so leaving those polls out would make waits look longer.
     fn frames(&mut self) -> Result<Vec<Frame>, PythonError> {
         match self.walker.main_frames(&self.memory) {
             Err(PythonError::Torn(_)) => self.walker.main_frames(&self.memory),
-            look => look,
+            poll => poll,
         }
     }
 }

@@ -39,7 +39,7 @@ struct Made {
 
 impl SegmentClock {
     /// Takes the targets of the trainer's descriptors.
-    pub fn look<'a>(&mut self, targets: impl Iterator<Item = &'a Path>) {
+    pub fn poll<'a>(&mut self, targets: impl Iterator<Item = &'a Path>) {
         let mut held: BTreeMap<Pid, Vec<u64>> = BTreeMap::new();
         for (maker, number) in targets.filter_map(segment) {
             held.entry(maker).or_default().push(number);
@@ -102,19 +102,19 @@ impl SegmentClock {
 mod tests {
     use super::*;
 
-    fn look(clock: &mut SegmentClock, names: &[&str]) {
-        clock.look(names.iter().map(Path::new));
+    fn poll(clock: &mut SegmentClock, names: &[&str]) {
+        clock.poll(names.iter().map(Path::new));
     }
 
     #[test]
     fn numbers_in_names_count_batches() {
         let mut clock = SegmentClock::default();
         clock.follow([Pid(7), Pid(8)].into_iter());
-        look(
+        poll(
             &mut clock,
             &["/dev/shm/torch_6_1_5", "/dev/shm/torch_6_1_6"],
         );
-        look(
+        poll(
             &mut clock,
             &[
                 "/dev/shm/torch_7_11_0 (deleted)",
@@ -126,14 +126,14 @@ mod tests {
             None,
             "one look does not tell the tensors of a batch"
         );
-        look(
+        poll(
             &mut clock,
             &[
                 "/dev/shm/torch_7_11_2 (deleted)",
                 "/dev/shm/torch_7_12_3 (deleted)",
             ],
         );
-        look(
+        poll(
             &mut clock,
             &[
                 "/dev/shm/torch_8_1_8",

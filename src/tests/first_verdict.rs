@@ -12,7 +12,7 @@ use crate::tests::chance::Chance;
 use crate::units::{Pid, ProcessKey};
 use crate::verdict::Kind;
 
-/// Looks a second, and seconds between two samples.
+/// Polls a second, and seconds between two samples.
 const LOOKS: usize = 100;
 const INTERVAL: f64 = 0.5;
 /// Seconds of a job that are watched, and the window of the verdict.
@@ -63,7 +63,7 @@ struct Trace {
     /// Batches taken, and the number of the epoch with its start.
     taken: Vec<u64>,
     epochs: Vec<f64>,
-    /// Stays in the loader, as looks see them.
+    /// Stays in the loader, as polls see them.
     waits: Vec<Wait>,
 }
 
@@ -111,8 +111,8 @@ impl Job {
             waits: vec![],
         };
         let range = |from: f64, to: f64| {
-            let look = |at: f64| whole(((at - self.before) * LOOKS as f64).max(0.0).ceil());
-            look(from).min(polls)..look(to).min(polls)
+            let poll = |at: f64| whole(((at - self.before) * LOOKS as f64).max(0.0).ceil());
+            poll(from).min(polls)..poll(to).min(polls)
         };
         let (mut finished, mut taken) = (vec![0.0; self.workers], Vec::<f64>::new());
         let (mut first, mut stepped) = (0, 0.0_f64);
@@ -141,11 +141,11 @@ impl Job {
             let take = ready.max(stepped);
             trace.waiting[range(stepped, take)].fill(true);
             trace.busy[worker][range(begun, ready)].fill(true);
-            for look in &mut trace.ready[range(ready, take)] {
-                *look += 1;
+            for poll in &mut trace.ready[range(ready, take)] {
+                *poll += 1;
             }
-            for look in &mut trace.taken[range(take, end + 1.0)] {
-                *look += 1;
+            for poll in &mut trace.taken[range(take, end + 1.0)] {
+                *poll += 1;
             }
             taken.push(take);
             stepped = take + self.step * (1.0 + 0.2 * self.jitter * chance.between(-1.0, 1.0));
@@ -169,13 +169,13 @@ impl Trace {
             .waiting
             .iter()
             .enumerate()
-            .filter_map(|(look, waiting)| {
+            .filter_map(|(poll, waiting)| {
                 if *waiting {
-                    begun.get_or_insert(look);
+                    begun.get_or_insert(poll);
                     return None;
                 }
-                let at = |look: usize| look as f64 / LOOKS as f64;
-                Some(wait(at(begun.take()?), at(look), Some(self.taken[look])))
+                let at = |poll: usize| poll as f64 / LOOKS as f64;
+                Some(wait(at(begun.take()?), at(poll), Some(self.taken[poll])))
             });
         waits.collect()
     }

@@ -1,4 +1,4 @@
-//! The last line: the keys that do something now, and what looking costs.
+//! The last line: the keys that do something now, and what polling costs.
 
 use std::time::Duration;
 

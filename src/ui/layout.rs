@@ -43,7 +43,7 @@ pub struct SizeHints {
     /// Without the line of column names.
     pub workers: u16,
     pub disk: u16,
-    /// Everyone whose looks are shown, a line each; 0 = nobody was looked at.
+    /// All whose polls are shown, a line each; 0 = nobody was looked at.
     pub timeline: u16,
     /// Figures of the past, one line each at least.
     pub history: u16,

@@ -18,7 +18,7 @@ const FEW_MULTIPROCESSORS: f64 = 0.5;
 const LITTLE_MEMORY: f64 = 0.3;
 /// Kernels of collectives take a fraction of the multiprocessors and hardly any memory bandwidth.
 const COLLECTIVE: f64 = 0.3;
-/// Share of the main thread's looks.
+/// Share of the main thread's polls.
 const OFTEN: f64 = 0.2;
 /// Share of time with a kernel.
 const BUSY: f64 = 0.8;

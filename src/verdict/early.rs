@@ -1,7 +1,7 @@
 //! When there is enough for a verdict: at once where it is clear, else when enough was seen to give it anyway.
 //!
 //! A verdict is clear if it would be the same wherever in their intervals the wait share and the GPU's idle share lie.
-//! These intervals ([`Bounds`]) allow for looking again and again. A rhythm that is longer than the time observed is in
+//! These intervals ([`Bounds`]) allow for judging again and again. A rhythm that is longer than the time observed is in
 //! none of them; so a job is called fed only with a reserve: a queue that is not empty, and workers with time to spare.
 
 use super::classify::kind;

@@ -13,7 +13,7 @@ use crate::units::Share;
 /// An interval of the wait share that is wider says nothing.
 const UNCLEAR: f64 = 0.5;
 
-/// The share of the waits may be nearly anything, or whether they are many hangs on looks that do not show whether the main
+/// The share of the waits may be nearly anything, or whether they are many hangs on polls that do not show whether the main
 /// thread was in a loader. From so many waits on the kind is the same, however many more they are.
 pub(super) fn is_unclear(wait: &Estimate) -> bool {
     let wide = wait.high.0 - wait.low.0 > UNCLEAR || wait.unclear.0 > HIGH;

@@ -48,13 +48,13 @@ proptest! {
     fn every_size_is_drawn(
         width in 0..=250_u16, height in 0..=80_u16, gpus in 0..=16_u32, workers in 0..=256_u32,
         ranks in 1..=8_u32, focus in panel(), scroll in 0..300_usize, help in prop::bool::weighted(0.1), details in prop::bool::ANY,
-        looked_at in prop::bool::ANY,
+        polled in prop::bool::ANY,
     ) {
         let pace = Pace { load_ms: 400.0, step_ms: 30.0, workers };
         let mut scene = scene(pace, gpus, ranks);
         scene.verdict = support::scene::starved().verdict;
-        if looked_at {
-            support::scene::looked_at(&mut scene, workers, &[7]);
+        if polled {
+            support::scene::polled(&mut scene, workers, &[7]);
         }
         scene.state.focus = focus;
         scene.state.scroll = scroll;

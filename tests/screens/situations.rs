@@ -1477,7 +1477,7 @@ fn footer_and_help_show_the_keys_of_the_key_map() {
                 words.any(|words| items.contains(&&*format!("{key} {words}")))
             };
             let count = Action::ALL.iter().filter(|action| shown(**action)).count();
-            // Nothing else is shown but what looking costs.
+            // Nothing else is shown but what polling costs.
             let others = ["access", "own cost", "every"];
             let keys = items
                 .iter()
@@ -1564,9 +1564,9 @@ fn long_watched() -> Scene {
 }
 
 /// The starved job as looks saw it, its last worker as slow as all are there, the others three times as fast.
-fn looked_at() -> Scene {
+fn polled() -> Scene {
     let mut scene = starved();
-    support::scene::looked_at(&mut scene, 4, &[3]);
+    support::scene::polled(&mut scene, 4, &[3]);
     scene.each_job(|job| {
         let rank = &mut job.ranks[0];
         rank.step.load_ms = Some((412.0 + 3.0 * 137.0) / 4.0);
@@ -1606,7 +1606,7 @@ fn pictured(name: &str, scene: &Scene) {
 
 #[test]
 fn the_timeline_shows_who_works_and_who_waits() {
-    let scene = looked_at();
+    let scene = polled();
     in_sizes("timeline", &scene, &[(120, 40)]);
     pictured("screen", &scene);
     // The slow worker's row is full; the others' are mostly not.
@@ -1636,7 +1636,7 @@ fn without_colours_the_timeline_tells_work_wait_and_idle_apart() {
         no_color: true,
     };
     let config = Config::from_text(Path::new(""), "", &Overrides::default(), &bare);
-    let mut scene = opened(looked_at(), Panel::Timeline);
+    let mut scene = opened(polled(), Panel::Timeline);
     scene.config = config.expect("the default is right");
     let text = text(&scene, 120, 40);
     assert!(text.is_ascii());
@@ -1657,7 +1657,7 @@ fn without_colours_the_timeline_tells_work_wait_and_idle_apart() {
 #[test]
 fn of_many_workers_the_slow_one_is_shown() {
     let mut scene = many_workers();
-    support::scene::looked_at(&mut scene, 16, &[12]);
+    support::scene::polled(&mut scene, 16, &[12]);
     scene.each_job(|job| {
         for worker in &mut job.ranks[0].loaders[0].workers {
             worker.load_ms = Some(if worker.id == 12 { 900.0 } else { 300.0 });
@@ -1705,7 +1705,7 @@ fn of_eight_ranks_the_odd_one_stands_first() {
 
 #[test]
 fn the_cursor_of_the_timeline_says_which_batch_was_due() {
-    let mut scene = opened(looked_at(), Panel::Timeline);
+    let mut scene = opened(polled(), Panel::Timeline);
     scene.state.page = Page::Panels;
     scene.state.paused = true;
     scene.state.cursor = Some(20);

@@ -1,26 +1,26 @@
-//! How far a share that was counted in looks may be off.
+//! How far a share that was counted in polls may be off.
 //!
 //! Knows counts only. The formula:
 //!
-//! - `p` = looks in the loader / looks. Looks at a stopped process stay in: that time passed too.
-//! - Looks within one wait say the same thing: what is independent are the pairs of a step and the wait
+//! - `p` = polls in the loader / polls. Polls at a stopped process stay in: that time passed too.
+//! - Polls within one wait say the same thing: what is independent are the pairs of a step and the wait
 //!   after it. Of `k` pairs, each `c` long of which `w` waited, the share `p` is a ratio of sums, and its
 //!   variance is that of a ratio estimator, `sum (w - p c)^2 / (k (k - 1) mean(c)^2)`. A few pairs say
 //!   little of their own variance, so it is raised by the factor `1 + 4 / k`. The window cuts the first
 //!   and the last pair anywhere, which adds `(p (1-p) / k)^2 / 3`.
 //! - With fewer than five pairs their variance is not known; their lengths are then taken to vary by
 //!   `cv^2` = 1/2, between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
-//! - That is as if `n = p (1-p) / variance` looks had been independent, and no more than there were. Where
+//! - That is as if `n = p (1-p) / variance` polls had been independent, and no more than there were. Where
 //!   no poll differs from another (`p` is 0 or 1), `n` = polls.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so 0 and 1 have a width too, and is never
 //!   narrower than one point to each side.
-//! - Looks that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
-//!   end to `(in the loader + unseen) / looks`. A main thread that worker processes feed does not load
+//! - Polls that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
+//!   end to `(in the loader + unseen) / polls`. A main thread that worker processes feed does not load
 //!   itself: there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which
 //!   a tenth of the polls is allowed. Without stacks that holds of every poll at it on a CPU, and the time that it
 //!   was ready while no CPU was free may have been in the loader, too; and so may all time in which it waited for another of
 //!   its threads. Of another library's loader they say nothing: `p` is
-//!   of the others, and both ends allow for them as for time that no report speaks of. So they do for looks before it was
+//!   of the others, and both ends allow for them as for time that no report speaks of. So they do for polls before it was
 //!   learned where the main thread asks for its batches (`before`); waits for a loader of PyTorch's were waits then, too.
 //! - Where the job reports its steps, `p` = waited / (waited + stepped) is exact for the time; the interval
 //!   says how far the window stands for the job. The pairs are then all there, from one end of a step to
@@ -44,7 +44,7 @@ const NARROWEST: f64 = 0.01;
 /// Most of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 
-/// What looks may have been that could not be told apart.
+/// What polls may have been that could not be told apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Unseen {
     /// Loading, where the main thread does that itself.

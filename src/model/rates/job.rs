@@ -102,7 +102,7 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
     }
 }
 
-/// Seconds between two batches from which on looks at the main thread see each wait by itself.
+/// Seconds between two batches from which on polls of the main thread see each wait by itself.
 const ONE_BY_ONE: f64 = 0.15;
 
 fn rank(
@@ -115,12 +115,12 @@ fn rank(
     let empty = RankSums::default();
     let sums = all.window.rank(newer.key).unwrap_or(&empty);
     let session = all.session.rank(newer.key).unwrap_or(&empty);
-    let looked = tally::main(
+    let polled = tally::main(
         older.and_then(|older| older.main),
         newer.main,
         newer.recognised,
     );
-    let main = looked.map(|looked| looked.tally);
+    let main = polled.map(|polled| polled.tally);
     let reported = Grown::between(
         older.and_then(|older| older.reported.as_ref()),
         newer.reported.as_ref(),
@@ -132,12 +132,12 @@ fn rank(
     let delay = (access < Tier::T2).then(|| usage.run_delay.unwrap_or(Share::ZERO));
     let wait = match exact {
         Some(reported) => Some(estimate::reported(reported, &sums.waits)),
-        None => looked.map(|looked| seen(&looked, newer, sums, delay)),
+        None => polled.map(|polled| seen(&polled, newer, sums, delay)),
     };
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
-    // Looks tell what the reported wait was spent with.
+    // Polls tell what the reported wait was spent with.
     let inside = main.map_or(0.0, |main| {
         main.waiting as f64 + main.receiving as f64 + main.loading as f64
     });
@@ -170,7 +170,7 @@ fn rank(
         not_data: tally::not_data(
             older.map(|older| &older.not_data),
             &newer.not_data,
-            looked.map_or(0, |looked| looked.tally.polls + looked.before),
+            polled.map_or(0, |polled| polled.tally.polls + polled.before),
         ),
         epoch: epoch(newer),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
@@ -234,13 +234,13 @@ fn gil(main: &MainTally) -> Option<GilRates> {
 }
 
 /// The wait share by polls at the main thread. Without stacks, `delay` is the share of time that it was ready without a CPU.
-fn seen(looked: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
+fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
     let fed = !newer.loaders.is_empty()
         && newer
             .loaders
             .iter()
             .all(|loader| loader.kind != LoaderKind::PytorchMain);
-    // Where batches come faster than looks can tell one wait from the next, and where no wait was seen
+    // Where batches come faster than polls can tell one wait from the next, and where no wait was seen
     // to end, each batch stands for one.
     let period = sums.batches.per_second().map(|rate| 1.0 / rate);
     let merged = period.is_some_and(|period| period < ONE_BY_ONE);
@@ -267,7 +267,7 @@ fn seen(looked: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     let bursts = sums.batches.batches as f64 / workers.max(1) as f64;
     let least = if merged { bursts } else { 0.0 };
     let blocks = Blocks::of_waits(&sums.waits, least);
-    estimate::wait(looked, waits, episodes, unseen, &blocks)
+    estimate::wait(polled, waits, episodes, unseen, &blocks)
 }
 
 /// A device of which nothing was reported in this time but what it is.

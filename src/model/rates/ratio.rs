@@ -21,7 +21,7 @@ pub(super) fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
     (1.0 + 4.0 / k) * apart / (k * (k - 1.0) * mean * mean)
 }
 
-/// The interval of a share that `n` independent looks found, `z` deviations wide.
+/// The interval of a share that `n` independent polls found, `z` deviations wide.
 pub(super) fn wilson(p: f64, n: f64, z: f64) -> (f64, f64) {
     let z2 = z * z;
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);

@@ -119,7 +119,7 @@ mod tests {
     use crate::model::rates::RankRates;
     use crate::sample::{BatchClock, BatchCount, Sample, Wait};
 
-    /// Ten steps a second since time 0, of 25 ms waited and 75 ms worked each; looks see 60 % of waiting.
+    /// Ten steps a second since time 0, of 25 ms waited and 75 ms worked each; polls see 60 % of waiting.
     fn telling(at: f64) -> Sample {
         let mut sample = training(at);
         let steps = Duration::as_millis(&secs(at)) / 100;
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(wait.polls, 20);
         close(wait.low.0, 0.24);
         close(wait.high.0, 0.26);
-        // Looks say what it was spent with: five parts of six waiting, one receiving.
+        // Polls say what it was spent with: five parts of six waiting, one receiving.
         close(rank.waiting.map(|share| share.0), 0.25 * 5.0 / 6.0);
         close(rank.receiving.map(|share| share.0), 0.25 / 6.0);
         assert_eq!(rank.step.batches, Some(20));

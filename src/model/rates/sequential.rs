@@ -9,7 +9,7 @@
 //!   about `f(z) (z - 1/z) ln 5 + 4 f(z)/z` = 2.5 %, `f` = the normal density (Siegmund, Sequential Analysis, 1985). So
 //!   the interval holds at all polls together at 97.5 %.
 //! - Batches of one burst say the same thing. A block of time ends with a wait that can be noticed, and is no shorter
-//!   than looks can tell: workers in step make one burst, and one block, of a batch each. The variance of the share is that
+//!   than polls can tell: workers in step make one burst, and one block, of a batch each. The variance of the share is that
 //!   of batch means, taken over single blocks, over pairs of them, over fours, ... down to five blocks, and the largest of
 //!   these: where the share rises and falls over several blocks, the long ones vary as much as the short ones.
 //! - A few blocks may be alike by chance: the variance is at least `p^2 (1-p)^2 / k` of `k` blocks, that of blocks whose

@@ -14,10 +14,10 @@ use crate::units::Share;
 const HOTTEST: usize = 8;
 /// What one poll of a [`MainTally`] stands for.
 const LOOK: Duration = Duration::from_millis(10);
-/// Looks at a thread that is ready, and at one that sleeps, from which on each kind is described by its own.
+/// Polls at a thread that is ready, and at one that sleeps, from which on each kind is described by its own.
 const OF_EACH_KIND: u64 = 30;
 
-/// Looks at the main thread that tell something, and how many before them do not.
+/// Polls at the main thread that tell something, and how many before them do not.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MainGrown {
     pub(super) tally: MainTally,
@@ -26,7 +26,7 @@ pub(super) struct MainGrown {
     pub(super) waited_before: u64,
 }
 
-/// `recognised` is the tally from which on looks tell waits from steps.
+/// `recognised` is the tally from which on polls tell waits from steps.
 pub(super) fn main(
     older: Option<MainTally>,
     newer: Option<MainTally>,
@@ -62,20 +62,20 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
 }
 
 /// Gives the polls at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
-/// count of time. Looks are a sample, and one that comes late where CPUs are short: whether a thread is ready is known
+/// count of time. Polls are a sample, and one that comes late where CPUs are short: whether a thread is ready is known
 /// exactly, so the sample only has to tell what it does within each kind. Unchanged where either kind is too few.
-fn post_stratified(looked: MainTally) -> MainTally {
-    let Some(ready) = looked.ready.filter(|ready| !ready.time.is_zero()) else {
-        return looked;
+fn post_stratified(polled: MainTally) -> MainTally {
+    let Some(ready) = polled.ready.filter(|ready| !ready.time.is_zero()) else {
+        return polled;
     };
-    let all = looked.polls;
+    let all = polled.polls;
     let in_loader = [ready.waiting, ready.receiving, ready.loading];
     let awake = in_loader
         .iter()
-        .fold(looked.running, |sum, polls| sum.saturating_add(*polls));
+        .fold(polled.running, |sum, polls| sum.saturating_add(*polls));
     let asleep = all.saturating_sub(awake);
     if awake.min(asleep) < OF_EACH_KIND {
-        return looked;
+        return polled;
     }
     let ready_polls = (ready.time.as_secs_f64() / LOOK.as_secs_f64()).min(all as f64);
     let (for_awake, for_asleep) = (
@@ -93,12 +93,12 @@ fn post_stratified(looked: MainTally) -> MainTally {
             .round() as u64
     };
     let split = |of: u64, awake: u64| weighed(awake, of.saturating_sub(awake));
-    let running = weighed(looked.running, 0);
-    let (disk, other) = (weighed(0, looked.disk), weighed(0, looked.other));
-    let waiting = split(looked.waiting, ready.waiting);
-    let receiving = split(looked.receiving, ready.receiving);
-    let loading = split(looked.loading, ready.loading);
-    let stopped = weighed(0, looked.stopped);
+    let running = weighed(polled.running, 0);
+    let (disk, other) = (weighed(0, polled.disk), weighed(0, polled.other));
+    let waiting = split(polled.waiting, ready.waiting);
+    let receiving = split(polled.receiving, ready.receiving);
+    let loading = split(polled.loading, ready.loading);
+    let stopped = weighed(0, polled.stopped);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -108,10 +108,10 @@ fn post_stratified(looked: MainTally) -> MainTally {
         let share = Share::of(part as f64, of as f64).unwrap_or_default();
         (share.0 * weighed as f64).round() as u64
     };
-    let outside = looked.running.saturating_add(looked.disk);
-    let outside = outside.saturating_add(looked.other);
-    let unseen = part(looked.unseen, outside, running + disk + other);
-    let dispatched = part(looked.dispatched, looked.waiting, waiting);
+    let outside = polled.running.saturating_add(polled.disk);
+    let outside = outside.saturating_add(polled.other);
+    let unseen = part(polled.unseen, outside, running + disk + other);
+    let dispatched = part(polled.dispatched, polled.waiting, waiting);
     MainTally {
         polls: waiting + receiving + loading + running + disk + other + stopped,
         waiting,
@@ -123,7 +123,7 @@ fn post_stratified(looked: MainTally) -> MainTally {
         stopped,
         unseen,
         dispatched,
-        ..looked
+        ..polled
     }
 }
 

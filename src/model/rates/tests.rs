@@ -405,7 +405,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
     };
     let width = |waits| {
         let estimate = estimate::wait(
-            &looked(tally, 0),
+            &polled(tally, 0),
             &waits,
             10,
             estimate::Unseen::Fed,
@@ -449,7 +449,7 @@ fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
     assert_eq!(main(&[]), None);
 }
 
-fn looked(tally: MainTally, before: u64) -> MainGrown {
+fn polled(tally: MainTally, before: u64) -> MainGrown {
     MainGrown {
         tally,
         before,
@@ -466,7 +466,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         ..MainTally::default()
     };
     let none = estimate::wait(
-        &looked(tally(0, 200), 0),
+        &polled(tally(0, 200), 0),
         &no_waits(),
         0,
         estimate::Unseen::Fed,
@@ -475,7 +475,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
     assert_eq!((none.share, none.low), (Share::ZERO, Share::ZERO));
     close(none.high.0, 3.8416 / (200.0 + 3.8416));
     let all = estimate::wait(
-        &looked(tally(200, 200), 0),
+        &polled(tally(200, 200), 0),
         &no_waits(),
         1,
         estimate::Unseen::Fed,
@@ -485,7 +485,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
     close(all.low.0, 200.0 / (200.0 + 3.8416));
     // However many polls: one point to each side.
     let many = estimate::wait(
-        &looked(tally(500_000, 1_000_000), 0),
+        &polled(tally(500_000, 1_000_000), 0),
         &no_waits(),
         1_000_000,
         estimate::Unseen::Fed,
@@ -493,16 +493,16 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
     );
     close(many.low.0, 0.49);
     close(many.high.0, 0.51);
-    // Looks within one long wait are one observation, not a hundred.
+    // Polls within one long wait are one observation, not a hundred.
     let few = estimate::wait(
-        &looked(tally(100, 200), 0),
+        &polled(tally(100, 200), 0),
         &no_waits(),
         2,
         estimate::Unseen::Fed,
         &Blocks::default(),
     );
     let more = estimate::wait(
-        &looked(tally(100, 200), 0),
+        &polled(tally(100, 200), 0),
         &no_waits(),
         50,
         estimate::Unseen::Fed,
@@ -530,29 +530,29 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
         other: 720,
         ..MainTally::default()
     };
-    let looked = tally::main(Some(older), Some(newer), Some(from)).expect("it grew");
-    assert_eq!((looked.before, looked.waited_before), (100, 30));
-    assert_eq!(looked.tally.polls, 900);
-    let by = |looked, may_be| estimate::wait(&looked, &no_waits(), 100, may_be, &Blocks::default());
-    let wait = |looked| by(looked, estimate::Unseen::Unknown);
-    let seen = wait(looked);
+    let polled = tally::main(Some(older), Some(newer), Some(from)).expect("it grew");
+    assert_eq!((polled.before, polled.waited_before), (100, 30));
+    assert_eq!(polled.tally.polls, 900);
+    let by = |polled, may_be| estimate::wait(&polled, &no_waits(), 100, may_be, &Blocks::default());
+    let wait = |polled| by(polled, estimate::Unseen::Unknown);
+    let seen = wait(polled);
     close(seen.share.0, 0.5);
     close(seen.unknown.0, 0.1);
     close(seen.unclear.0, 0.0);
     // All of a tenth of the time may have been waits, or none.
-    let after = wait(self::looked(looked.tally, 0));
+    let after = wait(self::polled(polled.tally, 0));
     close(seen.low.0, after.low.0 * 0.9);
     close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
     // Waits for a loader of PyTorch's were waits before, too.
-    let pytorch = by(looked, estimate::Unseen::Fed);
+    let pytorch = by(polled, estimate::Unseen::Fed);
     close(pytorch.low.0, after.low.0.mul_add(0.9, 0.03));
     assert_eq!(pytorch.high, seen.high);
-    // Looks after it that do not tell are another matter.
+    // Polls after it that do not tell are another matter.
     let tally = MainTally {
         unseen: 90,
-        ..looked.tally
+        ..polled.tally
     };
-    let seen = wait(tally::MainGrown { tally, ..looked });
+    let seen = wait(tally::MainGrown { tally, ..polled });
     close(seen.unclear.0, 0.1);
     close(seen.unknown.0, 0.19);
     // A window that begins later has nothing of it.
@@ -562,7 +562,7 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
 
 #[test]
 fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
-    // It put batches together for 600 ms of a second and slept for 400. Looks came late while it was on a CPU.
+    // It put batches together for 600 ms of a second and slept for 400. Polls came late while it was on a CPU.
     let newer = MainTally {
         polls: 100,
         loading: 45,
@@ -618,7 +618,7 @@ fn unseen_looks_raise_the_upper_end_only() {
         ..MainTally::default()
     };
     let seen = estimate::wait(
-        &looked(tally, 0),
+        &polled(tally, 0),
         &no_waits(),
         500,
         estimate::Unseen::Fed,
@@ -626,14 +626,14 @@ fn unseen_looks_raise_the_upper_end_only() {
     );
     tally.unseen = 850;
     let fed = estimate::wait(
-        &looked(tally, 0),
+        &polled(tally, 0),
         &no_waits(),
         500,
         estimate::Unseen::Fed,
         &Blocks::default(),
     );
     let alone = estimate::wait(
-        &looked(tally, 0),
+        &polled(tally, 0),
         &no_waits(),
         500,
         estimate::Unseen::Loads,
@@ -646,7 +646,7 @@ fn unseen_looks_raise_the_upper_end_only() {
     // Without stacks every poll that does not tell, those at it on a CPU, and the time that it waited for one.
     tally.unseen = 100;
     let blindly = estimate::wait(
-        &looked(tally, 0),
+        &polled(tally, 0),
         &no_waits(),
         500,
         estimate::Unseen::FedBlindly(Share(0.05)),

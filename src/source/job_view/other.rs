@@ -96,7 +96,7 @@ pub(super) fn threads(
     threads
 }
 
-/// Looks at which the main thread waited for something that is no batch, by what that is.
+/// Polls at which the main thread waited for something that is no batch, by what that is.
 pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
     let seen = main.not_data.iter();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))

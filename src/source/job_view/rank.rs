@@ -1,5 +1,5 @@
 //! One trainer of the watched job, with its loaders and their workers: what `/proc` says of each and what
-//! the looking thread saw, put together into one sample.
+//! the poller saw, put together into one sample.
 //!
 //! Knows nothing of the other ranks.
 
@@ -100,7 +100,7 @@ impl RankView {
         self.slots.place(&loaders(trainer, &workers, &self.polled))
     }
 
-    /// What the looking thread has to know of it.
+    /// What the poller has to know of it.
     pub(super) fn watched(&self, placed: &[(u64, Loader)]) -> WatchedRank {
         let loader = |(id, loader): &(u64, Loader)| WatchedLoader {
             id: *id,
@@ -235,8 +235,8 @@ impl RankView {
         };
         let capacity = settings.num_workers.zip(settings.prefetch_factor);
         let pinned = iterator.and_then(|iterator| iterator.pinned);
-        let looked = seen.queues.get(&(self.key, id));
-        let queue = pinned.or(looked.map(|queue| queue.tally));
+        let polled = seen.queues.get(&(self.key, id));
+        let queue = pinned.or(polled.map(|queue| queue.tally));
         LoaderSample {
             id,
             kind: if self.builtin {
@@ -251,8 +251,8 @@ impl RankView {
                 capacity: capacity.map(|(workers, prefetch)| workers.saturating_mul(prefetch)),
                 ..queue
             }),
-            // The batches that wait to be pinned are counted, and not looked at.
-            queue_polls: looked
+            // The batches that wait to be pinned are counted, and not polled.
+            queue_polls: polled
                 .filter(|_| pinned.is_none())
                 .map_or_else(PollTrace::default, |queue| self.new_polls(&queue.polls)),
             batches: yielded.or(taken).or(made),
@@ -268,7 +268,7 @@ impl RankView {
         seen: &Seen,
         segments: Option<&SegmentClock>,
     ) -> WorkerSample {
-        let looked = seen.workers.get(&key);
+        let polled = seen.workers.get(&key);
         let process = ProcessSample {
             cpus_allowed: self.affinity.get(&key).copied().flatten(),
             ..reader.sample(key)
@@ -280,18 +280,18 @@ impl RankView {
         };
         WorkerSample {
             key,
-            id: looked.and_then(|worker| worker.id).unwrap_or(place),
+            id: polled.and_then(|worker| worker.id).unwrap_or(place),
             thread: false,
             process,
-            tally: looked
+            tally: polled
                 .map(|worker| worker.tally)
                 .filter(|tally| tally.polls > 0),
             batches,
-            activity: looked
+            activity: polled
                 .map(|worker| worker.activity.clone())
                 .unwrap_or_default(),
-            loads: looked.and_then(|worker| worker.loads.clone()),
-            polls: looked.map_or_else(PollTrace::default, |worker| self.new_polls(&worker.polls)),
+            loads: polled.and_then(|worker| worker.loads.clone()),
+            polls: polled.map_or_else(PollTrace::default, |worker| self.new_polls(&worker.polls)),
         }
     }
 }
@@ -322,7 +322,7 @@ fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
         if reported.fresh || loader.batches.is_none() {
             loader.batches = Some(reported.batches);
         }
-        // Looks are spread over time, reports come once a step: only the former tell a share of time.
+        // Polls are spread over time, reports come once a step: only the former tell a share of time.
         let capacity = reported.queue.and_then(|queue| queue.capacity);
         match &mut loader.queue {
             Some(seen) => seen.capacity = seen.capacity.or(capacity),

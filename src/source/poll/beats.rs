@@ -1,7 +1,7 @@
 //! How long the main thread was seen doing what, in beats of time.
 //!
-//! Not in looks: looks come at uneven intervals, and later where the job keeps the CPUs busy, which is not independent
-//! of what the main thread does. Knows nothing of how it is looked.
+//! Not in polls: these come at uneven intervals, and later where the job keeps the CPUs busy, which is not independent
+//! of what the main thread does. Knows nothing of how it is polled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(super) struct Beats {
     /// How many training loops were found, one around another, and the tally when the last was.
     loops_found: u32,
     at_loop: MainTally,
-    /// The tally from which on looks tell waits from steps, where that was not so from the start.
+    /// The tally from which on polls tell waits from steps, where that was not so from the start.
     pub(super) recognised: Option<MainTally>,
     /// That is by the place in the training loop.
     by_place: bool,
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Looks every 10 ms until `to`.
+    /// Polls every 10 ms until `to`.
     fn steps(beats: &mut Beats, ms: std::ops::Range<u64>) {
         for at in ms.step_by(10) {
             let step = seen(Doing::Running, ThreadState::Ready);

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::blocked::{Blocked, blocked_in};
 use crate::units::{Pid, printable};
 
-/// Threads or commands that are looked at, at most.
+/// Threads or commands that are polled, at most.
 const MOST: usize = 32;
 /// A shell runs a command that runs another.
 const DEEPEST: usize = 3;

@@ -1,4 +1,4 @@
-//! The threads of a trainer that load what its main thread takes, looked at now and then.
+//! The threads of a trainer that load what its main thread takes, polled now and then.
 //!
 //! Knows nothing of queues: which of the threads load is read from their stacks.
 
@@ -18,7 +18,7 @@ use crate::units::Pid;
 const PAUSE: Duration = Duration::from_millis(200);
 /// And this many times as long as such a poll takes: a job may have thousands of threads.
 const REST: u32 = 250;
-/// Threads that are looked at, at most.
+/// Threads that are polled, at most.
 const MOST: usize = 256;
 
 #[derive(Debug)]
@@ -50,17 +50,17 @@ impl LoaderThreads {
         }
     }
 
-    pub(super) fn look(&mut self, now: Duration, stacks: &mut Stacks) {
+    pub(super) fn poll(&mut self, now: Duration, stacks: &mut Stacks) {
         if now < self.due {
             return;
         }
         let before = thread_cpu();
-        self.look_at_all(now, stacks);
+        self.poll_all(now, stacks);
         let took = thread_cpu().saturating_sub(before);
         self.due = now + PAUSE.max(took.saturating_mul(REST));
     }
 
-    fn look_at_all(&mut self, now: Duration, stacks: &mut Stacks) {
+    fn poll_all(&mut self, now: Duration, stacks: &mut Stacks) {
         // Torn: the next poll tells.
         let Ok(others) = stacks.other_threads() else {
             return;
@@ -72,11 +72,11 @@ impl LoaderThreads {
             .collect();
         self.threads.retain(|number, _| others.contains_key(number));
         for (number, other) in &others {
-            self.look_at(now, *number, other);
+            self.poll_thread(now, *number, other);
         }
     }
 
-    fn look_at(&mut self, now: Duration, number: Pid, other: &OtherThread) {
+    fn poll_thread(&mut self, now: Duration, number: Pid, other: &OtherThread) {
         if !other.loads || self.threads.len() >= MOST {
             return;
         }
@@ -94,17 +94,17 @@ impl LoaderThreads {
         let Some(thread) = self.threads.get_mut(&number) else {
             return;
         };
-        let Ok(look) = thread.view.look() else {
+        let Ok(poll) = thread.view.poll() else {
             self.threads.remove(&number);
             return;
         };
         let seen = &mut thread.seen;
         match &other.does {
             Does::Waits => return,
-            Does::Idle => count(&mut seen.tally, look.blocked, true),
+            Does::Idle => count(&mut seen.tally, poll.blocked, true),
             Does::Works(function) => {
                 thread.loads = true;
-                count(&mut seen.tally, look.blocked, false);
+                count(&mut seen.tally, poll.blocked, false);
                 if let Some(function) = function {
                     count_activity(&mut seen.activity, function.clone());
                 }

@@ -15,7 +15,7 @@ const TOLD: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct LoadTally {
-    last: Option<Look>,
+    last: Option<Polled>,
     /// Of the batch that was in work at the last poll.
     begun: Option<Begun>,
     ended: Tail<BatchLoad>,
@@ -23,7 +23,7 @@ pub(super) struct LoadTally {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct Polled {
     /// A poll takes a little time itself: what it saw was so after this.
     from: Duration,
     work: Option<BatchInWork>,
@@ -31,7 +31,7 @@ struct Look {
 
 #[derive(Debug, Clone, Copy)]
 struct Begun {
-    /// `None` where it was in work when the worker was first looked at.
+    /// `None` where it was in work when the worker was first polled.
     after: Option<Duration>,
     by: Duration,
 }
@@ -53,8 +53,8 @@ impl LoadTally {
 
     /// Takes in that a poll from `from` to `to` saw this in work; later than all before it. A poll that failed is
     /// left out, and the bounds are wider by it.
-    pub(super) fn look(&mut self, from: Duration, to: Duration, work: Option<BatchInWork>) {
-        let last = self.last.replace(Look { from, work });
+    pub(super) fn poll(&mut self, from: Duration, to: Duration, work: Option<BatchInWork>) {
+        let last = self.last.replace(Polled { from, work });
         if let Some(last) = last.filter(|last| last.work != work) {
             self.end(last, to);
         }
@@ -67,7 +67,7 @@ impl LoadTally {
     }
 
     /// What the poll before saw in work was handed over by `to`.
-    fn end(&mut self, last: Look, to: Duration) {
+    fn end(&mut self, last: Polled, to: Duration) {
         let (Some(work), Some(begun)) = (last.work, self.begun) else {
             return;
         };
@@ -111,19 +111,19 @@ fn whole_ms(time: Duration) -> u32 {
 mod tests {
     use super::*;
 
-    /// Looks that take 1 ms, at these milliseconds, and the batch that each saw in work.
+    /// Polls that take 1 ms, at these milliseconds, and the batch that each saw in work.
     fn seen(polls: &[(u64, Option<u64>)]) -> LoadTally {
         let mut tally = LoadTally::new();
         for (at, number) in polls {
             let work = number.map(|number| BatchInWork { number, epoch: 1 });
-            look(&mut tally, *at, work);
+            poll(&mut tally, *at, work);
         }
         tally
     }
 
-    fn look(tally: &mut LoadTally, at: u64, work: Option<BatchInWork>) {
+    fn poll(tally: &mut LoadTally, at: u64, work: Option<BatchInWork>) {
         let from = Duration::from_millis(at);
-        tally.look(from, from + Duration::from_millis(1), work);
+        tally.poll(from, from + Duration::from_millis(1), work);
     }
 
     fn timed(tally: &LoadTally) -> Vec<(u64, u32, u32)> {
@@ -197,9 +197,9 @@ mod tests {
             number: 0,
             epoch: 2,
         };
-        look(&mut tally, 400, Some(next));
-        look(&mut tally, 700, Some(next));
-        look(&mut tally, 750, None);
+        poll(&mut tally, 400, Some(next));
+        poll(&mut tally, 700, Some(next));
+        poll(&mut tally, 750, None);
         assert_eq!(timed(&tally), [(0, 299, 402), (0, 299, 402)]);
     }
 

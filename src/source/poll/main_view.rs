@@ -1,4 +1,4 @@
-//! One trainer's main thread, looked at: is it in the loader, and does it wait there?
+//! One trainer's main thread, polled: is it in the loader, and does it wait there?
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,7 @@ use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
 use super::python_view::PythonView;
 use super::segments::{AFTER_A_WAIT, AT_LEAST_BY, Segments};
-use super::thread_view::{Look, ThreadView};
+use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
 use crate::sample::{PollTrace, Tail, Wait};
@@ -34,7 +34,7 @@ pub(super) struct MainView {
     /// The main thread, or the one that trains in its place.
     thread: ThreadView,
     trainer: TrainerThread,
-    /// A thread beside the main one is looked at.
+    /// A thread beside the main one is polled.
     beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
@@ -131,23 +131,23 @@ impl MainView {
         self.iterators.follow(&rank.loaders);
     }
 
-    pub(super) fn look(&mut self, now: Duration) {
+    pub(super) fn poll(&mut self, now: Duration) {
         // Before the poll: who sleeps then has slept since, as long as this does not change.
         let scheduled = self.thread.scheduled();
-        let Ok(look) = self.thread.look() else {
-            return self.look_at_main_again();
+        let Ok(poll) = self.thread.poll() else {
+            return self.poll_main_again();
         };
         let times = scheduled.map(|scheduled| scheduled.times);
-        let for_gil = self.waits_for_gil(look, times);
+        let for_gil = self.waits_for_gil(poll, times);
         self.run_before_gil = times.filter(|_| for_gil);
-        let doing = self.doing(now, look, times, for_gil);
+        let doing = self.doing(now, poll, times, for_gil);
         let inside = doing.is_in_loader();
         if self.by_pytorch() {
             self.beats.clear();
         }
         let beat = Beat {
             doing,
-            thread: match look.blocked {
+            thread: match poll.blocked {
                 Blocked::Running => ThreadState::Ready,
                 _ => ThreadState::Asleep,
             },
@@ -158,10 +158,10 @@ impl MainView {
                 !self.by_pytorch() && self.fed.is_unclear(self.has_workers)
             } else {
                 // Without stacks: another thread may take what the workers load.
-                look.blocked == Blocked::Lock && self.has_workers
+                poll.blocked == Blocked::Lock && self.has_workers
             },
             saves: self.saves && !inside,
-            not_data: self.fed.not_data.or_else(|| not_data(look.blocked)),
+            not_data: self.fed.not_data.or_else(|| not_data(poll.blocked)),
             dispatched: self.fed.dispatched,
         };
         self.beats.count(now, beat);
@@ -169,7 +169,7 @@ impl MainView {
         if let Some(seen) = beat.now() {
             self.polls.see(now, seen, SLOTS);
         }
-        self.follow_wait(now, inside, look.polled);
+        self.follow_wait(now, inside, poll.polled);
         if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
             self.iterators_at = now;
             self.iterators.read();
@@ -181,24 +181,24 @@ impl MainView {
         self.fed.is_pytorch() || self.iterators.knows_any()
     }
 
-    fn doing(&mut self, now: Duration, look: Look, times: Option<u64>, for_gil: bool) -> Doing {
-        if look.blocked == Blocked::Stopped {
+    fn doing(&mut self, now: Duration, poll: Polled, times: Option<u64>, for_gil: bool) -> Doing {
+        if poll.blocked == Blocked::Stopped {
             return Doing::Stopped;
         }
-        let about_to_run = look.is_about_to_run(self.run_before_wait, times);
-        let at_queue = !for_gil && self.is_waiting(look);
+        let about_to_run = poll.is_about_to_run(self.run_before_wait, times);
+        let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
         // It goes on to its own loader without a stack between.
         self.fed.dispatched &= !at_queue;
         self.run_before_wait = times.filter(|_| waits);
-        if self.thread.attachable() && self.needs_stack(now, look, waits) {
-            self.look_at_stack(now, look, times);
+        if self.thread.attachable() && self.needs_stack(now, poll, waits) {
+            self.poll_stack(now, poll, times);
         }
         if for_gil {
-            self.look_at_gil_holder(now);
+            self.poll_gil_holder(now);
         }
         let in_loader = self.in_loader.filter(|_| !waits);
-        match (in_loader, look.blocked) {
+        match (in_loader, poll.blocked) {
             _ if waits => Doing::Waiting,
             (Some(InLoader::Waiting | InLoader::Starting), _) => Doing::Waiting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
@@ -213,14 +213,14 @@ impl MainView {
 
     /// A wait that is plain to see needs no stack but the one that shows whose queue it is. With PyTorch's workers alone,
     /// a trainer in a timer is outside the loader.
-    fn needs_stack(&mut self, now: Duration, look: Look, waits: bool) -> bool {
+    fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
-            return self.iterators.batches(look.polled).is_none();
+            return self.iterators.batches(poll.polled).is_none();
         }
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
         let queue = self.queue.is_known() && !self.iterators.knows_any();
         let other = self.fed.is_met() || queue;
-        if self.has_workers && look.blocked == Blocked::Timer && !old && !other {
+        if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;
         }
@@ -230,20 +230,20 @@ impl MainView {
 
     /// Asleep until another thread gives up the interpreter's lock, by the futex that it sleeps on; or woken from
     /// that, as it is every 5 ms, and not on a CPU since. Locks of PyTorch, the driver and queues are others.
-    fn waits_for_gil(&mut self, look: Look, times: Option<u64>) -> bool {
+    fn waits_for_gil(&mut self, poll: Polled, times: Option<u64>) -> bool {
         let Some(stacks) = self.python.attached().filter(|stacks| stacks.knows_gil()) else {
             return false;
         };
         self.beats.tally.gil.get_or_insert_default();
         let futex = || self.thread.futex();
-        match look.blocked {
+        match poll.blocked {
             Blocked::Lock => futex().is_some_and(|futex| stacks.waits_for_gil(futex)),
-            _ => look.is_about_to_run(self.run_before_gil, times),
+            _ => poll.is_about_to_run(self.run_before_gil, times),
         }
     }
 
     /// Who holds the lock that the main thread waits for.
-    fn look_at_gil_holder(&mut self, now: Duration) {
+    fn poll_gil_holder(&mut self, now: Duration) {
         if now.saturating_sub(self.gil_holder_at) < STACK_AFTER {
             return;
         }
@@ -256,10 +256,10 @@ impl MainView {
 
     /// Blocked until the loader hands over a batch. Without pinning the main thread polls the result
     /// pipe; with it, it waits for the pinning thread, which polls the pipe.
-    fn is_waiting(&self, look: Look) -> bool {
-        match (look.blocked, look.polled, &self.pin_thread) {
+    fn is_waiting(&self, poll: Polled) -> bool {
+        match (poll.blocked, poll.polled, &self.pin_thread) {
             (Blocked::Lock, _, Some(pin)) => {
-                pin.look().is_ok_and(|pin| pin.blocked == Blocked::Poll)
+                pin.poll().is_ok_and(|pin| pin.blocked == Blocked::Poll)
             }
             (Blocked::Poll, Some(fd), _) => {
                 self.result_fds.contains(&fd) || self.polled.contains(&fd)
@@ -270,13 +270,13 @@ impl MainView {
         }
     }
 
-    fn look_at_stack(&mut self, now: Duration, look: Look, times: Option<u64>) {
+    fn poll_stack(&mut self, now: Duration, poll: Polled, times: Option<u64>) {
         let Some(stacks) = self.python.stacks(now, None) else {
             self.in_loader = None;
             self.saves = false;
             return;
         };
-        let asleep = times.filter(|_| look.blocked != Blocked::Running);
+        let asleep = times.filter(|_| poll.blocked != Blocked::Running);
         let reads = self.fed.reads_for_itself(self.iterators.yields());
         let unmoved = asleep.is_some() && asleep == self.asleep_at_stack;
         let unmoved = if unmoved {
@@ -294,20 +294,20 @@ impl MainView {
         self.saves = stack.saves;
         self.beats.saving = self.beats.saving.or(Some(0));
         self.beats.found(stack.loops_found);
-        if self.fed.stack(now, &stack, look.blocked) {
+        if self.fed.stack(now, &stack, poll.blocked) {
             self.beats.recognise(stack.asks == Some(Asks::Site));
         }
-        if let (InLoader::Waiting, Some(fd)) = (stack.loader, look.polled)
+        if let (InLoader::Waiting, Some(fd)) = (stack.loader, poll.polled)
             && !stack.dispatched
             && !self.polled.contains(&fd)
         {
             self.polled.push(fd);
         }
-        self.queue.look(now, stack.queue);
+        self.queue.poll(now, stack.queue);
         let knows = self.fed.is_pytorch() || self.fed.is_met() || self.iterators.knows_any();
         let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
         if !self.beside
-            && let Some(found) = self.trainer.look(now, &stack, stacks).filter(|_| !knows)
+            && let Some(found) = self.trainer.poll(now, &stack, stacks).filter(|_| !knows)
             && let Some(view) = self.threads.ours(found.thread).and_then(open)
         {
             stacks.follow(Some(found.state));
@@ -315,7 +315,7 @@ impl MainView {
         }
         match stack.iterator {
             Some(address) => {
-                let polled = look.polled.filter(|fd| self.result_fds.contains(fd));
+                let polled = poll.polled.filter(|fd| self.result_fds.contains(fd));
                 self.iterators.met(stacks, address, polled);
             }
             None => self.iterators.search(now, stacks),
@@ -323,7 +323,7 @@ impl MainView {
         if !self.fed.is_pytorch() && !self.iterators.knows_any() {
             self.queue.search(now, stacks);
             if self.fed.is_met() || self.queue.is_known() {
-                self.threads.look(now, stacks);
+                self.threads.poll(now, stacks);
             }
         }
         if let Some(function) = stack.function {
@@ -346,7 +346,7 @@ impl MainView {
     }
 
     /// The thread that trained has ended.
-    fn look_at_main_again(&mut self) {
+    fn poll_main_again(&mut self) {
         let main = ThreadView::open(&self.proc_root, self.key.pid, self.key.pid);
         if let (Some(stacks), Ok(main)) = (self.python.attached_mut(), main)
             && self.beside
@@ -368,9 +368,9 @@ impl MainView {
                 let to = now;
                 self.waits.push(Wait { from, to, batch }, WAITS);
                 // The batch that it waited for is held now.
-                self.segments.look(now, AFTER_A_WAIT);
+                self.segments.poll(now, AFTER_A_WAIT);
             }
-            _ => self.segments.look(now, AT_LEAST_BY),
+            _ => self.segments.poll(now, AT_LEAST_BY),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The queue object in a trainer's memory that feeds its main thread: when it is looked for, and what looks at it add up to.
+//! The queue object in a trainer's memory that feeds its main thread: when it is looked for, and what polls of it add up to.
 //!
 //! Knows when, not how it is found.
 
@@ -45,7 +45,7 @@ impl ObjectQueue {
 
     /// Takes in what a poll saw. A queue that has not fed the main thread for a while says nothing of it: its count would
     /// seem to stand still.
-    pub(super) fn look(&mut self, now: Duration, queue: Option<QueueSeen>) {
+    pub(super) fn poll(&mut self, now: Duration, queue: Option<QueueSeen>) {
         let Some(queue) = queue else {
             if now.saturating_sub(self.fed_at) >= FORGOTTEN {
                 self.seen = None;
@@ -78,7 +78,7 @@ mod tests {
     fn looks_at_a_queue_add_up() {
         let mut queue = ObjectQueue::default();
         let second = Duration::from_secs;
-        let look = |taken, ready| {
+        let poll = |taken, ready| {
             Some(QueueSeen {
                 taken,
                 ready,
@@ -86,23 +86,23 @@ mod tests {
                 ahead: true,
             })
         };
-        queue.look(second(0), None);
+        queue.poll(second(0), None);
         assert!(queue.seen.is_none());
         for (taken, ready) in [(1, Some(4)), (2, Some(0)), (4, Some(6))] {
-            queue.look(second(taken), look(taken, ready));
+            queue.poll(second(taken), poll(taken, ready));
         }
-        queue.look(second(5), None);
+        queue.poll(second(5), None);
         let (batches, tally) = queue.seen.unwrap();
         let tally = tally.unwrap();
         assert_eq!((batches, tally.polls, tally.empty), (4, 3, 1));
         assert_eq!((tally.ready_sum, tally.ready), (10, 6));
         assert_eq!(tally.capacity, Some(8));
         // One that holds futures has no length that tells.
-        queue.look(second(6), look(5, None));
+        queue.poll(second(6), poll(5, None));
         assert_eq!(queue.seen, Some((5, None)));
-        queue.look(second(8), None);
+        queue.poll(second(8), None);
         assert!(queue.seen.is_some());
-        queue.look(second(9), None);
+        queue.poll(second(9), None);
         assert!(queue.seen.is_none());
     }
 }

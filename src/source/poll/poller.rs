@@ -1,7 +1,7 @@
-//! The looking thread: looks in turn at everyone on the targets, within its budget, and hands out what it
+//! The poller: polls all targets in turn, within its budget, and hands out what it
 //! counted.
 //!
-//! Knows when to look at whom, not what a poll means: that is for the views.
+//! Knows when to poll what, not what a poll means: that is for the views.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,12 @@ use crate::units::ProcessKey;
 const PERIOD: Duration = Duration::from_millis(10);
 /// And where it does not.
 const LONGEST_PERIOD: Duration = Duration::from_millis(60);
-/// Share of one core that looking may cost: at one job, and at all that this process watches.
+/// Share of one core that polling may cost: at one job, and at all that this process watches.
 const BUDGET: f64 = 0.005;
 const BUDGET_OF_ALL: f64 = 0.02;
 /// How many of them there are.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-/// A worker or a queue is looked at in every so many rounds.
+/// A worker or a queue is polled in every so many rounds.
 const ROUNDS_PER_WORKER_LOOK: usize = 5;
 /// Between two polls at the batch that a worker has in work, and between two such polls at any of them: at least.
 const BATCH_LOOKS_APART: Duration = Duration::from_millis(45);
@@ -45,7 +45,7 @@ pub(super) struct Poller {
     workers: Vec<(WorkerView, ProcessKey)>,
     /// With the trainer and the loader's number of each.
     queues: Vec<(ProcessKey, u64, QueueView)>,
-    /// When a stack of any worker was last looked at.
+    /// When a stack of any worker was last polled.
     worker_stack_at: Duration,
 }
 
@@ -68,14 +68,14 @@ impl Poller {
         }
     }
 
-    /// Looks until `stopped` is closed.
+    /// Polls until `stopped` is closed.
     pub(super) fn run(self, stopped: &mpsc::Receiver<()>) {
         RUNNING.fetch_add(1, Ordering::Relaxed);
-        self.look(stopped);
+        self.poll(stopped);
         RUNNING.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn look(mut self, stopped: &mpsc::Receiver<()>) {
+    fn poll(mut self, stopped: &mpsc::Receiver<()>) {
         let mut period = PERIOD;
         let mut round = 0_usize;
         let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15);
@@ -174,7 +174,7 @@ impl Poller {
         let now = self.clock.since_start();
         let part = round % ROUNDS_PER_WORKER_LOOK;
         for view in &mut self.mains {
-            view.look(now);
+            view.poll(now);
         }
         for (worker, trainer) in self
             .workers
@@ -183,7 +183,7 @@ impl Poller {
             .step_by(ROUNDS_PER_WORKER_LOOK)
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
-            worker.look(
+            worker.poll(
                 self.clock,
                 trainer.and_then(MainView::stacks),
                 &mut self.worker_stack_at,
@@ -194,7 +194,7 @@ impl Poller {
             .saturating_mul(workers)
             .max(BATCH_LOOKS_APART);
         for (worker, _) in &mut self.workers {
-            worker.look_at_batch_after(pause, self.clock);
+            worker.poll_batch_after(pause, self.clock);
         }
         for (.., queue) in self
             .queues
@@ -202,7 +202,7 @@ impl Poller {
             .skip(part)
             .step_by(ROUNDS_PER_WORKER_LOOK)
         {
-            queue.look(now);
+            queue.poll(now);
         }
         self.publish(now, round, late);
     }

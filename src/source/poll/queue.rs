@@ -22,7 +22,7 @@ use crate::units::{Pid, ProcessKey};
 const ALIKE: u64 = 32;
 /// Messages longer than this carry data: an unread part of one can pass for a shorter message.
 const LONGEST_COUNTED: u64 = 8 * 1024;
-/// Searches for a loader's semaphore, and looks from one to the next.
+/// Searches for a loader's semaphore, and polls from one to the next.
 const SEARCHES: u32 = 5;
 const LOOKS_PER_SEARCH: u64 = 10;
 /// A pipe holds 64 KiB. This full, a message may wait half written.
@@ -32,7 +32,7 @@ const FULL: u64 = 60 * 1024;
 pub(super) struct QueueView {
     path: PathBuf,
     inode: u64,
-    /// Those that filled it when it was first looked at.
+    /// Those that filled it when it was first polled.
     pub(super) workers: Vec<ProcessKey>,
     shortest: Option<u64>,
     /// Unread bytes at the poll before.
@@ -74,7 +74,7 @@ impl QueueView {
     }
 
     /// Counts what is ready now. Leaves the tally as it is where the pipe is gone.
-    pub(super) fn look(&mut self, now: Duration) {
+    pub(super) fn poll(&mut self, now: Duration) {
         let Some(unread) = self.unread() else { return };
         let ready = self.batches(unread);
         let counted = if self.bulky { self.counted() } else { None };
@@ -161,12 +161,12 @@ mod tests {
             fd: read.as_raw_fd(),
         };
         let mut queue = QueueView::new(Path::new("/proc"), own, pipe, &[]);
-        queue.look(Duration::ZERO);
+        queue.poll(Duration::ZERO);
         write.write_all(&[0; 441]).unwrap();
-        queue.look(Duration::ZERO);
+        queue.poll(Duration::ZERO);
         write.write_all(&[0; 444 + 441]).unwrap();
-        queue.look(Duration::ZERO);
-        queue.look(Duration::ZERO);
+        queue.poll(Duration::ZERO);
+        queue.poll(Duration::ZERO);
         assert_eq!((queue.seen.tally.polls, queue.seen.tally.empty), (4, 1));
         assert_eq!(
             (queue.seen.tally.ready, queue.seen.tally.ready_sum),
@@ -175,13 +175,13 @@ mod tests {
 
         // From here on never below two: one is known by what came.
         let mut full = QueueView::new(Path::new("/proc"), own, pipe, &[]);
-        full.look(Duration::ZERO);
+        full.poll(Duration::ZERO);
         assert_eq!(
             full.seen.tally.ready, 1,
             "nothing tells yet that these are several"
         );
         write.write_all(&[0; 444]).unwrap();
-        full.look(Duration::ZERO);
+        full.poll(Duration::ZERO);
         assert_eq!(full.seen.tally.ready, 4);
 
         let stranger = ResultPipe {
@@ -189,7 +189,7 @@ mod tests {
             ..pipe
         };
         let mut other = QueueView::new(Path::new("/proc"), own, stranger, &[]);
-        other.look(Duration::ZERO);
+        other.poll(Duration::ZERO);
         assert_eq!(
             other.seen.tally.polls, 0,
             "another file under that number is not touched"

@@ -1,7 +1,7 @@
-//! Who is to be looked at, and what was counted of each: what travels between the sampler and the looking
-//! thread.
+//! Who is to be polled, and what was counted of each: what travels between the sampler and the
+//! poller.
 //!
-//! Knows nothing of how it is looked.
+//! Knows nothing of how it is polled.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use crate::source::python::{Asks, PythonError};
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
 
-/// Who is to be looked at.
+/// Who is to be polled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PollTargets {
     pub ranks: Vec<WatchedRank>,
@@ -37,7 +37,7 @@ pub struct WatchedLoader {
     pub workers: Vec<ProcessKey>,
 }
 
-/// Counts since each of them was first looked at.
+/// Counts since each of them was first polled.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub mains: BTreeMap<ProcessKey, MainSeen>,
@@ -53,7 +53,7 @@ pub struct Seen {
 #[derive(Debug, Clone, Default)]
 pub struct MainSeen {
     pub tally: MainTally,
-    /// The tally from which on looks tell waits from steps, where that was not so from the start.
+    /// The tally from which on polls tell waits from steps, where that was not so from the start.
     pub recognised: Option<MainTally>,
     pub polls: PollTrace,
     /// Waits that ended; here are those since the counts were last taken.
@@ -64,9 +64,9 @@ pub struct MainSeen {
     pub iterators: BTreeMap<u64, IteratorSeen>,
     /// Passes through each dataset.
     pub passes: Vec<Passes>,
-    /// Looks of 10 ms at which it wrote a checkpoint; `None` without stacks.
+    /// Polls of 10 ms at which it wrote a checkpoint; `None` without stacks.
     pub saving: Option<u64>,
-    /// Looks of 10 ms at which it waited for something that is no batch.
+    /// Polls of 10 ms at which it waited for something that is no batch.
     pub not_data: BTreeMap<&'static str, u64>,
     /// How it is known that something else than PyTorch's loaders feeds it; `None` = nothing else was met.
     pub asks: Option<Asks>,

@@ -1,6 +1,6 @@
 //! The shared memory that a trainer holds, by loader: which batches of its workers it has taken.
 //!
-//! Knows when to look, not what the names of segments mean.
+//! Knows when to poll, not what the names of segments mean.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(super) struct Segments {
     descriptors: PathBuf,
     /// By loader.
     pub(super) clocks: BTreeMap<u64, SegmentClock>,
-    looked_at: Duration,
+    polled: Duration,
 }
 
 impl Segments {
@@ -27,7 +27,7 @@ impl Segments {
         Self {
             descriptors: process.join("fd"),
             clocks: BTreeMap::new(),
-            looked_at: Duration::ZERO,
+            polled: Duration::ZERO,
         }
     }
 
@@ -41,11 +41,11 @@ impl Segments {
     }
 
     /// Sees which of it the trainer holds, if `pause` has passed since that was last asked.
-    pub(super) fn look(&mut self, now: Duration, pause: Duration) {
-        if self.clocks.is_empty() || now.saturating_sub(self.looked_at) < pause {
+    pub(super) fn poll(&mut self, now: Duration, pause: Duration) {
+        if self.clocks.is_empty() || now.saturating_sub(self.polled) < pause {
             return;
         }
-        self.looked_at = now;
+        self.polled = now;
         let entries = std::fs::read_dir(&self.descriptors)
             .into_iter()
             .flatten()
@@ -54,7 +54,7 @@ impl Segments {
             .filter_map(|entry| std::fs::read_link(entry.path()).ok())
             .collect();
         for clock in self.clocks.values_mut() {
-            clock.look(targets.iter().map(PathBuf::as_path));
+            clock.poll(targets.iter().map(PathBuf::as_path));
         }
     }
 }

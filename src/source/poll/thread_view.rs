@@ -1,4 +1,4 @@
-//! One thread of the job, looked at many times a second through two files that stay open.
+//! One thread of the job, polled many times a second through two files that stay open.
 //!
 //! Knows nothing of loaders: it says what the thread is blocked in and, where permitted, on which
 //! descriptor.
@@ -16,13 +16,13 @@ use crate::units::Pid;
 
 /// What one poll saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct Polled {
     pub(super) blocked: Blocked,
     /// The only descriptor that it polls; `None` where it polls several or that cannot be seen.
     pub(super) polled: Option<i32>,
 }
 
-impl Look {
+impl Polled {
     /// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
     pub(super) fn is_about_to_run(self, times_before: Option<u64>, times: Option<u64>) -> bool {
         self.blocked == Blocked::Running && times_before.is_some() && times_before == times
@@ -81,7 +81,7 @@ impl ThreadView {
 
     /// # Errors
     /// Where the thread has ended.
-    pub(super) fn look(&self) -> io::Result<Look> {
+    pub(super) fn poll(&self) -> io::Result<Polled> {
         let mut buffer = [0; 128];
         let length = self.wchan.read_at(&mut buffer, 0)?;
         let blocked = blocked_in(&String::from_utf8_lossy(&buffer[..length]));
@@ -90,7 +90,7 @@ impl ThreadView {
         } else {
             None
         };
-        Ok(Look { blocked, polled })
+        Ok(Polled { blocked, polled })
     }
 
     pub(super) fn scheduled(&self) -> Option<Scheduled> {

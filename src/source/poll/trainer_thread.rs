@@ -25,8 +25,8 @@ pub(super) struct TrainerThread {
 }
 
 impl TrainerThread {
-    /// Takes in a stack of the main thread. Gives the thread that is to be looked at in its place.
-    pub(super) fn look(
+    /// Takes in a stack of the main thread. Gives the thread that is to be polled in its place.
+    pub(super) fn poll(
         &mut self,
         now: Duration,
         main: &MainStack,

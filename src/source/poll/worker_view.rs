@@ -1,4 +1,4 @@
-//! One loader worker, looked at: has it something to do, and what does it do?
+//! One loader worker, polled: has it something to do, and what does it do?
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use super::beyond::{Beyond, beyond};
 use super::blocked::Blocked;
 use super::loads::LoadTally;
 use super::python_view::PythonView;
-use super::thread_view::{Look, ThreadView};
+use super::thread_view::{Polled, ThreadView};
 use super::{SLOTS, WorkerSeen, count_activity};
 use crate::sample::{WorkerNow, WorkerTally};
 use crate::source::clock::Clock;
@@ -19,7 +19,7 @@ use crate::units::ProcessKey;
 const STACKS_APART: Duration = Duration::from_millis(80);
 /// Between two stacks of the same worker, at least.
 const STACK_PAUSE: Duration = Duration::from_millis(400);
-/// What goes on elsewhere for a worker that sleeps is looked at again after this.
+/// What goes on elsewhere for a worker that sleeps is polled again after this.
 const BEYOND_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct WorkerView {
     in_loop: Option<WorkerLoop>,
     /// `None` where that was never seen.
     loads: Option<LoadTally>,
-    /// When the batch in work was last looked at.
+    /// When the batch in work was last polled.
     batch_at: Duration,
     /// All but its loads.
     seen: WorkerSeen,
@@ -80,21 +80,21 @@ impl WorkerView {
     }
 
     /// `trainer` are the stacks of the process that it was forked from; `stack_at` is when a stack of
-    /// any worker was last looked at.
-    pub(super) fn look(&mut self, clock: Clock, trainer: Option<&Stacks>, stack_at: &mut Duration) {
+    /// any worker was last polled.
+    pub(super) fn poll(&mut self, clock: Clock, trainer: Option<&Stacks>, stack_at: &mut Duration) {
         let now = clock.since_start();
-        let Ok(look) = self.thread.look() else {
+        let Ok(poll) = self.thread.poll() else {
             self.seen.tally.now = WorkerNow::Gone;
             self.seen.polls.see(now, WorkerNow::Gone, SLOTS);
             return;
         };
-        let idle = self.is_idle(look);
-        self.look_at_batch(now, clock, idle);
+        let idle = self.is_idle(poll);
+        self.poll_batch(now, clock, idle);
         let turn = now.saturating_sub(*stack_at) >= STACKS_APART && self.is_due(now);
         // What it polls must be learnt once: that does not wait for its turn.
         if self.thread.attachable() && (idle.is_none() || (idle == Some(false) && turn)) {
             *stack_at = now;
-            self.look_at_stack(now, look, trainer);
+            self.poll_stack(now, poll, trainer);
         }
         let idle = match (idle, self.stack_at) {
             (Some(idle), _) => idle,
@@ -103,9 +103,9 @@ impl WorkerView {
             _ => return,
         };
         let blocked = if idle || self.builtin {
-            look.blocked
+            poll.blocked
         } else {
-            self.works_in(now, look.blocked)
+            self.works_in(now, poll.blocked)
         };
         count(&mut self.seen.tally, blocked, idle);
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
@@ -140,21 +140,21 @@ impl WorkerView {
         Some(format!("{command} (command)"))
     }
 
-    /// Looks at nothing but the batch in work, where the last poll at it lies so far back: a load is known as well as
+    /// Polls nothing but the batch in work, where the last poll at it lies so far back: a load is known as well as
     /// the polls at its ends lie close together, and this is the cheapest of them.
-    pub(super) fn look_at_batch_after(&mut self, pause: Duration, clock: Clock) {
+    pub(super) fn poll_batch_after(&mut self, pause: Duration, clock: Clock) {
         if self.in_loop.is_none() {
             return;
         }
         let now = clock.since_start();
         if now.saturating_sub(self.batch_at) >= pause {
-            self.look_at_batch(now, clock, None);
+            self.poll_batch(now, clock, None);
         }
     }
 
     /// Sees which batch is in work; `from` is when this poll began. Costs nothing while the worker is idle, and two
     /// small reads while it is not.
-    fn look_at_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
+    fn poll_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
         let (Some(in_loop), Some(loads)) = (self.in_loop, self.loads.as_mut()) else {
             return;
         };
@@ -165,14 +165,14 @@ impl WorkerView {
             in_loop.batch(loads.work())
         };
         match work {
-            Ok(work) => loads.look(from, clock.since_start(), work),
+            Ok(work) => loads.poll(from, clock.since_start(), work),
             Err(_) => self.in_loop = None,
         }
     }
 
     /// Waits for its next index. `None` where only a stack can tell.
-    fn is_idle(&self, look: Look) -> Option<bool> {
-        match (look.blocked, look.polled) {
+    fn is_idle(&self, poll: Polled) -> Option<bool> {
+        match (poll.blocked, poll.polled) {
             (blocked, _) if self.builtin => Some(blocked == Blocked::PipeRead),
             (Blocked::Poll, Some(fd)) => self.index_fd.map(|index| index == fd),
             // A stranger's eyes: whoever polls is taken to wait for work.
@@ -187,7 +187,7 @@ impl WorkerView {
             .is_none_or(|at| now.saturating_sub(at) >= STACK_PAUSE)
     }
 
-    fn look_at_stack(&mut self, now: Duration, look: Look, trainer: Option<&Stacks>) {
+    fn poll_stack(&mut self, now: Duration, poll: Polled, trainer: Option<&Stacks>) {
         if self
             .stack_at
             .is_some_and(|at| now.saturating_sub(at) < STACK_PAUSE)
@@ -207,10 +207,10 @@ impl WorkerView {
         if self.in_loop.is_some() {
             self.loads.get_or_insert_with(LoadTally::new);
         }
-        if stack.phase == WorkerPhase::Idle && look.polled.is_some() {
-            self.index_fd = look.polled;
+        if stack.phase == WorkerPhase::Idle && poll.polled.is_some() {
+            self.index_fd = poll.polled;
         }
-        let command = self.command(look.blocked);
+        let command = self.command(poll.blocked);
         let seen = &mut self.seen;
         seen.id = stack.worker_id.or(seen.id);
         seen.num_workers = stack.num_workers.or(seen.num_workers);

@@ -93,7 +93,7 @@ impl Stacks {
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
         let site = self.site(frames);
-        self.queues.look(self.memory, &mut self.walker, frames);
+        self.queues.poll(self.memory, &mut self.walker, frames);
         let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
         let site = if results { Site::Unknown } else { site };
         let known = frames.iter().find_map(|frame| frame.code.meaning.loader);
@@ -160,6 +160,6 @@ impl Stacks {
         let memory = self.memory;
         let innermost = frames.first();
         let in_for = || innermost.is_some_and(|frame| frame.is_in_for(&memory));
-        self.sites.look(&stack, in_for)
+        self.sites.poll(&stack, in_for)
     }
 }

@@ -11,17 +11,17 @@ use super::deque::Deque;
 use super::frames::{Frame, Walker};
 use super::memory::Memory;
 use super::reach::{Found, Reach};
-use super::supply::{Look, Supply};
+use super::supply::{Polled, Supply};
 
 /// Queues that are looked at, at most.
 const QUEUES: usize = 24;
 /// Their first objects that are remembered from one poll to the next.
 const REMEMBERED: usize = 8;
-/// Looks after which a queue that nothing was taken from is given up.
+/// Polls after which a queue that nothing was taken from is given up.
 const PATIENCE: u32 = 1000;
 /// Deques that were given up and are not looked at again.
 const REFUSED: usize = 64;
-/// Looks at which the main thread was in the `get` of any queue, from which on it was in that of each that feeds it.
+/// Polls at which the main thread was in the `get` of any queue, from which on it was in that of each that feeds it.
 const OFTEN_GOT: u32 = 20;
 /// One of so many waits for all queues is for this one: it is hardly ever waited for.
 const RARELY: u32 = 20;
@@ -124,7 +124,7 @@ impl Queues {
     }
 
     /// Takes a poll at all of them, while the main thread is in these frames.
-    pub(super) fn look(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
+    pub(super) fn poll(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
         self.meet(memory, frames);
         if self.known.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl Queues {
         let mut come = HashSet::new();
         let known_before = self.known.len();
         self.known.retain_mut(|known| {
-            let stays = known.look(&mut reach, &held, &mut come);
+            let stays = known.poll(&mut reach, &held, &mut come);
             if !stays {
                 if refused.len() >= REFUSED {
                     refused.clear();
@@ -156,7 +156,7 @@ impl Queues {
     }
 
     /// Takes in which of the queues a thread beside the main one waits for, in these frames.
-    pub(super) fn look_at_other(&mut self, memory: &Memory, frames: &[Frame]) {
+    pub(super) fn poll_other(&mut self, memory: &Memory, frames: &[Frame]) {
         let Some(owner) = in_get(memory, frames) else {
             return;
         };
@@ -211,7 +211,7 @@ impl Queues {
         let first = self.taken == 0;
         let often_got = self.often_got();
         for known in &mut self.known {
-            let Some(now) = known.supply.last().map(|look| look.taken) else {
+            let Some(now) = known.supply.last().map(|poll| poll.taken) else {
                 continue;
             };
             if feeds(known, often_got) {
@@ -235,7 +235,7 @@ impl Queues {
             each.map(|each| each.into_iter().fold(0, u32::saturating_add))
         };
         let ready = |known: &Known| {
-            let len = known.supply.last().filter(|look| !look.ordered)?.len;
+            let len = known.supply.last().filter(|poll| !poll.ordered)?.len;
             u32::try_from(len).ok()
         };
         Some(QueueSeen {
@@ -270,7 +270,7 @@ fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
 impl Known {
     /// No where it is of no use any more.
     /// `come` is what came to the main thread from queues nearer to it.
-    fn look(
+    fn poll(
         &mut self,
         reach: &mut Reach<'_>,
         held: &HashSet<usize>,
@@ -282,7 +282,7 @@ impl Known {
             Err(PythonError::Torn(_)) => return true,
             Err(_) => return false,
         };
-        let taken = |look: &Look| content.taken > look.taken;
+        let taken = |poll: &Polled| content.taken > poll.taken;
         let moves = self.supply.last().is_none_or(taken);
         self.polls_without = if moves { 0 } else { self.polls_without + 1 };
         let mut objects = content.first;
@@ -293,15 +293,15 @@ impl Known {
         // Futures and the like stand in a plain deque from when they are asked for.
         let first = objects.first();
         let ordered = self.queue.is_none() && first.is_some_and(|first| reach.is_instance(*first));
-        let ordered = ordered || self.supply.last().is_some_and(|look| look.ordered);
-        let look = Look {
+        let ordered = ordered || self.supply.last().is_some_and(|poll| poll.ordered);
+        let poll = Polled {
             taken: content.taken,
             len: u64::try_from(content.len).unwrap_or(u64::MAX),
             objects,
             parts,
             ordered,
         };
-        let came = self.supply.look(look, held);
+        let came = self.supply.poll(poll, held);
         if came.iter().any(|object| come.contains(object)) {
             self.supply.passed_on();
         }

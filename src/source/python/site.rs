@@ -110,7 +110,7 @@ impl Node {
 impl Sites {
     /// Takes a stack in, outermost function first, and says what it means. `in_for` tells whether the innermost
     /// function is about to take the next item of a `for` loop; it is asked only where that matters.
-    pub(super) fn look(&mut self, stack: &[Call], in_for: impl FnOnce() -> bool) -> Site {
+    pub(super) fn poll(&mut self, stack: &[Call], in_for: impl FnOnce() -> bool) -> Site {
         if self.nodes.len() > NODES || stack.is_empty() {
             self.nodes.clear();
             self.found = None;
@@ -302,11 +302,11 @@ mod tests {
         let mut sites = Sites::default();
         let mut seen = vec![];
         for _ in 0..100 {
-            let look = |letters: &&str| {
+            let poll = |letters: &&str| {
                 let in_for = letters.ends_with('!');
-                sites.look(&stack(letters.trim_end_matches('!')), || in_for)
+                sites.poll(&stack(letters.trim_end_matches('!')), || in_for)
             };
-            seen = stacks.iter().map(look).collect();
+            seen = stacks.iter().map(poll).collect();
         }
         seen
     }
@@ -355,23 +355,23 @@ mod tests {
     #[test]
     fn what_is_handed_over_at_two_places_may_be_a_batch_or_not() {
         let mut sites = Sites::default();
-        let mut look = |letters: &str, line| {
+        let mut poll = |letters: &str, line| {
             let mut stack = stack(letters);
             // Where the loop, the second function, calls the third.
             stack[1].instruction = Some(line);
-            sites.look(&stack, || false)
+            sites.poll(&stack, || false)
         };
         let mut seen = vec![];
         for _ in 0..100 {
-            seen = vec![look("mtqw", 1), look("mtqw", 2), look("mts", 3)];
+            seen = vec![poll("mtqw", 1), poll("mtqw", 2), poll("mts", 3)];
         }
         assert_eq!(seen, [Site::Unknown, Site::Unknown, Site::Step]);
         // Hardly any time passes at the second.
         for _ in 0..5000 {
-            look("mtqw", 1);
-            look("mts", 3);
+            poll("mtqw", 1);
+            poll("mts", 3);
         }
-        assert_eq!(look("mtqw", 1), Site::Data);
+        assert_eq!(poll("mtqw", 1), Site::Data);
         // An iterator is asked; what is handed over besides may be the result of a step.
         assert_eq!(
             learned(&["mtnw", "mtqw", "mts"]),
@@ -393,19 +393,19 @@ mod tests {
     fn the_outermost_loop_takes_the_place_of_one_within_it() {
         let mut sites = Sites::default();
         for _ in 0..30 {
-            sites.look(&stack("mtgnw"), || false);
+            sites.poll(&stack("mtgnw"), || false);
             assert_ne!(
-                sites.look(&stack("mtgc"), || false),
+                sites.poll(&stack("mtgc"), || false),
                 Site::Data,
                 "unknown or a step"
             );
         }
         for _ in 0..10 {
-            sites.look(&stack("mtgc"), || false);
-            sites.look(&stack("mts"), || false);
+            sites.poll(&stack("mtgc"), || false);
+            sites.poll(&stack("mts"), || false);
         }
-        assert_eq!(sites.look(&stack("mtgc"), || false), Site::Data);
-        assert_eq!(sites.look(&stack("mts"), || false), Site::Step);
+        assert_eq!(sites.poll(&stack("mtgc"), || false), Site::Data);
+        assert_eq!(sites.poll(&stack("mts"), || false), Site::Step);
         assert_eq!(
             sites.widened(),
             2,
@@ -417,13 +417,13 @@ mod tests {
     fn a_long_validation_is_elsewhere() {
         let mut sites = Sites::default();
         for _ in 0..500 {
-            sites.look(&stack("mtnw"), || false);
-            sites.look(&stack("mts"), || false);
+            sites.poll(&stack("mtnw"), || false);
+            sites.poll(&stack("mts"), || false);
         }
         for _ in 0..50 {
-            assert_eq!(sites.look(&stack("mvnw"), || false), Site::Elsewhere);
+            assert_eq!(sites.poll(&stack("mvnw"), || false), Site::Elsewhere);
         }
-        assert_eq!(sites.look(&stack("mtnw"), || false), Site::Data);
+        assert_eq!(sites.poll(&stack("mtnw"), || false), Site::Data);
     }
 
     #[test]
@@ -436,7 +436,7 @@ mod tests {
                 code: code * 100 + depth,
                 ..other
             }));
-            sites.look(&deep, || false);
+            sites.poll(&deep, || false);
         }
         assert!(sites.nodes.len() <= NODES + DEEPEST + 1);
     }

@@ -22,7 +22,7 @@ const UNDER_WAY: usize = 3;
 
 /// A queue at one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Look {
+pub(super) struct Polled {
     /// Objects that were ever taken out, and those that are in it.
     pub(super) taken: u64,
     pub(super) len: u64,
@@ -37,45 +37,45 @@ pub(super) struct Look {
 /// All that was seen of one queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Supply {
-    before: Option<Look>,
+    before: Option<Polled>,
     /// What was in the queue and has been taken since, and has not been seen at the main thread yet.
     under_way: VecDeque<Vec<usize>>,
     taken: u32,
     ready: u32,
     held: u32,
     missed: u32,
-    /// Looks at which the main thread held what still was in the queue: it puts it there.
+    /// Polls at which the main thread held what still was in the queue: it puts it there.
     put: u32,
-    /// Looks at which what came to the main thread had been in a queue nearer to it, too.
+    /// Polls at which what came to the main thread had been in a queue nearer to it, too.
     passed_on: u32,
-    /// Looks at which the main thread was in the queue's own `get`.
+    /// Polls at which the main thread was in the queue's own `get`.
     got: u32,
-    /// Looks at which another thread was in the queue's own `get`.
+    /// Polls at which another thread was in the queue's own `get`.
     emptied: u32,
 }
 
 impl Supply {
     /// Takes in a poll, at which the main thread holds `held`. Gives what of it has come from this queue since.
-    pub(super) fn look(&mut self, mut look: Look, held: &HashSet<usize>) -> Vec<usize> {
+    pub(super) fn poll(&mut self, mut poll: Polled, held: &HashSet<usize>) -> Vec<usize> {
         let is_held = |objects: &[usize]| objects.iter().any(|object| held.contains(object));
-        if !look.ordered && is_held(&look.objects) {
+        if !poll.ordered && is_held(&poll.objects) {
             self.put = self.put.saturating_add(1);
         }
         // Of what the main thread holds already, nothing would tell that it has just been taken.
-        for parts in &mut look.parts {
+        for parts in &mut poll.parts {
             parts.retain(|part| !held.contains(part));
         }
         if let Some(before) = self
             .before
             .take()
-            .filter(|before| look.taken > before.taken)
+            .filter(|before| poll.taken > before.taken)
         {
-            let now = look.taken - before.taken;
+            let now = poll.taken - before.taken;
             let first = before.parts.into_iter();
             let gone = first.take(usize::try_from(now).unwrap_or(usize::MAX));
             let gone: Vec<usize> = gone.flatten().collect();
             let all_there = before.len >= now;
-            let ready = if look.ordered {
+            let ready = if poll.ordered {
                 is_held(&gone)
             } else {
                 all_there
@@ -98,7 +98,7 @@ impl Supply {
             self.under_way.pop_front();
             self.missed += 1;
         }
-        self.before = Some(look);
+        self.before = Some(poll);
         come
     }
 
@@ -120,12 +120,12 @@ impl Supply {
         self.emptied = self.emptied.saturating_add(1);
     }
 
-    /// Looks at which the main thread was in its `get`.
+    /// Polls at which the main thread was in its `get`.
     pub(super) fn times_got(&self) -> u32 {
         self.got
     }
 
-    pub(super) fn last(&self) -> Option<&Look> {
+    pub(super) fn last(&self) -> Option<&Polled> {
         self.before.as_ref()
     }
 
@@ -175,11 +175,11 @@ mod tests {
     use super::*;
 
     /// A queue of so many objects, numbered in the order in which they are taken.
-    fn queue(taken: u64, len: u64) -> Look {
+    fn queue(taken: u64, len: u64) -> Polled {
         let objects: Vec<usize> = (taken..taken + len)
             .filter_map(|n| usize::try_from(1000 + n).ok())
             .collect();
-        Look {
+        Polled {
             taken,
             len,
             parts: objects.iter().map(|object| vec![*object]).collect(),
@@ -196,7 +196,7 @@ mod tests {
             let held = held
                 .filter_map(|n| usize::try_from(1000 + n).ok())
                 .collect();
-            supply.look(queue(taken, len), &held);
+            supply.poll(queue(taken, len), &held);
         }
         supply
     }
@@ -262,7 +262,7 @@ mod tests {
         // One that comes to its limit is no longer ahead.
         let mut late = polls(100, 4, |taken| vec![taken - 1]);
         for taken in 101..=120 {
-            late.look(queue(taken, 0), &HashSet::new());
+            late.poll(queue(taken, 0), &HashSet::new());
         }
         assert!(!late.is_ahead());
     }
@@ -272,15 +272,15 @@ mod tests {
         let ordered = |parts: bool| {
             let mut supply = Supply::default();
             for taken in 1..=20 {
-                let mut look = queue(taken, 4);
+                let mut poll = queue(taken, 4);
                 let result = |n: u64| usize::try_from(5000 + n).unwrap();
-                look.ordered = true;
-                look.parts = (taken..taken + 4)
+                poll.ordered = true;
+                poll.parts = (taken..taken + 4)
                     .filter(|_| parts)
                     .map(|n| vec![result(n)])
                     .collect();
-                let last_order = look.objects[3];
-                supply.look(look, &[result(taken - 1), last_order].into());
+                let last_order = poll.objects[3];
+                supply.poll(poll, &[result(taken - 1), last_order].into());
             }
             supply
         };

@@ -171,10 +171,10 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     let mut queues = Queues::default();
     queues.search(memory, &mut walker, &frames);
     for _ in 0..2 {
-        queues.look(memory, &mut walker, &frames);
-        queues.look_at_other(&memory, &frames);
+        queues.poll(memory, &mut walker, &frames);
+        queues.poll_other(&memory, &frames);
         let _ = queues.feeding().count();
-        let _ = Threads::default().look(memory, &mut walker, &mut queues);
+        let _ = Threads::default().poll(memory, &mut walker, &mut queues);
     }
     let _ = queues.seen();
     let mut reach = Reach {

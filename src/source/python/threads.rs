@@ -75,7 +75,7 @@ impl Threads {
     ///
     /// # Errors
     /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         memory: Memory,
         walker: &mut Walker,
@@ -84,7 +84,7 @@ impl Threads {
         let mut all = Vec::new();
         for state in walker.others(&memory)? {
             if let Ok(frames) = walker.frames_of(&memory, state) {
-                queues.look_at_other(&memory, &frames);
+                queues.poll_other(&memory, &frames);
                 all.push(self.walked(memory, walker, state, frames));
             }
         }

@@ -63,7 +63,7 @@ impl Launched {
         let reports = self.probe.as_ref().map(|probe| probe.writers());
         let reports = reports.unwrap_or_default();
         let found = below(&tree, self.root, &reports);
-        self.seen = self.seen.max(self.look(&processes, found.as_ref()));
+        self.seen = self.seen.max(self.poll(&processes, found.as_ref()));
         let found = found?;
         let reporting = |key: &ProcessKey| reports.contains(&key.pid);
         self.sure = if self.probe.is_some() {
@@ -74,7 +74,7 @@ impl Launched {
         (watched != Some(&found.ranks)).then_some(found)
     }
 
-    fn look(&self, processes: &[Process], found: Option<&Candidate>) -> Below {
+    fn poll(&self, processes: &[Process], found: Option<&Candidate>) -> Below {
         let mut below = processes
             .iter()
             .filter(|process| process.key.pid != self.root);

@@ -81,7 +81,7 @@ impl Watched {
         self.view.discovery()
     }
 
-    /// Looks that came late, so far.
+    /// Polls that came late, so far.
     pub(super) fn late(&self) -> u64 {
         self.view.late()
     }

@@ -116,7 +116,7 @@ fn line(
     row.line()
 }
 
-/// Whole milliseconds: looks tell no less.
+/// Whole milliseconds: polls tell no less.
 fn time(ms: f64) -> String {
     if ms < 19.95 {
         format!("{ms:.0} ms")

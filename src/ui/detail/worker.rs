@@ -128,7 +128,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     let blocked: Option<f64> = blocked.iter().map(|share| Some((*share)?.0)).sum();
     let wants_cpu = worker.busy.zip(blocked);
     let wants_cpu = wants_cpu.map(|(busy, blocked)| Share(busy.0 - blocked).clamped());
-    // Looks cannot tell running from runnable; the scheduler can.
+    // Polls cannot tell running from runnable; the scheduler can.
     let waits = wants_cpu.zip(worker.run_delay);
     let not_running = waits.map(|(all, delay)| Share(delay.0.min(all.0)));
     let running = wants_cpu

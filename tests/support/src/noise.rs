@@ -41,9 +41,9 @@ impl Noise {
     /// Looks of a second and of the one before, 50 ms apart, each of which sees one of these.
     fn polls<T: Seen>(&mut self, second: u64, what: &[T]) -> PollTrace {
         let mut polls = PollTrace::default();
-        for look in 20 * second.saturating_sub(2)..20 * second {
+        for poll in 20 * second.saturating_sub(2)..20 * second {
             let seen = what[usize::try_from(self.below(what.len() as u64)).unwrap_or(0)];
-            polls.see(micros(50_000 * look), seen, 800);
+            polls.see(micros(50_000 * poll), seen, 800);
         }
         polls
     }

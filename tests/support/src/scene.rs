@@ -407,7 +407,7 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
 
 /// What looks of the last 12 seconds saw of the first rank: its workers load and idle in turn, those in `slow` never
 /// idle, and all hand over in order. Then nobody looked for a second, and then for half of one all was seen again.
-pub fn looked_at(scene: &mut Scene, workers: u32, slow: &[u32]) {
+pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
     let mut sample = Noise::of(workers, 0).sample(120);
     let ms = Duration::from_millis;
     let times = || {
@@ -469,7 +469,7 @@ pub fn looked_at(scene: &mut Scene, workers: u32, slow: &[u32]) {
             }
         }
     }
-    scene.history.look(None, &sample);
+    scene.history.add_polls(None, &sample);
 }
 
 fn rank_key(rank: u32) -> ProcessKey {

@@ -191,8 +191,8 @@ impl Session {
 
     /// Waits until the screen satisfies a condition, and gives it.
     pub fn shows(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
-        let look = || Some(self.screen()).filter(|screen| holds(screen));
-        wait_telling(what, look, || self.screen())
+        let poll = || Some(self.screen()).filter(|screen| holds(screen));
+        wait_telling(what, poll, || self.screen())
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {

@@ -12,8 +12,8 @@ pub const HANG: Duration = Duration::from_mins(5);
 ///
 /// # Panics
 /// Where there is none before [`HANG`].
-pub fn wait<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
-    wait_telling(what, look, String::new)
+pub fn wait<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
+    wait_telling(what, poll, String::new)
 }
 
 /// The same; the failure says how things stood then.
@@ -22,12 +22,12 @@ pub fn wait<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 /// Where there is no answer before [`HANG`].
 pub fn wait_telling<T>(
     what: &str,
-    mut look: impl FnMut() -> Option<T>,
+    mut poll: impl FnMut() -> Option<T>,
     stood: impl Fn() -> String,
 ) -> T {
     let deadline = now() + HANG;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(now() < deadline, "waited in vain for {what}\n{}", stood());
