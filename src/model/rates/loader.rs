@@ -95,6 +95,10 @@ fn worker(
     let polls =
         |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.polls as f64);
     let busy = polls(|tally| tally.idle).map(Share::complement);
+    let ready = usage.main_cpu.zip(usage.run_delay);
+    let ready = ready.map(|(cpu, delay)| cpu.0 + delay.0);
+    let weight = weight_of_sleep(&sums.tally, busy, ready);
+    let slept = |of: fn(&WorkerTally) -> u64| polls(of).map(|share| Share(share.0 * weight));
     let batches_per_s = sums.batches.per_second();
     WorkerRates {
         key: newer.key,
@@ -105,10 +109,10 @@ fn worker(
         main_cpu: usage.main_cpu,
         run_delay: usage.run_delay,
         busy,
-        disk: polls(|tally| tally.disk),
-        network: polls(|tally| tally.network),
-        handover: polls(|tally| tally.handover),
-        asleep: polls(|tally| tally.other),
+        disk: slept(|tally| tally.disk),
+        network: slept(|tally| tally.network),
+        handover: slept(|tally| tally.handover),
+        asleep: slept(|tally| tally.other),
         read: usage.read,
         rchar: usage.rchar,
         write: usage.write,
@@ -130,6 +134,23 @@ fn worker(
             }
         }),
     }
+}
+
+/// Polls of a worker that slept in its busy time, from which on they say what it slept in.
+const ENOUGH: u64 = 30;
+
+/// How much more a poll of a busy worker counts that found it asleep, as the kernel counts exactly how long it was
+/// `ready` to run. A sleep of some microseconds, as for a read of a fast disk, is mostly over when a poll looks: the poll
+/// itself takes the CPU that was free.
+fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
+    let asleep = [tally.disk, tally.network, tally.handover, tally.other];
+    let asleep = asleep.into_iter().fold(0, u64::saturating_add);
+    if asleep < ENOUGH {
+        return 1.0;
+    }
+    let polled = asleep as f64 / tally.polls as f64;
+    let counted = busy.zip(ready).map(|(busy, ready)| busy.0 - ready);
+    counted.map_or(1.0, |counted| (counted / polled).max(1.0))
 }
 
 /// Worker time to make one batch of the loader that stands for a rank: the busy time of its workers over the batches that
@@ -197,4 +218,33 @@ pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
         .filter(|loader| rate(loader) >= AS_MANY * most);
     // `max_by` takes the last of equals: reversed, that is the first.
     as_many.rev().max_by(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_sleeps_that_polls_miss_are_counted_by_the_kernel() {
+        let tally = WorkerTally {
+            polls: 200,
+            cpu: 120,
+            disk: 60,
+            other: 20,
+            ..WorkerTally::default()
+        };
+        let weight = |tally: &WorkerTally, ready| weight_of_sleep(tally, Some(Share(1.0)), ready);
+        // 40 % of the polls found it asleep, and it was ready for 30 % of the time.
+        assert!((weight(&tally, Some(0.3)) - 1.75).abs() < 1e-9);
+        // Polls come late where CPUs are short, and find it asleep too often: that is left as it is.
+        assert!((weight(&tally, Some(0.8)) - 1.0).abs() < 1e-9);
+        assert!((weight(&tally, None) - 1.0).abs() < 1e-9);
+        let few = WorkerTally {
+            cpu: 180,
+            disk: 20,
+            other: 0,
+            ..tally
+        };
+        assert!((weight(&few, Some(0.3)) - 1.0).abs() < 1e-9);
+    }
 }

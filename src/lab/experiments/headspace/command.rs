@@ -116,7 +116,7 @@ fn as_it_is(
     let ranks = trial.writers.ranks();
     drop(trial);
     let epochs = EpochLengths::of(&heard.steps);
-    let measured = measured(&heard, |step| step.number >= before, plan);
+    let measured = measured(command, &heard, |step| step.number >= before, plan);
     Ok((Measured { epochs, ..measured }, ranks))
 }
 
@@ -160,7 +160,12 @@ fn cached(
     let heard = trial.heard();
     drop(trial);
     let from = rested(&heard).unwrap_or(u64::MAX);
-    Ok(measured(&heard, |step| step.wait_from >= from, plan))
+    Ok(measured(
+        command,
+        &heard,
+        |step| step.wait_from >= from,
+        plan,
+    ))
 }
 
 /// When the workers have nothing to do any more: what they have in hand when the first cached batch is handed out
@@ -178,12 +183,20 @@ fn rested(heard: &TrainerReports) -> Option<u64> {
     Some(after.first()?.wait_from.saturating_add(rest))
 }
 
-fn measured(heard: &TrainerReports, is: impl Fn(&Step) -> bool, plan: Plan) -> Measured {
+fn measured(
+    command: &TrainingCommand,
+    heard: &TrainerReports,
+    is: impl Fn(&Step) -> bool,
+    plan: Plan,
+) -> Measured {
+    // The built-in job reports no number of workers: its settings have it.
+    let builtin = command.builtin.as_ref().map(|settings| settings.workers);
+    let reported = || heard.workers.last().copied();
     let steps = heard.steps.iter().filter(|step| is(step));
     let many = usize::try_from(plan.steps).unwrap_or(usize::MAX);
     Measured {
         steps: steps.take(many).copied().collect(),
-        workers: heard.workers.last().copied().unwrap_or_default(),
+        workers: builtin.or_else(reported).unwrap_or_default(),
         epochs: EpochLengths::One,
     }
 }
