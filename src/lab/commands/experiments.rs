@@ -64,7 +64,9 @@ pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &Places) -> Result<Ex
     let meanwhile = Meanwhile::begin(places);
     let found = headspace::command::launched(&command, args.plan(), &options, note);
     note("");
-    meanwhile.warn();
+    if found.is_ok() {
+        meanwhile.warn();
+    }
     shown(found, |found| {
         if args.json {
             format!("{:#}\n", headspace::json(found))
