@@ -140,7 +140,7 @@ fn worker(
 const ENOUGH: u64 = 30;
 
 /// How much more a poll of a busy worker counts that found it asleep, as the kernel counts exactly how long it was
-/// `ready` to run. A sleep of some microseconds, as for a read of a fast disk, is mostly over when a poll looks: the poll
+/// `ready` to run. A sleep of less than 0.1 ms, as for a read of a fast disk, is mostly over when a poll looks: the poll
 /// itself takes the CPU that was free.
 fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
     let asleep = [tally.disk, tally.network, tally.handover, tally.other];
