@@ -1,9 +1,13 @@
-//! What a frame of 200x60 costs, with 16 workers and 8 GPUs, in instructions: `cargo bench --bench drawing`.
+//! The cost in instructions of a 200x60 frame with 16 workers and 8 GPUs: `cargo bench --bench drawing`.
 //!
-//! Needs valgrind and, in the version of Cargo.lock, `cargo install gungraun-runner`.
+//! Needs valgrind, and `cargo install gungraun-runner` in the version of Cargo.lock.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
-#![expect(clippy::exit, clippy::disallowed_methods, reason = "gungraun ends so")]
+#![expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "gungraun exits this way"
+)]
 
 use std::io::{Sink, sink};
 use std::time::Duration;
@@ -22,9 +26,9 @@ use ratatui::{Terminal, TerminalOptions, Viewport};
 use support::noise::Noise;
 
 /// 2 ms: a frame of 14.0 million instructions was measured to take 1.9 ms of CPU time, on a virtual machine of a cloud
-/// and without link-time optimisation. All that the terminal gets is among them, but for the marks around a frame.
+/// and without link-time optimisation. Includes all output to the terminal except the marks around a frame.
 const FRAME: u64 = 14_700_000;
-/// Seconds of the past.
+/// Seconds of history.
 const SECONDS: u64 = 400;
 
 struct Screen {
@@ -41,7 +45,7 @@ impl Screen {
     }
 }
 
-/// A screen that has been looked at for a while, and the next reading.
+/// Returns a screen that has run for a while, with the next sample.
 fn watched() -> Screen {
     let mut noise = Noise::of(16, 8);
     let job = "a job".to_owned();
@@ -62,8 +66,8 @@ fn watched() -> Screen {
     screen
 }
 
-/// The same with a reading that is not drawn yet.
-fn told() -> Screen {
+/// Returns the same with a sample that has not been drawn yet.
+fn with_reading() -> Screen {
     let mut screen = watched();
     screen
         .app
@@ -71,15 +75,15 @@ fn told() -> Screen {
     screen
 }
 
-// The frame that a reading brings: layout, text, what differs from the frame before, and its bytes.
+// The frame after a sample: layout, text, the difference to the previous frame, and its bytes.
 #[library_benchmark]
-#[bench::of_16_workers_and_8_gpus(setup = told)]
+#[bench::of_16_workers_and_8_gpus(setup = with_reading)]
 fn frame(mut screen: Screen) -> Screen {
     screen.draw();
     screen
 }
 
-// What comes before: rates, verdict and history.
+// The work before that: rates, verdict and history.
 #[library_benchmark]
 #[bench::of_16_workers_and_8_gpus(setup = watched)]
 fn reading(mut screen: Screen) -> Screen {

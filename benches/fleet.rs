@@ -1,9 +1,9 @@
-//! How long `pipetop fleet` takes on a real Prometheus that reads many nodes of 8 ranks, 16 nodes to a run:
+//! How long `pipetop fleet` takes on a real Prometheus that scrapes many nodes of 8 ranks, 16 nodes per run:
 //! `cargo bench --bench fleet [-- NODES]` prints the line of `docs/fleet.md`. Needs `prometheus`.
 //!
-//! The nodes are simulated: each has the metrics of the exporter's own test, for as many ranks and GPUs as it has.
+//! The nodes are simulated: each serves the metrics of the exporter's own test, for each of its ranks and GPUs.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -17,18 +17,18 @@ use std::time::{Duration, Instant, SystemTime};
 const NODES: u32 = 1000;
 const NODES_OF_A_RUN: u32 = 16;
 const RANKS: u32 = 8;
-/// Between two scrapes, and until two lie behind every rate.
+/// Time between two scrapes, and until every rate has at least two.
 const SCRAPES: Duration = Duration::from_secs(15);
 const SETTLE: Duration = Duration::from_secs(75);
-/// What the exporter serves of a job of one rank, and of a second one that tells little.
+/// Output of the exporter for a job of one rank, and for a second job with few figures.
 const METRICS: &str = include_str!("../src/serve/snapshots/pipetop__serve__tests__text.snap");
-/// Seconds that its counters are the sum of.
+/// Seconds that its counters cover.
 const COUNTED: f64 = 20.0;
-/// Readings of the fleet, of which the middle one counts.
+/// Number of runs of `pipetop fleet`; the median counts.
 const READINGS: usize = 5;
 
 fn main() {
-    // Cargo adds a flag of its own.
+    // Cargo adds a flag to the arguments.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let nodes: u32 = asked.unwrap_or(NODES);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -77,7 +77,7 @@ fn main() {
     prometheus.wait().expect("it ends");
 }
 
-/// Answers whoever reads a node.
+/// Answers a scrape of a node.
 fn serve(client: TcpStream, began: Instant) {
     let Ok(mut answers) = client.try_clone() else {
         return;
@@ -100,7 +100,7 @@ fn serve(client: TcpStream, began: Instant) {
     }
 }
 
-/// What the exporter of a node serves after so many seconds.
+/// Returns the exporter's output for a node after this many seconds.
 fn page(node: u32, seconds: f64) -> String {
     let run = format!("slurm-{}", 4000 + node / NODES_OF_A_RUN);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

@@ -1,11 +1,11 @@
 //! pipetop beside htop, iotop and nvitop, all at once, on the same training job with 8, 64 and 256 workers.
 //! `cargo bench --bench peers [-- SECONDS]` prints the table of `docs/cost.md`.
 //!
-//! The job is a `PyTorch` script whose workers sleep, so that the programs that watch it have the CPUs. Its interpreter is the
-//! first of `PIPETOP_TORCH_PYTHONS` that has torch. nvitop and pipetop read the fake driver. A program that is not
-//! installed has no row. Each has its own defaults, on a terminal of 120x40.
+//! The job is a `PyTorch` script whose workers sleep, so that the monitors have the CPUs. Its interpreter is the first of
+//! `PIPETOP_TORCH_PYTHONS` with torch. nvitop and pipetop read the fake driver. A program that is not installed has no
+//! row. All run with their defaults, on a terminal of 120x40.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use std::ffi::OsStr;
@@ -22,12 +22,12 @@ use tempfile::TempDir;
 
 const WORKERS: [u32; 3] = [8, 64, 256];
 const SIZE: (u16, u16) = (120, 40);
-/// Until all workers run, and until every program has drawn its first frames.
+/// Time until all workers run, and until every program has drawn its first frames.
 const START: Duration = Duration::from_secs(30);
 const SETTLE: Duration = Duration::from_secs(10);
-/// How long they are measured where nothing else is asked for.
+/// Default length of the measurement.
 const SECONDS: u64 = 30;
-/// A program that has written so much has drawn something.
+/// Bytes after which a program has certainly drawn something.
 const FIRST_FRAME: usize = 1000;
 const SCRIPT: &str = "
 import sys, time
@@ -47,7 +47,7 @@ for batch in DataLoader(Sleeping(), batch_size=None, num_workers=WORKERS):
     time.sleep(0.03)
 ";
 
-/// A program, its arguments, and the job's process as a further one.
+/// A program and its arguments; the PID of the job is added as the last one.
 struct Peer {
     name: &'static str,
     program: &'static str,
@@ -83,7 +83,7 @@ const PEERS: [Peer; 4] = [
 ];
 
 fn main() {
-    // Cargo adds a flag of its own.
+    // Cargo adds a flag to the arguments.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let seconds = asked.unwrap_or(SECONDS);
     let Some(python) = torches().first() else {
@@ -137,12 +137,12 @@ fn compare(python: &str, workers: u32, span: Duration) {
     }
 }
 
-/// Ends with the benchmark.
+/// The job; ends with the benchmark.
 struct Job(Child);
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // Its workers end with it.
+        // Its workers end with the job.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -165,7 +165,7 @@ fn start(peer: &Peer, pid: &str, library: &OsStr) -> Session {
     Session::start_program(OsStr::new(peer.program), &arguments, &environment, SIZE)
 }
 
-/// What a program has used up so far, and what it holds.
+/// The resources that a program has used or holds.
 struct Cost {
     /// Seconds.
     cpu: f64,

@@ -1,9 +1,9 @@
-//! What a reading of `/proc` costs, in CPU time of this thread: kept open against opened each time, and our own parser
-//! of `stat` against procfs's. `cargo bench --bench proc [-- PID]`.
+//! The cost of reading `/proc` in CPU time of this thread: files kept open against files opened each time, and our own
+//! parser of `stat` against that of procfs. `cargo bench --bench proc [-- PID]`.
 //!
-//! The ratios of one run are what counts: they say which files are worth a descriptor.
+//! Only the ratios within one run matter: they show which files are worth keeping open.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::fs::File;
@@ -17,10 +17,10 @@ use pipetop::units::Pid;
 use procfs::process::Process;
 
 const READINGS: u32 = 1000;
-/// Of so many runs the shortest counts.
+/// Number of runs, of which the shortest counts.
 const RUNS: usize = 7;
 
-/// Microseconds of a reading.
+/// Returns the microseconds of one read.
 fn cost(name: &str, mut read: impl FnMut()) -> f64 {
     let mut run = || {
         let from = thread_cpu();

@@ -1,8 +1,8 @@
-//! How long a day's recording takes to open and to seek in, and what it takes to write: `cargo bench --bench recording`.
+//! How long it takes to open a recording of a day, to seek in it and to write it: `cargo bench --bench recording`.
 //!
-//! 24 hours at a reading a second, of a job with 16 workers on 8 GPUs; each figure differs from reading to reading.
+//! 24 hours with a sample per second, of a job with 16 workers on 8 GPUs; each figure differs from sample to sample.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use support::noise::Noise;
 const DAY: u64 = 86_400;
 const WORKERS: u32 = 16;
 const GPUS: u32 = 8;
-/// What is asked for.
+/// Targets.
 const OPEN: Duration = Duration::from_secs(1);
 const SEEK: Duration = Duration::from_millis(100);
 
@@ -28,7 +28,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, began.elapsed())
 }
 
-/// What this process holds, and has held at most.
+/// Returns the current or the peak memory of this process.
 fn memory(field: &str) -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(field));
@@ -88,7 +88,7 @@ fn main() {
         ));
     }
     times.sort();
-    // CPU time: on a machine that does something else, too, the clock tells of that.
+    // CPU time, as wall time would depend on the other load of the machine.
     for (name, (all, read, judged)) in [("median", times[100]), ("worst", times[199])] {
         println!("sought, {name}: {all:.1?} of {SEEK:?}: read {read:.1?}, judged {judged:.1?}");
     }

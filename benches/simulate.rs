@@ -1,13 +1,13 @@
-//! How fast the simulation is, against what is asked of it: `cargo bench --bench simulate`.
+//! The speed of the simulation against its target: `cargo bench --bench simulate`.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use pipetop::testing::lab::experiments::simulate::{DeliveryOrder, SimulationSettings, Study, run};
 
-/// Times that each is tried; the best counts, since a busy machine only ever adds.
+/// Number of runs; the fastest counts, since other load only makes them slower.
 const TRIES: u32 = 5;
 
 fn best(work: impl Fn() -> u64) -> (Duration, u64) {

@@ -1,20 +1,20 @@
-//! pipetop for hours, while all that it watches changes (`tests/support/src/soak.rs`): what it holds and uses up after each
-//! round, and how much more that is in an hour. `cargo bench --bench soak [-- MINUTES]`.
+//! Runs pipetop for hours while everything it watches changes (`tests/support/src/soak.rs`): the resources it uses after
+//! each round, and their growth per hour. `cargo bench --bench soak [-- MINUTES]`.
 //!
-//! With the first interpreter of `PIPETOP_TORCH_PYTHONS` that has torch, half of the jobs are of `PyTorch`.
+//! If an interpreter of `PIPETOP_TORCH_PYTHONS` has torch, half of the jobs use `PyTorch` with the first such one.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
 use support::machine::torches;
 use support::soak::{Usage, soak};
 
-/// How long it runs where nothing else is asked for.
+/// Default length.
 const MINUTES: u32 = 120;
-/// This part of the rounds, the first ones, does not count: what is kept for the charts fills up.
+/// The first part of the rounds, one in this many, does not count, as the history fills up in it.
 const WARM_UP: usize = 4;
 
 fn main() {
-    // Cargo adds a flag of its own.
+    // Cargo adds a flag to the arguments.
     let asked = std::env::args().find_map(|word| word.parse().ok());
     let minutes: u32 = asked.unwrap_or(MINUTES);
     let python = torches().first().map(|python| python.path.as_str());
@@ -47,7 +47,7 @@ fn memory(usage: &Usage) -> f64 {
     usage.resident as f64 / f64::from(1 << 20)
 }
 
-/// The slope of the line through the rounds with the least squares.
+/// Returns the slope of the least-squares line through the rounds.
 fn growth(rounds: &[Usage], figure: impl Fn(&Usage) -> f64) -> f64 {
     let count = rounds.len() as f64;
     let hours = |usage: &Usage| usage.at.as_secs_f64() / 3600.0;

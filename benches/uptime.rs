@@ -1,9 +1,9 @@
-//! A million frames of a replay: what they hold in memory must not grow.
+//! A million frames of a replay: their memory must not grow.
 //! `cargo bench --bench uptime [-- FRAMES [WORKERS GPUS]]`.
 //!
-//! The recording is as long as the replay: eleven and a half days at a reading a second.
+//! The recording is as long as the replay: eleven and a half days with a sample per second.
 
-#![expect(clippy::print_stdout, reason = "it is what a benchmark is for")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::alloc::System;
@@ -27,25 +27,25 @@ use support::noise::Noise;
 static ALLOCATED: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const FRAMES: u64 = 1_000_000;
-/// Of the frames, how many parts are told of.
+/// Number of reports, evenly spaced over the frames.
 const PARTS: u64 = 10;
-/// What the second half may hold more than the first: names and numbers are not all of one length.
+/// Bytes that the second half may use more than the first: names and numbers differ in length.
 const GROWTH: usize = 256 << 10;
 
-/// Bytes that are allocated now.
+/// Returns the bytes that are allocated now.
 fn held() -> usize {
     let stats = ALLOCATED.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// Of the process in memory, in bytes (`VmRSS`).
+/// Returns the resident memory of the process in bytes (`VmRSS`).
 fn resident() -> u64 {
     let status = procfs::process::Process::myself().and_then(|process| process.status());
     status.unwrap().vmrss.unwrap() * 1024
 }
 
 fn main() {
-    // Cargo adds a flag of its own.
+    // Cargo adds a flag to the arguments.
     let mut asked = std::env::args()
         .skip(1)
         .filter_map(|word| word.parse::<u32>().ok());

@@ -1,7 +1,7 @@
 //! The loop: input, samples and signals in, frames out.
 //!
-//! [`App::update`] takes one event and knows no clock and no terminal; [`App::run`] waits for the next
-//! one and draws on a sample, a key or a resize, and only then.
+//! [`App::update`] handles one event without reading the clock or the terminal. [`App::run`] waits for the next
+//! event and draws on a sample, a key or a resize, and only then.
 
 mod actions;
 mod effect;
@@ -38,32 +38,34 @@ use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
 pub use effect::Effect;
-pub use figures::Figures;
-pub use launched::{Launched, Left};
-use past::Past;
+pub use figures::JobListFigures;
+pub use launched::{LaunchedCommand, QuitChoice};
+use past::PastSamples;
+#[cfg(feature = "lab")]
+pub use replay::replay_samples;
 pub use runtime::live::{Launch, ReplaySession, Setup, replay, watch};
 use sticky_height::StickyHeight;
 
-/// What the verdict of a replay speaks of, as that of a job that runs.
+/// The span that the verdict of a replay covers, the same as for a running job.
 const OBSERVED: Duration = Duration::from_secs(10);
 
-/// What came in.
+/// An input to [`App::update`].
 #[derive(Debug)]
 pub enum Event {
     Input(Input),
     Sample(Box<Sample>),
-    /// What is known of the jobs that are listed.
-    Jobs(Figures),
-    /// How saving the screen went.
+    /// The figures of the jobs in the list.
+    Jobs(JobListFigures),
+    /// The result of saving the screen.
     Notice(Notice),
     Signal(Signal),
-    /// The launched command has printed this.
+    /// Output of the launched command.
     Printed(Vec<u8>),
-    /// The launched command has ended, or nothing of it is left.
+    /// The launched command has ended, or none of its processes is left.
     Command(SupervisorEvent),
 }
 
-/// What the system asks for.
+/// A signal that the screen reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// End: SIGTERM, SIGHUP, SIGINT.
@@ -81,42 +83,42 @@ pub struct App {
     state: UiState,
     config: Config,
     attach: Attach,
-    figures: Figures,
-    /// Where the screen is saved to.
+    figures: JobListFigures,
+    /// The folder that screens are saved to.
     folder: PathBuf,
-    /// The command that is watched, where we have launched it.
-    launched: Option<Launched>,
-    past: Past,
-    /// What is replayed in the place of a job that runs.
+    /// The watched command, if pipetop launched it.
+    launched: Option<LaunchedCommand>,
+    past: PastSamples,
+    /// The recording that is replayed instead of watching a running job.
     player: Option<Box<Player>>,
-    /// Whose open files the sampler was asked for.
-    asked: Option<ProcessKey>,
-    /// Whose threads the sampler was asked for beside the job's processes; `None` = for none of it.
-    looked_at: Option<BTreeSet<ProcessKey>>,
-    /// The room of the last frame: what is pointed at lies in it.
+    /// The worker whose open files were requested from the sampler.
+    requested_files: Option<ProcessKey>,
+    /// The processes whose threads were requested along with the job's processes; `None` = neither was requested.
+    requested_threads: Option<BTreeSet<ProcessKey>>,
+    /// Area of the last frame, needed to find the panel under the mouse.
     drawn: Rect,
     sticky: StickyHeight,
-    /// Any key ends the watching.
+    /// Any key quits.
     captioned: bool,
-    /// Somebody wants to leave.
+    /// The user has quit.
     left: bool,
 }
 
 impl App {
-    /// `wanted` says in words what is looked for while there is no job.
+    /// Creates the state before the first sample. `wanted` describes what is looked for while there is no job.
     pub fn new(config: Config, window: Duration, wanted: String) -> Self {
         Self {
             engine: Engine::new(window),
             state: UiState::default(),
-            past: Past::new(config.past),
+            past: PastSamples::new(config.past),
             player: None,
             config,
             attach: Attach::LookingForJob { wanted },
-            figures: Figures::new(),
+            figures: JobListFigures::new(),
             folder: PathBuf::from("."),
             launched: None,
-            asked: None,
-            looked_at: None,
+            requested_files: None,
+            requested_threads: None,
             drawn: Rect::ZERO,
             sticky: StickyHeight::default(),
             captioned: false,
@@ -124,7 +126,7 @@ impl App {
         }
     }
 
-    /// Has this said in the place of the keys, until any key ends the watching.
+    /// Shows this text in place of the key hints. Any key then quits.
     pub fn caption(&mut self, text: Option<String>) {
         self.captioned = text.is_some();
         self.state.notice = text.map(|text| Notice {
@@ -133,29 +135,29 @@ impl App {
         });
     }
 
-    /// The same for a job that we have launched.
+    /// Shows a launched command beside its job.
     #[must_use]
-    pub fn launched(mut self, launched: Launched) -> Self {
+    pub fn launched(mut self, launched: LaunchedCommand) -> Self {
         self.state.log = true;
         self.launched = Some(launched);
         self
     }
 
-    /// The same for a recording in the place of a job that runs.
+    /// Replays a recording instead of watching a running job.
     #[must_use]
     pub fn replaying(mut self, player: Player) -> Self {
         self.player = Some(Box::new(player));
         self
     }
 
-    /// The kind of the last verdict; `None` where there was none.
+    /// Returns the kind of the last verdict; `None` if there was none.
     pub fn kind(&self) -> Option<Kind> {
         let state = self.engine.state();
         state.kind().filter(|_| state.has_job())
     }
 
-    /// The last verdict in one line; `None` where there was none.
-    pub fn last_words(&self) -> Option<String> {
+    /// Returns the last verdict in one line; `None` if there was none.
+    pub fn final_line(&self) -> Option<String> {
         let state = self.engine.state();
         let verdict = state.verdict().filter(|_| state.has_job())?;
         let headline = verdict.headline(state.model.window());
@@ -165,22 +167,22 @@ impl App {
         Some(parts.into_iter().flatten().collect::<Vec<_>>().join("   "))
     }
 
-    /// Takes one event in and says what is to be done.
+    /// Handles one event and returns its effects.
     pub fn update(&mut self, event: Event) -> Vec<Effect> {
-        let mut effects = self.take_in(event);
+        let mut effects = self.handle_event(event);
         if effects.contains(&Effect::Draw) {
             effects.extend(self.requests());
         }
         effects
     }
 
-    fn take_in(&mut self, event: Event) -> Vec<Effect> {
+    fn handle_event(&mut self, event: Event) -> Vec<Effect> {
         match event {
             Event::Signal(Signal::Stop) => {
                 self.left = true;
                 match &mut self.launched {
-                    // It was handed on to the command, and who watches it ends with it.
-                    Some(launched) => launched.told_to_end(),
+                    // The signal was passed on to the command, and the screen ends when the command does.
+                    Some(launched) => launched.ending(),
                     None => vec![Effect::Quit],
                 }
             }
@@ -192,7 +194,7 @@ impl App {
                 effects
             }
             Event::Jobs(figures) => {
-                // The next sample has the list. Of a job that is not yet watched again, what was known stays.
+                // The next sample brings the list. Jobs that are not watched again yet keep their old figures.
                 self.figures.extend(figures);
                 vec![]
             }
@@ -223,7 +225,7 @@ impl App {
                 }
                 effects
             }
-            Event::Input(Input::Mouse(mouse)) => self.pointed(mouse),
+            Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
             Event::Input(Input::FocusGained | Input::FocusLost | Input::Paste(_)) => vec![],
             Event::Printed(bytes) => match &mut self.launched {
                 Some(launched) => launched.printed(&bytes),
@@ -255,7 +257,7 @@ impl App {
         }
         let picking = self.is_picking();
         if picking != was_picking {
-            // Words that find jobs find no workers.
+            // A filter for jobs would match no workers.
             self.state.filter.clear();
             self.state.page = Page::Panels;
         }
@@ -278,11 +280,11 @@ impl App {
         effects
     }
 
-    /// Keeps as much room for the verdict as it lately needed.
+    /// Updates the room reserved for the verdict.
     fn keep_height(&mut self) {
         let now = self.engine.state().model.sample();
         let now = now.map(|sample| sample.at.since_start);
-        // What is said of the past is not said now.
+        // The verdict on a past moment must not change the room for the current one.
         let Some(now) = now.filter(|_| self.past.state().is_none() && !self.drawn.is_empty())
         else {
             return;
@@ -291,21 +293,21 @@ impl App {
         self.sticky.need(self.drawn, self.kind(), needed, now);
     }
 
-    /// Goes where the past is to be shown, and plays what is due by this moment of real time: before each frame.
+    /// Moves to the requested moment of the past and plays what is due at this real time. Called before each frame.
     pub fn settle(&mut self, real: Duration) {
         self.past.settle();
         let played = self.player.as_mut();
-        if let Some(played) = played.and_then(|player| player.go_on(real)) {
+        if let Some(played) = played.and_then(|player| player.advance_to(real)) {
             self.played(played);
         }
     }
 
-    /// What is known of what is shown: now, or a moment of the past.
+    /// Returns the state that is shown: the current one, or that of a past moment.
     fn shown(&self) -> &State {
         self.past.state().unwrap_or(self.engine.state())
     }
 
-    /// What a frame shows now.
+    /// Returns what a frame shows now.
     pub fn view(&self) -> View<'_> {
         let (now, state) = (&self.engine.state().model, self.shown());
         let model = &state.model;
@@ -316,7 +318,7 @@ impl App {
         View {
             window: model.window(),
             latest: model.latest(),
-            // Of the past, too, it is all of it.
+            // The whole history, even while a past moment is shown.
             history: now.history(),
             steps: model.steps(),
             files: sample.and_then(|sample| sample.files.as_ref()),
@@ -331,7 +333,7 @@ impl App {
                 _ => &self.attach,
             },
             uptime: state.uptime(),
-            command: self.launched.as_ref().map(Launched::view),
+            command: self.launched.as_ref().map(LaunchedCommand::view),
             past,
             room: self.sticky.lines(),
             screen: self.drawn,

@@ -1,6 +1,6 @@
 //! The command line: commands, options, and usage errors with one line and one hint.
 //!
-//! Knows only the arguments; does not check whether a process, a file or a theme exists.
+//! Parses the arguments only; does not check whether a process, a file or a theme exists.
 
 mod diff;
 mod fleet;
@@ -23,15 +23,15 @@ use clap_complete::Shell;
 use crate::error::Hinted;
 #[cfg(feature = "lab")]
 use crate::lab::cli::Lab;
-use crate::options::{Places, Target, Watch, value};
+use crate::options::{PathArgs, TargetArg, WatchArgs, value};
 
-pub(crate) use diff::Diff;
-pub(crate) use fleet::Fleet;
-pub(crate) use replay::Replay;
-pub(crate) use run::Run;
-pub(crate) use serve::Serve;
+pub(crate) use diff::DiffArgs;
+pub(crate) use fleet::FleetArgs;
+pub(crate) use replay::ReplayArgs;
+pub(crate) use run::RunArgs;
+pub(crate) use serve::ServeArgs;
 
-/// Example of a command that is not in every build.
+/// Example of a command that is not in every build; empty in the others.
 const DEMO: &str = if cfg!(feature = "lab") {
     "  pipetop demo                      start a demo training job and watch it\n"
 } else {
@@ -64,17 +64,17 @@ pub(crate) struct Args {
     /// If the text is also the name of a command, put `--` before it: `pipetop -- config` watches
     /// the process with `config` in its command line.
     #[arg(value_parser = value::target)]
-    pub target: Option<Target>,
+    pub target: Option<TargetArg>,
 
-    /// The process to watch, as the target; for those who are used to it
+    /// The process to watch; the same as TARGET
     #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target")]
-    pid: Option<Target>,
+    pid: Option<TargetArg>,
 
     #[command(flatten)]
-    pub watch: Watch,
+    pub watch: WatchArgs,
 
     #[command(flatten)]
-    pub places: Places,
+    pub places: PathArgs,
 
     /// Append a log to this file; `PIPETOP_LOG` sets the level [default: info]
     #[arg(long, value_name = "FILE", global = true, help_heading = "Log")]
@@ -86,14 +86,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Run(Box<Run>),
+    Run(Box<RunArgs>),
     #[cfg(feature = "lab")]
     #[command(flatten)]
     Lab(Lab),
-    Replay(Box<Replay>),
-    Diff(Diff),
-    Serve(Serve),
-    Fleet(Fleet),
+    Replay(Box<ReplayArgs>),
+    Diff(DiffArgs),
+    Serve(ServeArgs),
+    Fleet(FleetArgs),
     /// The process between pipetop and the command it runs
     #[command(hide = true)]
     BuiltinSupervisor {
@@ -130,7 +130,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// A command that pipetop uses to start its own processes.
+    /// Whether it is a command that pipetop uses to start its own processes.
     pub(crate) fn is_hidden(&self) -> bool {
         match self {
             #[cfg(feature = "lab")]
@@ -141,7 +141,7 @@ impl Command {
     }
 }
 
-/// Why parsing ends the program.
+/// Why parsing ended the program.
 #[derive(Debug)]
 pub(crate) enum Stop {
     /// Help or version: print it and exit with 0.
@@ -152,9 +152,10 @@ pub(crate) enum Stop {
 
 /// Parses a command line, the program's name first.
 pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, Stop> {
-    let mut args = Args::try_parse_from(line).map_err(|error| stop(&error))?;
+    let line: Vec<OsString> = line.into_iter().collect();
+    let mut args = Args::try_parse_from(&line).map_err(|error| stop(&error, &line))?;
     args.target = args.target.or(args.pid.take());
-    if args.command.is_some() && (args.target.is_some() || args.watch != Watch::default()) {
+    if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
             "a command takes no target, and its options come after it",
             "to watch a process with the name of a command, put `--` before it",
@@ -185,14 +186,14 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     Ok(args)
 }
 
-/// A completion script.
+/// Returns a completion script.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut public(), "pipetop", &mut script);
     script
 }
 
-/// The man pages in roff: the program's, then each command's.
+/// Returns the man pages in roff: the program's, then each command's.
 pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     let mut pages = Vec::new();
     let mut program = public();
@@ -204,7 +205,7 @@ pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     main.render_description_section(&mut pages)?;
     main.render_options_section(&mut pages)?;
     main.render_subcommands_section(&mut pages)?;
-    // Lines that stay as they are.
+    // `.nf` keeps the line breaks of the examples.
     writeln!(
         pages,
         ".SH EXIT STATUS\n{EXIT_CODES}\n.SH EXAMPLES\n.nf\n{DEMO}{EXAMPLES}\n.fi"
@@ -218,7 +219,7 @@ pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     Ok(pages)
 }
 
-/// The program without its hidden commands.
+/// Returns the program without its hidden commands.
 fn public() -> clap::Command {
     let all = Args::command();
     let shown: Vec<_> = all
@@ -240,7 +241,7 @@ fn public() -> clap::Command {
 }
 
 /// Turns clap's paragraphs into one line and one hint.
-fn stop(error: &clap::Error) -> Stop {
+fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
     let text = error.render().to_string();
     if matches!(
         error.kind(),
@@ -274,11 +275,48 @@ fn stop(error: &clap::Error) -> Stop {
                 .map(str::to_owned)
         })
     });
-    // Arguments that belong after `--`.
+    // An unexpected argument may be a command that belongs after `--`.
     let option = message.starts_with("unexpected argument '-");
     let command = (text.contains("<COMMAND>") && !option)
         .then(|| "put your command after `--`, as in `-- python train.py`".to_owned());
-    let hint = hint.or(command);
-    let hint = hint.unwrap_or_else(|| "see `pipetop --help`".to_owned());
-    Stop::Usage(Hinted::new(message, hint))
+    let name = command_of(line);
+    let habit = habit(&message).filter(|_| name == "pipetop");
+    let hint = hint.or(command).or(habit);
+    let hint = hint.unwrap_or_else(|| format!("see `{name} --help`"));
+    Stop::Usage(Hinted::new(plain(&message), hint))
+}
+
+/// Returns what does the same here, if the unexpected argument is an option of top, htop or nvitop.
+fn habit(message: &str) -> Option<String> {
+    let option = message.strip_prefix("unexpected argument '")?;
+    let known = match option.split('\'').next()? {
+        "-d" => "`--interval 2s` sets the time between samples",
+        "-n" | "-b" | "-1" => "`--once` prints one report and exits",
+        "-s" => "on the screen, `o` sorts by the next column",
+        "-t" => "on the screen, `t` shows the process tree",
+        "-C" => "`--theme mono` uses no colours",
+        _ => return None,
+    };
+    Some(known.to_owned())
+}
+
+/// `pipetop replay`, where the line begins so.
+fn command_of(line: &[OsString]) -> String {
+    let word = line.get(1).and_then(|word| word.to_str());
+    let known = word.filter(|word| Args::command().find_subcommand(word).is_some());
+    known.map_or_else(|| "pipetop".to_owned(), |word| format!("pipetop {word}"))
+}
+
+/// What the parsers of numbers say, for those who do not write Rust.
+fn plain(message: &str) -> String {
+    if let Some((before, range)) = message.split_once(" is not in ")
+        && let Some((least, most)) = range.split_once("..=")
+        && let Some((before, _)) = before.rsplit_once(": ")
+    {
+        return format!("{before}: not between {least} and {most}");
+    }
+    message
+        .replace("invalid digit found in string", "not a whole number")
+        .replace("invalid float literal", "not a number")
+        .replace("cannot parse integer from empty string", "no number")
 }

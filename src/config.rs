@@ -1,6 +1,6 @@
-//! What the user may choose: command line over file over default, checked, with no option left open.
+//! The user's settings: command line over file over default, checked and complete.
 //!
-//! Knows how choices are written; knows no screen, no job and nothing that was read.
+//! Decides how settings are written; does not depend on the screen, jobs or samples.
 
 mod columns;
 mod file;
@@ -15,30 +15,30 @@ pub use file::{Ascii, ConfigError, INTERVALS};
 pub use keymap::Keymap;
 pub use theme::{Role, Theme, ThemeName};
 
-/// The default, commented, as `pipetop config` prints it. It is also what [`Config::default`] reads,
-/// so that the two cannot differ.
+/// The default file with comments, as `pipetop config` prints it. [`Config::default`] reads it as well, so that the two
+/// cannot differ.
 pub const DEFAULT_FILE: &str = include_str!("../config/pipetop.toml");
 
-/// Every choice, made.
+/// All settings, with a value for each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Time between two readings.
+    /// Time between two samples.
     pub interval: Duration,
-    /// Draw with ASCII only.
+    /// Draw with ASCII characters only.
     pub ascii: bool,
     pub theme: Theme,
-    /// A click gives a panel the keys, the wheel scrolls it.
+    /// Use the mouse: a click focuses a panel, the wheel scrolls it.
     pub mouse: bool,
     pub keys: Keymap,
     /// GPUs to show, by index or UUID; `None` = those that the job may use.
     pub gpus: Option<Vec<String>>,
-    /// Of the worker table, from the left, behind the worker's number.
+    /// Columns of the worker table, from the left, after the worker's number.
     pub columns: Vec<Column>,
-    /// Bytes that the samples of a job that runs may take, for looking back.
+    /// Most bytes for the samples of a running job that are kept for looking back.
     pub past: usize,
 }
 
-/// What the command line says; `None` where it says nothing.
+/// Settings from the command line; `None` = not given.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overrides {
     pub interval: Option<Duration>,
@@ -48,10 +48,10 @@ pub struct Overrides {
     pub gpus: Option<Vec<String>>,
 }
 
-/// What the environment says about the terminal.
+/// Settings of the terminal in the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Environment {
-    /// The first that is set and not empty of `LC_ALL`, `LC_CTYPE`, `LANG`.
+    /// The first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set and not empty.
     pub locale: Option<String>,
     /// `TERM`.
     pub term: Option<String>,
@@ -60,7 +60,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// As this process has it.
+    /// Reads the environment of this process.
     pub fn read() -> Self {
         let set = |name| {
             std::env::var_os(name)
@@ -74,18 +74,18 @@ impl Environment {
         }
     }
 
-    /// More can be done on it than write line after line; of a terminal that does not say what it is, it is assumed.
+    /// Whether the terminal can do more than write line after line. Assumed if `TERM` is not set.
     pub fn can_draw(&self) -> bool {
         self.term.as_deref() != Some("dumb")
     }
 
-    /// It may show colours: they are wanted, and it is none of the terminals that have none.
+    /// Whether colours may be used: `NO_COLOR` does not forbid them, and the terminal is not one without colours.
     fn has_colours(&self) -> bool {
         let without = |term: &str| ["dumb", "vt52", "vt100", "vt102", "vt220"].contains(&term);
         !self.no_color && !self.term.as_deref().is_some_and(without)
     }
 
-    /// The terminal may not show more than ASCII: no UTF-8 locale, or a console with a small font.
+    /// Whether the terminal may be limited to ASCII: no UTF-8 locale, or a console with a small font.
     pub fn needs_ascii(&self) -> bool {
         let utf8 = self.locale.as_deref().is_some_and(|locale| {
             let locale = locale.to_ascii_lowercase();
@@ -100,9 +100,9 @@ impl Environment {
 }
 
 impl Config {
-    /// The user's file where there is one, the command line over it, the default under it.
+    /// Loads the user's file if there is one, with the command line over it and the defaults under it.
     ///
-    /// `path` is what `--config` named; without it, the usual place, which need not exist.
+    /// `path` is from `--config`; without it, the usual file is read, which need not exist.
     pub fn load(
         path: Option<&Path>,
         overrides: &Overrides,
@@ -121,14 +121,14 @@ impl Config {
         Self::from_text(&path, &text, overrides, environment)
     }
 
-    /// What is wrong in this file, from its beginning, 20 errors at most.
+    /// Returns the errors in this file, in order, at most 20.
     pub fn check(path: &Path) -> Vec<ConfigError> {
         let mut text = match file::read(path) {
             Ok(text) => text,
             Err(error) => return vec![error],
         };
         let mut errors = vec![];
-        // The parser stops at the first error: its line is emptied, and the rest is read again.
+        // The parser stops at the first error, so its line is emptied and the rest is parsed again.
         while let Err(error) =
             Self::from_text(path, &text, &Overrides::default(), &Environment::default())
         {
@@ -145,7 +145,7 @@ impl Config {
         errors
     }
 
-    /// The same from a text; `path` is named in errors.
+    /// Loads the settings from a text; `path` is named in errors.
     pub fn from_text(
         path: &Path,
         text: &str,
@@ -204,7 +204,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// The default file on a terminal that can show everything.
+    /// Loads the default file for a terminal that can show everything.
     fn default() -> Self {
         let environment = Environment {
             locale: Some("C.UTF-8".to_owned()),
@@ -216,7 +216,7 @@ impl Default for Config {
     }
 }
 
-/// `$XDG_CONFIG_HOME/pipetop/pipetop.toml`, else under `~/.config`.
+/// Returns `$XDG_CONFIG_HOME/pipetop/pipetop.toml`, or the same file under `~/.config`.
 pub fn usual_path() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
     std::env::var_os("XDG_CONFIG_HOME")

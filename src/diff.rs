@@ -1,6 +1,6 @@
-//! Two runs beside each other: is the second faster, by how much, and may that be chance?
+//! Compares two runs: is the second faster, by how much, and may that be chance?
 //!
-//! Knows reports and counts of batches; reads no file and prints nothing.
+//! Works on reports and counts of batches; reads no file and prints nothing.
 
 mod pace;
 mod text;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::report::{Cause, Kind, RankReport, Report};
 use crate::units::Share;
 
-pub(crate) use pace::{Counts, Pace};
+pub(crate) use pace::{BatchSlices, Pace};
 pub(crate) use text::text;
 
 /// One of the two runs.
@@ -18,13 +18,13 @@ pub(crate) use text::text;
 pub(crate) struct Side {
     /// The file that it was read from.
     pub file: String,
-    /// The time that its figures cover.
+    /// Time that its figures cover, in seconds.
     pub seconds: f64,
     pub kind: Kind,
     pub cause: Option<Cause>,
-    /// Batches per second of all ranks. `None`: nothing counted them.
+    /// Batches per second of all ranks. `None` if nothing counted them.
     pub pace: Option<Pace>,
-    /// Of the rank that the verdict is about, as all below.
+    /// Wait share of the rank that the verdict is about. The figures below are also of that rank.
     pub wait_share: Option<Share>,
     pub wait_interval: Option<[Share; 2]>,
     pub step_ms: Option<f64>,
@@ -32,12 +32,12 @@ pub(crate) struct Side {
     /// Mean number of ready batches.
     pub queue_ready: Option<f64>,
     pub queue_capacity: Option<u32>,
-    /// Share of the time in which its GPU ran a kernel. `None`: no GPU figure.
+    /// Share of the time in which its GPU ran a kernel. `None` without a GPU figure.
     pub gpu_busy_share: Option<Share>,
 }
 
 impl Side {
-    /// `pace` is the one that was counted; without it, the report's rate stands, which says nothing of how much it varies.
+    /// Returns one side. `pace` is counted; without it the report's rate is used, which has no interval.
     pub(crate) fn new(file: String, report: &Report, pace: Option<Pace>) -> Self {
         let ranks = report.job.as_ref().map_or(&[][..], |job| &job.ranks);
         let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
@@ -66,7 +66,7 @@ impl Side {
     }
 }
 
-/// What came of the change.
+/// The result of the change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
@@ -74,19 +74,19 @@ pub(crate) enum Outcome {
     Slower,
     /// The difference may be chance.
     NotToldApart,
-    /// The rates, or how much they vary, are not known.
+    /// The rates, or by how much they vary, are not known.
     Unknown,
 }
 
-/// How many times the batches per second of before come after.
+/// Ratio of the batches per second after and before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Speedup {
     pub ratio: f64,
-    /// Its 95 % interval. `None`: how much a rate varies is not known.
+    /// Its 95 % interval. `None` if it is not known by how much a rate varies.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Both, and what came of the change: the document of `--json`.
+/// Both sides and the result of the change: the document of `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Comparison {
     pub schema: &'static str,
@@ -94,7 +94,7 @@ pub(crate) struct Comparison {
     pub after: Side,
     pub outcome: Outcome,
     pub speedup: Option<Speedup>,
-    /// Why the outcome is unknown; `None` where it is known.
+    /// Why the outcome is unknown; `None` if it is known.
     pub why: Option<String>,
 }
 
@@ -122,7 +122,7 @@ impl Comparison {
         }
     }
 
-    /// Surely slower, and by more than this share. `None` where that cannot be said.
+    /// Returns whether it is significantly slower, and by more than this share. `None` if that is unknown.
     pub(crate) fn is_slower_by(&self, share: Share) -> Option<bool> {
         let ratio = self.speedup?.ratio;
         match self.outcome {

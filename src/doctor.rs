@@ -1,6 +1,6 @@
 //! `pipetop doctor`: what pipetop can see on this machine, what it cannot, why, and how to fix it.
 //!
-//! Turns facts into checks and checks into text; knows no job, and prints nothing itself.
+//! Turns facts into checks, and checks into text. Does not depend on a job; prints nothing itself.
 
 mod check;
 mod checks;
@@ -13,13 +13,13 @@ use std::path::Path;
 use crate::sample::{Gap, GpuSample};
 use crate::units::printable;
 
-pub(crate) use check::{Check, State};
+pub(crate) use check::{Check, CheckState};
 pub(crate) use checks::checks;
 pub(crate) use facts::Facts;
 pub(crate) use terminal::Terminal;
 
-/// Looks at the machine. `gpus` opens the driver and reads each GPU once: the one place where NVML comes
-/// in. It may hang, and is then left behind.
+/// Examines the machine. `gpus` opens the driver and reads each GPU once; NVML is used nowhere else. It may hang, and is
+/// then abandoned.
 pub(crate) fn examine<G>(
     proc_root: &Path,
     sys_root: &Path,
@@ -32,7 +32,7 @@ where
     checks(&Facts::read(proc_root, sys_root, terminal, gpus))
 }
 
-/// One line a check, the hint under it, a count at the end.
+/// Formats one line per check, the hint below it, and a count at the end.
 pub(crate) fn text(checks: &[Check]) -> String {
     let width = checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -40,7 +40,7 @@ pub(crate) fn text(checks: &[Check]) -> String {
         let Check {
             id, state, found, ..
         } = check;
-        // Names of groups, disks and terminals are not ours.
+        // Names of groups, disks and terminals come from outside.
         let found = printable(found);
         // Writing to a string does not fail.
         let _ = writeln!(text, "{state:<7}  {id:<width$}  {found}");
@@ -49,16 +49,16 @@ pub(crate) fn text(checks: &[Check]) -> String {
         }
     }
     let count = |state| checks.iter().filter(|check| check.state == state).count();
-    let (ok, limited) = (count(State::Ok), count(State::Limited));
+    let (ok, limited) = (count(CheckState::Ok), count(CheckState::Limited));
     let _ = writeln!(
         text,
         "\n{ok} ok, {limited} limited, {} missing",
-        count(State::Missing)
+        count(CheckState::Missing)
     );
     text
 }
 
-/// The schema `pipetop.doctor/1`.
+/// Returns JSON with the schema `pipetop.doctor/1`.
 pub(crate) fn json(checks: &[Check]) -> serde_json::Value {
     serde_json::json!({
         "schema": "pipetop.doctor/1",

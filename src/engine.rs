@@ -1,10 +1,9 @@
-//! The one owner of windows and judge: samples go in, all that is known comes out.
+//! Owns the windows and the judge: takes samples, returns the state.
 //!
-//! Pure: knows no clock, no file and no screen. Live, from a recording or from the past, the same samples give the
-//! same state.
+//! Reads no clock, file or screen. Live, from a recording or from memory, the same samples result in the same state.
 
 mod journal;
-mod turns;
+mod verdict_changes;
 
 use std::time::Duration;
 
@@ -13,19 +12,19 @@ use crate::report::Report;
 use crate::sample::{Gap, Sample};
 use crate::verdict::{Judge, Kind, Verdict};
 use journal::Journal;
-use turns::Turns;
+use verdict_changes::VerdictChanges;
 
-/// Takes samples in, one after the other.
+/// Takes samples one after the other.
 #[derive(Debug, Clone)]
 pub struct Engine {
     window: Duration,
     state: State,
     judge: Judge,
-    turns: Turns,
+    verdict_changes: VerdictChanges,
     journal: Journal,
 }
 
-/// All that is known after a sample.
+/// The state after a sample.
 #[derive(Debug, Clone)]
 pub struct State {
     #[doc(hidden)]
@@ -35,7 +34,8 @@ pub struct State {
 }
 
 impl Engine {
-    /// The verdict speaks of the newest `window` of time; with [`Duration::MAX`] of all since the job was first seen.
+    /// Returns an engine whose verdict covers the newest `window` of time; with [`Duration::MAX`] all time since the
+    /// job was first seen.
     pub fn new(window: Duration) -> Self {
         Self {
             window,
@@ -44,12 +44,12 @@ impl Engine {
                 verdict: None,
             },
             judge: Judge::new(),
-            turns: Turns::default(),
+            verdict_changes: VerdictChanges::default(),
             journal: Journal::default(),
         }
     }
 
-    /// Takes the next sample in.
+    /// Adds the next sample.
     pub fn push(&mut self, sample: Sample) -> &State {
         let at = sample.at.since_start;
         let state = &mut self.state;
@@ -59,7 +59,7 @@ impl Engine {
             self.journal.write(sample, &verdict);
         }
         if state.has_job()
-            && let Some(mark) = self.turns.judged(at, &verdict)
+            && let Some(mark) = self.verdict_changes.update(at, &verdict)
         {
             state.model.mark(mark);
         }
@@ -71,47 +71,47 @@ impl Engine {
         &self.state
     }
 
-    /// Begins anew: what comes next does not go on from what came before.
+    /// Resets the engine: the next sample does not continue the previous ones.
     pub fn restart(&mut self) {
         *self = Self::new(self.window);
     }
 
-    /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
-    pub(crate) fn forget_marks(&mut self) {
-        self.state.model.forget_marks();
+    /// Drops all marks: between samples that are far apart, most events are missed and some are detected wrongly.
+    pub(crate) fn drop_marks(&mut self) {
+        self.state.model.drop_marks();
     }
 
-    /// Nobody looks at the job's processes any more.
-    pub(crate) fn forget_processes(&mut self) {
-        self.state.model.forget_processes();
+    /// Drops the processes that are needed only for the list of the job's processes, once that list is closed.
+    pub(crate) fn drop_processes(&mut self) {
+        self.state.model.drop_processes();
     }
 }
 
 impl State {
-    /// There are figures of a job.
+    /// Returns whether there are figures of a job.
     pub fn has_job(&self) -> bool {
         let latest = self.model.latest();
         latest.is_some_and(|rates| rates.job.is_some())
     }
 
-    /// The last verdict, on a job or on there being none. `None` before the first sample.
+    /// Returns the last verdict, with or without a job. `None` before the first sample.
     #[doc(hidden)]
     pub fn verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref()
     }
 
-    /// The kind of the last verdict; `None` before the first sample.
+    /// Returns the kind of the last verdict; `None` before the first sample.
     pub fn kind(&self) -> Option<Kind> {
         self.verdict().map(|verdict| verdict.kind)
     }
 
-    /// What is known, as every output reads it. `None` before the first sample.
+    /// Returns the report, which every output is based on. `None` before the first sample.
     pub fn report(&self) -> Option<Report> {
         Some(Report::new(&self.model, self.verdict()?))
     }
 
-    /// Seconds since the sample before the newest, and the batches that all ranks took in them. `None` where nothing
-    /// counts those of some rank, and of a job that has ended.
+    /// Returns the seconds between the two newest samples, and the batches that all ranks took in them. `None` if those
+    /// of some rank are not counted, or if the job has ended.
     pub fn batches_taken(&self) -> Option<(f64, u64)> {
         let rates = self.model.latest()?;
         let job = rates.job.as_ref().filter(|job| !job.ended)?;
@@ -119,12 +119,12 @@ impl State {
         Some((rates.seconds, batches.sum::<Option<u64>>()?))
     }
 
-    /// What the newest sample lacks.
+    /// Returns the gaps of the newest sample.
     pub fn gaps(&self) -> &[Gap] {
         self.model.sample().map_or(&[], |sample| &sample.gaps)
     }
 
-    /// How long the job ran when the newest sample was taken. `None` without a job, or where its start cannot be
+    /// Returns how long the job had been running at the newest sample. `None` without a job, or if its start cannot be
     /// placed in time.
     pub fn uptime(&self) -> Option<Duration> {
         let sample = self.model.sample()?;

@@ -1,6 +1,8 @@
 //! Errors for the user: one line for what failed, one for what to do.
 //!
-//! Knows nothing about what failed; `main` prints it and chooses the exit code.
+//! Does not depend on what failed; `main` prints the error and chooses the exit code.
+
+use std::fmt::Display;
 
 use crate::units::printable;
 
@@ -17,7 +19,7 @@ pub struct Hinted {
 }
 
 impl Hinted {
-    /// Both may quote user input: terminal control characters are replaced.
+    /// Creates an error. Message and hint may quote user input: terminal control characters are replaced.
     pub fn new(message: impl AsRef<str>, hint: impl AsRef<str>) -> Self {
         Self {
             message: printable(message.as_ref()),
@@ -36,7 +38,7 @@ impl Hinted {
         }
     }
 
-    /// A report could not be written. `None` where its reader has left: `| head` has what it wanted.
+    /// A report could not be written. `None` if its reader has closed the pipe, as `| head` does.
     pub fn unwritten(error: &std::io::Error) -> Option<Self> {
         (error.kind() != std::io::ErrorKind::BrokenPipe).then(|| {
             Self::new(
@@ -54,11 +56,23 @@ impl Hinted {
         )
     }
 
-    /// The printed form, without a final newline.
+    /// Returns the printed form, without a final newline.
     pub fn lines(&self) -> String {
         let choices = self.choices.iter().map(|choice| format!("  {choice}\n"));
         let choices: String = choices.collect();
         format!("error: {}\n{choices}hint: {}", self.message, self.hint)
+    }
+}
+
+/// Turns a failure into an error for the user.
+pub(crate) trait Explain<T> {
+    /// Puts before the reason what could not be done, and adds the hint.
+    fn explain(self, what: impl Display, hint: impl AsRef<str>) -> Result<T, Hinted>;
+}
+
+impl<T, E: Display> Explain<T> for Result<T, E> {
+    fn explain(self, what: impl Display, hint: impl AsRef<str>) -> Result<T, Hinted> {
+        self.map_err(|error| Hinted::new(format!("{what}: {error:#}"), hint))
     }
 }
 

@@ -1,6 +1,6 @@
-//! The runs that a Prometheus knows of, worst first: what `pipetop serve` exports on each node, put together.
+//! All runs in a Prometheus, worst first: the metrics that `pipetop serve` exports on each node, combined.
 //!
-//! Reads the server alone; knows nothing of the jobs of this machine.
+//! Reads the server only; does not depend on the jobs of this machine.
 
 mod answer;
 mod client;
@@ -20,12 +20,12 @@ pub(crate) use table::text;
 
 use crate::error::Hinted;
 
-/// Which server, which run.
+/// The server, and the run to show.
 #[derive(Debug, Clone)]
 pub(crate) struct Fleet {
     pub url: String,
     pub credentials: Option<Credentials>,
-    /// Only this one, with all of its ranks.
+    /// Only this run, with all of its ranks.
     pub run: Option<String>,
 }
 
@@ -33,7 +33,7 @@ impl Fleet {
     /// Reads everything once.
     ///
     /// # Errors
-    /// Where the server cannot be reached, refuses, or is no Prometheus.
+    /// Returns an error if the server cannot be reached, refuses the request, or is not a Prometheus.
     pub(crate) fn read(&self) -> Result<FleetReport, Hinted> {
         let client = client::Client::new(&self.url, self.credentials.clone());
         read::read(&client, self.run.as_deref())

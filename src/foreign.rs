@@ -1,6 +1,6 @@
-//! Calls into libraries that panic over what they are given: to pipetop that is an error as any other.
+//! Calls of code that may panic on some of its input, libraries above all: the panic becomes an ordinary error.
 //!
-//! Knows no library. Such a panic prints nothing and leaves the screen as it is.
+//! Does not depend on any library. Such a panic prints nothing and does not change the screen.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -10,24 +10,26 @@ thread_local! {
     static CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `call` gives; `None` where it panics. Calls do not nest.
+/// Returns the result of `call`; `None` if it panics.
 pub(crate) fn call<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = take_hook();
         set_hook(Box::new(move |panic| {
-            if !is_calling() {
+            if is_calling() {
+                tracing::warn!("{panic}");
+            } else {
                 print(panic);
             }
         }));
     });
-    CALLING.set(true);
+    let outer = CALLING.replace(true);
     let result = catch_unwind(AssertUnwindSafe(call));
-    CALLING.set(false);
+    CALLING.set(outer);
     result.ok()
 }
 
-/// Whether this thread is in such a call: a panic there is nothing to restore a terminal for.
+/// Whether this thread is in such a call, so that a panic must not restore the terminal.
 pub(crate) fn is_calling() -> bool {
     CALLING.get()
 }
@@ -41,6 +43,9 @@ mod tests {
         assert_eq!(call(is_calling), Some(true));
         assert!(!is_calling());
         assert_eq!(call(|| panic!("over what it read")), None::<()>);
+        assert!(!is_calling());
+        let nested = call(|| (call(|| panic!("within")), is_calling()));
+        assert_eq!(nested, Some((None::<()>, true)));
         assert!(!is_calling());
     }
 }

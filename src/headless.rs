@@ -1,7 +1,7 @@
-//! Watching without a screen, or looking at a recording: one report at the end (`--once`), or a line for each
+//! Watching without a screen, or reading a recording: one report at the end (`--once`), or a line for each
 //! interval.
 //!
-//! Knows nothing of terminals; who is watched and how was settled before.
+//! Does not depend on the terminal; the caller decides what is watched and how.
 
 use std::io::Write;
 use std::ops::RangeInclusive;
@@ -18,11 +18,11 @@ use crate::source::Source;
 use crate::source::sampler::Options;
 use crate::verdict::Kind;
 
-/// Long enough for a verdict on a job in steady state, which needs ten seconds where it is not clear.
+/// Long enough for a verdict on a job in steady state: ten seconds if the case is not clear.
 pub const ONCE: Duration = Duration::from_secs(12);
-/// A span that counts from the first batch on counts from the start where no training has begun after so long.
-const LONGEST_START: Duration = Duration::from_mins(1);
-/// What the verdict of a live line speaks of.
+/// A span that counts from the first batch counts from the start if no training has begun after this time.
+const MAX_START: Duration = Duration::from_mins(1);
+/// The span that the verdict of a live line covers.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
 /// How to observe.
@@ -31,13 +31,13 @@ pub struct Observation {
     /// One report at the end, in place of a line per interval.
     pub once: bool,
     pub json: bool,
-    /// `None` = to the end of the job where it is once or we have launched it, else for ever.
+    /// `None` = to the end of the job for `once` or a launched job, otherwise for ever.
     pub span: Option<Duration>,
-    /// Time counts from the job's first batch on, and the report is of that time alone.
+    /// Time counts from the job's first batch, and the report covers that time alone.
     pub steady: bool,
 }
 
-/// Makes lines or a report of samples.
+/// Turns samples into lines or a report.
 #[derive(Debug)]
 pub struct Observer {
     how: Observation,
@@ -45,7 +45,7 @@ pub struct Observer {
     interval: Duration,
     engine: Engine,
     began: Option<Duration>,
-    /// When the first sample came.
+    /// The time of the first sample.
     first: Option<Duration>,
 }
 
@@ -62,10 +62,10 @@ impl Observer {
         }
     }
 
-    /// Takes a sample in, writes what is due to `out`, and says whether the observation is at its end.
+    /// Adds a sample, writes to `out` what is due, and returns whether the observation is over.
     ///
     /// # Errors
-    /// Where `out` cannot be written to.
+    /// Returns an error if `out` cannot be written to.
     pub fn take(&mut self, sample: Sample, out: &mut impl Write) -> std::io::Result<bool> {
         let at = sample.at.since_start;
         let nothing = sample.job.is_none();
@@ -77,24 +77,24 @@ impl Observer {
         }
         if self.how.steady {
             let began = batches.is_some_and(|batches| batches > 0);
-            // Not that of an earlier job.
+            // The first batch of an earlier job does not count.
             let began = began.then(|| self.began.unwrap_or(at));
             self.began = began;
         } else {
             self.began.get_or_insert(at);
         }
         let passed = |began: Duration| at.saturating_sub(began) + self.interval / 2;
-        // Another round would end after the span.
+        // With less than half an interval left, another round would end after the span.
         Ok(self.span.is_some_and(|span| match self.began {
             Some(began) => passed(began) >= span,
-            None => nothing && passed(first) >= span.max(LONGEST_START),
+            None => nothing && passed(first) >= span.max(MAX_START),
         }))
     }
 
-    /// Writes a line or a report of what is known by now.
+    /// Writes a line or a report of what is known so far.
     ///
     /// # Errors
-    /// Where `out` cannot be written to.
+    /// Returns an error if `out` cannot be written to.
     pub fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         match self.engine.state().report() {
             Some(report) => write(out, self.how, &report),
@@ -102,22 +102,22 @@ impl Observer {
         }
     }
 
-    /// There is something to report.
+    /// Whether there is something to report.
     pub fn has_seen_a_job(&self) -> bool {
         self.engine.state().model.window().is_some()
     }
 
-    /// The kind of the last verdict; `None` where nothing was seen.
+    /// Returns the kind of the last verdict; `None` if nothing was seen.
     pub fn kind(&self) -> Option<Kind> {
         self.engine.state().kind()
     }
 }
 
-/// Observes, writes to `out`, and returns the kind of the last verdict; `None` where nothing was seen.
+/// Observes, writes to `out`, and returns the kind of the last verdict; `None` if nothing was seen.
 ///
 /// # Errors
-/// Where no thread can be started, and where a job that is observed once has ended before there was
-/// anything to say of it. That nobody reads `out` any more ends the observation quietly.
+/// Returns an error if no thread can be started, or if a job that is observed once ended before there was anything to
+/// report. A reader that closes `out` ends the observation without an error.
 pub fn observe(
     options: Options,
     job: Option<Candidate>,
@@ -125,7 +125,7 @@ pub fn observe(
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
     let interval = options.interval;
-    // Of any other job there may be a next one.
+    // Jobs that pipetop has not launched may be followed by another one.
     let to_its_end = how.once || matches!(options.target, Target::Launched(_));
     let mut observer = Observer::new(how, interval);
     let mut recording = RecordingWatch::default();
@@ -133,7 +133,9 @@ pub fn observe(
     for sample in Source::job(options, job)? {
         let sample = sample?;
         recording.check(&sample);
-        let ended = sample.job.as_ref().is_none_or(|job| job.ended);
+        // One that cannot be read so far, for lack of descriptors, has not ended.
+        let unread = sample.gaps.iter().any(|gap| gap.source == "job");
+        let ended = sample.job.as_ref().map_or(!unread, |job| job.ended);
         if how.once && ended && !observer.has_seen_a_job() {
             return Err(Hinted::new(
                 "the job ended before the second sample",
@@ -155,13 +157,13 @@ pub fn observe(
     Ok(observer.kind())
 }
 
-/// That the reader has left is no error.
+/// Treats a reader that has closed the output as success.
 fn all_written<T>(written: std::io::Result<T>) -> Result<(), Hinted> {
     let error = written.err().and_then(|error| Hinted::unwritten(&error));
     error.map_or(Ok(()), Err)
 }
 
-/// Says at once, and once, that nothing is recorded any more.
+/// Warns once, without delay, that the recording has stopped.
 #[derive(Debug, Default)]
 pub struct RecordingWatch {
     warned: bool,
@@ -171,7 +173,7 @@ impl RecordingWatch {
     pub fn check(&mut self, sample: &Sample) {
         let mut gaps = sample.gaps.iter().filter(|_| !self.warned);
         if let Some(gap) = gaps.find(|gap| gap.source == SOURCE) {
-            // Nobody reads it: nothing to do about that.
+            // If the output is closed, there is nothing to do.
             let _ = writeln!(std::io::stderr(), "warning: {}", gap.reason);
             self.warned = true;
         }
@@ -179,17 +181,17 @@ impl RecordingWatch {
 }
 
 /// Reports on a recording as `observe` would have on the job: on all of its samples with these numbers, or on
-/// each. Gives the kind of the last verdict; `None` where there was none.
+/// each. Returns the kind of the last verdict; `None` if there was none.
 ///
 /// # Errors
-/// Where not one of the samples can be read, and where `out` cannot be written to.
+/// Returns an error if not one of the samples can be read, or if `out` cannot be written to.
 pub fn observe_again(
     recording: Recording,
     numbers: RangeInclusive<u64>,
     how: Observation,
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
-    // How long it was observed is said by the numbers.
+    // The sample numbers say how long it was observed.
     let mut observer = Observer::new(how, recording.header().interval);
     let mut failure = None;
     let mut written = Ok(false);

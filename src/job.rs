@@ -1,7 +1,7 @@
-//! Which processes are the job: who trains, who loads for whom, and which job is meant.
+//! Which processes belong to a job: trainers, the loaders of each, and which job the user means.
 //!
-//! Pure: works on [`Process`] facts that a source read. Knows nothing of how they are read, of rates or
-//! of screens.
+//! Pure: works on [`Process`] facts that a source has read. Must not depend on how they are read, on rates or on
+//! screens.
 
 mod candidates;
 mod command;
@@ -10,7 +10,7 @@ mod process;
 mod tree;
 
 pub use candidates::{Candidate, NoTarget, Target, below, resolve};
-pub use command::{leaves_site_out, script};
+pub use command::{script, skips_site};
 pub use loaders::{Loader, ResultPipe, loaders};
 pub use process::{
     BUILTIN_COMMAND, BUILTIN_MESSAGE, BUILTIN_TRAINER, BUILTIN_WORKER, PipeEnd, Process, Tree,

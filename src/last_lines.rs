@@ -1,6 +1,6 @@
-//! What the command prints, as the last lines that a terminal would show of it.
+//! The last lines of a command's output, as a terminal would show them.
 //!
-//! Pure: bytes go in, lines that are safe to show come out.
+//! Pure: turns bytes into lines that are safe to show.
 
 use std::collections::VecDeque;
 
@@ -8,23 +8,23 @@ use console::strip_ansi_codes;
 
 use crate::units::printable;
 
-/// Lines that are kept.
-const KEPT: usize = 1000;
-/// Of a line without an end so much is kept.
-const LONGEST: usize = 16 * 1024;
+/// Number of lines kept.
+const MAX_LINES: usize = 1000;
+/// Bytes kept of a line that has not ended yet.
+const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// The last lines of an output.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {
     whole: VecDeque<String>,
-    /// The line that has no end yet.
+    /// The line that has not ended yet.
     rest: Vec<u8>,
-    /// The same, as it is shown.
+    /// The same line, as it is shown.
     open: String,
 }
 
 impl Lines {
-    /// Takes in what came.
+    /// Adds output of the command.
     pub fn feed(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let (text, ends) = match piece.strip_suffix(b"\n") {
@@ -32,23 +32,23 @@ impl Lines {
                 None => (piece, false),
             };
             self.rest.extend_from_slice(text);
-            let excess = self.rest.len().saturating_sub(LONGEST);
+            let excess = self.rest.len().saturating_sub(MAX_LINE_BYTES);
             self.rest.drain(..excess);
             if ends {
-                if self.whole.len() == KEPT {
+                if self.whole.len() == MAX_LINES {
                     self.whole.pop_front();
                 }
                 self.whole.push_back(shown(&self.rest));
                 self.rest.clear();
             } else if let Some(at) = last_return(&self.rest) {
-                // What a progress bar has written over.
+                // A progress bar has overwritten this part.
                 self.rest.drain(..at);
             }
         }
         self.open = shown(&self.rest);
     }
 
-    /// The newest `count`, oldest first; `skip` of the newest are left out.
+    /// Returns the newest `count` lines, oldest first, after leaving out the `skip` newest.
     pub fn last(&self, count: usize, skip: usize) -> impl Iterator<Item = &str> {
         let open = Some(self.open.as_str()).filter(|line| !line.is_empty());
         let all = self.len().saturating_sub(skip);
@@ -56,7 +56,7 @@ impl Lines {
         lines.take(all).skip(all.saturating_sub(count))
     }
 
-    /// Lines that there are.
+    /// Returns the number of lines.
     pub fn len(&self) -> usize {
         self.whole.len() + usize::from(!self.open.is_empty())
     }
@@ -66,7 +66,7 @@ impl Lines {
     }
 }
 
-/// Where the text after the last carriage return begins that has some.
+/// Returns the position of the last carriage return that is followed by text.
 fn last_return(line: &[u8]) -> Option<usize> {
     let end = line.iter().rposition(|byte| *byte != b'\r')? + 1;
     line[..end]
@@ -75,7 +75,7 @@ fn last_return(line: &[u8]) -> Option<usize> {
         .map(|at| at + 1)
 }
 
-/// What is seen of a line: what was written last over its beginning, without colours and what moves a cursor.
+/// Returns what a terminal would show of a line: the text written last, without colours and cursor movements.
 fn shown(line: &[u8]) -> String {
     let from = last_return(line).unwrap_or(0);
     let text = String::from_utf8_lossy(&line[from..]);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_progress_bar_its_newest_state_is_seen() {
+    fn only_the_newest_state_of_a_progress_bar_is_kept() {
         let mut lines = Lines::default();
         lines.feed(b"\r 10 %\r 20 %");
         assert_eq!(all(&lines), [" 20 %"]);
@@ -116,16 +116,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_shown_and_memory_is_bounded() {
+    fn control_characters_are_removed_and_memory_is_bounded() {
         let mut lines = Lines::default();
         lines.feed(b"\x1b]0;title\x07a\x08b\xff\n");
         assert!(all(&lines)[0].ends_with("a\u{fffd}b\u{fffd}"), "{lines:?}");
-        for _ in 0..3 * KEPT {
+        for _ in 0..3 * MAX_LINES {
             lines.feed(b"x\n");
         }
-        lines.feed(&vec![b'y'; 3 * LONGEST]);
-        assert_eq!(lines.len(), KEPT + 1);
-        assert_eq!(lines.rest.len(), LONGEST);
+        lines.feed(&vec![b'y'; 3 * MAX_LINE_BYTES]);
+        assert_eq!(lines.len(), MAX_LINES + 1);
+        assert_eq!(lines.rest.len(), MAX_LINE_BYTES);
         assert_eq!(lines.last(2, 1).collect::<Vec<_>>(), ["x", "x"]);
     }
 }

@@ -1,14 +1,14 @@
-//! Launching a command of the user's, training somewhere below it, so that it tells of its own steps and ends with
-//! us or goes on without us.
+//! Launches a command of the user, with training somewhere below it, so that it reports its own steps and ends with
+//! pipetop or continues without it.
 //!
 //! ```text
 //! pipetop ── commands ──> supervisor ── starts, signals, ends ──> command and all below it
 //!         <── events ────           └─ the hook's directory
 //! ```
 //!
-//! The supervisor is a process of our own that outlives a killed pipetop just long enough to end what it started.
-//! Holds what the command gets that it would not have had without us. Knows nothing of what is made of the
-//! reports, or of how it is shown.
+//! The supervisor is a process of pipetop that outlives a killed pipetop just long enough to end what it started. Holds
+//! everything that the command gets only because pipetop launched it. Must not depend on how the reports are used or
+//! shown.
 
 mod descendants;
 mod exit_tracker;
@@ -22,7 +22,7 @@ mod supervisor;
 
 pub use exit_tracker::ExitTracker;
 pub use hook::{Cache, Hook, LoaderOverrides};
-pub use limits::{raise_open_files, survive_the_limit_of_file_sizes};
+pub use limits::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};

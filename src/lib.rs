@@ -1,8 +1,8 @@
 //! pipetop: is my training waiting for data, or is it computing, and what should I change?
 //!
-//! A [`Source`] gives one [`Sample`] after the other, of a job that runs or from a recording. An [`Engine`] takes
-//! them in, and its [`State`] makes a [`Report`] of all that is known: the value that `pipetop --json` prints.
-//! `examples/verdict.rs` puts them together.
+//! A [`Source`] yields one [`Sample`] after the other, from a running job or from a recording. An [`Engine`]
+//! consumes them, and its [`State`] makes a [`Report`] of all that is known: the value that `pipetop --json` prints.
+//! `examples/verdict.rs` shows how to use them.
 //!
 //! ```text
 //! source -> sample -> engine (model -> verdict) -> report -> output, ui
@@ -59,13 +59,13 @@ pub use report::Report;
 pub use sample::Sample;
 pub use source::Source;
 
-/// The program `pipetop`: does what its command line asks for.
+/// Runs the program `pipetop` with the arguments of its command line.
 #[doc(hidden)]
 pub fn main(stdout_is_closed: bool) -> ExitCode {
     start::main(stdout_is_closed)
 }
 
-/// The insides, for the test programs of this repository. No part of what a version keeps stable.
+/// The internals, for the test programs of this repository. Not part of the stable interface.
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing {

@@ -1,21 +1,26 @@
-//! What is known of loaders by the names of their functions: `config/loaders.toml`, and the user's own file.
+//! What is known about loaders from the names of their functions: `config/loaders.toml`, and the user's own file.
 //!
-//! Names in, meaning out. Knows nothing of stacks, processes or verdicts.
+//! Does not depend on stacks, processes or verdicts.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use crate::regular_file;
+use crate::units::printable;
+
 /// The names that are compiled in.
 const OWN: &str = include_str!("../config/loaders.toml");
+/// In bytes: what is longer is no list of names.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// The name of the user's file, beside the configuration.
 pub(crate) const FILE: &str = "loaders.toml";
 
-/// What follows the name of a function that runs in the sampler of a loader, which says what the next batch is made of.
+/// Suffix of the name of a function that runs in the sampler of a loader, which picks the samples of the next batch.
 pub(crate) const IN_SAMPLER: &str = ", sampler";
 
-/// All that is known by name.
+/// All known names.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Names {
@@ -27,7 +32,7 @@ pub(crate) struct Names {
     data_site: DataSite,
 }
 
-/// A loader, and what to change on it in its own words.
+/// A loader, and what to change on it, in the loader's own terms.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KnownLoader {
@@ -36,18 +41,21 @@ pub(crate) struct KnownLoader {
         dead_code,
         reason = "for who reads the file; only its values are checked"
     )]
-    source: Source,
+    source: NameSource,
     #[serde(default)]
     waits: Vec<Pattern>,
     #[serde(default)]
     gets: Vec<Pattern>,
+    /// Methods that `pipetop run` times.
+    #[serde(default)]
+    hand_over: Vec<Method>,
     pub more: Option<String>,
     pub buffer: Option<String>,
 }
 
-/// How sure the names are.
+/// How reliable the names are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-enum Source {
+enum NameSource {
     #[serde(rename = "measured")]
     Measured,
     #[serde(rename = "read in source")]
@@ -76,7 +84,7 @@ struct DataSite {
 #[serde(try_from = "String")]
 struct Pattern {
     function: String,
-    /// The name may go on.
+    /// Whether the function's name may continue.
     open: bool,
     file: String,
 }
@@ -105,6 +113,36 @@ impl TryFrom<String> for Pattern {
     }
 }
 
+/// `MODULE:CLASS.METHOD`: `*` may end the module's name, or stand for every class.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct Method(String);
+
+impl TryFrom<String> for Method {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_name = |text: &str| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            !text.is_empty() && text.chars().all(allowed)
+        };
+        let is_module = |text: &str| {
+            let whole = text.strip_suffix(".*").unwrap_or(text);
+            whole.split('.').all(is_name)
+        };
+        let parts = text.split_once(':');
+        let parts = parts.and_then(|(module, rest)| Some((module, rest.split_once('.')?)));
+        let right = parts.is_some_and(|(module, (class, method))| {
+            is_module(module) && (class == "*" || is_name(class)) && is_name(method)
+        });
+        if right {
+            Ok(Self(text))
+        } else {
+            Err(format!("`{text}` is not of the form MODULE:CLASS.METHOD"))
+        }
+    }
+}
+
 impl Pattern {
     fn names(&self, function: &str, file: &str) -> bool {
         let function = if self.open {
@@ -116,30 +154,30 @@ impl Pattern {
     }
 }
 
-/// What a function means by its name and its file.
+/// What a function means, judged by its name and its file.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Meaning {
     pub loader: Option<InKnown>,
-    /// What it waits for that is no batch: `communication`.
+    /// What the thread waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
-    /// A loop that calls it asks for a batch.
+    /// Whether a loop that calls it asks for a batch.
     pub asks: bool,
-    /// The standard library hands something over here.
+    /// Whether the standard library hands something over here.
     pub hands_over: bool,
-    /// A thread waits for another here, by the standard library.
+    /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,
-    /// A rank takes here what another rank sends.
+    /// Whether a rank receives here what another rank sends.
     pub sent: bool,
-    /// Only training does this.
+    /// Whether only training does this.
     pub trains: bool,
 }
 
-/// In a loader that is known by name.
+/// A function of a known loader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InKnown {
     pub loader: &'static KnownLoader,
-    /// Surely waits, even where it sleeps and asks again.
+    /// Whether it certainly waits, even if it sleeps and polls.
     pub waits: bool,
 }
 
@@ -152,10 +190,10 @@ impl PartialEq for InKnown {
 impl Eq for InKnown {}
 
 impl Names {
-    /// What a file says.
+    /// Parses a file.
     ///
     /// # Errors
-    /// Where it cannot be used: the line, from 1, and why.
+    /// Returns an error if the file cannot be used: the line number, from 1, and the reason.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         toml::from_str(text).map_err(|error: toml::de::Error| {
             let before = error.span().map_or("", |span| &text[..span.start]);
@@ -164,20 +202,34 @@ impl Names {
         })
     }
 
-    /// What is wrong with the user's own file. `None` where nothing is, or there is none.
-    pub(crate) fn trouble() -> Option<String> {
-        let trouble = Self::parse(&user_text()?).err()?;
-        Some(format!("{}:{trouble}", user_file()?.display()))
+    /// Those of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, with its name.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let name = printable(&path.display().to_string());
+        let text = regular_file::read_text(path, MAX_FILE_BYTES);
+        let text = text.map_err(|error| format!("cannot read {name}: {error}"))?;
+        Self::parse(&text).map_err(|trouble| format!("{name}:{trouble}"))
     }
 
-    /// The names that are compiled in, behind those of the user's file. A user's file that cannot be used is left out:
-    /// `pipetop config --check` and `pipetop doctor` say why.
+    /// Those of the user's own file. `None` where there is none.
+    fn of_user() -> Option<Result<Self, String>> {
+        let path = user_file()?;
+        path.exists().then(|| Self::read(&path))
+    }
+
+    /// What is wrong with the user's own file. `None` where nothing is, or there is none.
+    pub(crate) fn trouble() -> Option<String> {
+        Self::of_user()?.err()
+    }
+
+    /// Returns the names of the user's file, followed by the built-in ones. A user's file that cannot be used is
+    /// ignored: `pipetop config --check` and `pipetop doctor` show the reason.
     pub(crate) fn known() -> &'static Self {
         static KNOWN: OnceLock<Names> = OnceLock::new();
         KNOWN.get_or_init(|| {
-            let mut names = user_text()
-                .and_then(|text| Self::parse(&text).ok())
-                .unwrap_or_default();
+            let mut names = Self::of_user().and_then(Result::ok).unwrap_or_default();
             let own = Self::parse(OWN).expect("the built-in names are tested");
             names.loaders.extend(own.loaders);
             names.not_data.extend(own.not_data);
@@ -190,7 +242,7 @@ impl Names {
         })
     }
 
-    /// What a function, without its class, in this file means.
+    /// Returns what a function (named without its class) in this file means.
     pub(crate) fn meaning(&'static self, function: &str, file: &str) -> Meaning {
         let any = |patterns: &[Pattern]| patterns.iter().any(|known| known.names(function, file));
         let mut loaders = self.loaders.iter();
@@ -211,14 +263,16 @@ impl Names {
         }
     }
 
-    /// The loader of this name.
+    /// Returns the methods that hand over a batch: `MODULE:CLASS.METHOD`.
+    pub(crate) fn hand_over(&self) -> impl Iterator<Item = &str> {
+        let loaders = self.loaders.iter();
+        loaders.flat_map(|loader| loader.hand_over.iter().map(|method| method.0.as_str()))
+    }
+
+    /// Returns the loader of this name.
     pub(crate) fn loader(&self, name: &str) -> Option<&KnownLoader> {
         self.loaders.iter().find(|loader| loader.name == name)
     }
-}
-
-fn user_text() -> Option<String> {
-    std::fs::read_to_string(user_file()?).ok()
 }
 
 /// `loaders.toml` in the usual folder of the configuration.
@@ -233,6 +287,17 @@ fn user_file() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endless_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join(FILE);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
+        for path in [&fifo, Path::new("/dev/zero")] {
+            let trouble = Names::read(path).unwrap_err();
+            assert!(trouble.ends_with("not a regular file"), "{trouble}");
+        }
+    }
 
     fn meaning(function: &str, file: &str) -> Meaning {
         Names::known().meaning(function, &format!("/usr/lib/python3/site-packages/{file}"))
@@ -292,6 +357,31 @@ mod tests {
             assert!(with(wrong).unwrap_err().contains(wrong), "{wrong}");
         }
         assert!(Names::parse("[[loaders]]\nname = \"mine\"").is_err());
+    }
+
+    #[test]
+    fn hand_over_methods_must_be_plain_names() {
+        let with = |method: &str| {
+            let text = format!(
+                "[[loader]]\nname = \"mine\"\nsource = \"measured\"\nhand_over = ['{method}']"
+            );
+            Names::parse(&text).map(|_| ())
+        };
+        for right in ["mine.loader:Loader.__next__", "mine.*:*.__iter__"] {
+            assert_eq!(with(right), Ok(()));
+        }
+        for wrong in [
+            "mine.loader",
+            "mine:Loader",
+            ":Loader.__next__",
+            "*:*.__next__",
+            "mi*:Loader.__next__",
+            "mine:Lo*.__next__",
+            "mine:Loader.a.b",
+            "mine:Loader.\"]",
+        ] {
+            assert!(with(wrong).unwrap_err().contains(wrong), "{wrong}");
+        }
     }
 
     proptest::proptest! {

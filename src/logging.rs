@@ -1,6 +1,6 @@
 //! The log file: what a bug report needs, off unless `--log-file` names a file.
 //!
-//! Knows where lines go and which are wanted; what is worth a line is for the modules that write one with `tracing`.
+//! Decides where lines go and which levels are written; the modules choose what they log with `tracing`.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,34 +12,30 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 
-/// Names the level, or levels by module: `debug`, `info,pipetop::source=trace`.
+/// Environment variable with the level, or levels by module: `debug`, `info,pipetop::source=trace`.
 pub(crate) const VARIABLE: &str = "PIPETOP_LOG";
 const LEVEL: &str = "info";
 
 /// Appends log lines to `path` from now on. `filter` is the value of [`VARIABLE`].
 ///
 /// # Errors
-/// Where the file cannot be written to, and where the filter cannot be read.
+/// Returns an error if the file cannot be written to or the filter cannot be parsed.
 pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     let filter = filter.filter(|filter| !filter.is_empty()).unwrap_or(LEVEL);
-    let levels: Targets = filter.parse().map_err(|error| {
-        Hinted::new(
-            format!("cannot read {VARIABLE}={filter}: {error}"),
-            "name a level: error, warn, info, debug or trace",
-        )
-    })?;
-    let file = open(path).map_err(|error| {
-        Hinted::new(
-            format!("cannot write to {}: {error}", path.display()),
-            "--log-file needs a regular file in a writable directory",
-        )
-    })?;
+    let levels: Targets = filter.parse().explain(
+        format_args!("cannot read {VARIABLE}={filter}"),
+        "name a level: error, warn, info, debug or trace",
+    )?;
+    let file = open(path).explain(
+        format_args!("cannot write to {}", path.display()),
+        "--log-file needs a regular file in a writable directory",
+    )?;
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_writer(Mutex::new(file));
-    // A second start, as in a test, keeps the first.
+    // A second call, as in a test, keeps the first subscriber.
     let _ = tracing_subscriber::registry()
         .with(levels)
         .with(lines)
@@ -48,7 +44,7 @@ pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     Ok(())
 }
 
-/// Readable by its owner alone: command lines are in it. A FIFO or a device would block or swallow it.
+/// Opens the file, readable by its owner alone: it contains command lines. A FIFO or a device would block or lose them.
 fn open(path: &Path) -> std::io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new()
@@ -70,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_is_the_owners_alone_and_grows() {
+    fn a_log_is_private_and_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for _ in 0..2 {
@@ -82,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_and_no_level_is_refused() {
+    fn invalid_log_files_and_levels_are_rejected() {
         assert!(open(Path::new("/dev/null")).is_err());
         let error = start(Path::new("/dev/null"), None).unwrap_err();
         assert!(error.message.contains("regular file"), "{error}");

@@ -1,8 +1,9 @@
-//! What it means over time: samples go in, the rates of the last interval and of the verdict's window
-//! come out, and a history of fixed size stays.
+//! The state over time: samples go in; the rates of the last interval and of the verdict's window come out, together
+//! with a history of fixed size.
 //!
-//! Pure: knows no clock, no file and no screen. Time is what the samples say.
+//! Reads no clock, file or screen: the only time is that of the samples.
 
+mod datasets;
 mod gpu;
 pub mod history;
 mod interval;
@@ -39,7 +40,7 @@ pub use oscillation::Oscillation;
 pub use overlap::Overlap;
 pub use periodicity::period_batches;
 pub use processes::ProcessFigures;
-use processes::Processes;
+use processes::ProcessReadings;
 pub use progress::Progress;
 use progress::WarmUp;
 use rates::JobRates;
@@ -49,28 +50,28 @@ pub use window::Window;
 #[cfg(test)]
 pub(crate) use window::{between, rates_of};
 
-/// The state of everything watched.
+/// The state of everything that is watched.
 #[derive(Debug, Clone)]
 pub struct Model {
-    /// The last interval, the time that a verdict speaks of, and all since the job began.
+    /// The last interval, the window that the verdict is based on, and the time since the job began.
     last: Window,
     window: Window,
     session: Window,
-    /// The rates of the first two, made once a sample.
+    /// Rates of the first two windows, computed once per sample.
     latest_rates: Option<Rates>,
     window_rates: Option<Rates>,
-    /// What was last found of a job that has ended.
+    /// Last rates of a job that has ended.
     ended: Option<JobRates>,
     history: History,
     watch: Watch,
     warm_up: WarmUp,
     steps: Steps,
-    processes: Processes,
+    processes: ProcessReadings,
 }
 
 impl Model {
-    /// A model whose window is the newest `window` of time; with [`Duration::MAX`] all since the job
-    /// was first seen.
+    /// Returns a model whose window covers the newest `window` of time. With [`Duration::MAX`] it covers everything
+    /// since the job was first seen.
     pub(crate) fn new(window: Duration) -> Self {
         Self {
             last: Window::new(Duration::ZERO),
@@ -83,12 +84,12 @@ impl Model {
             watch: Watch::default(),
             warm_up: WarmUp::default(),
             steps: Steps::default(),
-            processes: Processes::default(),
+            processes: ProcessReadings::default(),
         }
     }
 
-    /// Takes the next sample in. The window starts anew with another job, with a job's first batch (its
-    /// start is not mixed in), and where time runs backwards.
+    /// Adds the next sample. The window restarts with another job, with a job's first batch (so that its start is
+    /// not mixed in), and if time runs backwards.
     pub(crate) fn apply(&mut self, mut sample: Sample) {
         self.steps.add(self.last.sample(), &sample);
         self.history.add_polls(self.last.sample(), &sample);
@@ -96,22 +97,22 @@ impl Model {
         let job = |sample: &Sample| sample.job.as_ref().map(|job| job.key);
         let mut other_job = false;
         if let Some(previous) = self.last.sample() {
-            // Each event is kept once.
-            sample.forget_events(previous);
+            // Drop the events that the previous sample already has.
+            sample.drop_events(previous);
             self.watch.apply(previous, &sample, &mut self.history.marks);
             other_job = job(previous) != job(&sample);
         }
         let sample = Arc::new(sample);
         self.last.push(Arc::clone(&sample));
         if !other_job && sample.job.as_ref().is_some_and(|job| job.ended) {
-            self.after_the_end(&sample);
+            self.apply_after_end(&sample);
             return;
         }
         self.ended = None;
         self.latest_rates = self.last.rates();
         if other_job {
             self.warm_up = WarmUp::default();
-            self.processes = Processes::default();
+            self.processes = ProcessReadings::default();
         }
         let rates = self.latest_rates.as_ref();
         self.warm_up.apply(&sample, rates.filter(|_| !other_job));
@@ -135,8 +136,8 @@ impl Model {
         }
     }
 
-    /// The machine goes on; of the job and of its window stays what was last found.
-    fn after_the_end(&mut self, sample: &Sample) {
+    /// Keeps updating the machine's rates, and freezes those of the job and of its window as they last were.
+    fn apply_after_end(&mut self, sample: &Sample) {
         let Some(rates) = self.last.rates() else {
             return;
         };
@@ -162,27 +163,27 @@ impl Model {
         });
     }
 
-    /// The newest sample.
+    /// Returns the newest sample.
     pub fn sample(&self) -> Option<&Sample> {
         self.last.sample()
     }
 
-    /// Rates of the last interval; `None` until there are two samples.
+    /// Returns the rates of the last interval; `None` until there are two samples.
     pub fn latest(&self) -> Option<&Rates> {
         self.latest_rates.as_ref()
     }
 
-    /// Rates of the verdict's window; `None` until there are two samples of the job.
+    /// Returns the rates of the verdict's window; `None` until there are two samples of the job.
     pub fn window(&self) -> Option<&Rates> {
         self.window_rates.as_ref()
     }
 
-    /// How far the observation of the job has come.
+    /// Returns how far the observation of the job has come.
     pub fn progress(&self) -> Progress {
         self.warm_up.progress()
     }
 
-    /// The newest steps of each rank, longer back than the window.
+    /// Returns the newest steps of each rank. They reach back further than the window.
     pub fn steps(&self) -> &Steps {
         &self.steps
     }
@@ -191,27 +192,27 @@ impl Model {
         &self.history
     }
 
-    /// Adds what was found to have happened elsewhere.
+    /// Adds a mark for an event that was detected outside the model.
     pub(crate) fn mark(&mut self, mark: Mark) {
         self.history.mark(mark);
     }
 
-    /// Forgets what happened: between samples that lie far apart, most is not seen and some is seen wrongly.
-    pub(crate) fn forget_marks(&mut self) {
+    /// Drops all marks: between samples that are far apart, most events are missed and some are detected wrongly.
+    pub(crate) fn drop_marks(&mut self) {
         self.history.marks = Marks::default();
     }
 
-    /// What the job's processes use.
+    /// Returns the resource usage of the job's processes.
     pub fn processes(&self) -> &ProcessFigures {
         self.processes.tree()
     }
 
-    /// Nobody looks at the job's processes any more.
-    pub(crate) fn forget_processes(&mut self) {
-        self.processes.forget_others();
+    /// Drops the processes that are needed only for the list of the job's processes, once that list is closed.
+    pub(crate) fn drop_processes(&mut self) {
+        self.processes.drop_others();
     }
 
-    /// The waits of a rank that ended in the window, oldest first.
+    /// Returns the waits of a rank that ended in the window, oldest first.
     pub fn waits(&self, rank: ProcessKey) -> impl Iterator<Item = &Wait> {
         self.window.waits(rank)
     }

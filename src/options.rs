@@ -1,6 +1,6 @@
 //! Options that several commands share: how to watch, what to read, which command to run.
 //!
-//! Knows only the command line, and none of the commands.
+//! Depends on the command line only, not on the commands.
 
 mod command;
 pub(crate) mod value;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::verdict::Kind;
 
 pub(crate) use command::Words;
-pub(crate) use value::{GpuChoice, Target};
+pub(crate) use value::{GpuChoice, TargetArg};
 
 /// How to watch.
 #[expect(
@@ -19,7 +19,7 @@ pub(crate) use value::{GpuChoice, Target};
     reason = "each is a flag that can be typed"
 )]
 #[derive(Debug, Default, PartialEq, Eq, clap::Args)]
-pub struct Watch {
+pub struct WatchArgs {
     /// Print one report and exit
     #[arg(long)]
     pub once: bool,
@@ -88,7 +88,7 @@ pub struct Web {
 /// Which files and directories to read.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Paths")]
-pub(crate) struct Places {
+pub(crate) struct PathArgs {
     /// Use this configuration file instead of the default one
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,

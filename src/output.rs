@@ -1,6 +1,6 @@
 //! The report as a page of text or of Markdown, as one line per interval, and as JSON.
 //!
-//! Each reads the [`Report`](crate::report::Report) and nothing else: what is not in it belongs there first.
+//! Each uses only the [`Report`](crate::report::Report): what an output needs must be in the report.
 
 mod format;
 pub(crate) mod json;

@@ -1,8 +1,8 @@
-//! The probe protocol: how a job tells pipetop of its own steps (access tier T3). `docs/probe.md` describes it
-//! for those who write it from another language.
+//! The probe protocol, by which a job reports its own steps to pipetop (access tier T3). `docs/probe.md` describes it
+//! for writers in other languages.
 //!
-//! Holds what travels and how it reads; knows nothing of who trains or who listens. A writer finds in
-//! [`VARIABLE`] the name of a Unix datagram socket, and each datagram is a few lines of text:
+//! Defines messages and their format; must not depend on the job or the listener. The environment variable [`VARIABLE`]
+//! has the name of a Unix datagram socket, and each datagram is a few lines of text:
 //!
 //! ```text
 //! pipetop-probe/1 pid=4242 lost=0 rank=0 workers=4 pin=1 capacity=8
@@ -23,10 +23,10 @@ pub const VARIABLE: &str = "PIPETOP_PROBE";
 
 /// The first word of each datagram.
 const MAGIC: &str = "pipetop-probe/1";
-/// Characters of a device's name or of a notice; what is beyond is cut off.
-const LONGEST: usize = 200;
+/// Maximum length of a device's name or of a notice in characters; the rest is cut off.
+const MAX_TEXT: usize = 200;
 
-/// Nanoseconds on the clock of the protocol: `CLOCK_MONOTONIC`, Python's `time.monotonic_ns()`.
+/// Returns the time of the protocol's clock in nanoseconds: `CLOCK_MONOTONIC`, Python's `time.monotonic_ns()`.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
@@ -44,58 +44,58 @@ pub fn now() -> u64 {
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Step {
-    /// Counts from 0; a gap tells of steps whose report was lost.
+    /// Starts at 0; a gap means that reports of steps were lost.
     pub number: u64,
-    /// The trainer came for a batch, had it, and had done its step with it.
+    /// When the trainer asked for a batch, when it had the batch, and when its step was done.
     pub wait_from: u64,
     pub wait_to: u64,
     pub step_to: u64,
-    /// Batches that lay ready when the trainer came. `None` = not known.
+    /// Batches that were ready when the trainer asked for one. `None` = not known.
     pub ready: Option<u32>,
-    /// Time that the copy of the batch to the device took, on the device's clock.
+    /// Time that copying the batch to the device took, on the device's clock.
     pub copy: Option<u64>,
     /// Time that the device computed for this step, on the device's clock.
     pub busy: Option<u64>,
-    /// Time of the wait in which the device had nothing to do, on the device's clock. At most the wait.
+    /// Part of the wait in which the device was idle, on the device's clock. At most the wait.
     pub idle: Option<u64>,
 }
 
-/// Batches that are handed out again and again, in place of newly loaded ones: an experiment of ours.
+/// Batches that are reused in turn instead of loading new ones: an experiment of pipetop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cached {
-    /// So many, in turn.
+    /// Number of batches that are reused.
     pub batches: u32,
-    /// Since the step of this number.
+    /// Number of the first step with a reused batch.
     pub from: u64,
 }
 
-/// What one datagram says.
+/// Content of one datagram.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Message {
-    /// The writer's process number as it sees it.
+    /// The writer's PID in its own namespace.
     pub pid: i32,
     /// Steps that the writer could not send so far: it never waits for a reader.
     pub lost: u64,
     pub rank: Option<u32>,
-    /// Processes that load for it; 0 = it loads itself.
+    /// Number of worker processes; 0 = it loads itself.
     pub workers: Option<u32>,
-    /// Batches are put into memory from which a device copies by itself.
+    /// Whether batches are put into pinned memory, from which a device can copy directly.
     pub pin: Option<bool>,
-    /// The most batches that can be ready.
+    /// Maximum number of batches that can be ready.
     pub capacity: Option<u32>,
     /// `None` = every batch was loaded for its step.
     pub cached: Option<Cached>,
-    /// What the job computes on, in words. Said at the start and now and then.
+    /// Name of the device that the job computes on. Sent at the start and from time to time.
     pub device: Option<String>,
-    /// Something that the user should know, one line.
+    /// A message for the user, one line.
     pub notice: Option<String>,
     /// Oldest first.
     pub steps: Vec<Step>,
 }
 
 impl Message {
-    /// Reads a datagram. Words that it does not know are passed over, so that the protocol can grow; `None`
-    /// where it is no probe message at all.
+    /// Parses a datagram. Unknown words are skipped, so that the protocol can grow; returns `None` if it is not a probe
+    /// message.
     pub fn parse(datagram: &[u8]) -> Option<Self> {
         let text = str::from_utf8(datagram).ok()?;
         let mut lines = text.lines();
@@ -133,14 +133,14 @@ impl Message {
     }
 }
 
-/// Words that are for the screen: one line of what no terminal obeys, and no longer than a line can be.
+/// Prepares text for the screen: one line, without control characters, and cut to the maximum length.
 fn words(text: &str) -> String {
-    let text: String = text.trim().chars().take(LONGEST).collect();
+    let text: String = text.trim().chars().take(MAX_TEXT).collect();
     crate::units::printable(&text)
 }
 
 impl Step {
-    /// Reads what follows `step`. `None` where a number is missing, or time runs backwards.
+    /// Parses the text after `step`. `None` if a number is missing or times are not in order.
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
         let mut number = || words.next()?.parse().ok();
@@ -174,17 +174,16 @@ impl fmt::Display for Step {
             ..
         } = self;
         write!(f, "step {number} {wait_from} {wait_to} {step_to}")?;
-        if let Some(ready) = self.ready {
-            write!(f, " ready={ready}")?;
-        }
-        if let Some(copy) = self.copy {
-            write!(f, " copy={copy}")?;
-        }
-        if let Some(busy) = self.busy {
-            write!(f, " busy={busy}")?;
-        }
-        if let Some(idle) = self.idle {
-            write!(f, " idle={idle}")?;
+        let ready = self.ready.map(u64::from);
+        for (name, value) in [
+            ("ready", ready),
+            ("copy", self.copy),
+            ("busy", self.busy),
+            ("idle", self.idle),
+        ] {
+            if let Some(value) = value {
+                write!(f, " {name}={value}")?;
+            }
         }
         writeln!(f)
     }
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_loader_is_like_is_read_where_it_is_told() {
+    fn loader_properties_are_read_from_reports() {
         let read = |words: &str| Message::parse(format!("{MAGIC} pid=7 {words}").as_bytes());
         let message = read("workers=4 pin=1 cached=8 cached_from=20").unwrap();
         assert_eq!((message.workers, message.pin), (Some(4), Some(true)));
@@ -230,20 +229,20 @@ mod tests {
         assert_eq!(message.cached, Some(cached));
         let message = read("pin=0 workers=many cached=8").unwrap();
         assert_eq!((message.workers, message.pin), (None, Some(false)));
-        assert_eq!(message.cached, None, "since when is not told");
+        assert_eq!(message.cached, None, "since when is not known");
     }
 
     #[test]
-    fn words_for_the_screen_are_made_harmless_and_short() {
+    fn text_for_the_screen_is_sanitised_and_shortened() {
         let long = "x".repeat(1000);
         let text = format!("{MAGIC} pid=7\ndevice a\u{1b}[2J\nnotice {long}\n");
         let message = Message::parse(text.as_bytes()).unwrap();
         assert_eq!(message.device.as_deref(), Some("a\u{fffd}[2J"));
-        assert_eq!(message.notice.map(|notice| notice.len()), Some(LONGEST));
+        assert_eq!(message.notice.map(|notice| notice.len()), Some(MAX_TEXT));
     }
 
     #[test]
-    fn what_is_no_message_and_what_runs_backwards_is_refused() {
+    fn malformed_and_backward_messages_are_rejected() {
         assert_eq!(Message::parse(b"pipetop-probe/2 pid=1"), None);
         assert_eq!(Message::parse(b"pipetop-probe/1 lost=0"), None);
         assert_eq!(Message::parse(b"\xff\xfe"), None);

@@ -1,7 +1,8 @@
-//! Recordings: the samples of a watched job in a file, to be looked at again.
+//! Recordings: the samples of a watched job in a file, to be viewed later.
 //!
-//! Knows samples and nothing of what they mean. [`Recorder`] writes them as they come, on a thread of its own;
-//! [`Recording`] reads them again, a [`Ring`] keeps the newest in memory. What a file holds is in `docs/recording.md`.
+//! Works on samples; does not depend on what they mean. [`Recorder`] writes them as they come, on its own thread;
+//! [`Recording`] reads them again; a [`Ring`] keeps the newest in memory. The format is described in
+//! `docs/recording.md`.
 
 mod format;
 mod group;
@@ -27,37 +28,37 @@ pub use ring::Ring;
 pub use samples::Samples;
 pub use writer::{RecordOptions, Writer};
 
-/// The source that a gap names where something could not be recorded.
+/// Source of the gaps for samples that could not be recorded.
 pub const SOURCE: &str = "record";
-/// A file of this size gives way to a new one, unless something else is asked for: more than a day of a large job.
+/// Default size in bytes at which a file is rotated: more than a day of a large job.
 pub const SIZE: u64 = 1 << 30;
-/// Samples that may wait for the disk.
-const WAITING: usize = 8;
+/// Maximum number of samples that wait for the disk.
+const QUEUE_LENGTH: usize = 8;
 /// How long the end of the program waits for the disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes samples on a thread of its own; dropping it writes what is left.
+/// Writes samples on its own thread. Dropping it writes the remaining ones.
 #[derive(Debug)]
 pub struct Recorder {
     samples: Option<SyncSender<Sample>>,
     done: Mutex<Receiver<()>>,
-    /// Why nothing is written any more.
+    /// Why recording stopped.
     failure: Arc<Mutex<Option<Gap>>>,
-    /// Samples that were not written since the last that was.
+    /// Samples dropped since the last one that was queued.
     lost: AtomicU64,
 }
 
 impl Recorder {
-    /// Creates the file and begins.
+    /// Creates the file and starts the thread.
     ///
     /// # Errors
-    /// Where the file is there already or cannot be made, or no thread can be started.
+    /// Returns an error if the file exists or cannot be created, or if no thread can be started.
     pub fn start(options: &RecordOptions) -> Result<Self, RecordError> {
         Self::run(Writer::create(options)?)
     }
 
     fn run(mut writer: Writer) -> Result<Self, RecordError> {
-        let (samples, taken) = sync_channel::<Sample>(WAITING);
+        let (samples, taken) = sync_channel::<Sample>(QUEUE_LENGTH);
         let (tell, done) = sync_channel(1);
         let failure = Arc::new(Mutex::new(None));
         let failed = Arc::clone(&failure);
@@ -67,16 +68,16 @@ impl Recorder {
                 let written = taken.iter().try_for_each(|sample| writer.write(&sample));
                 let written = written.and_then(|()| writer.finish());
                 if let Err(error) = written {
-                    let gap = Gap {
-                        source: SOURCE.into(),
-                        reason: format!("recording stopped: {error}"),
-                        hint: "the part before can be replayed".into(),
-                    };
+                    let gap = Gap::new(
+                        SOURCE,
+                        format!("recording stopped: {error}"),
+                        "the part before can be replayed",
+                    );
                     if let Ok(mut failed) = failed.lock() {
                         *failed = Some(gap);
                     }
                 }
-                // Whoever waited has gone on.
+                // The receiver is gone if nobody waits any more.
                 let _ = tell.send(());
             })
             .map_err(|error| RecordError::Thread { error })?;
@@ -88,8 +89,8 @@ impl Recorder {
         })
     }
 
-    /// Takes a sample along, without waiting for the disk. What could not be recorded is a gap of the next
-    /// sample that is; where nothing is recorded any more, gives why.
+    /// Queues a sample for writing, without waiting for the disk. Dropped samples are recorded as a gap of the next
+    /// sample that is queued. Returns the reason if recording has stopped.
     pub fn take(&self, sample: &Sample) -> Option<Gap> {
         let failure = || self.failure.lock().ok()?.clone();
         if let Some(gap) = failure() {
@@ -98,11 +99,11 @@ impl Recorder {
         let mut sample = sample.clone();
         let lost = self.lost.load(Ordering::Relaxed);
         if lost > 0 {
-            sample.gaps.push(Gap {
-                source: SOURCE.into(),
-                reason: format!("{lost} earlier samples were dropped: the disk was too slow"),
-                hint: "record to a faster disk".into(),
-            });
+            sample.gaps.push(Gap::new(
+                SOURCE,
+                format!("{lost} earlier samples were dropped: the disk was too slow"),
+                "record to a faster disk",
+            ));
         }
         match self.samples.as_ref()?.try_send(sample) {
             Ok(()) => self.lost.store(0, Ordering::Relaxed),
@@ -112,18 +113,18 @@ impl Recorder {
         None
     }
 
-    /// Writes what is left. `None` where all that was taken is in the file, else why it is not.
+    /// Writes the remaining samples. Returns `None` if all queued samples are in the file, else the reason.
     pub fn finish(mut self) -> Option<Gap> {
         self.close();
         self.failure.lock().ok()?.take()
     }
 
     fn close(&mut self) {
-        // A disk that hangs must not keep the program from ending: a recording can be read without its end.
+        // A disk that hangs must not block the end of the program: a recording can be read without its end.
         if self.samples.take().is_some()
             && let Ok(done) = self.done.lock()
         {
-            let _ = done.recv_timeout(PATIENCE);
+            let _ = done.recv_timeout(EXIT_TIMEOUT);
         }
     }
 }

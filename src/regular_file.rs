@@ -1,7 +1,7 @@
-//! Opens what a user names or a folder holds, where it is a regular file: a FIFO would block whoever opens it, and a
-//! device never ends.
+//! Opens files named by the user or found in a folder, if they are regular files: opening a FIFO would block, and a
+//! device has no end.
 //!
-//! Knows nothing of what is in a file.
+//! Does not depend on the content of a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens it to read. Never blocks.
+/// Opens a file for reading. Never blocks.
 ///
 /// # Errors
-/// Where it cannot be opened, and where it is no regular file.
+/// Returns an error if the file cannot be opened or is not a regular file.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
@@ -28,16 +28,28 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Appends its whole content to `buffer`.
+/// Appends the whole content of a file to `buffer`.
 ///
 /// # Errors
-/// Where it cannot be opened or read, and where it is longer than `longest` bytes: then `buffer` holds a part.
+/// Returns an error if the file cannot be opened or read, or is longer than `longest` bytes; then `buffer` holds a part
+/// of it.
 pub(crate) fn read(path: &Path, longest: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
     let length = open(path)?.take(longest + 1).read_to_end(buffer)?;
     if length as u64 > longest {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(())
+}
+
+/// The same of a text.
+///
+/// # Errors
+/// As [`read`], and where it is no UTF-8.
+pub(crate) fn read_text(path: &Path, longest: u64) -> io::Result<String> {
+    let mut text = Vec::new();
+    read(path, longest, &mut text)?;
+    let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text");
+    String::from_utf8(text).map_err(not_text)
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! What is known of a job and its machine at one moment: the value that every output reads.
+//! The state of a job and its machine at one moment: the value that every output reads.
 //!
-//! Its derive is the JSON document, schema `pipetop.report/1`, and that schema: a contract that scripts rely on. Keys
-//! are added, never renamed; an added key has a default, so that older reports can still be read. Unknown is `null`, never 0; the unit is in the key; kinds and causes are kebab-case. The
-//! doc comments are the schema's descriptions. Measures nothing and judges nothing: the figures are those of the model
-//! and the verdict, rounded to the digits that mean something.
+//! Its derive defines the JSON document, schema `pipetop.report/1`, and the schema itself: a contract that scripts rely
+//! on. Keys are added, never renamed; an added key has a default, so that older reports can still be read. Unknown is
+//! `null`, never 0; the unit is in the key; kinds and causes are kebab-case. The doc comments are the schema's
+//! descriptions. Measures nothing and judges nothing: the figures are those of the model and the verdict, rounded to
+//! their significant digits.
 
 mod gpu;
 mod job;
@@ -60,7 +61,7 @@ pub struct Report {
     pub gaps: Vec<Gap>,
     #[serde(default)]
     pub latest: LatestReport,
-    /// Jobs to choose from, while there are several and none was named.
+    /// Jobs to choose from, while there are several and none was selected.
     #[serde(default)]
     pub candidates: Vec<JobCandidate>,
 }
@@ -80,7 +81,7 @@ pub struct WindowReport {
     pub seconds: f64,
     /// Batches that the trainer took in it. null: nothing counts them.
     pub batches: Option<u64>,
-    /// How deep the job can be looked into. null: no job is watched.
+    /// Level of access to the job. null: no job is watched.
     pub access: Option<Tier>,
     /// CPU time of pipetop itself in percent of one core. null: not known.
     #[schemars(range(min = 0.0))]
@@ -106,7 +107,7 @@ pub struct LatestReport {
 }
 
 impl Report {
-    /// The report on the window, or on the last interval where there is no window yet.
+    /// Returns the report on the window, or on the last interval if there is no window yet.
     pub fn new(model: &Model, verdict: &Verdict) -> Self {
         let sample = model.sample();
         let at = sample.map(|sample| sample.at);
@@ -114,10 +115,12 @@ impl Report {
         let candidates = sample.map_or(&[][..], |sample| &sample.candidates);
         let rates = model.window().or(model.latest());
         let job = rates.and_then(|rates| rates.job.as_ref());
-        let ended = job.is_some_and(|job| job.ended).then(|| Gap {
-            source: "job".to_owned(),
-            reason: "the job has ended; its figures are the last ones from before".to_owned(),
-            hint: String::new(),
+        let ended = job.is_some_and(|job| job.ended).then(|| {
+            Gap::new(
+                "job",
+                "the job has ended; its figures are the last ones from before",
+                "",
+            )
         });
         let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
         let disks = rates.map_or(&[][..], |rates| &rates.disks);
@@ -148,9 +151,7 @@ impl LatestReport {
         let rank = job.and_then(|job| job.ranks.first());
         let queue = rank.and_then(|rank| rank.main_loader()?.queue);
         let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
-        let utils: Vec<f64> = gpus.iter().filter_map(|gpu| gpu.util_percent).collect();
-        // Of none it is not a number, which is no figure.
-        let util = utils.iter().sum::<f64>() / utils.len() as f64;
+        let util = crate::units::mean(gpus.iter().filter_map(|gpu| gpu.util_percent));
         Self {
             at_seconds: number(at.map(|at| at.since_start.as_secs_f64()), 3),
             wait_share: rank
@@ -158,20 +159,21 @@ impl LatestReport {
                 .map(|wait| share(wait.share)),
             queue: queue.as_ref().map(QueueReport::new),
             step: rank.map_or_else(StepReport::default, |rank| StepReport::new(&rank.step)),
-            gpu_util_percent: number(Some(util), 1),
+            gpu_util_percent: number(util, 1),
             read_bytes_per_s: bytes_per_s(job.and_then(|job| job.read)),
         }
     }
 }
 
-/// The JSON schema of [`Report`], draft 2020-12. It knows every key: a document with another one is not of this
-/// version.
+/// Returns the JSON schema of [`Report`], draft 2020-12. It allows no other keys: a document that has some is not of
+/// this version.
 pub fn schema() -> Schema {
     let close = RecursiveTransform(|schema: &mut Schema| {
         if schema.get("properties").is_some() {
             schema.insert("additionalProperties".to_owned(), false.into());
         }
-        // Widths of Rust's numbers, and what stands for keys that older reports lack: no part of the contract.
+        // Drop the widths of Rust's numbers, and the defaults of keys that older reports lack: neither is part of the
+        // contract.
         schema.remove("format");
         schema.remove("default");
     });

@@ -1,8 +1,9 @@
-//! What was read: one [`Sample`] holds every raw counter of one instant.
+//! One [`Sample`] holds every raw counter of one instant.
 //!
-//! Counters are cumulative and as the kernel or driver gives them; events have numbers ([`Tail`]), so that a sample
-//! which is lost loses nothing. `None` means *not known* and a [`Gap`] says why. Nothing here is a rate, an estimate or an opinion, and nothing here knows how it
-//! was read or what will be made of it. A recording holds exactly these values.
+//! Counters are cumulative, as the kernel or driver reports them. Events are numbered ([`Tail`]), so that losing a
+//! sample loses no events. `None` means *not known*, and a [`Gap`] has the reason. There are no rates, estimates or
+//! judgements here, and nothing that depends on how a value was read or how it is used. A recording holds exactly these
+//! values.
 
 mod cgroup;
 mod counts;
@@ -41,7 +42,7 @@ pub use job::{
 pub use loader::{
     BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,
 };
-pub use poll_trace::{PollTrace, SLOT, Seen, TrainerNow, slot};
+pub use poll_trace::{PollTrace, SLOT, SlotState, TrainerNow, slot};
 pub use process::{IoSample, ProcessSample};
 pub use processes::{ProcessRole, ProcessSeen, ProcessesSample, ThreadSample, ThreadsSample};
 pub use run::{Run, RunSource};
@@ -52,7 +53,7 @@ pub use tier::Tier;
 pub use worker::{BatchLoad, UnderWay, WorkerLoads, WorkerSample, WorkerTally};
 pub use worker_now::WorkerNow;
 
-/// Everything that one round of reading brought.
+/// All values from one round of reading.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     pub at: Moment,
@@ -61,13 +62,13 @@ pub struct Sample {
     pub gpus: Vec<GpuSample>,
     /// `None` while there is no job to watch.
     pub job: Option<JobSample>,
-    /// Jobs to choose from, while there are several and none was named.
+    /// Jobs to choose from, while there are several and none was selected.
     pub candidates: Vec<JobCandidate>,
     pub own: OwnSample,
-    /// Of the process that was asked about; `None` where none was. Not recorded.
+    /// Open files of the selected process; `None` if none is selected. Not recorded.
     #[serde(skip)]
     pub files: Option<OpenFiles>,
-    /// The job's processes in full, while somebody looks at them. Not recorded.
+    /// The job's processes in full, while they are on screen. Not recorded.
     #[serde(skip)]
     pub processes: Option<ProcessesSample>,
     /// What could not be read, and why. Part of the reading: never dropped.
@@ -75,7 +76,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of which nothing is known but when it was read.
+    /// Returns a sample of which only the time is known.
     pub fn new(at: Moment) -> Self {
         Self {
             at,
@@ -103,22 +104,30 @@ pub struct JobCandidate {
     pub workers: usize,
 }
 
-/// A source, or a part of one, that gave nothing.
+/// A source, or a part of one, that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
     /// The source's name as `pipetop doctor` lists it: `nvml`, `python`, `queue`, ...
     pub source: String,
-    /// One plain sentence part: `libnvidia-ml.so.1 not found`.
+    /// Part of a sentence, for example `libnvidia-ml.so.1 not found`.
     pub reason: String,
-    /// What would change it; empty where nothing would.
+    /// How to fix it; empty if nothing helps.
     pub hint: String,
 }
 
-/// The reason of the gap that is there on a machine without a GPU of NVIDIA's.
+/// The reason of the gap on a machine without an NVIDIA GPU.
 pub const NO_GPU: &str = "no NVIDIA GPU on this machine";
 
 impl Gap {
-    /// Nothing is missing: there is no GPU to read.
+    pub fn new(source: &str, reason: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            source: source.to_owned(),
+            reason: reason.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Returns whether there is no GPU to read, so that nothing is missing.
     pub fn is_no_gpu(&self) -> bool {
         self.reason == NO_GPU
     }
@@ -131,25 +140,25 @@ pub struct HostSample {
     pub cpus: u32,
     /// Busy time of all CPUs together, from `/proc/stat`.
     pub cpu_busy: Option<Duration>,
-    /// Total memory and what is available, from `/proc/meminfo`.
+    /// Total and available memory, from `/proc/meminfo`.
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,
     /// Pages that were read back from swap since boot, from `/proc/vmstat`.
     #[serde(default)]
     pub swapped_in: Option<u64>,
-    /// `/proc/pressure/*`, or the job's own cgroup's where that exists. `None` without PSI.
+    /// From `/proc/pressure/*`, or from the job's own cgroup if that has it. `None` without PSI.
     pub pressure: Option<PressureSample>,
     /// Clock ticks between boot and the start of pipetop, on the clock of [`crate::units::ProcessKey::start_ticks`]:
-    /// what places the start of a process in our time.
+    /// converts the start of a process to time since pipetop started.
     pub boot_ticks_at_start: Option<u64>,
-    /// Clock ticks in a second (`sysconf(_SC_CLK_TCK)`).
+    /// Clock ticks per second (`sysconf(_SC_CLK_TCK)`).
     pub ticks_per_second: Option<u64>,
-    /// Programs outside the job that use the CPUs most, while few are free; the most first.
+    /// Programs outside the job that use the CPUs most, the most first; read only while few CPUs are free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherProgram>,
 }
 
-/// All processes of one name that do not belong to the job.
+/// All processes with one name that are not part of the job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OtherProgram {
     pub name: String,
@@ -176,15 +185,15 @@ pub struct DiskSample {
     pub writes: u64,
     pub write_bytes: Bytes,
     pub write_time: Duration,
-    /// Time in which at least one request was under way.
+    /// Time in which at least one request was in progress.
     pub busy: Duration,
-    /// Requests x time, for the mean queue depth.
+    /// Sum of requests in progress over time, for the mean queue depth.
     pub queued: Duration,
-    /// The job's open files lie on this device.
+    /// The job has open files on this device.
     pub holds_job_files: bool,
 }
 
-/// What pipetop itself costs.
+/// What pipetop itself uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct OwnSample {
     /// CPU time of all own threads.
@@ -195,8 +204,8 @@ pub struct OwnSample {
 }
 
 impl Sample {
-    /// Drops the events that `earlier` knew: to keep each of them once where samples are kept one after the other.
-    pub fn forget_events(&mut self, earlier: &Self) {
+    /// Drops the events that are in `earlier`, so that consecutive samples store each event once.
+    pub fn drop_events(&mut self, earlier: &Self) {
         for gpu in &mut self.gpus {
             if let Some(before) = earlier.gpus.iter().find(|before| before.is(gpu)) {
                 gpu.util_samples.forget(&before.util_samples);

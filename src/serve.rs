@@ -1,6 +1,6 @@
-//! The exporter: watches training jobs of this machine and serves metrics and reports of them, over HTTP and in a file.
+//! The exporter: watches training jobs of this machine and serves their metrics and reports, over HTTP and in a file.
 //!
-//! Reads the state of an engine for each job. Knows nothing of the command line and of the screen.
+//! Uses the state of an engine for each job. Does not depend on the command line or the screen.
 
 mod board;
 mod exposition;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 use crate::source::sampler::{Common, Options};
 pub(crate) use board::Board;
 use exposition::Format;
@@ -35,16 +35,16 @@ use server::no_runtime;
 pub(crate) use server::{Endpoints, Server};
 use textfile::Textfile;
 
-/// Where to listen if nothing is said: on this machine alone, as others may log in to it too.
+/// Default address to listen on: this machine only, as others may log in to it too.
 pub(crate) const ADDRESS: &str = "127.0.0.1:9977";
-/// Between two writings of a file.
+/// Time between two updates of the file.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What to watch, and where to offer it.
+/// What to watch, and where to serve it.
 #[derive(Debug)]
 pub(crate) struct Exporter {
     pub options: Options,
-    /// Every job of the machine, not one at a time.
+    /// Watch all jobs of the machine rather than one at a time.
     pub all: bool,
     pub endpoints: Endpoints,
     pub textfile: Option<PathBuf>,
@@ -54,13 +54,13 @@ impl Exporter {
     /// Serves until a signal ends it.
     ///
     /// # Errors
-    /// Where an address cannot be listened on, a file cannot be used, or no thread can be started.
+    /// Returns an error if an address cannot be listened on, a file cannot be used, or no thread can be started.
     pub(crate) fn run(self) -> Result<(), Hinted> {
         let board = Arc::new(Board::default());
         let server = self.endpoints.serve(Arc::clone(&board))?;
         let file = self.textfile.map(Textfile::new);
         if let Some(file) = &file {
-            written(file, &board)?;
+            write_file(file, &board)?;
         }
         server.announce(std::io::stdout());
         let common = Common::start(&self.options);
@@ -72,12 +72,12 @@ impl Exporter {
             .map_err(|error| no_runtime(&error))?;
         runtime.block_on(async {
             let mut ends = [SignalKind::interrupt(), SignalKind::terminate()].map(signal);
-            let [typed, asked] = &mut ends;
+            let [typed, terminate] = &mut ends;
             let typed = typed.as_mut().map_err(|error| no_runtime(error))?;
-            let asked = asked.as_mut().map_err(|error| no_runtime(error))?;
+            let terminate = terminate.as_mut().map_err(|error| no_runtime(error))?;
             tokio::select! {
                 _ = typed.recv() => {}
-                _ = asked.recv() => {}
+                _ = terminate.recv() => {}
                 () = keep(file.as_ref(), &board) => {}
             }
             Ok(())
@@ -85,7 +85,7 @@ impl Exporter {
     }
 }
 
-/// Keeps the file up to date, for as long as it is polled.
+/// Keeps the file up to date while it is polled.
 async fn keep(file: Option<&Textfile>, board: &Board) {
     let Some(file) = file else {
         return pending().await;
@@ -95,20 +95,18 @@ async fn keep(file: Option<&Textfile>, board: &Board) {
     let mut failed = false;
     loop {
         ticks.tick().await;
-        let result = written(file, board);
+        let result = write_file(file, board);
         if let (Err(error), false) = (&result, failed) {
-            // Nobody reads it: nothing to do about that.
+            // If stderr is closed, the warning is lost.
             let _ = writeln!(std::io::stderr(), "warning: {error}");
         }
         failed = result.is_err();
     }
 }
 
-fn written(file: &Textfile, board: &Board) -> Result<(), Hinted> {
-    file.write(&board.metrics(Format::Text)).map_err(|error| {
-        Hinted::new(
-            format!("cannot write {}: {error}", file.path().display()),
-            "--textfile needs a file in a folder where new files can be made",
-        )
-    })
+fn write_file(file: &Textfile, board: &Board) -> Result<(), Hinted> {
+    file.write(&board.metrics(Format::Text)).explain(
+        format_args!("cannot write {}", file.path().display()),
+        "--textfile needs a file in a folder where new files can be made",
+    )
 }

@@ -1,6 +1,6 @@
-//! What the commands share: the configuration, what the sampler gets, a screen or lines to watch in, the exit code.
+//! Shared by the commands: configuration, sampler options, a screen or lines to watch in, the exit code.
 //!
-//! Knows none of the commands.
+//! Must not depend on a command.
 
 mod record;
 mod web;
@@ -13,12 +13,12 @@ use clap::ValueEnum;
 
 use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides, ThemeName};
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
-use crate::options::{GpuChoice, Places, Watch};
+use crate::options::{GpuChoice, PathArgs, WatchArgs};
 use crate::source::probe::Listener;
 use crate::source::sampler::Options;
 use crate::units::printable;
@@ -27,13 +27,13 @@ use crate::verdict::Kind;
 pub(crate) use record::{finish, with as recorded};
 pub(crate) use web::{endpoints, served};
 
-/// The exit code where `--fail-if` matched.
+/// Exit code if `--fail-if` matched.
 pub(crate) const FAILED_IF: u8 = 3;
 
-/// Writes all of it. A reader that has left is no error.
+/// Writes the whole text. A reader that has closed the pipe is not an error.
 ///
 /// # Errors
-/// Where it cannot be written.
+/// Returns an error if the text cannot be written.
 pub(crate) fn print(out: &mut impl Write, text: &[u8]) -> Result<ExitCode, Hinted> {
     let written = out.write_all(text).and_then(|()| out.flush());
     match written.err().and_then(|error| Hinted::unwritten(&error)) {
@@ -42,21 +42,19 @@ pub(crate) fn print(out: &mut impl Write, text: &[u8]) -> Result<ExitCode, Hinte
     }
 }
 
-/// The file of the user's that a launched command prints to.
+/// Opens the user's file for the output of a launched command.
 ///
 /// # Errors
-/// Where it cannot be written to.
+/// Returns an error if the file cannot be written to.
 pub(crate) fn named_log(path: &Path) -> Result<Log, Hinted> {
-    Log::named(path).map_err(|error| {
-        Hinted::new(
-            format!("cannot write to {}: {error}", path.display()),
-            "--log needs a file that can be created or appended to",
-        )
-    })
+    Log::named(path).explain(
+        format_args!("cannot write to {}", path.display()),
+        "--log needs a file that can be created or appended to",
+    )
 }
 
-/// What the sampler is to read, without a probe and without a recording.
-pub(crate) fn sampling(places: &Places, config: &Config, target: Target) -> Options {
+/// Returns the sampler's options, without a probe and without a recording.
+pub(crate) fn sampling(places: &PathArgs, config: &Config, target: Target) -> Options {
     Options {
         proc_root: places.proc_root.clone(),
         sys_root: places.sys_root.clone(),
@@ -71,12 +69,22 @@ pub(crate) fn sampling(places: &Places, config: &Config, target: Target) -> Opti
     }
 }
 
-/// A screen, where there is a terminal for it and nothing else was asked for.
-pub(crate) fn has_screen(watch: &Watch) -> bool {
+/// Returns how to watch without a screen.
+pub(crate) fn observation(watch: &WatchArgs, steady: bool) -> Observation {
+    Observation {
+        once: watch.once,
+        json: watch.json,
+        span: watch.span,
+        steady,
+    }
+}
+
+/// Whether to open a screen: there is a terminal, and no report or JSON was requested.
+pub(crate) fn has_screen(watch: &WatchArgs) -> bool {
     can_draw() && !watch.once && !watch.json
 }
 
-/// Standard output is a terminal on which more can be done than write line after line.
+/// Whether standard output is a terminal that can do more than write line after line.
 pub(crate) fn can_draw() -> bool {
     std::io::stdout().is_terminal() && Environment::read().can_draw()
 }
@@ -88,20 +96,22 @@ pub(crate) fn no_screen(error: &anyhow::Error) -> Hinted {
     )
 }
 
-/// Watches on the screen or in lines, as was asked for.
+/// Watches on the screen or in lines, as requested.
 pub(crate) fn show(
     options: Options,
     job: Option<Candidate>,
     config: Config,
     wanted: String,
-    watch: &Watch,
+    watch: &WatchArgs,
 ) -> Result<ExitCode, Hinted> {
-    let (options, server) = served(recorded(options, watch)?, watch)?;
+    let served = served(recorded(options, watch)?, watch)?;
+    let options = served.options;
     let recorder = options.recorder.clone();
     if has_screen(watch) {
         let outcome = app::watch(Setup {
             options,
             job,
+            board: served.board,
             config,
             window: WINDOW,
             wanted,
@@ -112,25 +122,20 @@ pub(crate) fn show(
         let outcome = outcome.map_err(|error| no_screen(&error))?;
         let recorded = watch.record.as_ref().filter(|_| recorder.is_some());
         let recorded = recorded.map(|path| format!("recording: {}", path.display()));
-        drop(server);
-        // A terminal that is gone reads no last words.
-        let _ = last_words(outcome.verdict.into_iter().chain(recorded));
+        drop(served.server);
+        // If the terminal is gone, these lines cannot be printed.
+        let _ = print_final_lines(outcome.verdict.into_iter().chain(recorded));
         finish(recorder)?;
         return Ok(exit_code(outcome.kind, &watch.fail_if));
     }
-    let how = Observation {
-        once: watch.once,
-        json: watch.json,
-        span: watch.span,
-        steady: false,
-    };
+    let how = observation(watch, false);
     let kind = observe(options, job, how, &mut std::io::stdout())?;
     finish(recorder)?;
     Ok(exit_code(kind, &watch.fail_if))
 }
 
-/// What stays on the terminal when the screen closes.
-fn last_words(lines: impl Iterator<Item = String>) -> std::io::Result<()> {
+/// Prints the lines that stay on the terminal after the screen closes.
+fn print_final_lines(lines: impl Iterator<Item = String>) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     for line in lines {
         writeln!(out, "{}", printable(&line))?;
@@ -138,8 +143,8 @@ fn last_words(lines: impl Iterator<Item = String>) -> std::io::Result<()> {
     out.flush()
 }
 
-/// A place that was named and is not there is a mistake; without a name, it may well be missing.
-pub(crate) fn exists(places: &Places) -> Result<(), Hinted> {
+/// Returns an error for a path that was given but does not exist. The default paths may be missing.
+pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
     if let Err(error) = places.proc_root.read_dir() {
         return Err(Hinted::new(
             format!("cannot list {}: {error}", places.proc_root.display()),
@@ -147,7 +152,7 @@ pub(crate) fn exists(places: &Places) -> Result<(), Hinted> {
         ));
     }
     let library = places.nvml_lib.as_deref();
-    // A name without a directory is looked for by the dynamic loader.
+    // A name without a directory is searched for by the dynamic loader.
     match library.filter(|path| path.components().count() > 1 && !path.exists()) {
         Some(path) => Err(Hinted::new(
             format!("no NVML library {}", path.display()),
@@ -165,8 +170,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
     }
 }
 
-/// The user's choices: command line over file over default.
-pub(crate) fn config(watch: &Watch, places: &Places) -> Result<Config, Hinted> {
+/// Loads the user's settings: command line over file over default.
+pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
             let name = name.escape_debug();
@@ -192,7 +197,7 @@ pub(crate) fn config(watch: &Watch, places: &Places) -> Result<Config, Hinted> {
         .map_err(|error| Hinted::new(error.to_string(), error.hint()))
 }
 
-/// Takes the reports of a job that we start; `hint` says what helps where that cannot be.
+/// Opens the socket for reports of a launched job; `hint` is what to do if that fails.
 pub(crate) fn listen(hint: &str) -> Result<Listener, Hinted> {
     Listener::bind().map_err(|error| {
         let message = format!("cannot open the socket for the job's reports: {error}");
@@ -200,8 +205,8 @@ pub(crate) fn listen(hint: &str) -> Result<Listener, Hinted> {
     })
 }
 
-/// On standard error.
-pub(crate) fn complain(error: &Hinted) {
-    // Nobody reads it: nothing to do about that.
+/// Prints an error to standard error.
+pub(crate) fn print_error(error: &Hinted) {
+    // If the output is closed, there is nothing to do.
     let _ = writeln!(std::io::stderr(), "{}", error.lines());
 }

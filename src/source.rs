@@ -1,5 +1,5 @@
-//! The only code that touches the machine: one file per kernel or driver interface, and the threads
-//! that read them. Knows nothing of what the numbers mean.
+//! The only code that reads the machine: one file per kernel or driver interface, and the threads that read them. Must
+//! not depend on what the numbers mean.
 
 pub mod cgroup;
 pub mod clock;

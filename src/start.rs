@@ -1,4 +1,4 @@
-//! From what was typed to what runs: finds the job, picks the way to show it, gives the exit code.
+//! Runs a command line: finds the job, picks the way to show it, returns the exit code.
 
 mod check;
 mod diff;
@@ -14,20 +14,20 @@ use std::process::ExitCode;
 use crate::cli::{self, Args, Command, Stop};
 use crate::config::DEFAULT_FILE;
 use crate::doctor::{self, Terminal};
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 use crate::job::{NoTarget, Target};
-use crate::launch::{raise_open_files, survive_the_limit_of_file_sizes};
+use crate::launch::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 use crate::logging;
-use crate::options::Places;
+use crate::options::PathArgs;
 use crate::setup::{config, exists, has_screen, print, sampling, show};
 use crate::source::clock::Clock;
 use crate::source::nvml;
 use crate::source::sampler::find;
-use target::{meant, refused};
+use target::{no_target_error, requested_target};
 
-/// What Prometheus is to compute and to tell of.
+/// Recording rules and alerts for Prometheus.
 const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
-/// What Grafana is to show.
+/// Dashboard for Grafana.
 const DASHBOARD: &str = include_str!("../contrib/pipetop.dashboard.json");
 
 /// Parses, runs, and turns the outcome into an exit code.
@@ -35,27 +35,27 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(Stop::Show(text)) => {
-            // Nobody reads it: nothing to do about that.
+            // If the output is closed, there is nothing to do.
             let _ = std::io::stdout().write_all(text.as_bytes());
             return ExitCode::SUCCESS;
         }
-        Err(Stop::Usage(error)) => return complain(&error, 2),
+        Err(Stop::Usage(error)) => return print_error(&error, 2),
     };
     let hidden = args.command.as_ref().is_some_and(Command::is_hidden);
     if stdout_is_closed && !hidden {
         let hint = "redirect it to a file; `>/dev/null` discards what is printed";
-        return complain(&Hinted::new("standard output is closed", hint), 1);
+        return print_error(&Hinted::new("standard output is closed", hint), 1);
     }
     match run(args) {
         Ok(code) => code,
-        Err(error) => complain(&error, 1),
+        Err(error) => print_error(&error, 1),
     }
 }
 
-/// Prints an error, and gives its exit code.
-fn complain(error: &Hinted, code: u8) -> ExitCode {
+/// Prints an error and returns its exit code.
+fn print_error(error: &Hinted, code: u8) -> ExitCode {
     tracing::error!(hint = error.hint, "{}", error.message);
-    // In one piece: several processes of a job may fail at once, and share what they write to.
+    // In one write: several processes of a job may fail at once and share the output.
     let lines = format!("{}\n", error.lines());
     let _ = std::io::stderr().write_all(lines.as_bytes());
     ExitCode::from(code)
@@ -64,13 +64,19 @@ fn complain(error: &Hinted, code: u8) -> ExitCode {
 /// Runs the command.
 ///
 /// # Errors
-/// One line and a hint, for exit code 1.
+/// Returns an error with one line and a hint, for exit code 1.
 fn run(args: Args) -> Result<ExitCode, Hinted> {
     if let Some(path) = &args.log_file {
         logging::start(path, std::env::var(logging::VARIABLE).ok().as_deref())?;
     }
     let mut out = std::io::stdout();
     if !args.command.as_ref().is_some_and(Command::is_hidden) {
+        have_memory().map_err(|_| {
+            Hinted::new(
+                "not enough memory to start",
+                "raise the limit of address space (`ulimit -v`), or free memory",
+            )
+        })?;
         raise_open_files();
         survive_the_limit_of_file_sizes();
     }
@@ -82,12 +88,8 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         Some(Command::BuiltinSupervisor { control }) => run::supervise(control),
         Some(Command::Completions { shell }) => print(&mut out, &cli::completions(shell)),
         Some(Command::Man) => {
-            let page = cli::manual().map_err(|error| {
-                Hinted::new(
-                    format!("cannot write the man page: {error}"),
-                    "this is a bug in pipetop",
-                )
-            })?;
+            let page =
+                cli::manual().explain("cannot write the man page", "this is a bug in pipetop")?;
             print(&mut out, &page)
         }
         Some(Command::Doctor { json }) => {
@@ -107,7 +109,7 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
     }
 }
 
-fn examine(places: &Places, json: bool) -> String {
+fn examine(places: &PathArgs, json: bool) -> String {
     let library = places.nvml_lib.clone();
     let at = Clock::start().now();
     let gpus = move || {
@@ -129,14 +131,14 @@ fn examine(places: &Places, json: bool) -> String {
 
 fn watch(args: Args) -> Result<ExitCode, Hinted> {
     let config = config(&args.watch, &args.places)?;
-    let target = meant(args.target);
+    let target = requested_target(args.target);
     exists(&args.places)?;
     let screen = has_screen(&args.watch);
     let job = match find(&args.places.proc_root, &target) {
         Ok(job) => job,
-        // On a terminal there is a screen to choose from.
+        // With a screen the user can choose a job there.
         Err(NoTarget::Several(_)) if screen => None,
-        Err(error) => return Err(refused(&error)),
+        Err(error) => return Err(no_target_error(&error)),
     };
     if job.is_none() && args.watch.once {
         return Err(Hinted::new(

@@ -1,13 +1,13 @@
-//! The real terminal: raw mode and the alternate screen, and both undone on every way out.
+//! The real terminal: raw mode and the alternate screen, both restored on every way out.
 //!
 //! ratatui's own backend writes each frame into a buffer; the buffer goes out as one synchronized update, through a
-//! thread that may wait for the terminal where nothing else does. Must not know what is drawn.
+//! separate thread that may block. Must not know what is drawn.
 
 mod writer;
 
 use std::io::{self, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
 use crossterm::clipboard::CopyToClipboard;
@@ -19,6 +19,10 @@ use crossterm::terminal::{
 };
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::stdio::stdout;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use signal_hook_registry::register_sigaction;
 use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::foreign;
@@ -26,37 +30,42 @@ use writer::WRITER;
 
 pub type Backend = CrosstermBackend<Output>;
 
-/// Mouse reports are enabled while the terminal is ours.
+/// Mouse reports are enabled while the screen is open.
 static MOUSE: AtomicBool = AtomicBool::new(false);
 /// Buttons and the wheel only: movements would keep a slow link busy.
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
-/// How long leaving waits for a frame that is still being written.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// When nothing reads the terminal, leaving discards the kernel's output queue up to this many times, and waits this
+/// How long closing waits for a frame that is still being written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// If nothing reads the terminal, closing discards the kernel's output queue up to this many times, and waits this
 /// long after each: the rest of a frame can be more than the queue holds.
 const DISCARDS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long a terminal may take to say its colours. Nearly all answer one of two questions at once, over a network in a
-/// round trip.
+/// How long a terminal may take to report its colours. Nearly all answer one of the two queries at once, over a network
+/// within a round trip.
 const ANSWER: Duration = Duration::from_millis(300);
+/// `SI_TKILL`: pipetop sent the signal to itself, as `abort` does.
+const SENT_BY_ITSELF: i32 = -6;
+/// Leaves the screen, whatever was being written, and says why.
+const ABORTED: &[u8] = b"\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\
+error: pipetop cannot go on: out of memory, or a library that it calls has given up\r\n";
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
 
-/// A terminal shows nothing new between these, so nobody sees half a frame, however slow the link is. Terminals that
-/// do not know this private mode ignore it.
+/// A terminal shows nothing new between these two, so half a frame is never visible, however slow the link is.
+/// Terminals that do not know this private mode ignore it.
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
 
-/// The terminal's background is dark, as far as it says so. Waits for its answer: before the screen is taken.
+/// Whether the terminal reports a dark background. Waits for the answer, so it must run before the screen is opened.
 pub fn is_dark() -> bool {
     let mut options = QueryOptions::default();
     options.timeout = ANSWER;
     theme_mode(options).is_ok_and(|mode| mode == ThemeMode::Dark)
 }
 
-/// Collects a frame and hands it to the writer thread in one piece. Never waits for the terminal.
+/// Collects a frame and passes it to the writer thread in one piece. Never waits for the terminal.
 #[derive(Debug, Default)]
 pub struct Output {
     frame: Vec<u8>,
@@ -82,7 +91,7 @@ impl Write for Output {
     }
 }
 
-/// Whether the next screen that is opened reports mouse buttons and the wheel.
+/// Sets whether the next screen that is opened reports mouse buttons and the wheel.
 pub fn use_mouse(wanted: bool) {
     MOUSE.store(wanted, Ordering::SeqCst);
 }
@@ -92,7 +101,10 @@ pub fn on_output(changed: impl Fn(bool) + Send + 'static) {
     WRITER.watch(changed);
 }
 
-/// Raw mode and the alternate screen are on; whatever ends the program restores them, once.
+/// How the terminal was before the screen was opened, for `restore_on_abort`.
+static BEFORE: OnceLock<Termios> = OnceLock::new();
+
+/// Raw mode and the alternate screen are on. Makes sure that they are restored only once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
@@ -102,12 +114,16 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Switches the terminal to raw mode and the alternate screen.
     ///
     /// # Errors
-    /// Where standard output is no terminal, or the writer thread cannot be started.
+    /// Returns an error if standard output is not a terminal or the writer thread cannot be started.
     pub fn open() -> io::Result<Self> {
         restore_on_panic();
+        if let Ok(before) = tcgetattr(stdout()) {
+            BEFORE.get_or_init(|| before);
+        }
+        restore_on_abort()?;
         // The palette decides on colours, NO_COLOR included; crossterm must not decide again.
         force_color_output(true);
         WRITER.start()?;
@@ -124,20 +140,20 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal, stops as `ctrl-z` stops any program, and takes the terminal again when continued.
+/// Restores the terminal, stops like any program on `ctrl-z`, and opens the screen again when continued.
 pub fn suspend() -> io::Result<()> {
     restore();
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
     take()
 }
 
-/// Takes the terminal again after something else stopped and continued us: the shell has reset it.
+/// Opens the screen again after another program stopped and continued pipetop: the shell has reset the terminal.
 pub fn resume() -> io::Result<()> {
     restore();
     take()
 }
 
-/// Asks the terminal to put this into its clipboard (OSC 52), over ssh, too. Those that do not know that ignore it.
+/// Copies text to the terminal's clipboard (OSC 52), also over ssh. Terminals without support ignore it.
 pub fn copy(text: &str) -> io::Result<()> {
     let mut bytes = Vec::new();
     queue!(bytes, CopyToClipboard::to_clipboard_from(text))?;
@@ -164,8 +180,8 @@ fn restore() {
         return;
     }
     let mut bytes = Vec::new();
-    if !WRITER.wait(PATIENCE) {
-        // Nobody reads: unwritten output must not keep us from ending.
+    if !WRITER.wait(CLOSE_TIMEOUT) {
+        // Nothing reads the terminal: unwritten output must not keep pipetop from ending.
         for _ in 0..DISCARDS {
             WRITER.discard();
             if WRITER.wait(PAUSE) {
@@ -178,13 +194,13 @@ fn restore() {
     if MOUSE.load(Ordering::SeqCst) {
         bytes.extend_from_slice(MOUSE_OFF);
     }
-    // A terminal that is gone needs nothing restored.
+    // A terminal that is gone cannot be restored; the error does not matter.
     let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| WRITER.send(&bytes));
-    WRITER.wait(PATIENCE);
+    WRITER.wait(CLOSE_TIMEOUT);
     let _ = disable_raw_mode();
 }
 
-/// A panic's message must be readable: restore the screen before it is printed.
+/// Restores the screen before a panic's message is printed, so that it is readable.
 fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -198,7 +214,43 @@ fn restore_on_panic() {
     });
 }
 
-/// The terminal went away: a closed window, a dropped connection.
+/// Restores the screen when pipetop aborts itself: no memory is left, or a library that it calls gives up. Unwinding is
+/// over then, and locks may be held.
+#[expect(unsafe_code, reason = "installs a signal handler")]
+fn restore_on_abort() -> io::Result<()> {
+    static HANDLER: Once = Once::new();
+    let mut installed = Ok(());
+    HANDLER.call_once(|| {
+        let abort = rustix::process::Signal::ABORT.as_raw();
+        // SAFETY: the handler makes system calls, and takes neither locks nor memory.
+        let registered = unsafe {
+            register_sigaction(abort, |signal| {
+                if signal.si_code == SENT_BY_ITSELF {
+                    restore_at_once();
+                }
+            })
+        };
+        installed = registered.map(drop);
+    });
+    installed
+}
+
+/// Restores the terminal without locks and memory.
+fn restore_at_once() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    // A terminal that takes nothing must not keep pipetop from ending.
+    let mut ready = [PollFd::from_borrowed_fd(stdout(), PollFlags::OUT)];
+    if poll(&mut ready, Some(&Timespec::default())) == Ok(1) {
+        let _ = rustix::io::write(stdout(), ABORTED);
+    }
+    if let Some(before) = BEFORE.get() {
+        let _ = tcsetattr(stdout(), OptionalActions::Now, before);
+    }
+}
+
+/// Whether the error means that the terminal is gone: a closed window, a dropped connection.
 pub fn is_gone(error: &(dyn std::error::Error + 'static)) -> bool {
     use rustix::io::Errno;
     let Some(error) = error.downcast_ref::<io::Error>() else {

@@ -1,4 +1,4 @@
-//! What holds for the whole crate.
+//! Tests of the whole crate.
 
 mod architecture;
 mod chance;

@@ -1,22 +1,22 @@
-//! What you see: one pure function from a [`View`] to a frame.
+//! The screen: one pure function from a [`View`] to a frame.
 //!
 //! ```text
 //!  header: command, rank, pid, up                        loader and its settings
 //! ┌─ verdict ───────────────────────────────────────────────────────── last 10 s ─┐
-//! │ kind, share lost, cause, how sure; what to do; what speaks for it; against it │
+//! │ kind, share lost, cause, certainty; what to do; the evidence for and against  │
 //! ├─ pipeline ────────────────────────────────────────────────────────────────────┤
 //! │ workers -> queue -> trainer; load, step, wait                                 │
 //! ├─ GPU ─────────────────────────────────┬─ disk ────────────────────────────────┤
 //! ├─ workers ─────────────────────────────┴───────────────────────────────────────┤
 //! ├─ timeline ────────────────────────────────────────────────────────────────────┤
 //! ├─ history ─────────────────────────────────────────────────────────────────────┤
-//! ├─ output ──────────────────────────────────── of a command that we have launched ─┤
+//! ├─ output ────────────────────────────────────────────── of a launched command ─┤
 //!  footer: keys                                       access, own cost, interval
 //! ```
 //!
-//! One panel, or what is marked in it, can take all of the room: its details; so can the tree of the job's processes.
+//! A panel, or the row marked in it, can fill the screen with its details; so can the tree of the job's processes.
 //!
-//! Knows no clock, no process and no file. Nothing is computed here that a report would want too.
+//! Must not read the clock, processes or files. Figures that a report would also need are computed elsewhere.
 
 mod axis;
 mod compact;
@@ -54,18 +54,17 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
 use crate::units::ProcessKey;
+use panel::PanelFunctions;
 
 pub use axis::{automatic, length as axis_length};
-pub use filter::{Filter, jobs_found};
+pub use filter::{Filter, matching_jobs};
 pub use footer::goes_to_list;
 use layout::{Regions, SizeHints, count, regions};
 pub use listed_job::{JobFigures, ListedJob};
-#[cfg(feature = "testing")]
-pub use state::Sort;
 pub use state::{Choices, Notice, Page, Panel, Replay, UiState};
 #[cfg(feature = "testing")]
 pub use tree::state::Node;
-pub use view::{Attach, Command, Past, View};
+pub use view::{Attach, CommandView, Past, View};
 #[cfg(feature = "testing")]
 pub use zoom::Zoom;
 
@@ -89,57 +88,88 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
         Attach::LookingForJob { wanted } => empty::draw(view, frame, area, wanted),
         Attach::Picker(candidates) => picker::draw(view, frame, area, candidates),
         Attach::Attached | Attach::Ended => match view.state.page {
-            Page::Detail => detail::draw(view, frame, area),
+            Page::Detail => detail::draw(view, frame, area, &part(view.state.focus)),
             Page::Tree => tree::draw(view, frame, area),
             Page::Panels => panels(view, frame, area),
         },
     }
     if let Some(command) = view.command.filter(|command| command.asked) {
-        dialog::draw(view, frame, area, command.name, command.keeps);
+        dialog::draw(view, frame, area, command.name, command.output_path);
     }
 }
 
-/// Lines of a graph in the panel that shows what the verdict speaks of.
+/// Returns the functions of each panel.
+fn part(panel: Panel) -> PanelFunctions {
+    let part = |wanted, draw, page| PanelFunctions { wanted, draw, page };
+    match panel {
+        Panel::Verdict => part(
+            verdict::wanted,
+            verdict::draw,
+            Some(detail::verdict::content),
+        ),
+        Panel::Pipeline => part(
+            pipeline::wanted,
+            pipeline::draw,
+            Some(detail::rank::content),
+        ),
+        Panel::Gpu => part(gpu::wanted, gpu::draw, Some(detail::gpu::content)),
+        Panel::Workers => part(
+            workers::wanted,
+            workers::draw,
+            Some(detail::worker::content),
+        ),
+        Panel::Disk => part(disk::wanted, disk::draw, Some(detail::disk::content)),
+        Panel::Timeline => part(timeline::wanted, timeline::draw, None),
+        Panel::History => part(history::wanted, history::draw, None),
+        Panel::Log => part(log::wanted, log::draw, None),
+    }
+}
+
+/// Lines of the graph in the panel that the verdict is about.
 const GRAPH: u16 = 4;
 
-/// What is left inside of a box, or between a cell of air on either side.
+/// Returns the width inside of a box, or, without boxes, between one blank column on either side.
 fn inner_width(area: Rect) -> u16 {
     let around = if area.width >= 100 { 4 } else { 2 };
     area.width.saturating_sub(around)
 }
 
-/// Lines that the verdict needs on a screen of this size.
+/// Returns how many lines the verdict needs on a screen of this size.
 pub fn verdict_lines(view: &View<'_>, area: Rect) -> u16 {
     count(verdict::lines(view, inner_width(area)).len())
 }
 
-/// Where the panels of a job stand.
+/// Computes the positions of a job's panels.
 fn place(view: &View<'_>, area: Rect) -> Regions {
     let inner_width = inner_width(area);
-    // In boxes, the disk stands beside the GPUs.
+    // With boxes, the disk is beside the GPUs.
     let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
-    let matters = verdict::matters(view);
-    let graph = |panel| if matters == Some(panel) { GRAPH } else { 0 };
+    let relevant = verdict::relevant(view);
+    let graph = |panel| if relevant == Some(panel) { GRAPH } else { 0 };
     let gpu_graph = graph(Panel::Gpu) * u16::from(view.gpus().len() == 1);
-    let wants = SizeHints {
-        verdict: verdict_lines(view, area).max(view.room),
-        pipeline: pipeline::wanted(view),
-        other_loaders: pipeline::other_loaders(view),
-        gpus: gpu::wanted(view, gpu_width),
+    let lines = Panel::ALL.map(|panel| {
+        let width = if panel == Panel::Gpu {
+            gpu_width
+        } else {
+            inner_width
+        };
+        (part(panel).wanted)(view, width)
+    });
+    let mut wants = SizeHints {
+        lines,
+        verdict_tall: lines[Panel::Verdict as usize]
+            + verdict::extra_headline_lines(view, inner_width),
+        loaders: pipeline::loaders(view),
         gpus_open: gpu::wanted_open(view, gpu_width) + gpu_graph,
         gpus_in_full: gpu::wanted_in_full(view, gpu_width),
-        workers: count(view.loader().map_or(0, |loader| loader.workers.len())),
-        disk: disk::wanted(view) + graph(Panel::Disk),
-        timeline: timeline::wanted(view),
-        history: history::wanted(view),
-        log: log::wanted(view),
         focus: view.state.focus,
-        matters,
+        relevant,
     };
+    wants.lines[Panel::Disk as usize] += graph(Panel::Disk);
     regions(area, &wants)
 }
 
-/// The panel at a place of a screen of this size. `None` = there is none there.
+/// Returns the panel at a position on a screen of this size, or `None` if there is none.
 pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
     let panels = !view.state.help && view.state.page == Page::Panels;
     if !panels || !matches!(view.attach, Attach::Attached | Attach::Ended) {
@@ -150,7 +180,7 @@ pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
     panels.find(|panel| regions.panel(*panel).contains(at))
 }
 
-/// The worker whose details are shown, as it is now.
+/// Returns the worker whose details are shown live.
 pub fn opened_worker(view: &View<'_>) -> Option<ProcessKey> {
     let shown = view.state.page == Page::Detail && view.state.focus == Panel::Workers;
     let now = *view.attach == Attach::Attached && view.past.is_none();
@@ -158,13 +188,13 @@ pub fn opened_worker(view: &View<'_>) -> Option<ProcessKey> {
     Some(worker.key)
 }
 
-/// What keys can choose among now.
+/// Returns what the keys can choose from at the moment.
 pub fn choices(view: &View<'_>) -> Choices {
     Choices {
         ranks: view.ranks().len(),
         rank: view.rank_place(),
         candidates: match view.attach {
-            Attach::Picker(jobs) => jobs_found(jobs, &view.state.filter).len(),
+            Attach::Picker(jobs) => matching_jobs(jobs, &view.state.filter).len(),
             _ => 0,
         },
         workers: workers::shown(view),
@@ -176,7 +206,7 @@ pub fn choices(view: &View<'_>) -> Choices {
     }
 }
 
-/// Draws what there is to see of a job.
+/// Draws all panels of a job.
 fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let regions = place(view, area);
     header::draw(view, frame, regions.header);
@@ -186,15 +216,6 @@ fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         if area.is_empty() {
             continue;
         }
-        match panel {
-            Panel::Verdict => verdict::draw(view, frame, area, border),
-            Panel::Pipeline => pipeline::draw(view, frame, area, border),
-            Panel::Gpu => gpu::draw(view, frame, area, border),
-            Panel::Workers => workers::draw(view, frame, area, border),
-            Panel::Disk => disk::draw(view, frame, area, border),
-            Panel::Timeline => timeline::draw(view, frame, area, border),
-            Panel::History => history::draw(view, frame, area, border),
-            Panel::Log => log::draw(view, frame, area, border),
-        }
+        (part(panel).draw)(view, frame, area, border);
     }
 }

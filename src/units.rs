@@ -1,7 +1,7 @@
-//! The quantities that every part speaks in: identities, shares, byte counts, moments.
+//! The quantities that all modules use: identities, shares, byte counts, moments.
 //!
-//! Knows nothing of where a number came from or where it is shown; only its unit and how it reads. Also how
-//! a name that others chose reads.
+//! Defines their unit and how they are displayed, independent of where a number comes from or where it is shown. Also
+//! makes names that may contain anything printable.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A process or thread number, as the proc root in use names it.
+/// ID of a process or a thread, in the proc root that is used.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -22,7 +22,7 @@ impl fmt::Display for Pid {
     }
 }
 
-/// A process for good: a number is used again after its process ends, the pair is not.
+/// Identifies a process permanently: a pid is reused after its process ends, the pair is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcessKey {
     pub pid: Pid,
@@ -41,9 +41,9 @@ impl Share {
     pub const ZERO: Self = Self(0.0);
     pub const ONE: Self = Self(1.0);
 
-    /// The share that `part` is of `whole`, within 0 to 1. `None` where the whole is not positive.
+    /// Returns the share of `part` in `whole`, within 0 to 1. `None` if the whole is not positive.
     pub fn of(part: f64, whole: f64) -> Option<Self> {
-        // An empty sum of floats is -0.0: adding 0 takes the sign away.
+        // An empty sum of floats is -0.0: adding 0 removes the sign.
         (whole > 0.0 && part.is_finite()).then(|| Self((part / whole).clamp(0.0, 1.0) + 0.0))
     }
 
@@ -56,7 +56,7 @@ impl Share {
         Self(self.0.clamp(0.0, 1.0) + 0.0)
     }
 
-    /// What is left of the whole.
+    /// Returns the rest of the whole.
     #[must_use]
     pub fn complement(self) -> Self {
         Self(1.0 - self.0)
@@ -69,7 +69,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// The value, or 0 where so many decimals would show it as `-0.0`.
+/// Returns the value, or 0 if this many decimals would show it as `-0.0`.
 pub fn without_sign(value: f64, decimals: i32) -> f64 {
     if value.abs() * 10f64.powi(decimals) < 0.5 {
         0.0
@@ -78,7 +78,7 @@ pub fn without_sign(value: f64, decimals: i32) -> f64 {
     }
 }
 
-/// `10 s`, `2.5 s`, `2 min`, `3 h`: a length of time in words.
+/// Formats a length of time, for example `10 s`, `2.5 s`, `2 min`, `3 h`.
 pub fn span(seconds: f64) -> String {
     if seconds >= 7170.0 {
         let hours = seconds / 3600.0;
@@ -111,7 +111,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Bytes in a second. Displayed in decimal units as drives and links are sold: `212 MB/s`.
+/// Bytes per second. Displayed in decimal units, as for drives and links: `212 MB/s`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BytesPerSecond(pub f64);
@@ -135,7 +135,7 @@ fn scaled(f: &mut fmt::Formatter<'_>, value: f64, step: f64, units: &[&str]) -> 
     write!(f, "{value:.decimals$} {}", units[unit])
 }
 
-/// When a sample was taken. Everything below the samplers and the loop reads time from here.
+/// When a sample was taken. Everything below the samplers and the event loop uses this as the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// Monotonic time since pipetop started.
@@ -145,7 +145,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Seconds from `earlier` to this moment; 0 where `earlier` is later.
+    /// Returns the seconds from `earlier` to this moment; 0 if `earlier` is later.
     pub fn seconds_since(&self, earlier: &Self) -> f64 {
         self.since_start
             .saturating_sub(earlier.since_start)
@@ -153,8 +153,48 @@ impl Moment {
     }
 }
 
-/// One line without what a terminal would obey: control characters, and those that turn the direction of
-/// writing. Names, paths and command lines are chosen by others.
+/// Returns the whole part of a count or a place: 0 for what is negative or not a number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float stops at the ends"
+)]
+pub fn whole(value: f64) -> usize {
+    value as usize
+}
+
+/// Returns the mean; `None` if there are no values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values
+        .into_iter()
+        .fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// Returns the values in ascending order.
+pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+/// Shown for an unknown figure.
+pub const UNKNOWN: &str = "n/a";
+
+/// Formats a figure that may be unknown.
+pub fn known(figure: Option<impl fmt::Display>) -> String {
+    figure.map_or_else(|| UNKNOWN.to_owned(), |figure| figure.to_string())
+}
+
+/// Formats a count with what is counted: `1 worker`, `3 workers`.
+pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if what.ends_with('s') { "es" } else { "s" };
+    format!("{count} {what}{}", if count == 1 { "" } else { plural })
+}
+
+/// Replaces what a terminal would interpret: control characters, and characters that change the direction of writing.
+/// Names, paths and command lines may contain anything.
 pub fn printable(text: &str) -> String {
     let obeyed = |c: char| {
         c.is_control()
@@ -168,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_has_no_sign() {
+    fn zero_has_no_sign() {
         let nothing: f64 = [0.0; 0].iter().sum();
         for share in [
             Share::of(nothing, 1.0).unwrap(),
@@ -184,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_would_obey_is_printable() {
+    fn control_characters_are_not_printable() {
         let evil = "a\u{1b}[2J\n\u{9b}2J\u{202e}b) c\u{2066}";
         assert_eq!(
             printable(evil),
@@ -204,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_nothing_is_unknown() {
+    fn a_share_of_zero_is_unknown() {
         assert_eq!(Share::of(1.0, 0.0), None);
         assert_eq!(Share::of(3.0, 2.0), Some(Share::ONE));
         assert_eq!(Share::of(f64::NAN, 2.0), None);

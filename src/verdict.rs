@@ -1,6 +1,6 @@
-//! The answer: the kind, how sure it is, the cause, the evidence and what to do.
+//! The verdict: the kind, how certain it is, the cause, the evidence and what to do.
 //!
-//! Reads only the model; knows no clock, no process and no screen. Each cause has one file in `rules/`.
+//! Reads only the model; reads no clock, process or screen. Each cause has one file in `rules/`.
 
 mod advice;
 mod answer;
@@ -45,6 +45,17 @@ pub struct Interval {
     pub high: Share,
 }
 
+impl Interval {
+    fn times(self, part: Share) -> Self {
+        let times = |share: Share| Share(share.0 * part.0);
+        Self {
+            share: times(self.share),
+            low: times(self.low),
+            high: times(self.high),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -66,18 +77,18 @@ pub enum Limit {
     Compute,
     /// The bandwidth of its memory.
     Memory,
-    /// Neither: its kernels do not fill it.
+    /// Neither: its kernels are too small to fill it.
     SmallKernels,
 }
 
-/// As the report names it: `data-bound`.
+/// Writes the name in the report, for example `data-bound`.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-/// How much is lost: below 5 % none, to 10 % slight, to 20 % moderate, above high.
+/// How much of the time is lost: below 5 % none, to 10 % slight, to 20 % moderate, above that high.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -89,7 +100,7 @@ pub enum Level {
     High,
 }
 
-/// What free loading would bring, at most.
+/// Upper bound of the gain from free loading.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Headspace {
     pub speedup_max: f64,
@@ -97,25 +108,25 @@ pub struct Headspace {
     pub step_ms_free: Option<f64>,
 }
 
-/// How many workers there are, would match the step, and the CPUs allow.
+/// The number of workers: now, to match the step, and allowed by the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerAdvice {
     pub now: u32,
     /// Load time / step time, rounded up. null: one of them is not known.
     #[serde(rename = "match")]
     pub match_step: Option<u32>,
-    /// As many as the CPUs allow. null: not known.
+    /// Maximum that the CPUs allow. null: not known.
     pub cpu_allows: Option<u32>,
-    /// null: another number would not help.
+    /// null: a different number would not help.
     pub advised: Option<u32>,
 }
 
-/// What would be expected with another number of workers.
+/// What to expect with another number of workers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Expected {
     pub workers: u32,
-    /// Share of wall time that the main thread would wait. The interval is that of the wait which is seen now; that
-    /// batches take more or less long is not in it.
+    /// Share of wall time that the main thread would wait. The interval is that of the wait measured now; it does not
+    /// include that load times vary.
     pub wait: Interval,
     pub batches_per_s: f64,
 }
@@ -123,41 +134,41 @@ pub struct Expected {
 /// One fact with its threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
-    /// Stable, kebab-case.
+    /// Stable name, kebab-case.
     pub id: &'static str,
-    /// For the verdict, or against it.
+    /// Whether it supports the verdict.
     pub supports: bool,
-    /// A share, 0 to 1, where there is a threshold; else in the unit that `text` says.
+    /// A share, 0 to 1, if there is a threshold; else in the unit that `text` names.
     pub value: f64,
-    /// What decided. `None` = the fact was not measured against one.
+    /// The value that decided. `None` = the fact has no threshold.
     pub threshold: Option<f64>,
-    /// `queue empty 91 % of the time`
+    /// For example `queue empty 91 % of the time`.
     pub text: String,
 }
 
-/// A signal that is not there, and what would bring it.
+/// A signal that is not available, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     pub id: String,
     pub why: String,
-    /// What would change that. Empty: nothing would.
+    /// How to get it. Empty: it cannot be had.
     pub hint: String,
 }
 
-/// How far it is: first to what any verdict needs; then, where the shares leave it open, to what is enough to give one
-/// anyway.
+/// Progress of the warm-up: first to the minimum for any verdict; then, if the shares are not clear, to what is enough
+/// for one anyway.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WarmingUp {
     pub batches: Option<u64>,
     pub batches_needed: u64,
     pub seconds: f64,
     pub seconds_needed: f64,
-    /// The shares leave it open.
+    /// The shares are not clear yet.
     pub unclear: bool,
 }
 
 impl Kind {
-    /// As the screen says it.
+    /// Returns the words on the screen.
     pub fn words(self) -> &'static str {
         match self {
             Self::DataBound => "DATA-BOUND",

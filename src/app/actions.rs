@@ -1,36 +1,40 @@
-//! What each action does, in each mode: the one place that reads actions.
+//! Maps each action to its effect, in each mode. Actions are handled nowhere else.
 //!
-//! The match names every action and every mode, so that a new one does not compile before it stands here.
+//! The match names every action, so that a new one does not compile until it is handled here.
 
 use std::time::Duration;
 
-use super::{App, Effect, Launched, Past};
+use super::{App, Effect, LaunchedCommand, PastSamples};
 use crate::action::Action;
 use crate::config::INTERVALS;
 use crate::source::replay::{ReplayCommand, Seek};
 use crate::source::sampler::Request;
 use crate::ui::{self, Attach, Choices, Notice, UiState};
 
-/// Seconds that a seek and a leap go.
+/// Seconds covered by a seek and by a leap.
 const SEEK: i64 = 10;
 const LEAP: i64 = 600;
 
-/// Times between two readings that keys step through, in milliseconds.
+/// Sampling intervals that the keys step through, in milliseconds.
 const STEPS: [u64; 9] = [100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
 
-/// What actions work on.
+/// What the actions apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// The question what becomes of the launched command is open.
+    /// pipetop asks what to do with the launched command.
     Question,
     Replay,
-    /// A job that runs, the list of jobs to choose from, or nothing yet.
+    /// A running job, the list of jobs to choose from, or nothing yet.
     Live,
 }
 
 impl App {
     fn mode(&self) -> Mode {
-        if self.launched.as_ref().is_some_and(Launched::asks) {
+        if self
+            .launched
+            .as_ref()
+            .is_some_and(LaunchedCommand::is_asking)
+        {
             Mode::Question
         } else if self.player.is_some() {
             Mode::Replay
@@ -42,45 +46,14 @@ impl App {
     pub(super) fn act(&mut self, action: Action) -> Vec<Effect> {
         use Mode::{Live, Question, Replay};
         match (action, self.mode()) {
-            (Action::Redraw, Question | Replay | Live) => vec![Effect::Redraw],
-            (Action::Suspend, Question | Replay | Live) => vec![Effect::SuspendTerminal],
-            (Action::Quit, Question | Replay | Live) => self.quit(),
-            (Action::EndCommand, Question) => self.answer(Launched::end),
-            (Action::Detach, Question) => self.answer(Launched::detach),
-            (Action::Cancel, Question) => self.answer(Launched::go_on),
-            // The question is not open; or it is, and everything else waits for the answer.
-            (Action::EndCommand | Action::Detach, Replay | Live)
-            | (
-                Action::Help
-                | Action::Pause
-                | Action::NextPanel
-                | Action::PreviousPanel
-                | Action::Up
-                | Action::Down
-                | Action::PageUp
-                | Action::PageDown
-                | Action::Select
-                | Action::Tree
-                | Action::Filter
-                | Action::SortNext
-                | Action::SortReverse
-                | Action::NextRank
-                | Action::IntervalShorter
-                | Action::IntervalLonger
-                | Action::ZoomIn
-                | Action::ZoomOut
-                | Action::Save
-                | Action::Copy
-                | Action::SeekBack
-                | Action::SeekForward
-                | Action::LeapBack
-                | Action::LeapForward
-                | Action::StepBack
-                | Action::StepForward
-                | Action::ToBegin
-                | Action::ToEnd,
-                Question,
-            ) => vec![],
+            (Action::Redraw, _) => vec![Effect::Redraw],
+            (Action::Suspend, _) => vec![Effect::SuspendTerminal],
+            (Action::Quit, _) => self.quit(),
+            (Action::EndCommand, Question) => self.answer(LaunchedCommand::end),
+            (Action::Detach, Question) => self.answer(LaunchedCommand::detach),
+            (Action::Cancel, Question) => self.answer(LaunchedCommand::go_on),
+            // Nothing else applies until the question is answered, and no answer without it.
+            (_, Question) | (Action::EndCommand | Action::Detach, _) => vec![],
 
             (Action::Pause, Replay) => self.command(ReplayCommand::Pause),
             (Action::Pause, Live) => self.pause(),
@@ -88,39 +61,39 @@ impl App {
             (Action::IntervalShorter, Live) => self.interval(false),
             (Action::IntervalLonger, Replay) => self.command(ReplayCommand::Faster),
             (Action::IntervalLonger, Live) => self.interval(true),
-            (Action::SeekBack | Action::SeekForward, Replay | Live) if self.state.points() => {
-                self.point(action == Action::SeekBack)
+            (Action::SeekBack | Action::SeekForward, _) if self.state.has_cursor() => {
+                self.move_cursor(action == Action::SeekBack)
             }
-            (Action::SeekBack, Replay | Live) => self.seek(Seek::Seconds(-SEEK)),
-            (Action::SeekForward, Replay | Live) => self.seek(Seek::Seconds(SEEK)),
-            (Action::LeapBack, Replay | Live) => self.seek(Seek::Seconds(-LEAP)),
-            (Action::LeapForward, Replay | Live) => self.seek(Seek::Seconds(LEAP)),
-            (Action::StepBack, Replay | Live) => self.seek(Seek::Previous),
-            (Action::StepForward, Replay | Live) => self.seek(Seek::Next),
-            (Action::ToBegin, Replay | Live) => self.seek(Seek::Begin),
-            (Action::ToEnd, Replay | Live) => self.seek(Seek::End),
+            (Action::SeekBack, _) => self.seek(Seek::Seconds(-SEEK)),
+            (Action::SeekForward, _) => self.seek(Seek::Seconds(SEEK)),
+            (Action::LeapBack, _) => self.seek(Seek::Seconds(-LEAP)),
+            (Action::LeapForward, _) => self.seek(Seek::Seconds(LEAP)),
+            (Action::StepBack, _) => self.seek(Seek::Previous),
+            (Action::StepForward, _) => self.seek(Seek::Next),
+            (Action::ToBegin, _) => self.seek(Seek::Begin),
+            (Action::ToEnd, _) => self.seek(Seek::End),
 
-            (Action::Save, Replay | Live) => vec![Effect::Save],
-            (Action::Copy, Replay | Live) => self.copy(),
-            (Action::ZoomIn, Replay | Live) => self.zoom(false),
-            (Action::ZoomOut, Replay | Live) => self.zoom(true),
-            (Action::Select, Replay | Live) => self.select(),
-            (Action::Tree, Replay | Live) => self.tree(),
-            (Action::Cancel, Replay | Live) => self.cancel(),
-            (Action::SortNext, Replay | Live) => {
+            (Action::Save, _) => vec![Effect::Save],
+            (Action::Copy, _) => self.copy(),
+            (Action::ZoomIn, _) => self.zoom(false),
+            (Action::ZoomOut, _) => self.zoom(true),
+            (Action::Select, _) => self.select(),
+            (Action::Tree, _) => self.tree(),
+            (Action::Cancel, _) => self.cancel(),
+            (Action::SortNext, _) => {
                 self.state.sort_by_next(&self.config.columns);
                 vec![Effect::Draw]
             }
-            (Action::Help, Replay | Live) => self.look(|state, _| state.toggle_help()),
-            (Action::NextPanel, Replay | Live) => self.look(|state, _| state.next_panel()),
-            (Action::PreviousPanel, Replay | Live) => self.look(|state, _| state.previous_panel()),
-            (Action::Up, Replay | Live) => self.look(UiState::up),
-            (Action::Down, Replay | Live) => self.look(UiState::down),
-            (Action::PageUp, Replay | Live) => self.look(UiState::page_up),
-            (Action::PageDown, Replay | Live) => self.look(UiState::page_down),
-            (Action::Filter, Replay | Live) => self.look(|state, _| state.open_filter()),
-            (Action::SortReverse, Replay | Live) => self.look(|state, _| state.reverse()),
-            (Action::NextRank, Replay | Live) => self.look(UiState::next_rank),
+            (Action::Help, _) => self.look(|state, _| state.toggle_help()),
+            (Action::NextPanel, _) => self.look(|state, _| state.step_panel(true)),
+            (Action::PreviousPanel, _) => self.look(|state, _| state.step_panel(false)),
+            (Action::Up, _) => self.look(UiState::up),
+            (Action::Down, _) => self.look(UiState::down),
+            (Action::PageUp, _) => self.look(UiState::page_up),
+            (Action::PageDown, _) => self.look(UiState::page_down),
+            (Action::Filter, _) => self.look(|state, _| state.open_filter()),
+            (Action::SortReverse, _) => self.look(|state, _| state.reverse()),
+            (Action::NextRank, _) => self.look(UiState::next_rank),
         }
     }
 
@@ -131,34 +104,34 @@ impl App {
         vec![Effect::Draw]
     }
 
-    /// Moves the timeline's cursor, over a picture that stands still.
-    fn point(&mut self, back: bool) -> Vec<Effect> {
+    /// Moves the timeline's cursor; pauses the screen first.
+    fn move_cursor(&mut self, back: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
         if !self.state.is_still() {
             self.state.cursor = None;
             effects = self.act(Action::Pause);
         }
-        self.state.point(back);
+        self.state.move_cursor(back);
         effects.extend(self.look(|_, _| ()));
         effects
     }
 
-    /// Changes only what is looked at, among what there is to choose from.
+    /// Changes only what is shown, within the available choices.
     fn look(&mut self, change: impl FnOnce(&mut UiState, &Choices)) -> Vec<Effect> {
         let choices = ui::choices(&self.view());
         change(&mut self.state, &choices);
         vec![Effect::Draw]
     }
 
-    /// Ends, but for a launched command: what becomes of that is asked first.
+    /// Quits, or, with a launched command, first asks what to do with it.
     fn quit(&mut self) -> Vec<Effect> {
         match &mut self.launched {
-            Some(launched) => launched.ask(),
+            Some(launched) => launched.open_question(),
             None => vec![Effect::Quit],
         }
     }
 
-    fn answer(&mut self, answer: impl FnOnce(&mut Launched) -> Vec<Effect>) -> Vec<Effect> {
+    fn answer(&mut self, answer: impl FnOnce(&mut LaunchedCommand) -> Vec<Effect>) -> Vec<Effect> {
         self.launched.as_mut().map_or_else(Vec::new, answer)
     }
 
@@ -185,13 +158,13 @@ impl App {
 
     fn cancel(&mut self) -> Vec<Effect> {
         if ui::goes_to_list(&self.view()) {
-            // Nothing of this job is said of the next one.
+            // The next job starts without the state of this one.
             self.state = UiState {
                 recording: self.state.recording,
                 ..UiState::default()
             };
             self.engine.restart();
-            self.past = Past::new(self.config.past);
+            self.past = PastSamples::new(self.config.past);
             return vec![Effect::Draw, Effect::Sampler(Request::List)];
         }
         let marked = self.marked();
@@ -200,7 +173,7 @@ impl App {
         vec![Effect::Draw]
     }
 
-    /// The terminal gives no answer, so the notice says only what was sent.
+    /// Copies the first advice. The terminal does not confirm it, so the notice says only what was sent.
     fn copy(&mut self) -> Vec<Effect> {
         let verdict = self.view().verdict;
         let advice = verdict.and_then(|verdict| verdict.advice.first().cloned());
@@ -216,19 +189,19 @@ impl App {
         [Effect::Draw].into_iter().chain(copied).collect()
     }
 
-    /// In a replay or in what is kept of a job that runs.
+    /// Seeks in a replay, or in the kept samples of a running job.
     fn seek(&mut self, seek: Seek) -> Vec<Effect> {
         if self.player.is_some() {
             return self.command(ReplayCommand::Seek(seek));
         }
-        if !self.past.look_back(&self.engine, seek) {
+        if !self.past.seek(&self.engine, seek) {
             return vec![];
         }
         self.state.paused = self.past.state().is_some();
         vec![Effect::Draw]
     }
 
-    /// What becomes of it is shown with the next frame.
+    /// Sends a command to the player. The next frame shows its effect.
     fn command(&mut self, command: ReplayCommand) -> Vec<Effect> {
         if let Some(player) = &mut self.player {
             player.command(command);
@@ -236,7 +209,7 @@ impl App {
         vec![Effect::Draw]
     }
 
-    /// The next longer or shorter step.
+    /// Selects the next longer or shorter interval.
     fn interval(&mut self, longer: bool) -> Vec<Effect> {
         let now = self.config.interval;
         let mut steps = STEPS.map(Duration::from_millis).into_iter();
@@ -255,7 +228,7 @@ impl App {
         ]
     }
 
-    /// More or less of the past.
+    /// Shows more or less of the past.
     fn zoom(&mut self, wider: bool) -> Vec<Effect> {
         let view = self.view();
         let automatic = ui::automatic(&view, self.drawn);
@@ -275,9 +248,9 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn an_open_question_takes_its_answers_and_nothing_else() {
+    fn an_open_question_accepts_only_its_answers() {
         for action in Action::ALL {
-            let launched = Launched::new("python train.py".to_owned(), String::new());
+            let launched = LaunchedCommand::new("python train.py".to_owned(), String::new());
             let app = App::new(Config::default(), Duration::from_secs(10), String::new());
             let mut app = app.launched(launched);
             assert_eq!(app.act(Action::Quit), [Effect::Draw]);

@@ -1,29 +1,29 @@
-//! What is to be done after an event, as data: `update` only says it, the runtime does it.
+//! The effects of an event, as data: `update` returns them, the runtime carries them out.
 
 use crate::source::sampler::Request;
 
-/// One thing to do outside of the app.
+/// One effect outside of the app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
     /// Draw what has changed.
     Draw,
     /// Draw every cell anew.
     Redraw,
-    /// Send this to the sampler.
+    /// Send this request to the sampler.
     Sampler(Request),
-    /// Watch all jobs for the list of them; `false` = not any more.
+    /// Watch all jobs, for the list of jobs; `false` = stop watching them.
     WatchAll(bool),
-    /// Write picture and report to files.
+    /// Write the picture and the report to files.
     Save,
-    /// Put this into the terminal's clipboard.
+    /// Copy this to the terminal's clipboard.
     Copy(String),
-    /// Give the terminal to the shell.
+    /// Restore the terminal and suspend pipetop.
     SuspendTerminal,
-    /// Take the terminal again.
+    /// Open the screen again.
     ResumeTerminal,
-    /// Ask the launched command to end.
+    /// Send the launched command a signal to end.
     EndCommand,
-    /// Kill what is left of it.
+    /// Kill what is left of the command.
     KillCommand,
     Quit,
 }

@@ -1,4 +1,4 @@
-//! What the list of jobs says of each, made of what is known of it.
+//! The figures of each job in the list of jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::sample::RunSource;
 use crate::ui::JobFigures;
 use crate::units::Pid;
 
-/// By the process that stands for each job.
-pub type Figures = BTreeMap<Pid, JobFigures>;
+/// Figures by the process that represents each job.
+pub type JobListFigures = BTreeMap<Pid, JobFigures>;
 
-/// What is known of a job that is watched.
+/// Returns the figures of a watched job.
 pub(super) fn figures_of(state: &State) -> Option<(Pid, JobFigures)> {
     let report = state.report()?;
     let job = report.job?;

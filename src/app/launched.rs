@@ -1,64 +1,64 @@
-//! A launched command on the screen: what it prints, how it ends, and what shall become of it when the user leaves.
+//! A launched command on the screen: its output, its end, and what to do with it when the user quits.
 
 use std::time::Duration;
 
 use super::Effect;
 use crate::last_lines::Lines;
 use crate::launch::{Ending, ExitTracker, SupervisorEvent};
-use crate::ui::Command;
+use crate::ui::CommandView;
 
 /// The command's part of the screen.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedCommand {
     name: String,
-    keeps: String,
+    output_path: String,
     printed: Lines,
     exit: ExitTracker,
     ended: Option<Ending>,
-    /// Nothing of it is left.
+    /// No process of the command is left.
     gone: bool,
-    /// What becomes of it, for the screen.
+    /// The command's state, as text for the screen.
     state: String,
     asked: bool,
-    left: Option<Left>,
+    choice: Option<QuitChoice>,
 }
 
 /// How the user left the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// To be ended.
+pub enum QuitChoice {
+    /// The command should end.
     Ending,
-    /// To go on.
+    /// The command should go on.
     Running,
 }
 
-impl Launched {
-    /// `keeps` says where the command's output would go on without us.
-    pub fn new(name: String, keeps: String) -> Self {
+impl LaunchedCommand {
+    /// Creates the state of a running command. `output_path` is where its output would go after pipetop ends.
+    pub fn new(name: String, output_path: String) -> Self {
         Self {
             name,
-            keeps,
+            output_path,
             printed: Lines::default(),
             exit: ExitTracker::default(),
             ended: None,
             gone: false,
             state: String::new(),
             asked: false,
-            left: None,
+            choice: None,
         }
     }
 
-    /// How the command ended. `None` where it has not.
+    /// Returns how the command ended; `None` if it has not.
     pub fn ended(&self) -> Option<Ending> {
         self.ended
     }
 
-    /// How the user left it. `None` where that was not asked for.
-    pub fn left(&self) -> Option<Left> {
-        self.left
+    /// Returns how the user left the command; `None` if that was not asked.
+    pub fn choice(&self) -> Option<QuitChoice> {
+        self.choice
     }
 
-    /// What it has printed.
+    /// Returns the command's output.
     pub fn output(&self) -> &Lines {
         &self.printed
     }
@@ -67,12 +67,12 @@ impl Launched {
         format!("a Python process with PyTorch, started by `{}`", self.name)
     }
 
-    pub(super) fn view(&self) -> Command<'_> {
-        Command {
+    pub(super) fn view(&self) -> CommandView<'_> {
+        CommandView {
             name: &self.name,
             printed: &self.printed,
             state: &self.state,
-            keeps: &self.keeps,
+            output_path: &self.output_path,
             asked: self.asked,
         }
     }
@@ -99,7 +99,7 @@ impl Launched {
         }]
     }
 
-    /// A sample came; says whether there is nothing to wait for any more.
+    /// Records a sample; returns whether there is nothing left to wait for.
     pub(super) fn seen(&mut self, at: Duration, trains: bool) -> bool {
         self.exit.seen(at, trains);
         self.is_over()
@@ -109,41 +109,41 @@ impl Launched {
         self.gone || self.exit.is_over()
     }
 
-    /// It was sent a signal that asks it to end.
-    pub(super) fn told_to_end(&mut self) -> Vec<Effect> {
+    /// Shows that the command was sent a signal to end.
+    pub(super) fn ending(&mut self) -> Vec<Effect> {
         "stopping".clone_into(&mut self.state);
         vec![Effect::Draw]
     }
 
-    /// The question what becomes of the command is open.
-    pub(super) fn asks(&self) -> bool {
+    /// Whether the question is open.
+    pub(super) fn is_asking(&self) -> bool {
         self.asked
     }
 
     /// Opens the question.
-    pub(super) fn ask(&mut self) -> Vec<Effect> {
+    pub(super) fn open_question(&mut self) -> Vec<Effect> {
         self.asked = true;
         vec![Effect::Draw]
     }
 
-    /// The user wants the command to end; the second time, at once.
+    /// Ends the command; the second time, kills it.
     pub(super) fn end(&mut self) -> Vec<Effect> {
         self.asked = false;
-        if self.left == Some(Left::Ending) {
+        if self.choice == Some(QuitChoice::Ending) {
             return vec![Effect::Draw, Effect::KillCommand];
         }
-        self.left = Some(Left::Ending);
+        self.choice = Some(QuitChoice::Ending);
         "stopping; killed after 10 s".clone_into(&mut self.state);
         vec![Effect::Draw, Effect::EndCommand]
     }
 
-    /// The user leaves the command running.
+    /// Quits and leaves the command running.
     pub(super) fn detach(&mut self) -> Vec<Effect> {
-        self.left = Some(Left::Running);
+        self.choice = Some(QuitChoice::Running);
         vec![Effect::Quit]
     }
 
-    /// The user goes on watching.
+    /// Closes the question and keeps watching.
     pub(super) fn go_on(&mut self) -> Vec<Effect> {
         self.asked = false;
         vec![Effect::Draw]

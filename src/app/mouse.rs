@@ -1,4 +1,4 @@
-//! The mouse, where it is wanted: a click gives a panel the keys, the wheel scrolls it. Nothing needs it.
+//! The optional mouse: a click focuses a panel, the wheel scrolls it. Everything also works without it.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
@@ -7,11 +7,11 @@ use super::{App, Effect};
 use crate::action::Action;
 use crate::ui::panel_at;
 
-/// Lines that one notch of the wheel scrolls.
+/// Lines scrolled by one notch of the wheel.
 const NOTCH: usize = 3;
 
 impl App {
-    pub(super) fn pointed(&mut self, mouse: MouseEvent) -> Vec<Effect> {
+    pub(super) fn handle_mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
         let scroll = match mouse.kind {
             MouseEventKind::Down(MouseButton::Left) => None,
             MouseEventKind::ScrollUp => Some(Action::Up),

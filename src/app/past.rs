@@ -1,36 +1,36 @@
-//! Looking back at a job that runs: its newest samples are kept, and an engine that has replayed some of them is shown
-//! in the place of the one that goes on.
+//! Looking back at a running job: its newest samples are kept, and while the screen is paused, a second engine that
+//! has replayed some of them is shown instead of the live one.
 //!
-//! Seeks as a replay of a recording does, with the same code; a replay has its own past and none of this.
+//! Seeks with the same code as the replay of a recording; a replay does not use this module.
 
 use std::time::Duration;
 
 use crate::engine::{Engine, State};
 use crate::record::Ring;
 use crate::sample::Sample;
-use crate::source::replay::{Seek, Spot, past};
+use crate::source::replay::{Position, Seek, past};
 use crate::ui;
 
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct PastSamples {
     ring: Ring,
-    /// What is shown while the screen is paused.
-    shown: Option<Box<Shown>>,
+    /// The moment that is shown while the screen is paused.
+    shown: Option<Box<ShownMoment>>,
 }
 
-/// A moment that is shown in the place of now.
+/// A moment that is shown instead of now.
 #[derive(Debug)]
-struct Shown {
+struct ShownMoment {
     engine: Engine,
-    spot: Spot,
-    /// Where the last seeks went: the engine has still to go there.
-    target: Spot,
-    /// The newest time that was shown since the screen was paused, where its axis ends.
+    spot: Position,
+    /// Where the last seeks lead. If it differs from `spot`, the engine has yet to replay up to there.
+    target: Position,
+    /// The newest time shown since the screen was paused; the time axis ends here.
     until: Duration,
 }
 
-impl Past {
-    /// With so many bytes for samples.
+impl PastSamples {
+    /// Creates a store of at most this many bytes of samples.
     pub(super) fn new(budget: usize) -> Self {
         Self {
             ring: Ring::new(budget),
@@ -38,12 +38,12 @@ impl Past {
         }
     }
 
-    /// What is known of the moment that is shown.
+    /// Returns the state at the moment that is shown.
     pub(super) fn state(&self) -> Option<&State> {
         Some(self.shown.as_ref()?.engine.state())
     }
 
-    /// Which moment that is, where the newest sample was taken at `now`.
+    /// Returns the moment that is shown, if the newest sample was taken at `now`.
     pub(super) fn place(&self, now: Duration) -> Option<ui::Past> {
         let shown = self.shown.as_ref()?;
         let at = shown.engine.state().model.sample()?.at;
@@ -54,15 +54,15 @@ impl Past {
         })
     }
 
-    /// Keeps a sample of a job, to be looked back at.
+    /// Keeps a sample of a job, so that the user can look back at it.
     ///
     /// # Errors
-    /// Where it cannot be kept.
+    /// Returns an error if the sample cannot be stored.
     pub(super) fn remember(&mut self, sample: &Sample) -> std::io::Result<()> {
         self.ring.push(sample)
     }
 
-    /// Stops at what is shown, and goes on.
+    /// Pauses at what is shown, or resumes.
     pub(super) fn pause(&mut self, engine: &Engine) {
         self.shown = match self.shown.take() {
             Some(_) => None,
@@ -70,10 +70,10 @@ impl Past {
         };
     }
 
-    /// What is known now; `None` before the first sample.
-    fn now(&mut self, engine: &Engine) -> Option<Box<Shown>> {
+    /// Returns the current moment; `None` before the first sample.
+    fn now(&mut self, engine: &Engine) -> Option<Box<ShownMoment>> {
         let spot = self.newest(engine)?;
-        Some(Box::new(Shown {
+        Some(Box::new(ShownMoment {
             engine: engine.clone(),
             spot,
             target: spot,
@@ -81,13 +81,13 @@ impl Past {
         }))
     }
 
-    fn newest(&mut self, engine: &Engine) -> Option<Spot> {
+    fn newest(&mut self, engine: &Engine) -> Option<Position> {
         let at = engine.state().model.sample()?.at.since_start;
         Some((self.ring.samples().len().saturating_sub(1), at))
     }
 
-    /// Goes to another moment with the next frame. `false` where there is none to go to.
-    pub(super) fn look_back(&mut self, engine: &Engine, seek: Seek) -> bool {
+    /// Requests another moment for the next frame. Returns `false` if there is no such moment.
+    pub(super) fn seek(&mut self, engine: &Engine, seek: Seek) -> bool {
         let shown = self.shown.as_ref().map(|shown| shown.target);
         let Some(here) = shown.or_else(|| self.newest(engine)) else {
             return false;
@@ -96,7 +96,7 @@ impl Past {
         let (begin, end) = samples.span();
         let last = samples.len().saturating_sub(1);
         match seek.target(here, samples, ((samples.first(), begin), (last, end))) {
-            // From the newest on, it is now again.
+            // Seeking past the newest sample resumes the live view.
             Ok(_) if seek == Seek::End && shown.is_some() => self.pause(engine),
             Ok(target) if target.0 != here.0 => {
                 if shown.is_none() {
@@ -111,7 +111,7 @@ impl Past {
         true
     }
 
-    /// Replays what leads to the moment that is to be shown: once for all keys since the last frame.
+    /// Replays the samples that lead to the requested moment: once for all keys since the last frame.
     pub(super) fn settle(&mut self) {
         let Some(shown) = self.shown.as_mut() else {
             return;
@@ -121,13 +121,13 @@ impl Past {
         }
         let samples = self.ring.samples();
         let Ok((replayed, _)) = past(samples, samples.first(), shown.target.0) else {
-            // It was forgotten meanwhile.
+            // The requested sample was dropped meanwhile.
             shown.target = shown.spot;
             return;
         };
         let at = replayed.last().map(|sample| sample.at.since_start);
         shown.engine.restart();
-        // The log tells of what happens now.
+        // The log must hold only what happens now.
         tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::new(), || {
             for sample in replayed {
                 shown.engine.push(sample);

@@ -1,8 +1,8 @@
-//! The mark in the list of jobs to choose from: it stays with its job when others come and go.
+//! The marked row in the list of jobs: it stays with its job when others start or end.
 
 use super::App;
 use crate::sample::JobCandidate;
-use crate::ui::{Attach, ListedJob, jobs_found};
+use crate::ui::{Attach, ListedJob, matching_jobs};
 use crate::units::Pid;
 
 impl App {
@@ -10,12 +10,12 @@ impl App {
         matches!(self.attach, Attach::Picker(_))
     }
 
-    /// There is a job to look at, if only its end.
+    /// Whether there is a job to show, even if it has ended.
     pub(super) fn has_job(&self) -> bool {
         matches!(self.attach, Attach::Attached | Attach::Ended)
     }
 
-    /// The list of these, with what is known of each.
+    /// Returns the list of these jobs with the known figures of each.
     pub(super) fn listed(&mut self, jobs: &[JobCandidate]) -> Attach {
         let listed = |pid: &Pid| jobs.iter().any(|job| job.pid == *pid);
         self.figures.retain(|pid, _| listed(pid));
@@ -26,21 +26,21 @@ impl App {
         Attach::Picker(jobs.iter().map(job).collect())
     }
 
-    /// The jobs that are listed; none while there is no list.
+    /// Returns the listed jobs; empty while there is no list.
     pub(super) fn jobs(&self) -> Vec<&ListedJob> {
         match &self.attach {
-            Attach::Picker(jobs) => jobs_found(jobs, &self.state.filter),
+            Attach::Picker(jobs) => matching_jobs(jobs, &self.state.filter),
             _ => Vec::new(),
         }
     }
 
-    /// The process of the marked job.
+    /// Returns the process of the marked job.
     pub(super) fn marked(&self) -> Option<Pid> {
         let jobs = self.jobs();
         Some(jobs.get(self.state.picked)?.found.pid)
     }
 
-    /// Marks the same job in a list that may have changed; where it is gone, what is at its place.
+    /// Marks the same job in a list that may have changed. If that job is gone, marks the one in its place.
     pub(super) fn mark(&mut self, marked: Option<Pid>) {
         let jobs = self.jobs();
         let place = jobs.iter().position(|job| Some(job.found.pid) == marked);

@@ -1,24 +1,51 @@
-//! A recording in the place of a job that runs: what the screen makes of what it hands out.
+//! Shows a recording instead of a running job.
 
+#[cfg(feature = "lab")]
+use super::runtime::live::{ReplaySession, replay};
 use super::{App, trouble};
 use crate::record::SOURCE;
 use crate::source::replay::ReplayUpdate;
 use crate::ui;
 use crate::ui::Attach;
+#[cfg(feature = "lab")]
+use crate::{config::Config, record::Ring, sample::Sample, verdict::Kind};
+
+/// Replays samples that were never in a file.
+///
+/// # Errors
+/// Returns an error if a sample cannot be compressed or the terminal cannot be opened.
+#[cfg(feature = "lab")]
+pub fn replay_samples(
+    samples: impl Iterator<Item = Sample>,
+    config: Config,
+) -> anyhow::Result<Option<Kind>> {
+    let mut ring = Ring::new(usize::MAX);
+    for sample in samples {
+        ring.push(&sample)?;
+    }
+    let samples = std::mem::take(ring.samples());
+    replay(ReplaySession {
+        numbers: 0..=samples.len().saturating_sub(1),
+        samples,
+        speed: None,
+        config,
+        notice: None,
+    })
+}
 
 impl App {
-    /// Takes in what was played.
+    /// Shows what the player has played.
     pub(super) fn played(&mut self, played: ReplayUpdate) {
-        if played.anew {
+        if played.restart {
             self.engine.restart();
             self.attach = Attach::LookingForJob {
                 wanted: "a job in the recording".to_owned(),
             };
         }
         for (number, sample) in played.samples.into_iter().enumerate() {
-            // Up to here they lie far apart.
+            // The samples before this one are far apart.
             if number == played.sparse && number > 0 {
-                self.engine.forget_marks();
+                self.engine.drop_marks();
             }
             self.sample(sample);
         }
@@ -38,7 +65,7 @@ impl App {
         }
     }
 
-    /// Says once that nothing is recorded any more.
+    /// Shows once that the recording has stopped.
     pub(super) fn notice_recording(&mut self) {
         if !self.state.recording {
             return;
@@ -61,15 +88,15 @@ mod tests {
     use crate::config::Config;
     use crate::model::literals::training;
     use crate::record::Ring;
-    use crate::source::replay::{Place, Player, past};
+    use crate::source::replay::{Player, ReplayPosition, past};
     use crate::verdict::Kind;
 
-    fn played(anew: bool, seconds: std::ops::Range<u32>, sparse: usize) -> ReplayUpdate {
+    fn played(restart: bool, seconds: std::ops::Range<u32>, sparse: usize) -> ReplayUpdate {
         ReplayUpdate {
-            anew,
+            restart,
             samples: seconds.map(|at| training(f64::from(at))).collect(),
             sparse,
-            place: Place {
+            place: ReplayPosition {
                 at: Duration::from_secs(5),
                 of: Duration::from_mins(1),
                 speed: 2.0,
@@ -88,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_forgets_what_was_shown_and_shows_its_own() {
+    fn a_seek_replaces_what_was_shown() {
         let mut app = app();
         app.played(played(true, 0..100, 0));
         assert_eq!(app.view().history.len(), 99);
@@ -101,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_after_a_seek_is_what_playing_there_would_show() {
+    fn a_seek_shows_the_same_as_playing_to_that_time() {
         let mut ring = Ring::new(usize::MAX);
         for at in 0..64 * 9 {
-            // The job stands still for the last minutes: how long, only what lies far before can tell.
+            // The job is stuck for the last minutes. Only samples from long before show for how long.
             let mut sample = training(f64::from(at.min(200)));
             sample.at = training(f64::from(at)).at;
             ring.push(&sample).unwrap();
@@ -131,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_move_a_replay_and_nothing_else() {
+    fn keys_only_move_a_replay() {
         let mut ring = Ring::new(usize::MAX);
         for at in 0..60 {
             ring.push(&training(f64::from(at))).unwrap();
@@ -145,7 +172,7 @@ mod tests {
             (replay.at.as_secs(), replay.paused)
         };
         assert_eq!(place(&app), (0, false));
-        // Those of one frame add up.
+        // Seeks within one frame add up.
         for action in [
             Action::SeekForward,
             Action::SeekForward,
@@ -163,14 +190,14 @@ mod tests {
         assert!(!app.view().state.paused);
         assert_eq!(app.act(Action::NextPanel), [Effect::Draw]);
         app = App::new(Config::default(), OBSERVED, "a job".to_owned());
-        // Nothing was read yet: there is no past and nothing to stop at.
+        // Nothing was read yet: there is no past, and nothing to pause.
         assert_eq!(app.act(Action::SeekBack), []);
         assert_eq!(app.act(Action::Pause), [Effect::Draw]);
         assert!(!app.view().state.paused);
     }
 
     #[test]
-    fn a_recording_that_stops_is_told_once() {
+    fn a_recording_that_stops_is_mentioned_once() {
         let mut app = App::new(Config::default(), OBSERVED, "a job".to_owned());
         app.state.recording = true;
         let stopped = |at: u32| {
@@ -183,7 +210,7 @@ mod tests {
             Event::Sample(Box::new(sample))
         };
         app.update(stopped(0));
-        let notice = app.view().state.notice.clone().expect("it is told");
+        let notice = app.view().state.notice.clone().expect("a notice");
         assert!(notice.trouble && notice.text.contains("no space"));
         assert!(!app.view().state.recording);
         app.state.notice = None;

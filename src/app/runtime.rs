@@ -1,4 +1,4 @@
-//! Waiting for the next event, and doing what `update` says after it. Only here and in the samplers is time real.
+//! Waits for the next event and carries out the effects of `update`. Only this loop and the samplers use real time.
 
 pub(crate) mod live;
 
@@ -14,21 +14,21 @@ use super::{App, Effect, Event, Signal, save};
 use crate::terminal::is_gone;
 use crate::ui;
 
-/// What the loop takes in and hands out: all of it can be scripted.
+/// The inputs and outputs of the loop; a test can script all of them.
 #[derive(Debug)]
 pub struct Io<K, P> {
     pub keys: K,
-    /// Samples of a job that runs.
+    /// Samples of a running job.
     pub readings: mpsc::Receiver<Event>,
     pub signals: mpsc::Receiver<Signal>,
-    /// What is heard of a launched command.
+    /// Events of a launched command.
     pub messages: mpsc::Receiver<Event>,
     /// The terminal has not yet taken the last frame.
     pub blocked: watch::Receiver<bool>,
-    /// End after this time.
+    /// Quit after this time.
     pub span: Option<Duration>,
-    /// Does what is for the sampler, the command or the terminal's modes; an error is the terminal's,
-    /// and ends the loop.
+    /// Carries out effects on the sampler, the command or the terminal's modes. An error comes from the terminal and
+    /// ends the loop.
     pub perform: P,
 }
 
@@ -36,7 +36,7 @@ impl App {
     /// Runs until the user, a signal, the span or the terminal ends it.
     ///
     /// # Errors
-    /// Where the terminal cannot be drawn on although it is there.
+    /// Returns an error if the terminal is there but cannot be drawn on.
     pub async fn run<B, K, P>(
         &mut self,
         terminal: &mut Terminal<B>,
@@ -48,19 +48,19 @@ impl App {
         K: Stream<Item = std::io::Result<Input>> + Unpin,
         P: FnMut(Effect) -> std::io::Result<()>,
     {
-        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
-        let (mut draw, mut anew) = (true, false);
+        // Pending frames: while the terminal is blocked, they are merged into one.
+        let (mut draw, mut restart) = (true, false);
         let (tell, mut saved) = mpsc::channel(1);
         let began = tokio::time::Instant::now();
         let span = tokio::time::sleep(io.span.unwrap_or(Duration::MAX));
         tokio::pin!(span);
         loop {
-            if (draw || anew) && !*io.blocked.borrow() {
+            if (draw || restart) && !*io.blocked.borrow() {
                 self.settle(began.elapsed());
-                if !self.paint(terminal, anew)? {
+                if !self.paint(terminal, restart)? {
                     return Ok(());
                 }
-                (draw, anew) = (false, false);
+                (draw, restart) = (false, false);
             }
             let due = self.player.as_mut().and_then(|player| player.due());
             let due = due.map(|due| due.saturating_sub(began.elapsed()));
@@ -72,7 +72,7 @@ impl App {
                     // The terminal is gone.
                     Some(Err(_)) | None => return Ok(()),
                 },
-                Ok(()) = io.blocked.changed(), if draw || anew => continue,
+                Ok(()) = io.blocked.changed(), if draw || restart => continue,
                 Some(notice) = saved.recv() => Event::Notice(notice),
                 Some(message) = io.messages.recv() => message,
                 Some(reading) = io.readings.recv() => reading,
@@ -83,12 +83,12 @@ impl App {
                 () = &mut span, if io.span.is_some() => return Ok(()),
             };
             let mut next = Some(event);
-            // A held key must not queue up frames: whatever was typed goes into one.
+            // A held key must not queue up frames: all keys that have arrived share one frame.
             while let Some(event) = next.take() {
                 for effect in self.update(event) {
                     match effect {
                         Effect::Draw => draw = true,
-                        Effect::Redraw => anew = true,
+                        Effect::Redraw => restart = true,
                         Effect::Save => {
                             self.settle(began.elapsed());
                             let size = terminal.size()?;
@@ -96,7 +96,7 @@ impl App {
                             save::write(picture, self.folder.clone(), tell.clone());
                         }
                         Effect::SuspendTerminal | Effect::ResumeTerminal => {
-                            anew = true;
+                            restart = true;
                             if (io.perform)(effect).is_err() {
                                 return Ok(());
                             }
@@ -125,13 +125,13 @@ impl App {
         }
     }
 
-    fn paint<B>(&mut self, terminal: &mut Terminal<B>, anew: bool) -> anyhow::Result<bool>
+    fn paint<B>(&mut self, terminal: &mut Terminal<B>, restart: bool) -> anyhow::Result<bool>
     where
         B: Backend,
         B::Error: Send + Sync + 'static,
     {
         let mut drawn = self.drawn;
-        let painted = paint(terminal, anew, |frame| {
+        let painted = paint(terminal, restart, |frame| {
             drawn = frame.area();
             ui::draw(&self.view(), frame);
         });
@@ -140,18 +140,18 @@ impl App {
     }
 }
 
-/// Draws, every cell anew where `anew` says so; false where the terminal is gone.
+/// Draws a frame, all cells anew if `restart` is set; returns false if the terminal is gone.
 pub(crate) fn paint<B>(
     terminal: &mut Terminal<B>,
-    anew: bool,
+    restart: bool,
     draw: impl FnOnce(&mut Frame<'_>),
 ) -> anyhow::Result<bool>
 where
     B: Backend,
     B::Error: Send + Sync + 'static,
 {
-    let cleared = if anew {
-        // Not `Terminal::clear`: it asks the terminal where the cursor is and waits for the answer.
+    let cleared = if restart {
+        // Not `Terminal::clear`: it queries the cursor position and waits for the answer.
         terminal.swap_buffers();
         terminal.backend_mut().clear()
     } else {

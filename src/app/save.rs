@@ -1,6 +1,6 @@
 //! The screen as a picture and the report as text, in two files of the current directory.
 //!
-//! Writing is left to a thread: a folder on a network that hangs must not stop the screen.
+//! A thread writes them: a network folder that hangs must not stop the screen.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -17,10 +17,10 @@ use crate::report::Report;
 use crate::ui::{self, Notice, picture};
 use crate::verdict::assess;
 
-/// Names that are tried: one a second, and some for those who save more often.
+/// Number of names that are tried if several screens are saved in the same second.
 const TRIES: u32 = 100;
 
-/// What is to be written.
+/// The contents of the two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Saved {
     picture: String,
@@ -28,10 +28,10 @@ pub(super) struct Saved {
 }
 
 impl App {
-    /// The screen at this size, and the report on what it shows.
+    /// Renders the screen at this size, and the report on what it shows.
     pub(super) fn saved(&self, width: u16, height: u16) -> io::Result<Saved> {
         let mut state = self.state.clone();
-        // The picture is of the job, not of what was said about pictures.
+        // The notice about an earlier picture does not belong in this one.
         state.notice = None;
         let view = ui::View {
             state: &state,
@@ -53,7 +53,7 @@ impl App {
     }
 }
 
-/// Writes to new files in `folder` and tells how that went.
+/// Writes to new files in `folder` and sends a notice with the result.
 pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sender<Notice>) {
     let writing = move || {
         #[expect(clippy::disallowed_methods, reason = "files are named by the time")]
@@ -69,16 +69,16 @@ pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sende
                 trouble: true,
             },
         };
-        // A screen that is gone reads no notice.
+        // If the screen is closed, nobody needs the notice.
         let _ = tell.blocking_send(notice);
     };
-    // Without a thread there is nobody to tell, either: the key does nothing.
+    // If no thread can be started, the key does nothing.
     let _ = std::thread::Builder::new()
         .name("save".into())
         .spawn(writing);
 }
 
-/// Gives the name without its ending. Nothing is overwritten.
+/// Writes both files without overwriting any. Returns their name without the extension.
 fn write_as(saved: &Saved, folder: &Path, now: SystemTime) -> io::Result<String> {
     let time = humantime::format_rfc3339_seconds(now).to_string();
     let time = time.replace(':', "").replace('T', "-");
@@ -105,9 +105,16 @@ fn write_as(saved: &Saved, folder: &Path, now: SystemTime) -> io::Result<String>
             }
             file => file?,
         };
-        picture.write_all(saved.picture.as_bytes())?;
-        report.write_all(saved.report.as_bytes())?;
-        return Ok(name);
+        let written = picture
+            .write_all(saved.picture.as_bytes())
+            .and_then(|()| report.write_all(saved.report.as_bytes()));
+        if written.is_err() {
+            // Half a file is of no use, and takes room where there is none.
+            for ending in ["svg", "md"] {
+                let _ = std::fs::remove_file(folder.join(format!("{name}.{ending}")));
+            }
+        }
+        return written.map(|()| name);
     }
     Err(io::Error::from(io::ErrorKind::AlreadyExists))
 }
@@ -145,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_folder_that_takes_nothing_is_told() {
+    async fn an_unwritable_folder_is_reported() {
         let (tell, mut results) = mpsc::channel(1);
         write(Ok(saved()), PathBuf::from("/proc/nothing/here"), tell);
         let notice = results.recv().await.unwrap();

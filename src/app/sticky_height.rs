@@ -1,6 +1,6 @@
-//! The room that the verdict keeps: a fact that comes and goes must not move every panel below it each time.
+//! The room reserved for the verdict: a fact that appears and disappears must not move the panels below each time.
 //!
-//! Knows how many lines there were; not what they say.
+//! Holds line counts only; does not depend on the text.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use ratatui::layout::Rect;
 
 use crate::verdict::Kind;
 
-/// Lines stay for so long after something was last said in them.
-const KEPT: Duration = Duration::from_secs(30);
+/// How long lines are reserved after they were last used.
+const RESERVED_FOR: Duration = Duration::from_secs(30);
 
 /// The lines of one kind of verdict on one size of screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,20 +17,20 @@ pub(super) struct StickyHeight {
     screen: Rect,
     kind: Option<Kind>,
     lines: u16,
-    /// When all of them were last needed, and how many were since.
+    /// When all of them were last needed, and the most that were needed since.
     at: Duration,
     since: u16,
 }
 
 impl StickyHeight {
-    /// How many lines are kept.
+    /// Returns the number of reserved lines.
     pub(super) fn lines(self) -> u16 {
         self.lines
     }
 
-    /// So many are needed at this moment.
+    /// Records that this many lines are needed now.
     pub(super) fn need(&mut self, screen: Rect, kind: Option<Kind>, lines: u16, now: Duration) {
-        // What is said before there is a verdict goes for good.
+        // Lines needed while warming up are not reserved for the verdict that follows.
         let early = kind == Some(Kind::WarmingUp);
         let another = early || (self.screen, self.kind) != (screen, kind);
         self.since = self.since.max(lines);
@@ -42,7 +42,7 @@ impl StickyHeight {
                 at: now,
                 since: 0,
             };
-        } else if now.saturating_sub(self.at) > KEPT {
+        } else if now.saturating_sub(self.at) > RESERVED_FOR {
             (self.lines, self.at, self.since) = (self.since, now, lines);
         }
     }
@@ -54,7 +54,7 @@ mod tests {
 
     const SCREEN: Rect = Rect::new(0, 0, 120, 40);
 
-    /// The lines that are kept where so many are needed, one second after the other.
+    /// Returns the reserved lines when these counts are needed, one per second.
     fn kept(needed: impl IntoIterator<Item = u16>) -> Vec<u16> {
         let mut sticky = StickyHeight::default();
         let kept = (0..).zip(needed).map(|(second, lines)| {
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_has_its_place() {
+    fn reserved_lines_outlive_a_fact() {
         let noisy = [4, 6, 5, 4, 6, 4, 5, 5, 6].into_iter().cycle().take(100);
         let kept = kept(noisy);
         assert_eq!(kept[0], 4);
@@ -74,14 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_leaves_its_place_in_the_end() {
+    fn reserved_lines_expire() {
         let once = kept([6, 4, 5, 4].into_iter().chain([4; 100]));
-        // The most that was needed since, and what is needed at last.
+        // First the most needed since, later the current need.
         assert_eq!((once[30], once[31], once[61], once[62]), (6, 5, 5, 4));
     }
 
     #[test]
-    fn another_verdict_or_screen_has_room_of_its_own() {
+    fn another_verdict_or_screen_resets_reserved_lines() {
         let mut sticky = StickyHeight::default();
         let now = Duration::from_secs(1);
         sticky.need(SCREEN, Some(Kind::DataBound), 6, now);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_before_there_is_a_verdict_keeps_nothing() {
+    fn text_before_the_first_verdict_reserves_no_lines() {
         let mut sticky = StickyHeight::default();
         for lines in [4, 2] {
             sticky.need(SCREEN, Some(Kind::WarmingUp), lines, Duration::ZERO);

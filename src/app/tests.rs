@@ -15,12 +15,12 @@ use crate::launch::Ending;
 use crate::model::literals::{machine, training};
 use crate::sample::JobCandidate;
 use crate::source::sampler::Request;
-use crate::ui::{self, JobFigures, Panel, Sort};
+use crate::ui::{self, JobFigures, Panel};
 use crate::units::{Pid, Share};
 
 type Keys = Pin<Box<dyn Stream<Item = io::Result<Input>>>>;
 
-/// The other end of everything that the loop listens to.
+/// The other end of every channel of the loop.
 struct Script {
     keys: mpsc::UnboundedSender<Input>,
     samples: mpsc::Sender<Event>,
@@ -60,7 +60,7 @@ impl Script {
 struct Session {
     app: App,
     terminal: Terminal<TestBackend>,
-    /// What the loop had performed.
+    /// The effects that the loop performed.
     asked: Vec<Effect>,
 }
 
@@ -69,7 +69,7 @@ impl Session {
         self.terminal.backend().to_string()
     }
 
-    /// Frames drawn, with the first.
+    /// Number of frames drawn, including the first.
     fn frames(&mut self) -> usize {
         self.terminal.get_frame().count()
     }
@@ -96,7 +96,7 @@ async fn session_of(
     Box::pin(session_on(watch::channel(false).1, app, span, script)).await
 }
 
-/// The same on a terminal that is blocked now and then.
+/// The same on a terminal that is blocked at times.
 async fn session_on(
     blocked: watch::Receiver<bool>,
     app: App,
@@ -160,7 +160,7 @@ async fn a_job_is_found_watched_and_judged() {
     let text = session.text();
     assert!(text.contains("DATA-BOUND"), "{text}");
     assert!(text.contains("train.py"), "{text}");
-    // pipetop started 1000 s after boot, the job at boot: 999 s and the 21 s since.
+    // pipetop started 1000 s after boot, the job at boot: 999 s plus the 21 s since.
     assert!(text.contains("up 17:00"), "{text}");
     assert_eq!(session.frames(), 1 + 22);
 }
@@ -191,7 +191,7 @@ async fn keys_that_wait_go_into_one_frame() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_drawn_where_nothing_happens() {
+async fn nothing_is_drawn_without_a_change() {
     let mut session = session(None, async |script| {
         tokio::time::sleep(Duration::from_hours(1)).await;
         script.typed("~~~");
@@ -210,7 +210,7 @@ async fn a_paused_screen_stays_and_then_catches_up() {
         for at in 3..6 {
             script.sample(training(f64::from(at))).await;
         }
-        // Looking around on a paused screen shows the figures of that moment.
+        // Moving around on a paused screen shows the figures of that moment.
         script.typed("o");
     })
     .await;
@@ -220,7 +220,7 @@ async fn a_paused_screen_stays_and_then_catches_up() {
         text.contains("last 2.0 s") || text.contains("last 2 s"),
         "{text}"
     );
-    // Of the samples after it, only how long ago that was.
+    // Later samples only change how long ago that was.
     assert_eq!(session.frames(), 1 + 3 + 1 + 3 + 1);
     assert!(text.contains("0:03 ago  00:00:02 UTC"), "{text}");
     session.app.act(Action::Pause);
@@ -229,7 +229,7 @@ async fn a_paused_screen_stays_and_then_catches_up() {
     assert_eq!(window, Some(5.0));
 }
 
-/// An app that has watched a job for so many seconds: first it waits for data, then it does not.
+/// An app that has watched a job for this many seconds: at first it waits for data, later it does not.
 fn watched(seconds: u32) -> App {
     let mut app = app();
     for at in 0..=seconds {
@@ -238,7 +238,7 @@ fn watched(seconds: u32) -> App {
     app
 }
 
-/// Trains, and from the 30th second on never waits.
+/// A job that never waits from the 30th second on.
 fn turning(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     let rank = &mut sample.job.as_mut().expect("it trains").ranks[0];
@@ -258,7 +258,7 @@ fn turning(at: u32) -> Sample {
 }
 
 #[test]
-fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
+fn seeking_back_shows_that_moment_and_loses_no_data() {
     let mut app = watched(60);
     let now = app.kind();
     let share = |app: &App| {
@@ -282,7 +282,7 @@ fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
     assert_eq!(verdict, Some(Kind::DataBound));
     assert_ne!(verdict, now);
     assert!(share(&app).is_some_and(|share| share.0 > 0.5));
-    // What comes in meanwhile is kept, and only the distance changes.
+    // Samples that arrive meanwhile are kept, and only the distance changes.
     for at in 61..=70 {
         assert_eq!(
             app.update(Event::Sample(Box::new(turning(at)))),
@@ -321,7 +321,7 @@ fn looking_back_shows_all_of_that_moment_and_loses_nothing() {
 }
 
 #[test]
-fn a_job_that_has_ended_is_looked_back_at_as_it_ran() {
+fn an_ended_job_can_be_replayed_from_memory() {
     let mut app = watched(20);
     for at in 21..=40 {
         let mut sample = training(20.0);
@@ -341,7 +341,7 @@ fn a_job_that_has_ended_is_looked_back_at_as_it_ran() {
             .and_then(|rates| Some(!rates.job.as_ref()?.ended))
     };
     assert_eq!(running(&app), Some(true));
-    // Other jobs to choose from: the past stays to be looked at.
+    // With a list of other jobs, the past can still be shown.
     let mut other = machine(41.0);
     other.candidates = vec![JobCandidate {
         pid: Pid(7),
@@ -380,12 +380,12 @@ fn zoom_keys_change_what_is_shown_and_stop_at_the_ends() {
     app.act(Action::ZoomIn);
     shows(&app, "last 60 s ");
     while app.act(Action::ZoomIn) == [Effect::Draw] {}
-    // The window is as long.
+    // The window is equally long.
     assert_eq!(app.state.zoom, ui::Zoom::Span(10.0));
     while app.act(Action::ZoomOut) == [Effect::Draw] {}
     shows(&app, "all 3 min ");
 
-    // What is not there yet is neither named nor given room, whatever is chosen.
+    // A span that does not exist yet is neither named nor given room, whatever is chosen.
     let mut app = watched(20);
     app.drawn = screen;
     shows(&app, "last 20 s ");
@@ -422,7 +422,7 @@ async fn the_marked_job_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_was_chosen_is_left_for_the_list() {
+async fn a_chosen_job_can_be_left_for_the_list() {
     let known = JobFigures {
         user: None,
         run: None,
@@ -440,7 +440,7 @@ async fn a_job_that_was_chosen_is_left_for_the_list() {
         script.sample(jobs([7, 8])).await;
         script.key(KeyCode::Enter);
         script.sample(training(1.0)).await;
-        // The help is closed first.
+        // The first Esc closes the help.
         script.typed("?");
         script.key(KeyCode::Esc);
         script.key(KeyCode::Esc);
@@ -483,15 +483,15 @@ async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
         script.key(KeyCode::Down);
         script.key(KeyCode::Down);
         script.typed("/8");
-        // It is marked still, though another stands at its place in the list; and others come and go.
+        // The mark stays with its job, though another one takes its place in the list, and others start and end.
         script.sample(jobs([5, 8, 80, 81])).await;
         script.key(KeyCode::Enter);
         script.key(KeyCode::Enter);
         script.sample(jobs([5, 8])).await;
-        // With the words gone the list is longer again.
+        // Without the filter the list is longer again.
         script.key(KeyCode::Esc);
         script.key(KeyCode::Enter);
-        // One that is gone leaves its place to the next.
+        // If the marked job ends, the next one in its place is marked.
         script.sample(jobs([5])).await;
         script.key(KeyCode::Enter);
     })
@@ -502,7 +502,7 @@ async fn jobs_to_choose_from_are_filtered_and_the_mark_stays_with_its_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_that_found_a_job_find_no_workers() {
+async fn the_job_filter_does_not_apply_to_workers() {
     let session = session(None, async |script| {
         script.sample(jobs([7, 8])).await;
         script.typed("/8.py");
@@ -520,15 +520,15 @@ async fn words_that_found_a_job_find_no_workers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn processes_are_read_while_they_are_looked_at() {
+async fn processes_are_read_only_while_shown() {
     let session = session(None, async |script| {
-        // Without a job there is nothing to look at.
+        // Without a job there is no tree.
         script.typed("t");
         for at in 0..=2 {
             script.sample(training(f64::from(at))).await;
         }
         script.typed("t");
-        // The job, its rank, its loader, a worker: its threads.
+        // Moves from the job over its rank and its loader to a worker, and opens its threads.
         (0..3).for_each(|_| script.key(KeyCode::Down));
         script.key(KeyCode::Enter);
         script.sample(training(3.0)).await;
@@ -548,7 +548,7 @@ async fn processes_are_read_while_they_are_looked_at() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_jobs_ends_the_look_at_processes() {
+async fn opening_the_job_list_stops_reading_processes() {
     let session = session(None, async |script| {
         script.sample(training(1.0)).await;
         script.typed("t");
@@ -628,7 +628,7 @@ impl io::Write for HungUp {
 }
 
 #[tokio::test]
-async fn a_terminal_that_is_gone_ends_it_quietly() {
+async fn a_closed_terminal_ends_the_app_without_an_error() {
     let viewport = Viewport::Fixed(Rect::new(0, 0, 80, 24));
     let backend = CrosstermBackend::new(HungUp);
     let mut terminal =
@@ -650,7 +650,7 @@ async fn a_terminal_that_is_gone_ends_it_quietly() {
 
 /// Runs the loop on a command that was launched.
 async fn launched(script: impl AsyncFnOnce(&Script)) -> Session {
-    let launched = Launched::new("python train.py".to_owned(), "/home/nohup.out".to_owned());
+    let launched = LaunchedCommand::new("python train.py".to_owned(), "/home/nohup.out".to_owned());
     session_of(app().launched(launched), None, script).await
 }
 
@@ -698,7 +698,7 @@ async fn a_run_ends_with_its_command_unless_it_trains_on() {
     .await;
     let launched = session.app.launched.as_ref().unwrap();
     assert_eq!(
-        (launched.ended(), launched.left()),
+        (launched.ended(), launched.choice()),
         (Some(Ending::Code(3)), None)
     );
     assert!(
@@ -709,11 +709,11 @@ async fn a_run_ends_with_its_command_unless_it_trains_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_quits_says_what_becomes_of_the_command() {
+async fn quitting_asks_about_the_command() {
     let session = launched(async |script| {
         script.typed("q");
         script.sample(training(1.0)).await;
-        // A second time is no answer, and neither is another action.
+        // Pressing it again is no answer, and neither is another action.
         script.typed("q+");
         script.sample(training(2.0)).await;
     })
@@ -749,7 +749,10 @@ async fn who_quits_says_what_becomes_of_the_command() {
     })
     .await;
     assert_eq!(session.asked, [Effect::EndCommand]);
-    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Ending));
+    assert_eq!(
+        session.app.launched.unwrap().choice(),
+        Some(QuitChoice::Ending)
+    );
 
     let session = launched(async |script| {
         script.typed("qd");
@@ -758,7 +761,10 @@ async fn who_quits_says_what_becomes_of_the_command() {
     })
     .await;
     assert_eq!(session.asked, []);
-    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Running));
+    assert_eq!(
+        session.app.launched.unwrap().choice(),
+        Some(QuitChoice::Running)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -771,11 +777,14 @@ async fn ctrl_c_ends_the_command_and_then_kills_it() {
     })
     .await;
     assert_eq!(session.asked, [Effect::EndCommand, Effect::KillCommand]);
-    assert_eq!(session.app.launched.unwrap().left(), Some(Left::Ending));
+    assert_eq!(
+        session.app.launched.unwrap().choice(),
+        Some(QuitChoice::Ending)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signal_is_the_commands_business() {
+async fn signals_are_forwarded_to_the_command() {
     let session = launched(async |script| {
         script
             .signals
@@ -790,12 +799,12 @@ async fn a_signal_is_the_commands_business() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_typed_filters_the_workers_and_is_no_action() {
+async fn typed_text_filters_workers_and_triggers_no_action() {
     let typing = session(None, async |script| {
         for at in 0..=12 {
             script.sample(training(f64::from(at))).await;
         }
-        // `q` is a letter now.
+        // `q` is typed as a letter here.
         script.typed("/qq");
         script.key(KeyCode::Backspace);
     })
@@ -813,7 +822,7 @@ async fn what_is_typed_filters_the_workers_and_is_no_action() {
         }
         script.typed("/1");
         script.key(KeyCode::Enter);
-        // And here it is an action again.
+        // Now it is an action again.
         script.typed("O");
     })
     .await;
@@ -848,18 +857,19 @@ async fn what_is_typed_filters_the_workers_and_is_no_action() {
 #[test]
 fn sorting_goes_through_the_columns_that_are_shown() {
     let mut app = app();
-    app.config.columns = vec![crate::config::Column::Load, crate::config::Column::Cpu];
+    let (load, cpu) = (crate::config::Column::Load, crate::config::Column::Cpu);
+    app.config.columns = vec![load, cpu];
     let sorts: Vec<_> = (0..4)
         .map(|_| {
             app.act(Action::SortNext);
             app.state.sort
         })
         .collect();
-    assert_eq!(sorts, [Sort::Cpu, Sort::Load, Sort::Id, Sort::Cpu]);
+    assert_eq!(sorts, [Some(cpu), Some(load), None, Some(cpu)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_terminal_takes_nothing_one_frame_stands_for_all() {
+async fn a_blocked_terminal_gets_only_the_newest_frame() {
     let (tell, blocked) = watch::channel(false);
     let mut app = app();
     app.state.focus = Panel::Verdict;
@@ -874,14 +884,14 @@ async fn while_the_terminal_takes_nothing_one_frame_stands_for_all() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     })
     .await;
-    // The first, that of the first sample, and the newest.
+    // The first frame, that of the first sample, and the newest.
     assert_eq!(session.frames(), 3);
     assert!(session.text().contains("DATA-BOUND"), "{}", session.text());
     assert_eq!(session.app.state.scroll, 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_blocked_terminal_keeps_nobody_from_leaving() {
+async fn a_blocked_terminal_does_not_prevent_quitting() {
     let (tell, blocked) = watch::channel(true);
     let mut session = session_on(blocked, app(), None, async |script| {
         script.sample(training(0.0)).await;
@@ -895,7 +905,7 @@ async fn a_blocked_terminal_keeps_nobody_from_leaving() {
 }
 
 #[test]
-fn any_key_ends_what_has_a_caption_and_only_some_leave() {
+fn any_key_closes_a_captioned_tour_and_only_some_quit() {
     for (code, leaves) in [
         (KeyCode::Char('x'), false),
         (KeyCode::Char(' '), false),
@@ -912,7 +922,7 @@ fn any_key_ends_what_has_a_caption_and_only_some_leave() {
 }
 
 #[test]
-fn a_key_takes_a_notice_away() {
+fn a_key_dismisses_a_notice() {
     let mut app = app();
     let notice = Notice {
         text: "saved".to_owned(),
@@ -942,7 +952,7 @@ fn the_first_advice_is_copied() {
         app.update(copy()),
         [Effect::Draw, Effect::Copy(advice.clone())]
     );
-    let notice = app.view().state.notice.clone().expect("it is told");
+    let notice = app.view().state.notice.clone().expect("a notice");
     assert!(notice.text.ends_with(&advice), "{}", notice.text);
 }
 
@@ -957,7 +967,7 @@ async fn the_screen_and_the_report_are_saved() {
     let saved = app.saved(80, 24).expect("a test backend");
     let (tell, mut messages) = mpsc::channel(1);
     save::write(Ok(saved), app.folder.clone(), tell);
-    let notice = messages.recv().await.expect("it is told");
+    let notice = messages.recv().await.expect("a notice");
     assert!(!notice.trouble, "{}", notice.text);
     let mut files: Vec<_> = std::fs::read_dir(folder.path())
         .expect("ours")
@@ -1006,7 +1016,7 @@ async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
         [Effect::Draw]
     );
     assert_eq!(app.state.scroll, 3);
-    // The verdict's panel begins below the header, which is no panel.
+    // The verdict's panel begins below the header, which is not a panel.
     assert_eq!(
         mouse(app, MouseEventKind::ScrollDown, (5, 2)),
         [Effect::Draw]
@@ -1017,7 +1027,7 @@ async fn a_click_gives_a_panel_the_keys_and_the_wheel_scrolls_it() {
 }
 
 #[test]
-fn the_files_of_a_worker_are_asked_for_while_its_page_is_open() {
+fn worker_files_are_requested_while_its_page_is_open() {
     let mut app = app();
     for at in 0..=2 {
         app.update(Event::Sample(Box::new(training(f64::from(at)))));
@@ -1032,7 +1042,7 @@ fn the_files_of_a_worker_are_asked_for_while_its_page_is_open() {
         [Effect::Draw, Effect::Sampler(Request::Files(Some(key)))]
     };
     assert_eq!(key(&mut app, KeyCode::Enter), asked(0));
-    // Once, not with each frame.
+    // The request is sent once, not with each frame.
     let next = Event::Sample(Box::new(training(3.0)));
     assert_eq!(app.update(next), [Effect::Draw]);
     assert_eq!(key(&mut app, KeyCode::Down), asked(1));

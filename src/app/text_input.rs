@@ -1,11 +1,11 @@
-//! Keys while a line is typed: letters are letters, and any other key is its action as ever.
+//! Keys while text is typed: letters are added to it, all other keys keep their action.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::{App, Effect};
 
 impl App {
-    /// Takes a key into the line that is typed. `None` where it is no part of one.
+    /// Applies a key to the text that is typed. `None` if the key is not part of it.
     pub(super) fn typed(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
         let marked = self.marked();
         let filter = self.state.filter_in_use();
@@ -27,13 +27,16 @@ impl App {
         Some(vec![Effect::Draw])
     }
 
-    /// At the question what becomes of the command, ctrl-c is the answer of a terminal: the command ends. `None` for
-    /// any other key, and where the question is not open.
+    /// Handles ctrl-c while pipetop asks what to do with the command: as in a terminal, the command ends. `None` for any
+    /// other key, or if that question is not open.
     pub(super) fn interrupted(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {
         let interrupts = key.kind == KeyEventKind::Press
             && key.modifiers == KeyModifiers::CONTROL
             && key.code == KeyCode::Char('c');
-        let launched = self.launched.as_mut().filter(|launched| launched.asks())?;
+        let launched = self
+            .launched
+            .as_mut()
+            .filter(|launched| launched.is_asking())?;
         interrupts.then(|| launched.end())
     }
 }

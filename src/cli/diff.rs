@@ -13,7 +13,7 @@ use crate::units::Share;
 /// may be chance.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Comparison")]
-pub(crate) struct Diff {
+pub(crate) struct DiffArgs {
     /// Recording or JSON report from before the change
     pub before: PathBuf,
 

@@ -6,13 +6,13 @@ use clap::Args;
 
 use crate::error::Hinted;
 
-/// Show the runs that a Prometheus knows of, the one that loses most first
+/// Show the runs known to a Prometheus server, the ones that lose the most first
 ///
 /// Prometheus has to read `pipetop serve` on each node. A password comes from the environment:
 /// `PIPETOP_PROMETHEUS_TOKEN`, or `PIPETOP_PROMETHEUS_BASIC` as USER:PASSWORD.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Fleet")]
-pub(crate) struct Fleet {
+pub(crate) struct FleetArgs {
     /// Address of Prometheus, e.g. `http://prometheus:9090`
     #[arg(long, value_name = "URL")]
     pub prometheus: String,
@@ -21,11 +21,11 @@ pub(crate) struct Fleet {
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
 
-    /// Print the runs once and exit; so it does where standard output is not a terminal
+    /// Print the runs once and exit; the default if standard output is not a terminal
     #[arg(long)]
     pub once: bool,
 
-    /// Print them once as JSON
+    /// Print the runs once as JSON and exit
     #[arg(long)]
     pub json: bool,
 
@@ -42,11 +42,11 @@ pub(crate) struct Fleet {
     pub ascii: bool,
 }
 
-impl Fleet {
+impl FleetArgs {
     /// # Errors
-    /// If the address is none.
+    /// Returns an error if the address is not a valid URL.
     pub(super) fn check(&self) -> Result<(), Hinted> {
-        let plain = |hint| Err(Hinted::new("--prometheus is no address", hint));
+        let plain = |hint| Err(Hinted::new("--prometheus needs an address", hint));
         let below = ["http://", "https://"].map(|scheme| self.prometheus.strip_prefix(scheme));
         let Some(host) = below.into_iter().flatten().next() else {
             return plain("begin it with http:// or https://, as in http://prometheus:9090");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::error::Hinted;
-use crate::options::{Watch, value};
+use crate::options::{WatchArgs, value};
 use crate::verdict::Kind;
 
 /// Play back a recording, with the same screen and the same reports.
@@ -15,7 +15,7 @@ use crate::verdict::Kind;
 /// sample.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Recording")]
-pub(crate) struct Replay {
+pub(crate) struct ReplayArgs {
     /// Recording made with --record
     pub file: PathBuf,
 
@@ -52,9 +52,9 @@ pub(crate) struct Replay {
     pub fail_if: Vec<Kind>,
 }
 
-impl Replay {
+impl ReplayArgs {
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub(super) fn check(&self) -> Result<(), Hinted> {
         match (self.from, self.to) {
             (Some(from), Some(to)) if to <= from => Err(Hinted::new(
@@ -65,15 +65,15 @@ impl Replay {
         }
     }
 
-    /// The same options for watching live.
-    pub(crate) fn watch(&self) -> Watch {
-        Watch {
+    /// Returns the same options for watching a running job.
+    pub(crate) fn watch(&self) -> WatchArgs {
+        WatchArgs {
             once: self.once,
             json: self.json,
             theme: self.theme.clone(),
             ascii: self.ascii,
             fail_if: self.fail_if.clone(),
-            ..Watch::default()
+            ..WatchArgs::default()
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::error::Hinted;
-use crate::options::{Watch, Words};
+use crate::options::{WatchArgs, Words};
 
 /// Exit codes of `run`.
 const CODES: &str = "Exit codes: the command's own, or 128 plus the signal number if a signal ended it; 0 if pipetop \
@@ -19,7 +19,7 @@ stopped it or left it running; 3 if it succeeded and the verdict matches --fail-
 /// the output passes through, to standard error with --json.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Running", after_help = CODES)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// Also append the command's output to this file
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
@@ -37,15 +37,15 @@ pub(crate) struct Run {
     pub no_hook: bool,
 
     #[command(flatten, next_help_heading = "Watching")]
-    pub watch: Watch,
+    pub watch: WatchArgs,
 
     #[command(flatten)]
     pub words: Words,
 }
 
-impl Run {
+impl RunArgs {
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub(super) fn check(&self) -> Result<(), Hinted> {
         self.words.check("run")?;
         if self.stop && !self.watch.once && self.watch.span.is_none() {

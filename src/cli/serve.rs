@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::options::{Target, Web, value};
+use crate::options::{TargetArg, Web, value};
 
 /// Serve metrics of training jobs to Prometheus.
 ///
@@ -14,10 +14,10 @@ use crate::options::{Target, Web, value};
 /// Without a target it watches one job at a time, and the next one after its end.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Serving")]
-pub(crate) struct Serve {
+pub(crate) struct ServeArgs {
     /// The job to watch: a PID, or text from its command line
     #[arg(value_parser = value::target, conflicts_with = "all")]
-    pub target: Option<Target>,
+    pub target: Option<TargetArg>,
 
     /// Watch every training job of this machine, also those that start later
     #[arg(long)]
@@ -26,7 +26,7 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub web: Web,
 
-    /// Write the metrics to this file, for the node exporter's textfile collector; listens only where told to
+    /// Write the metrics to this file, for the node exporter's textfile collector; listens only with --web.listen-address
     #[arg(long, value_name = "FILE")]
     pub textfile: Option<PathBuf>,
 

@@ -24,12 +24,12 @@ fn refused(line: &str) -> (String, String) {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn the_command_line_definition_is_valid() {
     Args::command().debug_assert();
 }
 
 #[test]
-fn nothing_typed_means_find_the_job() {
+fn no_arguments_means_find_the_job() {
     let args = typed("").unwrap();
     assert_eq!(args.target, None);
     assert!(args.command.is_none() && !args.watch.once && args.watch.span.is_none());
@@ -40,9 +40,9 @@ fn nothing_typed_means_find_the_job() {
 fn a_target_is_a_number_or_a_word() {
     assert_eq!(
         typed("48213").unwrap().target,
-        Some(Target::Pid(Pid(48213)))
+        Some(TargetArg::Pid(Pid(48213)))
     );
-    let word = |text: &str| Some(Target::Word(text.to_owned()));
+    let word = |text: &str| Some(TargetArg::Word(text.to_owned()));
     assert_eq!(typed("train.py").unwrap().target, word("train.py"));
     assert_eq!(typed("-- config").unwrap().target, word("config"));
     assert!(typed("config").unwrap().command.is_some());
@@ -54,7 +54,7 @@ fn a_target_is_a_number_or_a_word() {
 
 #[test]
 fn the_habits_of_other_tools_are_understood() {
-    let pid = Some(Target::Pid(Pid(48213)));
+    let pid = Some(TargetArg::Pid(Pid(48213)));
     assert_eq!(typed("-p 48213").unwrap().target, pid);
     assert_eq!(typed("--pid 48213 --once").unwrap().target, pid);
     assert_eq!(
@@ -62,6 +62,9 @@ fn the_habits_of_other_tools_are_understood() {
         "invalid value 'train.py' for '--pid <PID>': not a PID"
     );
     assert!(typed("-p 1 2").is_err());
+    for (line, instead) in [("-d 5", "--interval"), ("-b", "--once"), ("-C", "mono")] {
+        assert!(refused(line).1.contains(instead), "{line}");
+    }
     let span = |text: &str| typed(text).unwrap().watch.span;
     assert_eq!(span("--for 5"), Some(Duration::from_secs(5)));
     assert_eq!(span("--for 2.5"), Some(Duration::from_millis(2500)));
@@ -130,7 +133,7 @@ fn commands_take_their_own_options_and_the_places() {
 }
 
 #[test]
-fn what_is_refused_has_one_line_and_one_hint() {
+fn usage_errors_have_one_line_and_one_hint() {
     let refusals = [
         ("--for 14x", "unknown time unit", "14s"),
         ("--interval 1ms", "out of range", "between 100ms and 1m"),
@@ -185,7 +188,7 @@ fn help_version_completions_and_manual_are_there() {
 }
 
 #[test]
-fn the_words_of_a_command_are_its_own() {
+fn arguments_of_the_launched_command_are_not_parsed() {
     let run = |line: &str| match typed(line).unwrap().command {
         Some(Command::Run(run)) => run,
         other => panic!("{line}: {other:?}"),

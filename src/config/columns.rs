@@ -1,6 +1,6 @@
 //! The columns of the worker table, as chosen in the configuration.
 //!
-//! Knows their names, not their contents.
+//! Holds their names; does not depend on their contents.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -22,7 +22,7 @@ pub enum Column {
     In,
 }
 
-/// The columns in the order of the list, without duplicates.
+/// Returns the columns in the order of the list; a duplicate is an error.
 pub(super) fn each_once(list: Vec<Spanned<Column>>) -> Result<Vec<Column>, Clash> {
     let mut columns = Vec::with_capacity(list.len());
     for column in list {

@@ -1,9 +1,8 @@
-//! The configuration file as it is written: every field optional, none unknown.
+//! The configuration file as it is written: every field is optional, unknown fields are errors.
 //!
-//! Knows no default and no command line.
+//! Does not depend on the defaults or the command line.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,10 +15,10 @@ use super::keymap::{Bindings, KeyPress};
 use super::theme::{Colour, Role, ThemeName};
 use crate::regular_file;
 
-/// In bytes: more than a thousand times the default file; what is longer is something else.
-const LONGEST: u64 = 1 << 20;
+/// Most bytes of the file, more than a thousand times the default file. A longer file is something else.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Mirror of `config/pipetop.toml`.
+/// The structure of `config/pipetop.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -30,7 +29,7 @@ pub(super) struct File {
     pub(super) mouse: Option<bool>,
     pub(super) gpu: Option<Vec<GpuName>>,
     pub(super) columns: Option<Vec<Spanned<Column>>>,
-    /// In bytes.
+    /// Bytes.
     #[serde(rename = "past-mib", default, deserialize_with = "mebibytes")]
     pub(super) past: Option<usize>,
     pub(super) keys: Option<Bindings>,
@@ -63,7 +62,7 @@ pub enum Ascii {
     Never,
 }
 
-/// A configuration that cannot be used, and where it says so.
+/// Why a configuration cannot be used, and the position of the error.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read {}: {source}", path.display())]
@@ -74,7 +73,7 @@ pub enum ConfigError {
     #[error("{}:{line}:{column}: {message}", path.display())]
     Wrong {
         path: PathBuf,
-        /// Both from 1.
+        /// Both are counted from 1.
         line: usize,
         column: usize,
         message: String,
@@ -82,19 +81,19 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The one thing to try: the name that was probably meant, else where every option is described.
+    /// Returns what to try: the name that was probably meant, or else where every option is described.
     pub fn hint(&self) -> String {
-        let meant = match self {
+        let suggestion = match self {
             Self::Read { .. } => None,
-            Self::Wrong { message, .. } => meant(message),
+            Self::Wrong { message, .. } => suggestion(message),
         };
-        meant.map_or_else(
+        suggestion.map_or_else(
             || "`pipetop config` prints the default file with every option".to_owned(),
             |name| format!("did you mean `{name}`? `pipetop config` lists every option"),
         )
     }
 
-    /// From 1. `None` where the file could not be read at all.
+    /// Returns the line, counted from 1. `None` if the file could not be read at all.
     pub(super) fn line(&self) -> Option<usize> {
         match self {
             Self::Read { .. } => None,
@@ -102,7 +101,7 @@ impl ConfigError {
         }
     }
 
-    /// An error at a byte range of `text`.
+    /// Creates an error at a byte range of `text`.
     pub(super) fn at(path: &Path, text: &str, span: Option<Range<usize>>, message: &str) -> Self {
         let start = span.map_or(0, |span| span.start).min(text.len());
         let before = text.get(..start).unwrap_or_default();
@@ -111,40 +110,34 @@ impl ConfigError {
             path: path.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            // It may repeat what the file says.
+            // The message may quote the file.
             message: crate::units::printable(message),
         }
     }
 }
 
-/// Of an unknown name, the known one that is most like it; serde lists them all in backticks.
-fn meant(message: &str) -> Option<&str> {
-    const ALIKE: f64 = 0.8;
+/// Returns the known name that is most similar to an unknown one; serde lists them all in backticks.
+fn suggestion(message: &str) -> Option<&str> {
+    const MIN_SIMILARITY: f64 = 0.8;
     let mut names = message.strip_prefix("unknown ")?.split('`').skip(1);
     let unknown = names.next()?;
     names
         .skip(1)
         .step_by(2)
         .map(|name| (strsim::jaro_winkler(unknown, name), name))
-        .filter(|(alike, _)| *alike >= ALIKE)
+        .filter(|(alike, _)| *alike >= MIN_SIMILARITY)
         .max_by(|one, other| one.0.total_cmp(&other.0))
         .map(|(_, name)| name)
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    let mut text = Vec::new();
-    let read = regular_file::read(path, LONGEST, &mut text);
-    let text = read.and_then(|()| {
-        let not_text = |_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8 text");
-        String::from_utf8(text).map_err(not_text)
-    });
-    text.map_err(|source| ConfigError::Read {
+    regular_file::read_text(path, MAX_FILE_BYTES).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })
 }
 
-/// The text with this line, from 1, emptied. `None` where it is empty already.
+/// Returns the text with this line emptied, counted from 1. `None` if it is already empty.
 pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
     let mut lines: Vec<&str> = text.split('\n').collect();
     let line = lines.get_mut(line.checked_sub(1)?)?;
@@ -158,6 +151,7 @@ pub(super) fn without_line(text: &str, line: usize) -> Option<String> {
 pub(super) fn parse(path: &Path, text: &str) -> Result<File, ConfigError> {
     toml::from_str(text).map_err(|error| {
         let message = error.message().trim().replace('\n', " ");
+        let message = message.replace("expected usize", "expected a whole number");
         ConfigError::at(path, text, error.span(), &message)
     })
 }
@@ -192,5 +186,5 @@ impl<'de> Deserialize<'de> for KeyPress {
     }
 }
 
-/// Shortest and longest time between two readings.
+/// Shortest and longest time between two samples.
 pub const INTERVALS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));

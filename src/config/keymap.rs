@@ -1,6 +1,6 @@
-//! Key bindings: `"ctrl-c"` to a key event and back.
+//! Key bindings, and conversion between text such as `"ctrl-c"` and key events.
 //!
-//! One table for the file, the event loop, the footer and the help.
+//! The file, the event loop, the footer and the help share one table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::action::Action;
 /// `[keys]` as written in the file.
 pub(super) type Bindings = BTreeMap<Spanned<Action>, Vec<Spanned<KeyPress>>>;
 
-/// Keys with names, as they are written in the file and shown on screen.
+/// Keys with a name, as written in the file and shown on screen.
 const NAMES: [(&str, KeyCode); 17] = [
     ("enter", KeyCode::Enter),
     ("esc", KeyCode::Esc),
@@ -42,7 +42,7 @@ const MODIFIERS: [(&str, KeyModifiers); 3] = [
     ("shift-", KeyModifiers::SHIFT),
 ];
 
-/// One key with its modifiers. Shift is part of a character, not a modifier of it.
+/// A key with its modifiers. Shift is part of a character, not a modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Hash)]
 pub struct KeyPress {
     code: KeyCode,
@@ -112,30 +112,33 @@ impl fmt::Display for KeyPress {
     }
 }
 
-/// Settings that conflict: one key for two actions, no key to quit, a column twice.
+/// Settings that conflict: one key for two actions, no key to quit, a column listed twice.
 #[derive(Debug)]
 pub(super) struct Clash {
     pub(super) span: Option<Range<usize>>,
     pub(super) message: String,
 }
 
-/// Every action's keys.
+/// The keys of all actions.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Keymap {
     keys: BTreeMap<Action, Vec<KeyPress>>,
 }
 
 impl Keymap {
-    /// The user's keys over the default ones: an action that the user lists has no other keys, and a
-    /// key that the user takes is taken from whatever had it.
+    /// Puts the user's keys over the default ones: an action that the user lists has no other keys, and a key that the
+    /// user lists no longer triggers its default action.
     pub(super) fn layered(user: Bindings, default: Option<Bindings>) -> Result<Self, Clash> {
         let mut keys: BTreeMap<Action, Vec<KeyPress>> = BTreeMap::new();
-        // Where the file says something that may leave no way out.
-        let mut last = None;
+        // Where the file has the entry that may leave no key to quit.
+        let (mut quit, mut last) = (None, None);
+        // In the order of the file: what comes later clashes.
+        let mut user: Vec<_> = user.into_iter().collect();
+        user.sort_by_key(|(action, _)| action.span().start);
         for (action, list) in user {
             let (span, action) = (action.span(), action.into_inner());
             if action == Action::Quit {
-                last = Some(span);
+                quit = Some(span);
             }
             let mut own = Vec::new();
             for key in list {
@@ -151,7 +154,7 @@ impl Keymap {
                         ),
                     });
                 }
-                last = last.or(Some(key.span()));
+                last = Some(key.span());
                 own.push(key.into_inner());
             }
             keys.insert(action, own);
@@ -167,14 +170,14 @@ impl Keymap {
         }
         if keys.get(&Action::Quit).is_none_or(Vec::is_empty) {
             return Err(Clash {
-                span: last,
+                span: quit.or(last),
                 message: "`quit` has no key".to_owned(),
             });
         }
         Ok(Self { keys })
     }
 
-    /// The action of this key; `None` for a release or an unbound key.
+    /// Returns the action of this key; `None` for a release or an unbound key.
     pub fn action(&self, event: &KeyEvent) -> Option<Action> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -186,7 +189,7 @@ impl Keymap {
             .map(|(action, _)| *action)
     }
 
-    /// The keys of an action, the one to show first.
+    /// Returns the keys of an action; the first one is shown.
     pub fn keys(&self, action: Action) -> &[KeyPress] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }

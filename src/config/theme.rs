@@ -1,6 +1,6 @@
-//! Colours by meaning: one table for every panel.
+//! Colours by role: one table for every panel.
 //!
-//! Knows colours; knows no panel and no figure.
+//! Does not depend on panels or figures.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,18 @@ impl ThemeName {
     pub(super) const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::ColourBlind, Self::Mono];
 }
 
-/// What a colour stands for, on every panel alike. The name in `[colours]` is the variant's in
-/// kebab-case.
+/// What a colour means, the same on every panel. The name in `[colours]` is the variant's in kebab-case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Figures and words.
     Text,
-    /// Labels, units and what is only there to be believed.
+    /// Labels, units and secondary text.
     Dim,
     Border,
     Title,
     Key,
-    /// The panel that has the keys.
+    /// The focused panel.
     Focus,
     /// Working on the CPU.
     Cpu,
@@ -48,9 +47,9 @@ pub enum Role {
     Runnable,
     /// Computing on the GPU.
     Compute,
-    /// Stopped, lost, held back.
+    /// Stopped, lost, throttled.
     Trouble,
-    /// Not known, or old.
+    /// Unknown or outdated.
     Unknown,
 }
 
@@ -67,7 +66,7 @@ impl<'de> Deserialize<'de> for Colour {
     }
 }
 
-/// A colour for each meaning, and the hues that tell workers apart.
+/// A colour for each role, and the hues that distinguish workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theme {
     colours: BTreeMap<Role, Colour>,
@@ -101,8 +100,8 @@ impl Theme {
         }
     }
 
-    /// A foreground for a meaning. Without a colour of its own, what is secondary is dimmed and what
-    /// has the keys is underlined, so that mono terminals keep the order of importance.
+    /// Returns the style of a role. If the theme sets no colour, secondary text is dimmed and the focus is underlined, so
+    /// that mono terminals keep the order of importance.
     pub fn style(&self, paint: Role) -> Style {
         let colour = self
             .colours
@@ -118,12 +117,12 @@ impl Theme {
         }
     }
 
-    /// It is made for a light background.
+    /// Whether it is made for a light background.
     pub fn is_light(&self) -> bool {
         self.light
     }
 
-    /// The hue of the worker with this number.
+    /// Returns the hue of the worker with this number.
     pub fn hue(&self, worker: u32) -> Style {
         let count = self.hues.len().max(1);
         let place = usize::try_from(worker).unwrap_or(0) % count;
@@ -133,7 +132,10 @@ impl Theme {
 
 #[cfg(test)]
 impl Theme {
-    pub(super) fn colours(&self) -> usize {
-        self.colours.len()
+    /// Each colour with its meaning; those of workers have none.
+    pub(super) fn colours(&self) -> impl Iterator<Item = (Option<Role>, Color)> {
+        let colours = self.colours.iter();
+        let colours = colours.map(|(role, colour)| (Some(*role), colour.0));
+        colours.chain(self.hues.iter().map(|hue| (None, hue.0)))
     }
 }

@@ -1,34 +1,35 @@
-//! How fast batches came, and how far that may be off.
+//! The rate of batches, and its confidence interval.
 //!
-//! Knows counts of batches, in slices of time. The formula:
+//! Works on counts of batches in slices of time. The formula:
 //!
-//! - The rate is all batches over all seconds, `r`. What a slice of `t` seconds has too many is `e = n - r t`.
-//! - Batches that one slice has too many the next has too few, where they come regularly; and slow times last. So slices
-//!   depend on each other: the variance of the sum is `S = g(0) + 2 sum (1 - l / (L + 1)) g(l)` over the lags `l` up to
-//!   `L`, an eighth of the slices, where `g(l)` is the sum of `e(i) e(i - l)` (Newey and West 1987).
-//! - The first and the last slice cut a batch anywhere, so `S` is at least 1/6.
-//! - The interval is `r +- 2.18 sqrt(S) / seconds`: Student's at 95 % with 12 degrees of freedom, which is what so many lags
-//!   leave.
+//! - The rate is all batches over all seconds, `r`. The excess of a slice of `t` seconds with `n` batches is `e = n - r
+//! t`.
+//! - If batches come regularly, the excess of one slice is missing in the next; and slow times last for several
+//!   slices. So slices are not independent: the variance of the sum is `S = g(0) + 2 sum (1 - l / (L + 1)) g(l)` over the lags `l`
+//!   up to `L`, an eighth of the slices, where `g(l)` is the sum of `e(i) e(i - l)` (Newey and West 1987).
+//! - The first and the last slice cut a batch at any point, so `S` is at least 1/6.
+//! - The interval is `r +- 2.18 sqrt(S) / seconds`: Student's at 95 % with 12 degrees of freedom, which this number of
+//!   lags leaves.
 //! - A ratio of two rates has the relative variances of both, on a logarithmic scale.
 
 use serde::Serialize;
 
-/// Two-sided 95 % of Student's distribution with 12 degrees of freedom.
+/// Quantile of Student's distribution with 12 degrees of freedom, two-sided 95 %.
 const T: f64 = 2.18;
-/// Slices for each lag that is allowed for.
+/// Number of slices per lag.
 const SLICES_PER_LAG: usize = 8;
-/// With fewer of them, nothing shows how much a rate varies.
+/// Minimum numbers for an interval: with fewer, nothing shows by how much a rate varies.
 const SLICES_ENOUGH: usize = 16;
 const BATCHES_ENOUGH: f64 = 10.0;
 pub(super) const SECONDS_ENOUGH: f64 = 10.0;
-/// Batches squared: the variance of two ends that cut a batch anywhere.
+/// Minimum variance in batches squared: that of two ends that cut a batch at any point.
 const ENDS: f64 = 1.0 / 6.0;
 
 /// Batches per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Pace {
     pub batches_per_s: f64,
-    /// Its 95 % interval. `None`: how much it varies is not known.
+    /// Its 95 % interval. `None` if it is not known by how much the rate varies.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -40,7 +41,7 @@ impl Pace {
         }
     }
 
-    /// The 95 % interval of how many times as fast this is as `before`.
+    /// Returns the 95 % interval of the ratio of this rate and `before`.
     pub(super) fn over(self, before: Self) -> Option<[f64; 2]> {
         let relative = |pace: Self| {
             let [low, high] = pace.interval?;
@@ -52,23 +53,23 @@ impl Pace {
     }
 }
 
-/// Batches in slices of time that follow each other.
+/// Batches in consecutive slices of time.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counts {
+pub(crate) struct BatchSlices {
     slices: Vec<(f64, f64)>,
 }
 
-impl Counts {
-    /// The next slice. What comes before the first batch is the start of the job.
+impl BatchSlices {
+    /// Adds the next slice. Slices before the first batch are the start of the job, and are left out.
     pub(crate) fn push(&mut self, seconds: f64, batches: u64) {
         if seconds > 0.0 && (batches > 0 || !self.slices.is_empty()) {
             self.slices.push((seconds, batches as f64));
         }
     }
 
-    /// `None` where no batch was counted.
+    /// Returns the rate; `None` if no batch was counted.
     pub(crate) fn pace(&self) -> Option<Pace> {
-        // The first slice has the time before its first batch, too.
+        // The first slice includes the time before its first batch.
         let slices = self.slices.get(1..)?;
         let seconds: f64 = slices.iter().map(|(seconds, _)| seconds).sum();
         let batches: f64 = slices.iter().map(|(_, batches)| batches).sum();
@@ -89,7 +90,7 @@ impl Counts {
     }
 }
 
-/// Of the sum of all batches.
+/// Returns the variance of the sum of all batches.
 fn variance(slices: &[(f64, f64)], rate: f64) -> f64 {
     let off: Vec<f64> = slices
         .iter()

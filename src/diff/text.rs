@@ -1,16 +1,16 @@
-//! The comparison for people: a table and a sentence.
+//! The comparison as text: a table and a sentence.
 
 use super::{Comparison, Outcome, Pace, Side};
-use crate::units::Share;
+use crate::units::{Share, known};
 
-/// Ends with a line end.
+/// Returns the text, which ends with a line end.
 pub(crate) fn text(comparison: &Comparison) -> String {
     let (before, after) = (&comparison.before, &comparison.after);
     let row = |name: &str, of: fn(&Side) -> Option<String>, change: Option<String>| {
         [
             name.to_owned(),
-            of(before).unwrap_or_else(|| "n/a".to_owned()),
-            of(after).unwrap_or_else(|| "n/a".to_owned()),
+            known(of(before)),
+            known(of(after)),
             change.unwrap_or_default(),
         ]
     };
@@ -35,7 +35,7 @@ pub(crate) fn text(comparison: &Comparison) -> String {
             None,
         ),
         row("verdict", |side| Some(side.kind.to_string()), None),
-        // A kind without a cause lacks nothing.
+        // A kind without a cause is complete: `-` instead of `n/a`.
         row(
             "cause",
             |side| {
@@ -108,7 +108,7 @@ fn sentence(comparison: &Comparison) -> String {
     }
 }
 
-/// `9.7 (9.5-9.9)`
+/// Formats a rate, for example `9.7 (9.5-9.9)`.
 fn pace(pace: Pace) -> String {
     let rate = format!("{:.1}", pace.batches_per_s);
     pace.interval.map_or(rate.clone(), |[low, high]| {
@@ -116,14 +116,14 @@ fn pace(pace: Pace) -> String {
     })
 }
 
-/// `63 % (61-66)`
+/// Formats a wait share, for example `63 % (61-66)`.
 fn wait(side: &Side) -> Option<String> {
     let share = side.wait_share?;
     let [low, high] = side.wait_interval?.map(Share::percent);
     Some(format!("{share} ({low:.0}-{high:.0})"))
 }
 
-/// `0.4 of 8`
+/// Formats the fill level of a queue, for example `0.4 of 8`.
 fn queue(side: &Side) -> Option<String> {
     let ready = side.queue_ready?;
     let capacity = side.queue_capacity;

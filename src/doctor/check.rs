@@ -7,25 +7,25 @@ use serde::Serialize;
 /// One thing that pipetop can use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
-    /// Stable, kebab-case.
+    /// Stable name in kebab-case.
     pub id: &'static str,
-    pub state: State,
+    pub state: CheckState,
     /// What was found.
     pub found: String,
-    /// How to fix it: a command where there is one. `None` if nothing is wrong or nothing helps.
+    /// How to fix it, as a command if there is one. `None` if nothing is wrong or nothing helps.
     pub hint: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum State {
+pub(crate) enum CheckState {
     Ok,
     /// Works, but shows less than it could.
     Limited,
     Missing,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for CheckState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Ok => "ok",
@@ -35,19 +35,19 @@ impl fmt::Display for State {
     }
 }
 
-pub(super) fn ok(id: &'static str, found: impl Into<String>) -> Check {
+pub(super) fn ok(found: impl Into<String>) -> Check {
     Check {
-        id,
-        state: State::Ok,
+        id: "",
+        state: CheckState::Ok,
         found: found.into(),
         hint: None,
     }
 }
 
-pub(super) fn limited(id: &'static str, found: impl Into<String>, hint: &str) -> Check {
+pub(super) fn limited(found: impl Into<String>, hint: &str) -> Check {
     Check {
-        id,
-        state: State::Limited,
+        id: "",
+        state: CheckState::Limited,
         found: found.into(),
         hint: (!hint.is_empty()).then(|| hint.to_owned()),
     }

@@ -1,52 +1,56 @@
-//! Facts in, checks out. Pure.
+//! Turns facts into checks. Pure.
 
-use crate::doctor::check::{Check, State, limited, ok};
+use crate::doctor::check::{Check, CheckState, limited, ok};
 use crate::doctor::facts::Facts;
 use crate::doctor::terminal::{characters, colour, terminal};
 use crate::sample::{CgroupSample, Gap, GpuSample, NO_PERMISSION};
 
-/// Every check, in the order of the output: GPU, the job's processes, machine, screen.
+/// Returns every check, in the order of the output: GPU, the job's processes, machine, screen.
 pub(crate) fn checks(facts: &Facts) -> Vec<Check> {
-    vec![
-        gpus(facts),
-        pid_namespace(facts),
-        attach(facts),
-        python(facts),
-        loaders(facts),
-        probe(facts),
-        processes(facts),
-        process_files(facts),
-        delay_accounting(facts),
-        system(facts),
-        cpus(facts),
-        cgroup(facts),
-        pressure(facts),
-        disks(facts),
-        container(facts),
-        terminal(&facts.terminal),
-        characters(&facts.terminal),
-        colour(&facts.terminal),
-    ]
+    let checks = [
+        ("nvml", gpus(facts)),
+        ("pid-namespace", pid_namespace(facts)),
+        ("attach", attach(facts)),
+        ("python", python(facts)),
+        ("loaders", loaders(facts)),
+        ("probe", probe(facts)),
+        ("processes", processes(facts)),
+        ("process-files", process_files(facts)),
+        ("delay-accounting", delay_accounting(facts)),
+        ("system", system(facts)),
+        ("cpus", cpus(facts)),
+        ("cgroup", cgroup(facts)),
+        ("pressure", pressure(facts)),
+        ("disks", disks(facts)),
+        ("container", container(facts)),
+        ("terminal", terminal(&facts.terminal)),
+        ("characters", characters(&facts.terminal)),
+        ("colour", colour(&facts.terminal)),
+    ];
+    checks
+        .into_iter()
+        .map(|(id, check)| Check { id, ..check })
+        .collect()
 }
 
-fn missing(id: &'static str, found: impl Into<String>, hint: &str) -> Check {
+fn missing(found: impl Into<String>, hint: &str) -> Check {
     Check {
-        state: State::Missing,
-        ..limited(id, found, hint)
+        state: CheckState::Missing,
+        ..limited(found, hint)
     }
 }
 
-fn of_gap(state: State, id: &'static str, gap: &Gap) -> Check {
+fn of_gap(state: CheckState, gap: &Gap) -> Check {
     Check {
         state,
-        ..limited(id, &*gap.reason, &gap.hint)
+        ..limited(&*gap.reason, &gap.hint)
     }
 }
 
 fn gpus(facts: &Facts) -> Check {
     let gpus = match &facts.gpus {
         Ok(gpus) => gpus,
-        Err(gap) => return of_gap(State::Missing, "nvml", gap),
+        Err(gap) => return of_gap(CheckState::Missing, gap),
     };
     let each = gpus.iter().map(|gpu| {
         let name = gpu.name.as_deref().unwrap_or("unnamed");
@@ -57,23 +61,15 @@ fn gpus(facts: &Facts) -> Check {
     });
     let found = each.collect::<Vec<_>>().join(", ");
     if gpus.is_empty() {
-        missing(
-            "nvml",
-            "the NVIDIA driver lists no GPU",
-            "see `nvidia-smi -L`",
-        )
+        missing("the NVIDIA driver lists no GPU", "see `nvidia-smi -L`")
     } else if gpus.iter().any(|gpu| gpu_trouble(gpu).is_some()) {
-        limited(
-            "nvml",
-            found,
-            "see `nvidia-smi`, and `sudo dmesg` for Xid errors",
-        )
+        limited(found, "see `nvidia-smi`, and `sudo dmesg` for Xid errors")
     } else {
-        ok("nvml", found)
+        ok(found)
     }
 }
 
-/// Why a GPU gives nothing, or which figures it denies.
+/// Returns why a GPU has no figures, or which ones are denied.
 fn gpu_trouble(gpu: &GpuSample) -> Option<String> {
     let denied = gpu.absent.iter();
     let denied = denied.filter(|absent| absent.reason == NO_PERMISSION);
@@ -83,41 +79,32 @@ fn gpu_trouble(gpu: &GpuSample) -> Option<String> {
 }
 
 fn pid_namespace(facts: &Facts) -> Check {
-    const ID: &str = "pid-namespace";
     match facts.inner_pid_namespace {
-        Some(false) => ok(
-            ID,
-            "shared with the host: GPU processes have the same PIDs here",
-        ),
+        Some(false) => ok("shared with the host: GPU processes have the same PIDs here"),
         Some(true) => limited(
-            ID,
             "not shared with the host: the driver may report GPU processes with host PIDs",
             "run pipetop on the host, or start the container with `docker run --pid=host`",
         ),
-        None => limited(ID, "unknown: GPU processes may have other PIDs", ""),
+        None => limited("unknown: GPU processes may have other PIDs", ""),
     }
 }
 
-/// The right to attach (access tier T2).
+/// Checks the permission to attach (access tier T2).
 fn attach(facts: &Facts) -> Check {
-    const ID: &str = "attach";
     const SETCAP: &str = "`sudo pipetop`, or once `sudo setcap cap_sys_ptrace+ep \"$(command -v pipetop)\"`; in Docker `--cap-add SYS_PTRACE`";
     let privileged = facts.process.cap_sys_ptrace == Some(true);
     match (facts.ptrace_scope, privileged) {
         (Some(3..), _) => missing(
-            ID,
             "attaching to processes is disabled (kernel.yama.ptrace_scope=3)",
             "reboot with kernel.yama.ptrace_scope=1 or 0",
         ),
-        (_, true) => ok(ID, "any process (CAP_SYS_PTRACE)"),
-        (None | Some(0), false) => ok(ID, "your own processes, not those of other users"),
+        (_, true) => ok("any process (CAP_SYS_PTRACE)"),
+        (None | Some(0), false) => ok("your own processes, not those of other users"),
         (Some(1), false) => limited(
-            ID,
             "child processes only (kernel.yama.ptrace_scope=1)",
             "`sudo sysctl kernel.yama.ptrace_scope=0`, or `sudo pipetop`",
         ),
         (Some(_), false) => limited(
-            ID,
             "no process without CAP_SYS_PTRACE (kernel.yama.ptrace_scope=2)",
             SETCAP,
         ),
@@ -127,42 +114,37 @@ fn attach(facts: &Facts) -> Check {
 fn python(facts: &Facts) -> Check {
     let attach = attach(facts);
     let found = match attach.state {
-        State::Ok => "stacks, loader settings and exact batch counts are readable",
-        State::Limited => {
+        CheckState::Ok => "stacks, loader settings and exact batch counts are readable",
+        CheckState::Limited => {
             "stacks only where pipetop may attach; otherwise estimates from system calls"
         }
-        State::Missing => {
+        CheckState::Missing => {
             "no stacks: loader settings and batch counts are estimated from system calls"
         }
     };
     Check {
-        id: "python",
         found: found.to_owned(),
-        hint: (attach.state != State::Ok).then(|| "see attach".to_owned()),
+        hint: (attach.state != CheckState::Ok).then(|| "see attach".to_owned()),
         ..attach
     }
 }
 
-/// What is known by name; any other is learned from the training loop.
+/// Lists the loaders known by name; others are detected from the training loop.
 fn loaders(facts: &Facts) -> Check {
-    const ID: &str = "loaders";
     match &facts.loaders {
-        Ok(names) => ok(ID, format!("PyTorch, {}", names.join(", "))),
+        Ok(names) => ok(format!("PyTorch, {}", names.join(", "))),
         Err(trouble) => limited(
-            ID,
             format!("ignoring your own loader names: {trouble}"),
             "`pipetop config --check` checks the file",
         ),
     }
 }
 
-/// Jobs that report their own steps (access tier T3).
+/// Checks whether jobs can report their own steps (access tier T3).
 fn probe(facts: &Facts) -> Check {
-    const ID: &str = "probe";
-    match &facts.unheard {
-        None => ok(ID, "jobs started with `pipetop run` can report their steps"),
+    match &facts.no_reports_reason {
+        None => ok("jobs started with `pipetop run` can report their steps"),
         Some(why) => missing(
-            ID,
             format!("no socket for reporting steps: {why}"),
             "allow Unix sockets in this sandbox",
         ),
@@ -170,17 +152,12 @@ fn probe(facts: &Facts) -> Check {
 }
 
 fn processes(facts: &Facts) -> Check {
-    const ID: &str = "processes";
     match &facts.hidepid {
-        None => ok(ID, "all processes are visible"),
-        Some(option) if facts.process.cap_sys_ptrace == Some(true) => ok(
-            ID,
-            format!(
-                "all processes are visible (/proc has {option}, but CAP_SYS_PTRACE overrides it)"
-            ),
-        ),
+        None => ok("all processes are visible"),
+        Some(option) if facts.process.cap_sys_ptrace == Some(true) => ok(format!(
+            "all processes are visible (/proc has {option}, but CAP_SYS_PTRACE overrides it)"
+        )),
         Some(option) => limited(
-            ID,
             format!("only your own processes are visible (/proc has {option})"),
             "enough for your own jobs; for others use `sudo pipetop` or `sudo mount -o remount,hidepid=0 /proc`",
         ),
@@ -188,7 +165,6 @@ fn processes(facts: &Facts) -> Check {
 }
 
 fn process_files(facts: &Facts) -> Check {
-    const ID: &str = "process-files";
     let named = |there: bool| {
         let names = facts
             .process_files
@@ -198,10 +174,9 @@ fn process_files(facts: &Facts) -> Check {
     };
     let absent = named(false);
     if absent.is_empty() {
-        ok(ID, named(true))
+        ok(named(true))
     } else {
         limited(
-            ID,
             format!("no {absent}: less detail on why processes wait"),
             "needs a kernel with CONFIG_SCHED_INFO, CONFIG_TASK_IO_ACCOUNTING and CONFIG_KALLSYMS, and an unmasked /proc",
         )
@@ -209,56 +184,42 @@ fn process_files(facts: &Facts) -> Check {
 }
 
 fn delay_accounting(facts: &Facts) -> Check {
-    const ID: &str = "delay-accounting";
     match facts.delay_accounting {
-        Some(true) => ok(ID, "on: disk wait times are exact"),
+        Some(true) => ok("on: disk wait times are exact"),
         Some(false) => limited(
-            ID,
             "off: disk wait times are sampled",
             "optional: `sudo sysctl kernel.task_delayacct=1` (small cost for every process); verdicts do not need it",
         ),
-        None => limited(ID, "unknown: this kernel has no kernel.task_delayacct", ""),
+        None => limited("unknown: this kernel has no kernel.task_delayacct", ""),
     }
 }
 
-/// What a bug report should say about the machine.
+/// Describes the machine for a bug report.
 fn system(facts: &Facts) -> Check {
-    const ID: &str = "system";
     match &facts.system {
-        Some(system) => ok(ID, &**system),
-        None => ok(ID, "not shown: --proc-root may point at another machine"),
+        Some(system) => ok(&**system),
+        None => ok("not shown: --proc-root may point at another machine"),
     }
 }
 
-/// How many CPUs a shell like this one may use; a job's own limits are read when it is watched.
+/// Checks how many CPUs a shell like this one may use; a job's own limits are read when it is watched.
 fn cpus(facts: &Facts) -> Check {
-    const ID: &str = "cpus";
     let online = facts.host.cpus;
     match facts.process.cpus_allowed {
-        _ if online == 0 => missing(ID, "unknown number of CPUs", ""),
-        None => limited(
-            ID,
-            format!("{online} online, unknown how many are allowed"),
-            "",
-        ),
-        Some(allowed) if allowed < online => {
-            ok(ID, format!("{allowed} allowed of {online} online"))
-        }
-        Some(_) => ok(ID, format!("all {online} allowed")),
+        _ if online == 0 => missing("unknown number of CPUs", ""),
+        None => limited(format!("{online} online, unknown how many are allowed"), ""),
+        Some(allowed) if allowed < online => ok(format!("{allowed} allowed of {online} online")),
+        Some(_) => ok(format!("all {online} allowed")),
     }
 }
 
 fn cgroup(facts: &Facts) -> Check {
-    const ID: &str = "cgroup";
     if let Some(gap) = facts.cgroup_gaps.first() {
-        return of_gap(State::Limited, ID, gap);
+        return of_gap(CheckState::Limited, gap);
     }
     match (facts.cgroup_version, &facts.cgroup) {
-        (Some(version), Some(group)) => {
-            ok(ID, format!("{version}, {}: {}", group.path, limits(group)))
-        }
+        (Some(version), Some(group)) => ok(format!("{version}, {}: {}", group.path, limits(group))),
         _ => missing(
-            ID,
             "no control groups: CPU quotas and memory limits are unknown",
             "mount /sys/fs/cgroup, or run pipetop on the host",
         ),
@@ -279,33 +240,30 @@ fn limits(group: &CgroupSample) -> String {
 }
 
 fn pressure(facts: &Facts) -> Check {
-    const ID: &str = "pressure";
     match (
         facts.host.pressure,
         facts.host_gaps.iter().find(|gap| gap.source == "psi"),
     ) {
-        (Some(_), _) => ok(ID, "CPU, I/O and memory pressure available (PSI)"),
-        (None, Some(gap)) => of_gap(State::Missing, ID, gap),
-        (None, None) => missing(ID, "no pressure figures (PSI)", ""),
+        (Some(_), _) => ok("CPU, I/O and memory pressure available (PSI)"),
+        (None, Some(gap)) => of_gap(CheckState::Missing, gap),
+        (None, None) => missing("no pressure figures (PSI)", ""),
     }
 }
 
 fn disks(facts: &Facts) -> Check {
-    const ID: &str = "disks";
     match (facts.disks.is_empty(), facts.disk_gaps.first()) {
-        (true, Some(gap)) => of_gap(State::Missing, ID, gap),
-        (true, None) => limited(ID, "no block devices found", ""),
-        (false, Some(gap)) => of_gap(State::Limited, ID, gap),
-        (false, None) => ok(ID, facts.disks.join(", ")),
+        (true, Some(gap)) => of_gap(CheckState::Missing, gap),
+        (true, None) => limited("no block devices found", ""),
+        (false, Some(gap)) => of_gap(CheckState::Limited, gap),
+        (false, None) => ok(facts.disks.join(", ")),
     }
 }
 
 fn container(facts: &Facts) -> Check {
     match &facts.container {
-        Some(kind) => ok(
-            "container",
-            format!("{kind}: limits are the container's, disks are the host's"),
-        ),
-        None => ok("container", "none detected"),
+        Some(kind) => ok(format!(
+            "{kind}: limits are the container's, disks are the host's"
+        )),
+        None => ok("none detected"),
     }
 }

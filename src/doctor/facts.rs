@@ -1,6 +1,6 @@
 //! Facts about the machine, the process and the terminal, without judgement.
 //!
-//! Only reads; knows neither what is sufficient nor how to fix anything.
+//! Only reads. Must not decide what is sufficient or how to fix anything.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -20,28 +20,28 @@ use crate::source::mounts::{self, MountInfo};
 use crate::source::probe::Listener;
 use crate::units::Pid;
 
-/// A driver that has not answered by then hangs.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// If the driver has not responded by then, it hangs.
+const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first PID namespace of a machine has this number, whatever the machine.
+/// The number of the initial PID namespace, which is the same on every machine.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Everything that the checks rest on. `None` = not known.
+/// The input of the checks. `None` = unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
     pub gpus: Result<Vec<GpuSample>, Gap>,
-    pub process: Process,
-    /// `kernel.yama.ptrace_scope`; `None` = the kernel has no Yama, so the user alone counts.
+    pub process: OwnProcess,
+    /// `kernel.yama.ptrace_scope`; `None` = the kernel has no Yama, so only the user matters.
     pub ptrace_scope: Option<u32>,
     /// Options of the mount at `/proc` that hide other users' processes: `hidepid=invisible`.
     pub hidepid: Option<String>,
-    /// Files of the own process that a kernel may be built without or a sandbox may mask: name, there.
+    /// Files of the own process that the kernel may lack or a sandbox may hide: name, and whether it can be opened.
     pub process_files: Vec<(&'static str, bool)>,
-    /// Why no job could report its steps to pipetop. `None` = it could.
-    pub unheard: Option<String>,
+    /// Why jobs cannot report their steps to pipetop. `None` = they can.
+    pub no_reports_reason: Option<String>,
     /// `kernel.task_delayacct`; `None` = an older kernel, where it is a boot option.
     pub delay_accounting: Option<bool>,
-    /// The machine in words: system, kernel and processor. `None` where `--proc-root` names that of another.
+    /// System, kernel and processor. `None` if `--proc-root` is that of another machine.
     pub system: Option<String>,
     pub host: HostSample,
     pub host_gaps: Vec<Gap>,
@@ -52,22 +52,20 @@ pub(crate) struct Facts {
     /// Names of the disks with figures.
     pub disks: Vec<String>,
     pub disk_gaps: Vec<Gap>,
-    /// The container's kind where one shows; `None` = none found.
+    /// The kind of container; `None` = none detected.
     pub container: Option<String>,
-    /// This process lives in a PID namespace of its own.
+    /// This process is in a PID namespace other than the initial one.
     pub inner_pid_namespace: Option<bool>,
     pub terminal: Terminal,
-    /// Loaders that are known by name, beside PyTorch's; or what is wrong with the user's file of such names.
+    /// Loaders known by name besides PyTorch's, or the error in the user's file of loaders.
     pub loaders: Result<Vec<String>, String>,
 }
 
-/// From `/proc/self/status`.
+/// Facts from `/proc/self/status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Process {
+pub(crate) struct OwnProcess {
     pub pid: Option<Pid>,
-    /// Effective user.
-    pub uid: Option<u32>,
-    /// May attach to processes of other users, and whatever Yama says below 3.
+    /// It may attach to processes of other users, and at any Yama setting below 3.
     pub cap_sys_ptrace: Option<bool>,
     pub cpus_allowed: Option<u32>,
 }
@@ -94,14 +92,14 @@ impl Facts {
                 .ok()
         };
         Self {
-            gpus: within(PATIENCE, gpus),
+            gpus: within(DRIVER_TIMEOUT, gpus),
             ptrace_scope: setting("yama/ptrace_scope"),
             hidepid: hidepid(&mounts),
-            // Opening alone tells: reading `syscall` of oneself says nothing of others.
+            // Opening is the test: reading one's own `syscall` proves nothing about other processes.
             process_files: ["schedstat", "io", "wchan", "syscall"]
                 .map(|name| (name, std::fs::File::open(own.join(name)).is_ok()))
                 .into(),
-            unheard: Listener::bind().err().map(|error| error.to_string()),
+            no_reports_reason: Listener::bind().err().map(|error| error.to_string()),
             delay_accounting: setting("task_delayacct").map(|on| on != 0),
             system: (proc_root == Path::new("/proc")).then(system),
             host,
@@ -128,18 +126,14 @@ impl Facts {
     }
 }
 
-/// Asks in a thread of its own, which is left behind when it does not come back.
+/// Reads the GPUs in a separate thread, which is abandoned if it does not respond in time.
 fn within<G>(patience: Duration, gpus: G) -> Result<Vec<GpuSample>, Gap>
 where
     G: FnOnce() -> Result<Vec<GpuSample>, Gap> + Send + 'static,
 {
     let (answer, answered) = mpsc::channel();
     let thread = thread::Builder::new().name("doctor-gpu".to_owned());
-    let gap = |reason: String, hint: &str| Gap {
-        source: "nvml".to_owned(),
-        reason,
-        hint: hint.to_owned(),
-    };
+    let gap = |reason: String, hint: &str| Gap::new("nvml", reason, hint);
     thread.spawn(move || answer.send(gpus())).map_err(|error| {
         gap(
             format!("cannot start a thread: {error}"),
@@ -154,7 +148,7 @@ where
     })
 }
 
-/// `Linux (Debian GNU/Linux 12), kernel 6.18.0, x86_64, AMD EPYC 9654`, as far as it is known.
+/// Formats the known parts of `Linux (Debian GNU/Linux 12), kernel 6.18.0, x86_64, AMD EPYC 9654`.
 fn system() -> String {
     let cpus = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
     let cpus = System::new_with_specifics(cpus).ok();
@@ -169,9 +163,9 @@ fn system() -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Not with procfs: it refuses the whole file where one of some twenty lines is missing, as in sandboxes that write it
-/// themselves, and the doctor is asked there above all.
-fn process(status: &str) -> Process {
+/// Parses the status file. Not with procfs: it rejects the whole file if one of some twenty lines is missing, as in
+/// sandboxes that emulate it, where the doctor is needed most.
+fn process(status: &str) -> OwnProcess {
     const CAP_SYS_PTRACE: u32 = 19;
     let field = |name| {
         status
@@ -179,12 +173,10 @@ fn process(status: &str) -> Process {
             .find_map(|line| line.strip_prefix(name))
             .map(str::trim)
     };
-    // Real, effective, saved, file system.
-    let effective = |ids: &str| ids.split_ascii_whitespace().nth(1)?.parse().ok();
+    // The ids are real, effective, saved and file system.
     let capabilities = field("CapEff:").and_then(|set| u64::from_str_radix(set, 16).ok());
-    Process {
+    OwnProcess {
         pid: field("Pid:").and_then(|pid| pid.parse().ok()).map(Pid),
-        uid: field("Uid:").and_then(effective),
         cap_sys_ptrace: capabilities.map(|set| set >> CAP_SYS_PTRACE & 1 == 1),
         cpus_allowed: field("Cpus_allowed_list:").and_then(cpus_in_list),
     }
@@ -207,7 +199,7 @@ fn cgroup_version(mounts: &[MountInfo]) -> Option<&'static str> {
     }
 }
 
-/// By the marks that container engines leave, then by the group's name.
+/// Detects a container by the files that container engines create, then by the name of the cgroup.
 fn container(own: &Path) -> Option<String> {
     let marks = [
         (".dockerenv", "docker"),
@@ -219,7 +211,7 @@ fn container(own: &Path) -> Option<String> {
     if let Some((_, kind)) = marks.iter().find(|(mark, _)| root.join(mark).exists()) {
         return Some((*kind).to_owned());
     }
-    // systemd's convention: the manager of the container writes its name there.
+    // systemd's convention: the container manager writes its name to this file.
     if let Ok(name) = file::read(&root.join("run/systemd/container")) {
         return Some(name.trim().replace(char::is_control, ""));
     }
@@ -235,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_that_hangs_is_left_behind() {
+    fn a_hanging_driver_does_not_block_the_doctor() {
         let (hold, held) = mpsc::channel::<()>();
         let gap = within(Duration::from_millis(20), move || {
             let _ = held.recv();
@@ -254,14 +246,13 @@ mod tests {
     #[test]
     fn the_own_process_says_who_it_is() {
         let status = "Name:\tx\nPid:\t42\nUid:\t1000\t0\t0\t0\nCapEff:\t0000000000080000\nCpus_allowed_list:\t0-3,8\n";
-        let expected = Process {
+        let expected = OwnProcess {
             pid: Some(Pid(42)),
-            uid: Some(0),
             cap_sys_ptrace: Some(true),
             cpus_allowed: Some(5),
         };
         assert_eq!(process(status), expected);
-        assert_eq!(process("CapEff:\tzz\nUid:\t\nPid:"), Process::default());
+        assert_eq!(process("CapEff:\tzz\nUid:\t\nPid:"), OwnProcess::default());
     }
 
     #[test]

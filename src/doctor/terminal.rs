@@ -1,17 +1,17 @@
-//! The terminal: what it says of itself, and whether that is enough for the screen.
+//! The terminal: how it describes itself, and whether that is enough for the screen.
 //!
-//! Knows stdout and the environment, nothing of the machine.
+//! Depends on stdout and the environment only.
 
 use std::io::IsTerminal as _;
 
 use crate::doctor::check::{Check, limited, ok};
 
-/// What stdout is and what the environment says of it.
+/// Stdout, and the environment variables about it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Terminal {
     pub is_tty: bool,
     pub term: String,
-    /// The locale of characters: the first that is set of `LC_ALL`, `LC_CTYPE`, `LANG`.
+    /// The locale for characters: the first of `LC_ALL`, `LC_CTYPE`, `LANG` that is set.
     pub locale: String,
     pub colorterm: String,
     pub no_color: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Of this process's stdout and environment.
+    /// Reads this process's stdout and environment.
     pub(crate) fn current() -> Self {
         let variable = |name| {
             std::env::var_os(name)
@@ -44,21 +44,18 @@ impl Terminal {
 }
 
 pub(super) fn terminal(terminal: &Terminal) -> Check {
-    const ID: &str = "terminal";
     const SMALLEST: (u16, u16) = (40, 10);
     let Terminal { term, .. } = terminal;
     if !terminal.is_tty {
         return limited(
-            ID,
             "output is not a terminal: one line per interval",
             "over SSH use `ssh -t HOST pipetop`; in Docker `docker run -it`",
         );
     }
     match &**term {
-        "" => return limited(ID, "TERM is not set", "`export TERM=xterm-256color`"),
+        "" => return limited("TERM is not set", "`export TERM=xterm-256color`"),
         "dumb" => {
             return limited(
-                ID,
                 "TERM is dumb: one line per interval",
                 "`export TERM=xterm-256color` if the terminal is not dumb",
             );
@@ -67,48 +64,41 @@ pub(super) fn terminal(terminal: &Terminal) -> Check {
     }
     match terminal.size {
         Some((columns, rows)) if columns < SMALLEST.0 || rows < SMALLEST.1 => limited(
-            ID,
             format!("{term}, {columns} x {rows}: too small for the panels"),
             "enlarge the window to at least 80 x 24",
         ),
-        Some((columns, rows)) => ok(ID, format!("{term}, {columns} x {rows}")),
-        None => limited(
-            ID,
-            format!("{term}, size unknown"),
-            "`stty rows 24 cols 80`",
-        ),
+        Some((columns, rows)) => ok(format!("{term}, {columns} x {rows}")),
+        None => limited(format!("{term}, size unknown"), "`stty rows 24 cols 80`"),
     }
 }
 
 pub(super) fn characters(terminal: &Terminal) -> Check {
-    const ID: &str = "characters";
     let locale = terminal.locale.to_lowercase();
     if locale.contains("utf-8") || locale.contains("utf8") {
-        ok(ID, format!("UTF-8 ({})", terminal.locale))
+        ok(format!("UTF-8 ({})", terminal.locale))
     } else {
         let set = if locale.is_empty() {
             "no locale set"
         } else {
             &*terminal.locale
         };
-        limited(ID, format!("plain ASCII: {set}"), "`export LANG=C.UTF-8`")
+        limited(format!("plain ASCII: {set}"), "`export LANG=C.UTF-8`")
     }
 }
 
 pub(super) fn colour(terminal: &Terminal) -> Check {
-    const ID: &str = "colour";
     if terminal.no_color {
-        ok(ID, "off (NO_COLOR)")
+        ok("off (NO_COLOR)")
     } else if matches!(&*terminal.colorterm, "truecolor" | "24bit") {
-        ok(ID, "16 million colours")
+        ok("16 million colours")
     } else if terminal.term.contains("256color") {
-        ok(ID, "256 colours")
+        ok("256 colours")
     } else if matches!(
         &*terminal.term,
         "" | "dumb" | "vt52" | "vt100" | "vt102" | "vt220"
     ) {
-        limited(ID, "none", "`export TERM=xterm-256color`")
+        limited("none", "`export TERM=xterm-256color`")
     } else {
-        ok(ID, "16 colours")
+        ok("16 colours")
     }
 }

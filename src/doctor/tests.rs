@@ -1,25 +1,24 @@
-use super::facts::Process;
-use super::{Check, Facts, State, Terminal, checks, json, text};
+use super::facts::OwnProcess;
+use super::{Check, CheckState, Facts, Terminal, checks, json, text};
 use crate::sample::{Absent, CgroupSample, Gap, GpuSample, HostSample, PressureSample};
 use crate::units::{Bytes, Pid};
 
-/// A machine on which everything can be seen.
+/// Facts of a machine on which everything can be seen.
 fn open() -> Facts {
     Facts {
         gpus: Ok(vec![GpuSample {
             name: Some("NVIDIA H200".into()),
             ..GpuSample::default()
         }]),
-        process: Process {
+        process: OwnProcess {
             pid: Some(Pid(42)),
-            uid: Some(1000),
             cap_sys_ptrace: Some(false),
             cpus_allowed: Some(64),
         },
         ptrace_scope: Some(0),
         hidepid: None,
         process_files: vec![("schedstat", true), ("wchan", true)],
-        unheard: None,
+        no_reports_reason: None,
         delay_accounting: Some(true),
         system: Some("Linux (Debian GNU/Linux 12), kernel 6.1.0, x86_64".into()),
         host: HostSample {
@@ -67,20 +66,24 @@ fn gap(source: &str, reason: &str, hint: &str) -> Gap {
 #[test]
 fn an_open_machine_is_all_ok_and_gives_no_advice() {
     for check in checks(&open()) {
-        assert_eq!((check.state, &check.hint), (State::Ok, &None), "{check:?}");
+        assert_eq!(
+            (check.state, &check.hint),
+            (CheckState::Ok, &None),
+            "{check:?}"
+        );
     }
 }
 
 #[test]
 fn the_right_to_attach_follows_yama_and_the_capability() {
     let table = [
-        (None, false, State::Ok, ""),
-        (Some(0), false, State::Ok, ""),
-        (Some(1), false, State::Limited, "ptrace_scope=0"),
-        (Some(1), true, State::Ok, ""),
-        (Some(2), false, State::Limited, "setcap"),
-        (Some(2), true, State::Ok, ""),
-        (Some(3), true, State::Missing, "reboot"),
+        (None, false, CheckState::Ok, ""),
+        (Some(0), false, CheckState::Ok, ""),
+        (Some(1), false, CheckState::Limited, "ptrace_scope=0"),
+        (Some(1), true, CheckState::Ok, ""),
+        (Some(2), false, CheckState::Limited, "setcap"),
+        (Some(2), true, CheckState::Ok, ""),
+        (Some(3), true, CheckState::Missing, "reboot"),
     ];
     for (scope, capable, state, hint) in table {
         let mut facts = open();
@@ -94,7 +97,7 @@ fn the_right_to_attach_follows_yama_and_the_capability() {
 }
 
 #[test]
-fn every_missing_thing_says_why_and_what_would_change_it() {
+fn every_missing_item_has_a_reason_and_a_remedy() {
     let mut facts = open();
     facts.gpus = Err(gap("nvml", "libnvidia-ml.so.1 not found", "--gpus all"));
     facts.inner_pid_namespace = Some(true);
@@ -108,37 +111,41 @@ fn every_missing_thing_says_why_and_what_would_change_it() {
     facts.disk_gaps = vec![gap("disk", "no such file", "mount it")];
     facts.terminal = Terminal::default();
     let expected = [
-        ("nvml", State::Missing, "libnvidia-ml.so.1 not found"),
+        ("nvml", CheckState::Missing, "libnvidia-ml.so.1 not found"),
         (
             "pid-namespace",
-            State::Limited,
+            CheckState::Limited,
             "not shared with the host: the driver may report GPU processes with host PIDs",
         ),
         (
             "processes",
-            State::Limited,
+            CheckState::Limited,
             "only your own processes are visible (/proc has hidepid=2)",
         ),
         (
             "process-files",
-            State::Limited,
+            CheckState::Limited,
             "no wchan: less detail on why processes wait",
         ),
         (
             "delay-accounting",
-            State::Limited,
+            CheckState::Limited,
             "off: disk wait times are sampled",
         ),
-        ("pressure", State::Missing, "switched off"),
-        ("cgroup", State::Limited, "not mounted"),
-        ("disks", State::Missing, "no such file"),
+        ("pressure", CheckState::Missing, "switched off"),
+        ("cgroup", CheckState::Limited, "not mounted"),
+        ("disks", CheckState::Missing, "no such file"),
         (
             "terminal",
-            State::Limited,
+            CheckState::Limited,
             "output is not a terminal: one line per interval",
         ),
-        ("characters", State::Limited, "plain ASCII: no locale set"),
-        ("colour", State::Limited, "none"),
+        (
+            "characters",
+            CheckState::Limited,
+            "plain ASCII: no locale set",
+        ),
+        ("colour", CheckState::Limited, "none"),
     ];
     for (id, state, found) in expected {
         let check = check(id, &facts);
@@ -148,17 +155,17 @@ fn every_missing_thing_says_why_and_what_would_change_it() {
 }
 
 #[test]
-fn whether_a_job_could_report_is_told() {
+fn the_probe_check_shows_whether_jobs_can_report() {
     let mut facts = open();
-    assert_eq!(check("probe", &facts).state, State::Ok);
-    facts.unheard = Some("permission denied".into());
-    let unheard = check("probe", &facts);
-    assert_eq!(unheard.state, State::Missing);
-    assert!(unheard.found.ends_with("permission denied"));
+    assert_eq!(check("probe", &facts).state, CheckState::Ok);
+    facts.no_reports_reason = Some("permission denied".into());
+    let no_reports_reason = check("probe", &facts);
+    assert_eq!(no_reports_reason.state, CheckState::Missing);
+    assert!(no_reports_reason.found.ends_with("permission denied"));
 }
 
 #[test]
-fn limits_are_told_and_are_no_fault() {
+fn limits_are_shown_and_are_not_failures() {
     let mut facts = open();
     facts.process.cpus_allowed = Some(8);
     facts.cgroup = Some(CgroupSample {
@@ -173,7 +180,7 @@ fn limits_are_told_and_are_no_fault() {
         group.found,
         "version 2, /job_7: quota 7.5 CPUs, memory 64.0 GiB"
     );
-    assert_eq!(group.state, State::Ok);
+    assert_eq!(group.state, CheckState::Ok);
 }
 
 #[test]
@@ -197,7 +204,7 @@ fn a_gpu_in_trouble_is_named() {
         },
     ]);
     let check = check("nvml", &facts);
-    assert_eq!(check.state, State::Limited);
+    assert_eq!(check.state, CheckState::Limited);
     assert_eq!(
         check.found,
         "0 unnamed, 1 H200 (lost), 2 unnamed (no permission: process_sm)"
@@ -209,13 +216,13 @@ fn the_text_is_aligned_and_the_json_has_its_schema() {
     let checks = [
         Check {
             id: "nvml",
-            state: State::Missing,
+            state: CheckState::Missing,
             found: "libnvidia-ml.so.1 not found".into(),
             hint: Some("`docker run --gpus all`".into()),
         },
         Check {
             id: "attach",
-            state: State::Ok,
+            state: CheckState::Ok,
             found: "may\tattach".into(),
             hint: None,
         },
@@ -235,11 +242,11 @@ ok       attach  may\u{fffd}attach
 }
 
 #[test]
-fn loaders_are_listed_and_a_file_that_cannot_be_used_is_named() {
+fn loaders_are_listed_and_an_unusable_file_is_named() {
     let mut facts = open();
     assert_eq!(check("loaders", &facts).found, "PyTorch, SPDL, Grain");
     facts.loaders = Err("/home/me/.config/pipetop/loaders.toml:3: unknown field".into());
     let wrong = check("loaders", &facts);
-    assert_eq!(wrong.state, State::Limited);
+    assert_eq!(wrong.state, CheckState::Limited);
     assert!(wrong.found.contains("loaders.toml:3"), "{}", wrong.found);
 }

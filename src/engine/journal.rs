@@ -1,6 +1,6 @@
-//! What goes to the log while a job is watched: which job, what could not be read, and what the verdict was.
+//! Log messages while a job is watched: which job, what could not be read, and the verdict.
 //!
-//! One line for each change; a steady job writes nothing above `debug`. Knows nothing of where lines go.
+//! Logs one line per change; a steady job logs nothing above `debug`. Does not depend on where the log goes.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Writes what has changed with this sample.
+    /// Logs what has changed with this sample.
     pub(super) fn write(&mut self, sample: &Sample, verdict: &Verdict) {
         let at = sample.at.since_start.as_secs_f64();
         tracing::debug!(at, late = sample.own.late, cpu = ?sample.own.cpu, "sample");

@@ -1,30 +1,30 @@
-//! What the HTTP interface of Prometheus answers, as series with labels. Pure.
+//! Parses the answers of Prometheus' HTTP interface into series with labels. Does no I/O.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// A series.
+/// A labelled series of points.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
     pub(super) labels: BTreeMap<String, String>,
-    /// By seconds since 1970, the oldest first: one where the query is of one time. Never empty.
+    /// Time in seconds since 1970 and value, oldest first; a single point for an instant query. Never empty.
     pub(super) points: Vec<(f64, f64)>,
 }
 
 impl Series {
-    /// The newest.
+    /// Returns the newest value.
     pub(super) fn value(&self) -> f64 {
         self.points.last().map_or(f64::NAN, |(_, value)| *value)
     }
 
-    /// A label; empty where it has none.
+    /// Returns a label; empty if the series does not have it.
     pub(super) fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
     }
 }
 
-/// The series of an answer that have a value, and what the server could not read for it.
+/// The series of an answer that have a value, and the server's warnings.
 pub(super) type Answer = (Vec<Series>, Vec<String>);
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Body {
     error: Option<String>,
     #[serde(default)]
     data: Option<Data>,
-    /// A server that asks others says so where one of them did not answer.
+    /// For example from a server that queries others, one of which did not answer.
     #[serde(default)]
     warnings: Vec<String>,
 }
@@ -42,37 +42,37 @@ struct Body {
 #[derive(Deserialize)]
 struct Data {
     #[serde(default)]
-    result: Vec<Found>,
+    result: Vec<ResponseSeries>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct ResponseSeries {
     #[serde(default)]
     metric: BTreeMap<String, String>,
-    /// Of a query of one time.
+    /// Set for an instant query.
     #[serde(default)]
-    value: Option<Point>,
-    /// Of one over a time.
+    value: Option<ResponsePoint>,
+    /// Set for a range query.
     #[serde(default)]
-    values: Vec<Point>,
+    values: Vec<ResponsePoint>,
 }
 
-/// Its time, and its value as text: JSON has no `NaN`.
+/// The time, and the value as text, since JSON has no `NaN`.
 #[derive(Deserialize)]
-struct Point(f64, String);
+struct ResponsePoint(f64, String);
 
-impl Point {
-    /// `None` where it is no finite number: 0 / 0 is what is not known.
+impl ResponsePoint {
+    /// Returns the point; `None` if its value is not a finite number: unknown values are 0 / 0.
     fn finite(&self) -> Option<(f64, f64)> {
         let value: f64 = self.1.parse().ok()?;
         value.is_finite().then_some((self.0, value))
     }
 }
 
-/// What the body of a response says.
+/// Parses the body of a response.
 ///
 /// # Errors
-/// What the server says is wrong; `None` where it does not speak as Prometheus does.
+/// Returns the server's error message, or `None` if the body is not that of a Prometheus.
 pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
     let answer: Body = serde_json::from_str(body).map_err(|_| None)?;
     let found = match (answer.status.as_str(), answer.data) {
@@ -85,7 +85,7 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
             .value
             .iter()
             .chain(&found.values)
-            .filter_map(Point::finite)
+            .filter_map(ResponsePoint::finite)
             .collect(),
         labels: found.metric,
     });
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_with_their_labels_and_what_is_no_number_is_left_out() {
+    fn values_have_labels_and_non_numbers_are_skipped() {
         let body = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"run":"a \"b\""},"value":[1700000000.1,"0.25"]},
             {"metric":{"run":"c"},"value":[1700000000.1,"NaN"]}]},"warnings":["one store is away"]}"#;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_the_server_and_all_else_is_no_prometheus() {
+    fn server_errors_are_passed_on_and_other_answers_are_rejected() {
         let refused = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
         assert_eq!(parse(refused), Err(Some("parse error".to_owned())));
         for body in ["<html>", "", "[]", "{}", r#"{"status":"success"}"#] {

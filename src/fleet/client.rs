@@ -1,6 +1,6 @@
-//! A Prometheus over HTTP: queries out, series in.
+//! HTTP client of a Prometheus: sends queries, returns series.
 //!
-//! Knows its interface (`/api/v1`), nothing of what is asked for.
+//! Uses the interface `/api/v1`; does not depend on the queries.
 
 use std::time::Duration;
 
@@ -10,15 +10,16 @@ use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
 
 use super::answer::{Answer, parse};
-use super::read::Server;
+use super::read::QueryServer;
 use crate::error::Hinted;
 
-/// For one query: a server that is slower than this is of no use to a screen.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// In bytes: ten thousand ranks need a fifth of it.
-const LONGEST: u64 = 64 << 20;
+/// Timeout of one query: a server that is slower than this is of no use to a screen.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum length of an answer in bytes: ten thousand ranks need a fifth of it.
+const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
-/// What proves who asks. Comes from the environment or from a file: command lines can be read by everybody.
+/// Credentials for the server. They come from the environment or from a file, because every user can read command
+/// lines.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// A token.
@@ -28,7 +29,7 @@ pub(crate) enum Credentials {
 }
 
 impl Credentials {
-    /// The value of the header.
+    /// Returns the value of the header.
     fn header(&self) -> String {
         match self {
             Self::Bearer(token) => format!("Bearer {token}"),
@@ -37,7 +38,7 @@ impl Credentials {
     }
 }
 
-/// Shows no secret.
+/// Does not print the secret.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Credentials")
@@ -47,7 +48,7 @@ impl std::fmt::Debug for Credentials {
 #[derive(Debug)]
 pub(super) struct Client {
     agent: Agent,
-    /// Without a slash at its end.
+    /// Without a slash at the end.
     url: String,
     credentials: Option<Credentials>,
 }
@@ -56,7 +57,7 @@ impl Client {
     pub(super) fn new(url: &str, credentials: Option<Credentials>) -> Self {
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier);
         let agent = Agent::config_builder()
-            .timeout_global(Some(PATIENCE))
+            .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
             .tls_config(tls.build())
             .user_agent(concat!("pipetop/", env!("CARGO_PKG_VERSION")))
@@ -68,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The body of the answer to a query.
+    /// Returns the body of the answer to a query.
     fn ask(&self, query: &str) -> Result<String, Hinted> {
         let mut request = self.agent.post(format!("{}/api/v1/query", self.url));
         if let Some(credentials) = &self.credentials {
@@ -84,19 +85,21 @@ impl Client {
                 "set PIPETOP_PROMETHEUS_TOKEN, or PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD",
             ));
         }
-        let body = response.body_mut().with_config().limit(LONGEST);
+        let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES);
         let body = body.read_to_string();
         body.map_err(|error| self.unreachable(&error))
     }
 
     fn unreachable(&self, error: &ureq::Error) -> Hinted {
+        let error = error.to_string();
+        let why = error.strip_prefix("io: ").unwrap_or(&error);
         Hinted::new(
-            format!("cannot read {}: {error}", self.url),
+            format!("cannot read {}: {why}", self.url),
             "give the address of a running Prometheus, as in --prometheus http://HOST:9090",
         )
     }
 
-    /// What an answer is not, in words.
+    /// Returns the error for an answer that is not usable.
     fn refused(&self, error: Option<String>) -> Hinted {
         match error {
             Some(error) => Hinted::new(
@@ -111,7 +114,7 @@ impl Client {
     }
 }
 
-impl Server for Client {
+impl QueryServer for Client {
     fn series(&self, query: &str) -> Result<Answer, Hinted> {
         parse(&self.ask(query)?).map_err(|error| self.refused(error))
     }

@@ -1,44 +1,46 @@
-//! Which queries bring what is known of the runs, and how their answers become one report.
+//! The queries for the runs, and how their answers are combined into one report.
 //!
-//! Knows the metrics of `pipetop serve` by name; knows nothing of how a query reaches the server.
+//! Depends on the names of the metrics of `pipetop serve`, but not on how a query is sent to the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{Answer, Series};
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::error::Hinted;
+use crate::units::whole;
 
-/// Over which rates are taken: two scrapes lie in it where Prometheus scrapes once a minute.
+/// Range of rates: it contains two scrapes if Prometheus scrapes once a minute.
 const RATES: &str = "2m";
-/// Seconds of the history, points in it, and seconds from one to the next.
+/// Length of the history in seconds, number of points in it, and seconds from one to the next.
 const HISTORY: u32 = 3600;
 const POINTS: u32 = 16;
 const STEP: u32 = HISTORY / POINTS;
-/// A rank that waits by so much longer than the middle one holds up the others. As the alert of `pipetop rules` has it.
+/// Difference of the wait shares of a rank and the median rank from which on the rank holds up the others. The alert of
+/// `pipetop rules` uses the same.
 const STRAGGLER: f64 = 0.1;
 
-/// What asks a server.
-pub(super) trait Server: Sync {
-    /// The series of a query.
+/// A server that answers queries.
+pub(super) trait QueryServer: Sync {
+    /// Returns the series of a query.
     ///
     /// # Errors
-    /// Where there is no such answer.
+    /// Returns an error if the server does not answer the query.
     fn series(&self, query: &str) -> Result<Answer, Hinted>;
 }
 
-/// What the server knows of all runs, or of the one that is named.
+/// Reads all runs, or only `run`, from the server.
 ///
 /// # Errors
-/// Where one of the queries has no answer.
-pub(super) fn read(server: &impl Server, run: Option<&str>) -> Result<FleetReport, Hinted> {
-    let (about, queries): (Vec<About>, Vec<String>) = queries(run).into_iter().unzip();
+/// Returns an error if one of the queries has no answer.
+pub(super) fn read(server: &impl QueryServer, run: Option<&str>) -> Result<FleetReport, Hinted> {
+    let (figure, queries): (Vec<FleetFigure>, Vec<String>) = queries(run).into_iter().unzip();
     let mut warnings = BTreeSet::new();
     let mut answers = Answers::default();
-    for (about, answer) in about.into_iter().zip(at_once(server, &queries)?) {
+    for (figure, answer) in figure.into_iter().zip(run_parallel(server, &queries)?) {
         let (all, warned) = answer?;
         warnings.extend(warned);
         for series in all {
-            let of_run = answers.0.entry((about, series.label("run").to_owned()));
+            let of_run = answers.0.entry((figure, series.label("run").to_owned()));
             of_run.or_default().push(series);
         }
     }
@@ -46,8 +48,8 @@ pub(super) fn read(server: &impl Server, run: Option<&str>) -> Result<FleetRepor
         runs: answers.runs(run.is_some()),
         warnings: warnings.into_iter().collect(),
     };
-    // As it is shown: what is equal there keeps its place.
-    let lost = |run: &RunReport| run.gpus_lost.map_or(-1.0, |lost| (10.0 * lost).round());
+    // Compare what is shown, so that runs that look equal keep their order.
+    let lost = |run: &RunReport| run.ranks_lost.map_or(-1.0, |lost| (10.0 * lost).round());
     report.runs.sort_by(|a, b| {
         let order = lost(b).total_cmp(&lost(a));
         order.then_with(|| a.run.cmp(&b.run))
@@ -55,9 +57,9 @@ pub(super) fn read(server: &impl Server, run: Option<&str>) -> Result<FleetRepor
     Ok(report)
 }
 
-/// What a query is about.
+/// The figure that a query returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum About {
+enum FleetFigure {
     Users,
     Nodes,
     Ranks,
@@ -67,13 +69,13 @@ enum About {
     Causes,
     Batches,
     Ages,
-    /// The time that ranks wait: of all, or of the one that waits longest.
+    /// The wait shares of all ranks, or of the one that waits longest.
     Waits,
-    /// The same of the middle rank.
+    /// The wait share of the median rank.
     MiddleWait,
 }
 
-fn queries(run: Option<&str>) -> [(About, String); 11] {
+fn queries(run: Option<&str>) -> [(FleetFigure, String); 11] {
     let of = run.map_or_else(String::new, |run| format!("run={}", quoted(run)));
     let rate = |metric: &str, by: &str, matching: &str| {
         let matching = [of.as_str(), matching].join(",");
@@ -86,52 +88,57 @@ fn queries(run: Option<&str>) -> [(About, String); 11] {
     let place = "run, rank, instance";
     let waits = rate("pipetop_rank_seconds_total", place, r#"state="data_wait""#);
     let waits = format!("{waits} / {}", seconds(place));
+    // `rate` spreads the batches of a young run over the whole range; `deriv` does not handle a counter that was reset.
+    let counts = format!("pipetop_rank_batches_total{{{of}}}[{RATES}]");
+    let batches =
+        format!("sum by (run) (deriv({counts}) unless resets({counts}) > 0 or rate({counts}))");
     [
         (
-            About::Users,
+            FleetFigure::Users,
             format!("max by (run, user) (pipetop_run_info{{{of}}})"),
         ),
         (
-            About::Nodes,
+            FleetFigure::Nodes,
             format!("count by (run) (count by (run, instance) (pipetop_run_info{{{of}}}))"),
         ),
         (
-            About::Ranks,
+            FleetFigure::Ranks,
             format!("count by (run) (count by (run, rank) (pipetop_rank_info{{{of}}}))"),
         ),
         (
-            About::Kinds,
+            FleetFigure::Kinds,
             format!("count by (run, kind) (pipetop_verdict_state{{{of}}} == 1)"),
         ),
-        (About::History, format!("({lost})[{HISTORY}s:{STEP}s]")),
-        (About::Lost, lost),
-        (About::Causes, stalls("run, cause")),
         (
-            About::Batches,
-            rate("pipetop_rank_batches_total", "run", ""),
+            FleetFigure::History,
+            format!("({lost})[{HISTORY}s:{STEP}s]"),
         ),
+        (FleetFigure::Lost, lost),
+        (FleetFigure::Causes, stalls("run, cause")),
+        (FleetFigure::Batches, batches),
         (
-            About::Ages,
+            FleetFigure::Ages,
             format!(
                 "max by (run) (pipetop_run_info{{{of}}} * on (instance) group_left () \
                  (time() - pipetop_last_sample_timestamp_seconds))"
             ),
         ),
         (
-            About::MiddleWait,
+            FleetFigure::MiddleWait,
             format!("quantile by (run) (0.5, {waits})"),
         ),
         match run {
-            Some(_) => (About::Waits, waits),
-            // Of thousands of ranks, the one that matters of each run.
-            None => (About::Waits, format!("topk by (run) (1, {waits})")),
+            Some(_) => (FleetFigure::Waits, waits),
+            // With thousands of ranks, only the one of each run that matters.
+            None => (FleetFigure::Waits, format!("topk by (run) (1, {waits})")),
         },
     ]
 }
 
-/// The answers in the order of the queries. All are asked at once: a server far away takes as long for many as for one.
-fn at_once(
-    server: &impl Server,
+/// Returns the answers in the order of the queries. The queries are sent in parallel: a distant server takes as long
+/// for many as for one.
+fn run_parallel(
+    server: &impl QueryServer,
     queries: &[String],
 ) -> Result<Vec<Result<Answer, Hinted>>, Hinted> {
     std::thread::scope(|scope| {
@@ -152,73 +159,71 @@ fn at_once(
     })
 }
 
-/// What was answered of each run.
+/// The answers, by figure and run.
 #[derive(Debug, Default)]
-struct Answers(BTreeMap<(About, String), Vec<Series>>);
+struct Answers(BTreeMap<(FleetFigure, String), Vec<Series>>);
 
-/// A number of things.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what is counted is a small whole number"
-)]
+/// Converts a number of things.
 fn count(value: Option<f64>) -> u64 {
-    value.map_or(0, |value| value.max(0.0) as u64)
+    value.map_or(0, |value| whole(value) as u64)
 }
 
 impl Answers {
-    /// The series of this run.
-    fn of(&self, about: About, run: &str) -> &[Series] {
-        let key = (about, run.to_owned());
+    /// Returns the series of this run.
+    fn of(&self, figure: FleetFigure, run: &str) -> &[Series] {
+        let key = (figure, run.to_owned());
         self.0.get(&key).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a run that has one.
-    fn value(&self, about: About, run: &str) -> Option<f64> {
-        self.of(about, run).first().map(Series::value)
+    /// Returns the value of a figure with one series per run.
+    fn value(&self, figure: FleetFigure, run: &str) -> Option<f64> {
+        self.of(figure, run).first().map(Series::value)
     }
 
-    /// The greatest of a run's series.
-    fn greatest(&self, about: About, run: &str) -> Option<&Series> {
-        let series = self.of(about, run).iter();
+    /// Returns the series of a run with the greatest value.
+    fn max_series(&self, figure: FleetFigure, run: &str) -> Option<&Series> {
+        let series = self.of(figure, run).iter();
         series.max_by(|a, b| a.value().total_cmp(&b.value()))
     }
 
     fn runs(&self, with_ranks: bool) -> Vec<RunReport> {
-        let known = self.0.keys().filter(|(about, _)| *about == About::Users);
+        let known = self
+            .0
+            .keys()
+            .filter(|(figure, _)| *figure == FleetFigure::Users);
         known.map(|(_, run)| self.run(run, with_ranks)).collect()
     }
 
     fn run(&self, run: &str, with_ranks: bool) -> RunReport {
-        let users = self.of(About::Users, run).iter();
+        let users = self.of(FleetFigure::Users, run).iter();
         let user = users.map(|info| info.label("user")).max();
-        let kind = self.greatest(About::Kinds, run);
-        let cause = self.greatest(About::Causes, run);
+        let kind = self.max_series(FleetFigure::Kinds, run);
+        let cause = self.max_series(FleetFigure::Causes, run);
         let cause = cause.filter(|cause| cause.value() > 0.0 && cause.label("cause") != "unknown");
-        let lost = self.of(About::Causes, run);
+        let lost = self.of(FleetFigure::Causes, run);
         let ranks = self.ranks_of(run);
         RunReport {
             run: run.to_owned(),
             user: user.filter(|user| !user.is_empty()).map(str::to_owned),
-            nodes: count(self.value(About::Nodes, run)),
-            ranks: count(self.value(About::Ranks, run)),
+            nodes: count(self.value(FleetFigure::Nodes, run)),
+            ranks: count(self.value(FleetFigure::Ranks, run)),
             verdict: kind.map(|kind| kind.label("kind").to_owned()),
             agree: count(kind.map(Series::value)),
             cause: cause.map(|cause| cause.label("cause").to_owned()),
-            lost_share: self.value(About::Lost, run),
+            lost_share: self.value(FleetFigure::Lost, run),
             history: self.history_of(run),
-            gpus_lost: (!lost.is_empty()).then(|| lost.iter().map(Series::value).sum()),
-            batches_per_s: self.value(About::Batches, run),
+            ranks_lost: (!lost.is_empty()).then(|| lost.iter().map(Series::value).sum()),
+            batches_per_s: self.value(FleetFigure::Batches, run),
             slowest: ranks.first().cloned(),
-            age_seconds: self.value(About::Ages, run),
+            age_seconds: self.value(FleetFigure::Ages, run),
             all_ranks: if with_ranks { ranks } else { vec![] },
         }
     }
 
-    /// The one that waits longest first.
+    /// Returns the ranks, the one that waits longest first.
     fn ranks_of(&self, run: &str) -> Vec<FleetRank> {
-        let middle = self.value(About::MiddleWait, run);
-        let mut series: Vec<&Series> = self.of(About::Waits, run).iter().collect();
+        let middle = self.value(FleetFigure::MiddleWait, run);
+        let mut series: Vec<&Series> = self.of(FleetFigure::Waits, run).iter().collect();
         series.sort_by(|a, b| {
             let order = b.value().total_cmp(&a.value());
             order.then_with(|| a.label("rank").cmp(b.label("rank")))
@@ -232,15 +237,15 @@ impl Answers {
         ranks.collect()
     }
 
-    /// A server leaves out the times at which it has no value.
+    /// Returns the history. A server leaves out the times at which it has no value.
     fn history_of(&self, run: &str) -> Vec<Option<f64>> {
-        let Some(line) = self.of(About::History, run).first() else {
+        let Some(line) = self.of(FleetFigure::History, run).first() else {
             return vec![];
         };
         let all = self
             .0
             .iter()
-            .filter(|((about, _), _)| *about == About::History);
+            .filter(|((figure, _), _)| *figure == FleetFigure::History);
         let newest = all
             .flat_map(|(_, lines)| lines)
             .filter_map(|line| line.points.last());
@@ -256,7 +261,7 @@ impl Answers {
     }
 }
 
-/// A string in a query.
+/// Quotes a string for a query.
 fn quoted(text: &str) -> String {
     let escaped = text
         .replace('\\', r"\\")
@@ -271,7 +276,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers by what is in the query, and keeps the queries.
+    /// Answers by the text of the query, and records the queries.
     #[derive(Default)]
     struct Scripted {
         asked: Mutex<Vec<String>>,
@@ -290,7 +295,7 @@ mod tests {
         series(labels, &[(3600.0, value)])
     }
 
-    impl Server for Scripted {
+    impl QueryServer for Scripted {
         fn series(&self, query: &str) -> Result<Answer, Hinted> {
             self.asked.lock().unwrap().push(query.to_owned());
             let both = |slow: f64, well: f64| {
@@ -352,7 +357,7 @@ mod tests {
         assert_eq!((slow.nodes, slow.ranks, slow.agree), (4, 32, 3));
         assert_eq!(slow.verdict.as_deref(), Some("data-bound"));
         assert_eq!(slow.cause.as_deref(), Some("cpu-preprocess"));
-        assert!((slow.gpus_lost.unwrap() - 13.1).abs() < 1e-9);
+        assert!((slow.ranks_lost.unwrap() - 13.1).abs() < 1e-9);
         let rank = slow.slowest.as_ref().unwrap();
         assert_eq!((rank.rank.as_str(), rank.straggler), ("17", true));
         assert!(slow.all_ranks.is_empty());
@@ -361,10 +366,10 @@ mod tests {
             slow.history[11..],
             [None, Some(0.1), None, Some(0.4), Some(0.41)][..]
         );
-        // Of which nothing but its name is known.
+        // A run of which only the name is known.
         let blind = &report.runs[2];
         assert_eq!(
-            (blind.lost_share, blind.gpus_lost, blind.slowest.clone()),
+            (blind.lost_share, blind.ranks_lost, blind.slowest.clone()),
             (None, None, None)
         );
     }

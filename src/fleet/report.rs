@@ -1,4 +1,4 @@
-//! What is known of the runs: one value, which the table and the JSON show. Pure.
+//! The report on the runs, which the table and the JSON show. Does no I/O.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct FleetReport {
     pub runs: Vec<RunReport>,
-    /// What the server could not read of it.
+    /// Warnings of the server: what it could not read.
     pub warnings: Vec<String>,
 }
 
@@ -21,20 +21,21 @@ pub(crate) struct RunReport {
     pub verdict: Option<String>,
     /// Nodes with that verdict.
     pub agree: u64,
-    /// What it loses most time to.
+    /// The cause that it loses most time to.
     pub cause: Option<String>,
     /// Share of the time of all ranks that is lost to data.
     pub lost_share: Option<f64>,
-    /// The same over the last hour, oldest first. null: not measured then.
+    /// The same share over the last hour, oldest first. null: not measured at that time.
     pub history: Vec<Option<f64>>,
-    /// Ranks' worth of time that is lost: with one GPU for each, how many GPUs.
-    pub gpus_lost: Option<f64>,
+    /// Time lost, in ranks: with one GPU per rank, the number of GPUs lost.
+    #[serde(rename = "gpus_lost")]
+    pub ranks_lost: Option<f64>,
     pub batches_per_s: Option<f64>,
     /// The rank that waits longest.
     pub slowest: Option<FleetRank>,
-    /// Since the newest sample.
+    /// Age of the newest sample, in seconds.
     pub age_seconds: Option<f64>,
-    /// All of its ranks, where the run was asked for; the one that waits longest first.
+    /// All of its ranks if the run was requested by name, the one that waits longest first.
     pub all_ranks: Vec<FleetRank>,
 }
 
@@ -42,16 +43,16 @@ pub(crate) struct RunReport {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct FleetRank {
     pub rank: String,
-    /// Where Prometheus reads it: host and port.
+    /// The scrape target in Prometheus: host and port.
     pub instance: String,
     /// Share of its time that it waits for data.
     pub wait_share: Option<f64>,
-    /// It waits longer than the middle one of its run, so that the others wait for it.
+    /// It waits longer than the median rank of its run, so that the others wait for it.
     pub straggler: bool,
 }
 
 impl FleetRank {
-    /// The machine: what is scraped, without its port.
+    /// Returns the machine: the scrape target without its port.
     pub(super) fn host(&self) -> &str {
         let address = &self.instance;
         address.rsplit_once(':').map_or(address, |(host, _)| host)

@@ -1,6 +1,6 @@
-//! The fleet on the screen: readings, keys and signals in, frames out.
+//! The fleet screen: takes readings, keys and signals, draws frames.
 //!
-//! A thread of its own reads the server, so that a slow one holds up nothing. Knows nothing of how a frame is drawn.
+//! A separate thread reads the server, so that a slow server blocks nothing. Does not depend on how a frame is drawn.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::Fleet;
-use super::state::{FleetScreen, Page, Reading};
+use super::state::{FleetPage, FleetReading, FleetScreen};
 use super::view::draw;
 use crate::app::runtime::live::{blocked, keys, signals};
 use crate::app::runtime::paint;
@@ -21,20 +21,20 @@ use crate::app::{Effect, Signal};
 use crate::config::Config;
 use crate::terminal::{self, Screen};
 
-/// Between two readings of the server.
+/// Time between two readings of the server.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How often the age of what is shown changes.
+/// Interval at which the age on the screen is updated.
 const TICK: Duration = Duration::from_secs(1);
 
 impl FleetScreen {
-    /// Runs until the user, a signal or the terminal ends it. `want` is given the page whenever that is another.
+    /// Runs until the user, a signal or the terminal ends it. Sends each new page to `want`.
     async fn run<B, K>(
         &mut self,
         terminal: &mut Terminal<B>,
         mut keys: K,
         mut signals: mpsc::Receiver<Signal>,
         mut blocked: watch::Receiver<bool>,
-        (want, mut readings): (Sender<Page>, mpsc::Receiver<Reading>),
+        (want, mut readings): (Sender<FleetPage>, mpsc::Receiver<FleetReading>),
     ) -> anyhow::Result<()>
     where
         B: Backend,
@@ -45,8 +45,8 @@ impl FleetScreen {
         let mut read = self.page.clone();
         let mut ticks = tokio::time::interval(TICK);
         let mut effect = Some(Effect::Draw);
-        // What is owed to the screen: while the terminal takes nothing, one frame stands for all.
-        let (mut frame, mut anew) = (false, false);
+        // Pending draws: while the terminal accepts no output, they are merged into one frame.
+        let (mut frame, mut redraw) = (false, false);
         loop {
             let given = match &effect {
                 Some(Effect::Quit) => return Ok(()),
@@ -58,18 +58,18 @@ impl FleetScreen {
             if given.as_ref().is_some_and(Result::is_err) {
                 return Ok(());
             }
-            anew |= given.is_some();
+            redraw |= given.is_some();
             frame |= effect == Some(Effect::Draw);
             if read != self.page {
                 read.clone_from(&self.page);
-                // The reader ends with the program alone.
+                // The reader ends only with the program.
                 let _ = want.send(read.clone());
             }
-            if (frame || anew) && !*blocked.borrow() {
-                if !paint(terminal, anew, |frame| draw(self, frame))? {
+            if (frame || redraw) && !*blocked.borrow() {
+                if !paint(terminal, redraw, |frame| draw(self, frame))? {
                     return Ok(());
                 }
-                (frame, anew) = (false, false);
+                (frame, redraw) = (false, false);
             }
             effect = tokio::select! {
                 biased;
@@ -83,7 +83,7 @@ impl FleetScreen {
                     // The terminal is gone.
                     Some(Err(_)) | None => Some(Effect::Quit),
                 },
-                Ok(()) = blocked.changed(), if frame || anew => None,
+                Ok(()) = blocked.changed(), if frame || redraw => None,
                 Some(reading) = readings.recv() => {
                     if reading.1.is_ok() {
                         read_at = Instant::now();
@@ -102,13 +102,13 @@ impl FleetScreen {
     }
 }
 
-/// Reads a page again and again, or another one once that is wanted, for as long as somebody takes it.
-fn keep_reading(fleet: &Fleet, wanted: &Receiver<Page>, send: &mpsc::Sender<Reading>) {
-    let mut page = fleet.run.clone().map_or(Page::Runs, Page::Ranks);
+/// Reads a page again and again, or another one when it is wanted, until nobody receives the readings.
+fn keep_reading(fleet: &Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender<FleetReading>) {
+    let mut page = fleet.run.clone().map_or(FleetPage::Runs, FleetPage::Ranks);
     loop {
         let run = match &page {
-            Page::Runs => None,
-            Page::Ranks(run) => Some(run.clone()),
+            FleetPage::Runs => None,
+            FleetPage::Ranks(run) => Some(run.clone()),
         };
         let of_page = Fleet {
             run,
@@ -118,7 +118,7 @@ fn keep_reading(fleet: &Fleet, wanted: &Receiver<Page>, send: &mpsc::Sender<Read
             return;
         }
         match wanted.recv_timeout(PAUSE) {
-            // The newest: keys may be quicker than the server.
+            // Use the newest page: keys may be faster than the server.
             Ok(other) => page = wanted.try_iter().last().unwrap_or(other),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
@@ -126,10 +126,10 @@ fn keep_reading(fleet: &Fleet, wanted: &Receiver<Page>, send: &mpsc::Sender<Read
     }
 }
 
-/// Shows the fleet on the terminal, until the user ends it.
+/// Shows the fleet on the terminal until the user ends it.
 ///
 /// # Errors
-/// Where the terminal cannot be taken, or no thread can be started.
+/// Returns an error if the terminal cannot be used, or if no thread can be started.
 pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -140,7 +140,7 @@ pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
         let (want, wanted) = std::sync::mpsc::channel();
         let (send, readings) = mpsc::channel(1);
         let reader = std::thread::Builder::new().name("fleet".into());
-        // It ends with the program, or when nobody takes what it reads.
+        // The thread ends with the program, or when the receiver is gone.
         reader.spawn(move || keep_reading(&fleet, &wanted, &send))?;
         let mut screen = Screen::open()?;
         let ends = shown.run(

@@ -1,4 +1,4 @@
-//! What the screen of the fleet shows, and what keys and readings change of it. Pure.
+//! State of the fleet screen, and how keys and readings change it. Does no I/O.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use crate::app::Effect;
 use crate::config::Config;
 use crate::error::Hinted;
 
-/// What is shown.
+/// The page on the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Page {
+pub(super) enum FleetPage {
     Runs,
     /// The ranks of this run.
     Ranks(String),
 }
 
-/// What a reading brought, and of which page.
-pub(super) type Reading = (Page, Result<FleetReport, Hinted>);
+/// The result of a reading, and the page that it is for.
+pub(super) type FleetReading = (FleetPage, Result<FleetReport, Hinted>);
 
 #[derive(Debug)]
 pub(super) struct FleetScreen {
     pub(super) config: Config,
     pub(super) url: String,
-    pub(super) page: Page,
-    /// Of all runs, or of the one whose ranks are shown: the last that was read.
+    pub(super) page: FleetPage,
+    /// The last report: of all runs, or of the one whose ranks are shown.
     pub(super) report: Option<FleetReport>,
-    /// Since it was read.
+    /// Time since it was read.
     pub(super) age: Option<Duration>,
-    /// Why there is nothing newer.
+    /// Why the last reading failed.
     pub(super) trouble: Option<String>,
     pub(super) picked: usize,
 }
@@ -40,7 +40,7 @@ impl FleetScreen {
         Self {
             config,
             url,
-            page: run.map_or(Page::Runs, Page::Ranks),
+            page: run.map_or(FleetPage::Runs, FleetPage::Ranks),
             report: None,
             age: None,
             trouble: None,
@@ -52,14 +52,14 @@ impl FleetScreen {
         self.report.as_ref().map_or(&[], |report| &report.runs)
     }
 
-    /// Of the run whose ranks are shown.
+    /// Returns the ranks of the run that is shown.
     pub(super) fn ranks(&self) -> &[FleetRank] {
         self.runs().first().map_or(&[], |run| &run.all_ranks)
     }
 
-    /// What opens pipetop where the marked rank runs.
+    /// Returns the command that opens pipetop on the machine of the selected rank.
     pub(super) fn command(&self) -> Option<String> {
-        let Page::Ranks(run) = &self.page else {
+        let FleetPage::Ranks(run) = &self.page else {
             return None;
         };
         let host = self.ranks().get(self.picked)?.host();
@@ -69,7 +69,7 @@ impl FleetScreen {
         })
     }
 
-    pub(super) fn take(&mut self, (page, reading): Reading) {
+    pub(super) fn take(&mut self, (page, reading): FleetReading) {
         if page != self.page {
             return;
         }
@@ -86,14 +86,14 @@ impl FleetScreen {
 
     fn pick(&mut self, place: usize) {
         let count = match self.page {
-            Page::Runs => self.runs().len(),
-            Page::Ranks(_) => self.ranks().len(),
+            FleetPage::Runs => self.runs().len(),
+            FleetPage::Ranks(_) => self.ranks().len(),
         };
         self.picked = place.min(count.saturating_sub(1));
     }
 
-    /// Shows another page; nothing of the one before.
-    fn open(&mut self, page: Page) {
+    /// Opens another page, without data of the one before.
+    fn open(&mut self, page: FleetPage) {
         self.page = page;
         self.report = None;
         self.age = None;
@@ -114,11 +114,11 @@ impl FleetScreen {
             Action::Down => self.pick(self.picked + 1),
             Action::ToBegin => self.pick(0),
             Action::ToEnd => self.pick(usize::MAX),
-            Action::Select if self.page == Page::Runs => {
+            Action::Select if self.page == FleetPage::Runs => {
                 let run = self.runs().get(self.picked)?.run.clone();
-                self.open(Page::Ranks(run));
+                self.open(FleetPage::Ranks(run));
             }
-            Action::Cancel if self.page != Page::Runs => self.open(Page::Runs),
+            Action::Cancel if self.page != FleetPage::Runs => self.open(FleetPage::Runs),
             _ => return None,
         }
         Some(Effect::Draw)

@@ -1,20 +1,22 @@
-//! The runs as lines of text: one for each, and one for each rank of a run that was asked for. Pure.
+//! The runs as lines of text: one per run, and one per rank of a run that was requested by name.
+//!
+//! Does no I/O.
 
 use super::report::{FleetRank, FleetReport, RunReport};
 use unicode_width::UnicodeWidthStr;
 
-use crate::units::printable;
+use crate::units::{known, printable};
 
-/// Columns that a name gets at most.
+/// Maximum width of a name in columns.
 const NAME: usize = 24;
-/// What shares are drawn with, from 0 to 1.
+/// Bars for shares from 0 to 1.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_BARS: [char; 8] = ['_', '.', '-', '=', '+', '*', '%', '#'];
 
-/// A column: its head, and whether its cells stand on the left.
-pub(super) type Column = (&'static str, bool);
+/// A column: its head, and whether its cells are left-aligned.
+pub(super) type FleetColumn = (&'static str, bool);
 
-pub(super) const RUNS: [Column; 12] = [
+pub(super) const RUNS: [FleetColumn; 12] = [
     ("RUN", true),
     ("USER", true),
     ("NODES", false),
@@ -23,28 +25,28 @@ pub(super) const RUNS: [Column; 12] = [
     ("CAUSE", true),
     ("LOST", false),
     ("LAST HOUR", true),
-    ("GPUS LOST", false),
+    ("RANKS LOST", false),
     ("BATCH/S", false),
     ("SLOWEST RANK", true),
     ("AGE", false),
 ];
-pub(super) const RANKS: [Column; 4] = [
+pub(super) const RANKS: [FleetColumn; 4] = [
     ("RANK", false),
     ("NODE", true),
     ("WAITS", false),
     ("", true),
 ];
 
-/// Places of columns of [`RUNS`].
+/// Indices of columns of [`RUNS`].
 pub(super) const VERDICT: usize = 4;
 pub(super) const LOST: usize = 6;
 pub(super) const HISTORY: usize = 7;
-/// Columns of it that give way where there is no room, the first one first.
-const GIVE_WAY: [usize; 9] = [11, HISTORY, 1, 2, 9, 10, 3, 5, 8];
+/// Columns of [`RUNS`] that are dropped if the line is too narrow, in this order.
+const DROP_ORDER: [usize; 9] = [11, HISTORY, 1, 2, 9, 10, 3, 5, 8];
 
 pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no metrics of pipetop";
 
-/// The table that is printed, with its last line end.
+/// Returns the table as printed, including the last line end.
 pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
     let mut out = String::new();
     if report.runs.is_empty() {
@@ -64,14 +66,14 @@ pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
     out
 }
 
-/// What stands in the columns of a run.
+/// Returns the cells of a run.
 pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
     let verdict = match &run.verdict {
-        // Not what every node says.
+        // The nodes do not all have the same verdict.
         Some(kind) if run.agree < run.nodes => {
-            format!("{} {}/{}", kind.to_uppercase(), run.agree, run.nodes)
+            format!("{} {}/{}", words(kind), run.agree, run.nodes)
         }
-        Some(kind) => kind.to_uppercase(),
+        Some(kind) => words(kind),
         None => "n/a".to_owned(),
     };
     let slowest = run.slowest.as_ref().filter(|rank| rank.straggler);
@@ -84,13 +86,12 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
         run.cause.clone().unwrap_or_default(),
         share(run.lost_share),
         history(&run.history, ascii),
-        figure(run.gpus_lost),
+        figure(run.ranks_lost),
         figure(run.batches_per_s),
         slowest.map_or_else(String::new, |rank| {
             format!("{} on {}", short(&rank.rank), short(rank.host()))
         }),
-        run.age_seconds
-            .map_or_else(|| "n/a".to_owned(), |age| format!("{:.0} s", age.max(0.0))),
+        known(run.age_seconds.map(|age| format!("{:.0} s", age.max(0.0)))),
     ]
 }
 
@@ -108,18 +109,20 @@ pub(super) fn rank_cells(rank: &FleetRank) -> [String; 4] {
     ]
 }
 
+/// Returns the words of a kind, as elsewhere on the screen.
+fn words(kind: &str) -> String {
+    kind.to_uppercase().replace("-UP", " UP")
+}
+
 fn share(share: Option<f64>) -> String {
-    share.map_or_else(
-        || "n/a".to_owned(),
-        |share| format!("{:.0} %", 100.0 * share),
-    )
+    known(share.map(|share| format!("{:.0} %", 100.0 * share)))
 }
 
 fn figure(value: Option<f64>) -> String {
-    value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"))
+    known(value.map(|value| format!("{value:.1}")))
 }
 
-/// A name that others chose.
+/// Shortens a name, which may contain anything.
 fn short(name: &str) -> String {
     let name = printable(name);
     match name.char_indices().nth(NAME) {
@@ -128,7 +131,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// A bar for each value; a space where there is none.
+/// Returns a bar for each value; a space for an unknown one.
 fn history(values: &[Option<f64>], ascii: bool) -> String {
     let bars = if ascii { ASCII_BARS } else { BARS };
     let bar = |value: &Option<f64>| {
@@ -143,8 +146,8 @@ fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Of the widest cell of each column.
-pub(super) fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
+/// Returns the width of each column: that of its widest cell.
+pub(super) fn widths(columns: &[FleetColumn], rows: &[Vec<String>]) -> Vec<usize> {
     let widest = |place: usize| {
         let cells = rows.iter().map(|row| width(&row[place]));
         cells.max().unwrap_or(0).max(width(columns[place].0))
@@ -152,10 +155,10 @@ pub(super) fn widths(columns: &[Column], rows: &[Vec<String>]) -> Vec<usize> {
     (0..columns.len()).map(widest).collect()
 }
 
-/// The columns of [`RUNS`] that have room beside each other, two cells of air behind each.
+/// Returns the columns of [`RUNS`] that fit side by side, with two spaces after each.
 pub(super) fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
     let mut shown: Vec<usize> = (0..widths.len()).collect();
-    for out in GIVE_WAY {
+    for out in DROP_ORDER {
         let used: usize = shown.iter().map(|column| widths[*column] + 2).sum();
         if used <= room {
             break;
@@ -165,8 +168,8 @@ pub(super) fn fitting(widths: &[usize], room: usize) -> Vec<usize> {
     shown
 }
 
-/// Each column as wide as its widest cell.
-fn aligned(columns: &[Column], rows: &[Vec<String>]) -> String {
+/// Formats a table in which each column is as wide as its widest cell.
+fn aligned(columns: &[FleetColumn], rows: &[Vec<String>]) -> String {
     let widths = widths(columns, rows);
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let mut line = String::new();
@@ -205,7 +208,7 @@ mod tests {
             history: (0..16)
                 .map(|at| (at > 2).then_some(f64::from(at) / 15.0))
                 .collect(),
-            gpus_lost: Some(13.1),
+            ranks_lost: Some(13.1),
             batches_per_s: Some(448.0),
             slowest: Some(FleetRank {
                 rank: "17".to_owned(),
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_what_is_not_known_is_said() {
+    fn columns_are_aligned_and_unknown_values_are_marked() {
         insta::assert_snapshot!(text(&report(), false));
     }
 

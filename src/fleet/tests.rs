@@ -6,7 +6,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::report::{FleetRank, FleetReport, RunReport};
-use super::state::{FleetScreen, Page};
+use super::state::{FleetPage, FleetScreen};
 use super::view::draw;
 use crate::app::Effect;
 use crate::config::{Config, Environment, Overrides};
@@ -40,7 +40,7 @@ fn run(name: &str, verdict: &str, lost: f64) -> RunReport {
         cause: (lost > 0.1).then(|| "cpu-preprocess".to_owned()),
         lost_share: Some(lost),
         history: (0..16).map(|at| (at > 3).then_some(lost)).collect(),
-        gpus_lost: Some(32.0 * lost),
+        ranks_lost: Some(32.0 * lost),
         batches_per_s: Some(448.0),
         slowest: (lost > 0.1).then(|| rank(17, lost + 0.3, true)),
         age_seconds: Some(2.0),
@@ -52,7 +52,7 @@ fn runs() -> FleetReport {
     let unknown = RunReport {
         verdict: None,
         lost_share: None,
-        gpus_lost: None,
+        ranks_lost: None,
         ..run("gpu-09-4711-88123", "", 0.0)
     };
     FleetReport {
@@ -96,24 +96,24 @@ fn key(screen: &mut FleetScreen, code: KeyCode) -> Option<Effect> {
 fn runs_are_drawn_in_every_size() {
     let mut screen = screen();
     insta::assert_snapshot!("reading", picture(&screen, 80, 6));
-    screen.take((Page::Runs, Ok(runs())));
+    screen.take((FleetPage::Runs, Ok(runs())));
     insta::assert_snapshot!("runs_150", picture(&screen, 150, 8));
     insta::assert_snapshot!("runs_80", picture(&screen, 80, 8));
     for (width, height) in [(1, 1), (2, 2), (10, 3), (40, 2), (300, 100)] {
         picture(&screen, width, height);
     }
-    screen.take((Page::Runs, Ok(FleetReport::default())));
+    screen.take((FleetPage::Runs, Ok(FleetReport::default())));
     insta::assert_snapshot!("none", picture(&screen, 80, 6));
 }
 
 #[test]
-fn a_run_is_opened_and_left_again() {
+fn a_run_can_be_opened_and_closed() {
     let mut screen = screen();
-    screen.take((Page::Runs, Ok(runs())));
+    screen.take((FleetPage::Runs, Ok(runs())));
     assert_eq!(key(&mut screen, KeyCode::Enter), Some(Effect::Draw));
-    assert_eq!(screen.page, Page::Ranks("slurm-4711".to_owned()));
-    // What was read for the page before comes too late.
-    screen.take((Page::Runs, Ok(runs())));
+    assert_eq!(screen.page, FleetPage::Ranks("slurm-4711".to_owned()));
+    // A reading for the page before comes too late.
+    screen.take((FleetPage::Runs, Ok(runs())));
     assert_eq!(screen.report, None);
     screen.take((screen.page.clone(), Ok(ranks())));
     insta::assert_snapshot!("ranks", picture(&screen, 100, 8));
@@ -123,18 +123,18 @@ fn a_run_is_opened_and_left_again() {
     let there = "srun --overlap --jobid 4711 -w gpu-01 --pty pipetop";
     assert_eq!(screen.command().as_deref(), Some(there));
     key(&mut screen, KeyCode::Esc);
-    assert_eq!((&screen.page, screen.picked), (&Page::Runs, 0));
+    assert_eq!((&screen.page, screen.picked), (&FleetPage::Runs, 0));
     assert_eq!(key(&mut screen, KeyCode::Char('q')), Some(Effect::Quit));
 }
 
 #[test]
-fn what_was_read_last_stays_with_its_age_when_the_server_is_gone() {
+fn the_last_values_stay_with_their_age_without_a_server() {
     let mut screen = screen();
-    screen.take((Page::Runs, Ok(runs())));
+    screen.take((FleetPage::Runs, Ok(runs())));
     screen.age = Some(Duration::from_secs(75));
     let gone = Hinted::new("cannot read http://prometheus:9090: timeout", "");
-    screen.take((Page::Runs, Err(gone)));
+    screen.take((FleetPage::Runs, Err(gone)));
     insta::assert_snapshot!("gone", picture(&screen, 120, 8));
-    screen.take((Page::Runs, Ok(runs())));
+    screen.take((FleetPage::Runs, Ok(runs())));
     assert_eq!(screen.trouble, None);
 }

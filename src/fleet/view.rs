@@ -1,21 +1,21 @@
-//! The picture of the fleet: a line for each run, or for each rank of one, and what marks them. Pure.
+//! Draws the fleet screen into a frame: a line per run, or per rank of one run. Does no I/O.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::report::{FleetRank, RunReport};
-use super::state::{FleetScreen, Page};
-use super::table::{self, Column};
+use super::state::{FleetPage, FleetScreen};
+use super::table::{self, FleetColumn};
 use crate::action::Action;
 use crate::config::Role::{self, Compute, Dim, Focus, Key, Text, Trouble, Unknown, Wait};
 use crate::ui::format::clock;
 use crate::ui::glyphs;
+use crate::ui::layout::take_last;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::write;
 
-/// Columns of air between two columns.
-const AIR: usize = 2;
+/// Number of spaces between two columns.
+const COLUMN_GAP: usize = 2;
 
 pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -25,19 +25,9 @@ pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
     let body = area.height.saturating_sub(2);
     let mut lines = vec![title(screen, area.width)];
     lines.extend(rows(screen, area.width, usize::from(body)));
-    write(
-        frame,
-        Rect {
-            height: area.height - 1,
-            ..area
-        },
-        lines,
-    );
-    let last = Rect {
-        y: area.bottom() - 1,
-        height: 1,
-        ..area
-    };
+    let mut rest = area;
+    let last = take_last(&mut rest, 1);
+    write(frame, rest, lines);
     write(frame, last, vec![footer(screen, area.width)]);
 }
 
@@ -45,11 +35,11 @@ fn line(screen: &FleetScreen, width: u16) -> LineBuilder<'_> {
     LineBuilder::new(&screen.config.theme, glyphs::of(&screen.config), width)
 }
 
-/// Whose runs these are, and how old what is shown is.
+/// Returns the title: the server, the run, and the age of the figures.
 fn title(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     row.text(Text, " fleet  ").text(Dim, &screen.url);
-    if let Page::Ranks(run) = &screen.page {
+    if let FleetPage::Ranks(run) = &screen.page {
         row.text(Dim, "  run ").text(Focus, run);
     }
     let age = screen
@@ -72,11 +62,11 @@ fn title(screen: &FleetScreen, width: u16) -> Line<'static> {
     row.line()
 }
 
-/// The head of the table and what is in sight of it.
+/// Returns the head of the table and the visible rows.
 fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
     let runs = screen.runs();
     match &screen.page {
-        Page::Runs => {
+        FleetPage::Runs => {
             let cells: Vec<_> = runs
                 .iter()
                 .map(|run| table::cells(run, screen.config.ascii).to_vec())
@@ -89,7 +79,7 @@ fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
             }
             marked(screen, width, room, &table::RUNS, &cells, &roles)
         }
-        Page::Ranks(_) => {
+        FleetPage::Ranks(_) => {
             let ranks = screen.ranks();
             let cells: Vec<_> = ranks
                 .iter()
@@ -101,7 +91,7 @@ fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
     }
 }
 
-/// The colour of a cell, by its column.
+/// Returns the role (colour) of a cell, by its column.
 type Roles = fn(usize) -> Role;
 
 fn run_roles(run: &RunReport) -> Roles {
@@ -131,14 +121,14 @@ fn marked(
     screen: &FleetScreen,
     width: u16,
     room: usize,
-    columns: &[Column],
+    columns: &[FleetColumn],
     rows: &[Vec<String>],
     roles: &[Roles],
 ) -> Vec<Line<'static>> {
     let widths = table::widths(columns, rows);
     let shown = match screen.page {
-        Page::Runs => table::fitting(&widths, usize::from(width.saturating_sub(1))),
-        Page::Ranks(_) => (0..columns.len()).collect(),
+        FleetPage::Runs => table::fitting(&widths, usize::from(width.saturating_sub(1))),
+        FleetPage::Ranks(_) => (0..columns.len()).collect(),
     };
     let mut head = line(screen, width);
     head.space(1);
@@ -148,7 +138,7 @@ fn marked(
     }
     let mut lines = vec![head.line()];
     let room = room.saturating_sub(1);
-    // The marked line stays in sight.
+    // Scroll so that the selected line is visible.
     let first = screen.picked.saturating_sub(room.saturating_sub(1));
     let stale = screen.trouble.is_some();
     let all = rows.iter().zip(roles).enumerate();
@@ -182,15 +172,15 @@ fn put(row: &mut LineBuilder<'_>, role: Role, text: &str, cells: usize, left: bo
     } else {
         row.right(role, text, cells);
     }
-    row.space(AIR);
+    row.space(COLUMN_GAP);
 }
 
-/// The keys, or the command that opens the screen where the marked rank runs.
+/// Returns the keys, or the command that opens pipetop on the machine of the selected rank.
 fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     let keys: &[(Action, &str)] = match screen.page {
-        Page::Runs => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
-        Page::Ranks(_) => &[(Action::Cancel, "runs"), (Action::Quit, "quit")],
+        FleetPage::Runs => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
+        FleetPage::Ranks(_) => &[(Action::Cancel, "runs"), (Action::Quit, "quit")],
     };
     for (action, words) in keys {
         if let Some(key) = screen.config.keys.keys(*action).first() {

@@ -1,20 +1,20 @@
-//! Which job is meant: by number, by a word of the command line, or the one that is there.
+//! Which job the user means: by PID, by a word of the command line, or the only one that is running.
 
 use thiserror::Error;
 
 use super::process::{Process, Tree, shares_a_queue};
 use crate::units::{Pid, ProcessKey};
 
-/// What the user named.
+/// The job that the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Pid(Pid),
     Word(String),
-    /// The trainer that we have launched: once it has ended, no other job is meant.
+    /// The trainer that pipetop launched: once it has ended, no other job is watched.
     Launched(Pid),
-    /// Whatever trains below this process, which we have launched, and after its end the next one there.
+    /// Anything that trains below this process, which pipetop launched, and after its end the next job there.
     Below(Pid),
-    /// Nothing: the best that is there.
+    /// Not given: the only job that is running.
     Any,
 }
 
@@ -28,7 +28,7 @@ pub struct Candidate {
     pub workers: usize,
 }
 
-/// Why there is nothing to watch; each with what to do about it.
+/// Why there is nothing to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoTarget {
     #[error("no process {0} here")]
@@ -47,7 +47,7 @@ pub enum NoTarget {
     NoMatch(String),
     #[error("several command lines contain `{0}`, but none is a training job")]
     NoJobMatches(String),
-    /// With why.
+    /// With the reason.
     #[error("cannot read all processes: {0}")]
     Unread(String),
     #[error("several training jobs are running")]
@@ -57,7 +57,7 @@ pub enum NoTarget {
 }
 
 impl NoTarget {
-    /// What the user can do.
+    /// Returns what the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoProcess(_) | Self::NoMatch(_) => {
@@ -70,11 +70,11 @@ impl NoTarget {
     }
 }
 
-/// The job that `target` names. `None` where `Target::Any` finds nothing yet. `ours` are pipetop and the processes that
-/// started it: a word does not mean them.
+/// Returns the job that `target` names. `None` if `Target::Any` finds nothing yet. `ours` are pipetop and the processes
+/// that started it: a word does not match them.
 ///
 /// # Errors
-/// Where the target cannot be a job, or is not one but several.
+/// Returns an error if the target cannot be a job, is not one, or is several.
 pub fn resolve(
     processes: &[Process],
     target: &Target,
@@ -96,8 +96,7 @@ pub fn resolve(
     }
 }
 
-/// Every training job, the likeliest first: those with loader workers, then those that have a framework
-/// loaded.
+/// Returns every training job, the likeliest first: by number of loader workers, then by start time.
 pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
     let tree = Tree::new(processes);
     let mut found: Vec<Candidate> = Vec::new();
@@ -119,8 +118,9 @@ pub(super) fn candidates(processes: &[Process]) -> Vec<Candidate> {
     found
 }
 
-/// The job below `root`: that of a process that `reports` its steps, else the likeliest of those that look like one.
-/// Launchers load a framework before the trainers that they start are there: ask again until it is sure.
+/// Returns the job below `root`: that of a process in `reports`, which report their steps, or else the likeliest of
+/// those that look like one. Launchers load a framework before the trainers that they start exist, so the caller must
+/// ask again until the result is certain.
 pub fn below(tree: &Tree<'_>, root: Pid, reports: &[Pid]) -> Option<Candidate> {
     let below = tree.descendants(root);
     let reporter = below
@@ -162,7 +162,7 @@ fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {
     }
     match below.iter().find(|process| process.is_python()) {
         None => Err(NoTarget::NoPython(pid, process.comm.clone())),
-        // Not looked at, or denied: give it the benefit of the doubt.
+        // Not read, or not permitted: assume that it trains.
         Some(python) if python.framework.is_none() => Ok(job_of(tree, python)),
         Some(_) => Err(NoTarget::NoFramework(pid, process.comm.clone())),
     }
@@ -174,7 +174,7 @@ fn by_word(
     word: &str,
     ours: &[Pid],
 ) -> Result<Candidate, NoTarget> {
-    // Whoever started us has the word in its command line, too; only where it trains is it meant.
+    // The process that started us also has the word in its command line; it is meant only if it trains.
     let ours = |process: &Process| ours.contains(&process.key.pid) && !is_trainer(tree, process);
     let lower = word.to_lowercase();
     let matches = |process: &&Process| {
@@ -210,8 +210,8 @@ fn by_word(
     }
 }
 
-/// Trains, as far as can be told: Python with loader workers, or with a framework loaded and not itself
-/// a worker, a helper or a launcher of somebody.
+/// Whether the process trains, as far as known: a Python with loader workers, or with a framework loaded and not itself
+/// a worker, a helper or a launcher.
 fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.is_builtin_trainer() {
         return process.state != 'Z';
@@ -226,8 +226,9 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     (trains || !tree.workers(process).is_empty()) && !starts_ranks(tree, process)
 }
 
-/// Runs a part of the program that started it: a worker, a process of a pool, a logger. What has workers or a rank of
-/// its own does not; nor does a fresh interpreter that has a GPU, or that is handed no queue by one without workers.
+/// Whether it runs a part of the program that started it: a worker, a process of a pool, a logger. A process with its
+/// own workers or its own rank does not; nor does a fresh interpreter that has a GPU, or that got no queue from a
+/// starter without workers.
 fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     let Some(starter) = tree.starter(process).filter(|above| above.is_python()) else {
         return process.is_fresh_child();
@@ -250,8 +251,8 @@ fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
     shares == Some(true)
 }
 
-/// Starts ranks and does not train: ranks below it that it does not itself belong to. Workers of a rank that learned its
-/// number only after its start have that number, too.
+/// Whether it starts ranks and does not train: it has ranks below it and does not itself belong to them. Workers of a
+/// rank that got its number only after its start have that number, too.
 fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     let is_rank = |child: &Process| {
         let service = child.is_multiprocessing_service() || child.is_fork_server();
@@ -260,13 +261,13 @@ fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     process.rank.is_none() && tree.children(process.key.pid).any(is_rank)
 }
 
-/// Starts what trains and only waits for it, though it has loaded a framework itself.
+/// Whether it starts trainers and only waits for them, although it has loaded a framework itself.
 fn starts_trainers(tree: &Tree<'_>, process: &Process) -> bool {
     let started = tree.started(process);
     started.iter().any(|child| is_trainer(tree, child))
 }
 
-/// The job that `trainer` belongs to: its sibling ranks, too, where a launcher started several.
+/// Returns the job that `trainer` belongs to, with its sibling ranks if a launcher started several.
 fn job_of(tree: &Tree<'_>, trainer: &Process) -> Candidate {
     let mut ranks: Vec<&Process> = match trainer.rank {
         Some(_) if trainer.world_size != Some(1) => tree
@@ -294,7 +295,8 @@ fn job_of(tree: &Tree<'_>, trainer: &Process) -> Candidate {
     }
 }
 
-/// What the user has called: that of `multiprocessing`'s own command line is the starter's.
+/// Returns the command line that the user entered: for a process with a command line of `multiprocessing`, that of its
+/// starter.
 fn command(tree: &Tree<'_>, rank: &Process) -> String {
     let starter = tree.starter(rank).filter(|_| rank.is_fresh_child());
     starter.unwrap_or(rank).command.clone()

@@ -1,14 +1,15 @@
-//! A command line in short: the script rather than the interpreter.
+//! Shortens a command line to the script instead of the interpreter.
 //!
-//! Pure: words in, words out. The words come joined by spaces, so one that holds a space looks like two.
+//! Pure. Words are separated by spaces, so a word that contains a space looks like two.
 
 use std::ffi::OsString;
 
-/// Python's long option whose value is the next word.
+/// Python's long option that takes the next word as its value.
 const HASH_CHECK: &str = "--check-hash-based-pycs";
 
-/// `train.py --lr 1` of `/usr/bin/python3 -u /home/me/train.py --lr 1`: without the folders of the program, and of
-/// Python without its own options. The whole line where Python has neither script nor module.
+/// Returns `train.py --lr 1` for `/usr/bin/python3 -u /home/me/train.py --lr 1`: without the folder of the program, and
+/// for Python without the interpreter and its options. Returns the whole line if Python runs neither a script nor a
+/// module.
 pub fn script(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let Some((program, arguments)) = words.split_first() else {
@@ -22,15 +23,15 @@ pub fn script(line: &str) -> String {
         return joined(program, arguments);
     }
     match after_options(arguments, |_| {}) {
-        Ran::Script(script, arguments) => joined(file_name(script), arguments),
-        Ran::Module(module, arguments) => joined(module, arguments),
-        Ran::Code => joined(program, arguments),
-        Ran::Nothing => line.to_owned(),
+        PythonTarget::Script(script, arguments) => joined(file_name(script), arguments),
+        PythonTarget::Module(module, arguments) => joined(module, arguments),
+        PythonTarget::Code => joined(program, arguments),
+        PythonTarget::Nothing => line.to_owned(),
     }
 }
 
-/// A Python that is told to load neither `site` nor what that loads, as `python -S` and `python -uS` are.
-pub fn leaves_site_out(command: &[OsString]) -> bool {
+/// Whether the command is a Python that does not load `site` and what that loads, such as `python -S` and `python -uS`.
+pub fn skips_site(command: &[OsString]) -> bool {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     let mut without = false;
@@ -43,26 +44,26 @@ pub fn leaves_site_out(command: &[OsString]) -> bool {
 }
 
 /// What Python runs, with its arguments.
-enum Ran<'a> {
+enum PythonTarget<'a> {
     Script(&'a str, &'a [&'a str]),
     Module(&'a str, &'a [&'a str]),
-    /// `-c`: where the code ends and the arguments begin is no longer known.
+    /// `-c`: the end of the code and the start of the arguments are not known.
     Code,
-    /// What it reads from its input.
+    /// Code from its standard input.
     Nothing,
 }
 
-/// Passes over Python's own options, as `python --help-all` lists them: letters may stand together, and `W`, `X`, `c`
-/// and `m` take what is left of their word, else the next one. `letters` is called with the others of each word.
-fn after_options<'a>(mut words: &'a [&'a str], mut letters: impl FnMut(&str)) -> Ran<'a> {
+/// Skips Python's own options, as listed by `python --help-all`: letters can be combined, and `W`, `X`, `c` and `m`
+/// take the rest of their word, or else the next word. `letters` is called with the other letters of each word.
+fn after_options<'a>(mut words: &'a [&'a str], mut letters: impl FnMut(&str)) -> PythonTarget<'a> {
     while let [word, rest @ ..] = words {
         match word.strip_prefix('-') {
-            None => return Ran::Script(word, rest),
+            None => return PythonTarget::Script(word, rest),
             Some("") => break,
             Some("-") => {
                 return match rest {
-                    [script, rest @ ..] => Ran::Script(script, rest),
-                    [] => Ran::Nothing,
+                    [script, rest @ ..] => PythonTarget::Script(script, rest),
+                    [] => PythonTarget::Nothing,
                 };
             }
             Some(_) => words = rest,
@@ -80,7 +81,7 @@ fn after_options<'a>(mut words: &'a [&'a str], mut letters: impl FnMut(&str)) ->
         letters(before);
         let option = word.as_bytes().get(before.len());
         if option == Some(&b'c') {
-            return Ran::Code;
+            return PythonTarget::Code;
         }
         let value = if value.is_empty() {
             let Some((value, rest)) = words.split_first() else {
@@ -92,10 +93,10 @@ fn after_options<'a>(mut words: &'a [&'a str], mut letters: impl FnMut(&str)) ->
             value
         };
         if option == Some(&b'm') {
-            return Ran::Module(value, words);
+            return PythonTarget::Module(value, words);
         }
     }
-    Ran::Nothing
+    PythonTarget::Nothing
 }
 
 fn file_name(path: &str) -> &str {
@@ -109,20 +110,20 @@ fn joined(first: &str, rest: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{leaves_site_out, script};
+    use super::{script, skips_site};
 
     #[test]
     fn a_python_without_site_is_known_by_its_own_options() {
-        let told = |line: &str| {
+        let leaves_it_out = |line: &str| {
             let words: Vec<_> = line.split(' ').map(Into::into).collect();
-            leaves_site_out(&words)
+            skips_site(&words)
         };
         for line in [
             "python -S t.py",
             "/usr/bin/python3 -u -OS t.py",
             "python3 -W x -S t.py",
         ] {
-            assert!(told(line), "{line}");
+            assert!(leaves_it_out(line), "{line}");
         }
         for line in [
             "python t.py -S",
@@ -133,7 +134,7 @@ mod tests {
             "torchrun -S",
             "python",
         ] {
-            assert!(!told(line), "{line}");
+            assert!(!leaves_it_out(line), "{line}");
         }
     }
 
@@ -182,7 +183,7 @@ mod tests {
                 "python3 -u -c import x; x.main() 1",
             ),
             ("python3 -cprint(1)", "python3 -cprint(1)"),
-            // Where options end.
+            // The end of the options.
             ("python3 -u -- -odd.py 1", "-odd.py 1"),
             ("python3 - 1", "python3 - 1"),
             ("python3 python_train.py", "python_train.py"),

@@ -1,4 +1,4 @@
-//! A rank's loaders: workers that put their batches into the same pipe belong together.
+//! A rank's loaders: workers that put their batches into the same pipe belong to one loader.
 
 use std::collections::HashSet;
 
@@ -8,15 +8,15 @@ use crate::units::ProcessKey;
 /// Workers that feed one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loader {
-    /// The result pipe; `None` where descriptors cannot be read.
+    /// The result pipe; `None` if descriptors cannot be read.
     pub pipe: Option<ResultPipe>,
-    /// The trainer was seen to wait at it; else it is the most likely of several.
+    /// Whether the trainer was seen to wait at the pipe; otherwise it is the most likely of several.
     pub pipe_is_seen: bool,
-    /// Ordered by start.
+    /// Ordered by start time.
     pub workers: Vec<ProcessKey>,
 }
 
-/// Where the trainer reads batches from.
+/// The pipe that the trainer reads batches from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultPipe {
     pub inode: u64,
@@ -26,11 +26,11 @@ pub struct ResultPipe {
 
 /// Groups `workers` (ordered by start) by the result pipe that they share with `trainer`.
 ///
-/// A `multiprocessing.Queue` is a pipe whose two ends both stay open in trainer and worker. A loader opens
-/// its result queue, then an index queue for each worker; a forked worker inherits all that was open
-/// before. So a worker that is the first of its loader brings two new queues or more, of which its index
-/// queue was opened last and the result queue before that; each further worker brings one. `polled` are
-/// descriptors on which the trainer was seen to wait for a batch: they need no guess.
+/// A `multiprocessing.Queue` is a pipe whose two ends both stay open in trainer and worker. A loader opens its result
+/// queue, then an index queue for each worker; a forked worker inherits all that was open before. So the first worker
+/// of a loader adds two or more new queues, of which its index queue was opened last and the result queue before that;
+/// each further worker adds one. `polled` are descriptors on which the trainer was seen to wait for a batch: they need
+/// no guess.
 pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<Loader> {
     if workers.is_empty() {
         return Vec::new();
@@ -43,7 +43,8 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
             workers,
         }];
     }
-    // A forked worker holds the queues of all before it: each is looked up, not searched for, as there are n * n.
+    // A forked worker holds the queues of all workers before it. Each is looked up in a set, because there are n * n of
+    // them.
     let queues = queues(trainer);
     let mut known: HashSet<u64> = HashSet::new();
     let mut found: Vec<(ResultPipe, Vec<&Process>)> = Vec::new();
@@ -78,7 +79,7 @@ pub fn loaders(trainer: &Process, workers: &[&Process], polled: &[i32]) -> Vec<L
         .collect()
 }
 
-/// Pipes of which the trainer holds both ends.
+/// Returns the pipes of which the trainer holds both ends.
 fn queues(trainer: &Process) -> Vec<ResultPipe> {
     let written = written(trainer);
     let ends = trainer.pipes.iter().flatten();
@@ -90,7 +91,7 @@ fn queues(trainer: &Process) -> Vec<ResultPipe> {
         .collect()
 }
 
-/// Pipes of which the process holds the writing end, by inode.
+/// Returns the pipes of which the process holds the writing end, by inode.
 fn written(process: &Process) -> HashSet<u64> {
     let ends = process.pipes.iter().flatten();
     ends.filter(|end| end.write).map(|end| end.inode).collect()

@@ -1,6 +1,6 @@
-//! A process as far as it is known, and who loads for whom.
+//! The known facts of a process, and which process loads for which.
 //!
-//! Pure. Knows nothing of jobs: which processes make up one is for [`super::candidates`].
+//! Pure. Does not depend on jobs: [`super::candidates`] decides which processes make up one.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,34 @@ pub(super) const WORKER_COMM: &str = "pt_data_worker";
 /// Names that the built-in job gives the main threads of its trainer and of its workers.
 pub const BUILTIN_TRAINER: &str = "pipetop-trainer";
 pub const BUILTIN_WORKER: &str = "pipetop-worker";
-/// How the command line of that trainer begins: there from its start, before it takes its name.
+/// Start of that trainer's command line: set from its start, before it takes its name.
 pub const BUILTIN_COMMAND: &str = "pipetop builtin-trainer ";
 /// Bytes that a worker of the built-in job writes for each batch, and nothing else.
 pub const BUILTIN_MESSAGE: usize = 64;
 
-/// What discovery needs to know of a process.
+/// The facts that discovery needs about a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub key: ProcessKey,
     pub parent: Pid,
     /// The kernel's name of its main thread, at most 15 bytes, control characters replaced.
     pub comm: String,
-    /// Arguments joined by spaces, control characters replaced; empty where it cannot be read.
+    /// Arguments joined by spaces, control characters replaced; empty if they cannot be read.
     pub command: String,
     pub state: char,
-    /// A thread of the kernel: has no memory of its own.
+    /// Whether it is a kernel thread, which has no memory of its own.
     pub kernel: bool,
-    /// `RANK`, `WORLD_SIZE` and `LOCAL_RANK` of its environment; `None` where unset or unreadable.
+    /// `RANK`, `WORLD_SIZE` and `LOCAL_RANK` of its environment; `None` if unset or unreadable.
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
     pub local_rank: Option<u32>,
-    /// Its program is a Python interpreter, whatever it calls itself. `None` where that is denied.
+    /// Whether its program is a Python interpreter, independent of its name. `None` if that cannot be read.
     pub runs_python: Option<bool>,
-    /// Has a deep-learning framework's library mapped. `None` where it was not looked at or denied.
+    /// Whether it has a deep-learning framework's library mapped. `None` if not read or not permitted.
     pub framework: Option<bool>,
-    /// Has an NVIDIA GPU open. `None` where it was not looked at or denied.
+    /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
-    /// Open pipe ends, by descriptor. `None` where it was not looked at or denied.
+    /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,
 }
 
@@ -53,8 +53,8 @@ pub struct PipeEnd {
 }
 
 impl Process {
-    /// A Python interpreter: by its program, by its name or by its command line. The last two are what the process
-    /// says of itself.
+    /// Whether it is a Python interpreter, by its program, its name or its command line. The process can set the last
+    /// two itself.
     pub fn is_python(&self) -> bool {
         if self.runs_python == Some(true) {
             return true;
@@ -66,28 +66,28 @@ impl Process {
             || self.comm.starts_with("pt_")
     }
 
-    /// The trainer of the built-in job.
+    /// Whether it is the trainer of the built-in job.
     pub fn is_builtin_trainer(&self) -> bool {
         self.comm == BUILTIN_TRAINER || self.command.starts_with(BUILTIN_COMMAND)
     }
 
-    /// Can train or load, as far as its name tells.
+    /// Whether it can train or load, judged by its name.
     pub fn may_train(&self) -> bool {
         self.is_python() || self.is_builtin_trainer() || self.comm == BUILTIN_WORKER
     }
 
-    /// Started by `multiprocessing` to run something else than a worker's loop.
+    /// Whether `multiprocessing` started it to run something other than a worker's loop.
     pub(super) fn is_multiprocessing_service(&self) -> bool {
         self.command.contains("multiprocessing.resource_tracker")
     }
 
-    /// Started by `multiprocessing` from a fresh interpreter, or a server that forks such.
+    /// Whether `multiprocessing` started it from a fresh interpreter, or it is a server that forks such processes.
     pub(super) fn is_fresh_child(&self) -> bool {
         self.command.contains("multiprocessing.spawn")
             || self.command.contains("multiprocessing.forkserver")
     }
 
-    /// Serves as the parent of processes that others start, and runs nothing else.
+    /// Whether it only serves as the parent of processes that others start.
     pub(super) fn is_fork_server(&self) -> bool {
         self.command.contains("multiprocessing.forkserver") && self.comm != WORKER_COMM
     }
@@ -100,7 +100,7 @@ impl Process {
     }
 }
 
-/// All processes by number, and who started whom.
+/// All processes by PID, with their parents.
 #[derive(Debug, Default)]
 pub struct Tree<'a> {
     by_pid: BTreeMap<Pid, &'a Process>,
@@ -128,14 +128,14 @@ impl<'a> Tree<'a> {
         children.filter_map(|child| self.get(*child))
     }
 
-    /// The process and everything below it, parents before children.
+    /// Returns the process and everything below it, parents before children.
     pub fn descendants(&self, root: Pid) -> Vec<&'a Process> {
         let below = self.started.descendants(root);
         let all = std::iter::once(root).chain(below);
         all.filter_map(|pid| self.get(pid)).collect()
     }
 
-    /// What `process` has started: its children, and those of its fork servers in their place.
+    /// Returns what `process` has started: its children, with fork servers replaced by their children.
     pub(super) fn started(&self, process: &Process) -> Vec<&'a Process> {
         let children = self.children(process.key.pid);
         let started = children.flat_map(|child| {
@@ -148,7 +148,7 @@ impl<'a> Tree<'a> {
         started.collect()
     }
 
-    /// Who has started `process`, by itself or through a fork server.
+    /// Returns the process that has started `process`, directly or through a fork server.
     pub(super) fn starter(&self, process: &Process) -> Option<&'a Process> {
         let above = self.get(process.parent)?;
         if above.is_fork_server() {
@@ -157,7 +157,7 @@ impl<'a> Tree<'a> {
         Some(above)
     }
 
-    /// Worker processes that load for `trainer`: children, or grandchildren through a fork server.
+    /// Returns the worker processes that load for `trainer`: children, or grandchildren through a fork server.
     pub fn workers(&self, trainer: &Process) -> Vec<&'a Process> {
         let mut workers = self.started(trainer);
         workers.retain(|child| self.is_worker(child, trainer));
@@ -165,13 +165,13 @@ impl<'a> Tree<'a> {
         workers
     }
 
-    /// The trainer that `process` loads for, where it is a worker.
+    /// Returns the trainer that `process` loads for, if it is a worker.
     pub fn trainer_of(&self, process: &Process) -> Option<&'a Process> {
         let above = self.starter(process)?;
         self.is_worker(process, above).then_some(above)
     }
 
-    /// Loads for `trainer`, and is no trainer with workers of its own.
+    /// Whether it loads for `trainer`, and is not itself a trainer with workers.
     fn is_worker(&self, child: &Process, trainer: &Process) -> bool {
         let has_workers = || {
             let started = self.started(child);
@@ -181,8 +181,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// A child that loads for `trainer`, as far as can be told from outside: named so by newer versions of PyTorch; else
-/// a copy (or a fresh interpreter) that holds a queue of the trainer's.
+/// Whether a child loads for `trainer`, as far as is visible from outside: newer versions of PyTorch name it so;
+/// otherwise it is a copy (or a fresh interpreter) that holds a queue of the trainer.
 fn is_worker(child: &Process, trainer: &Process) -> bool {
     if child.state == 'Z' {
         return false;
@@ -199,15 +199,15 @@ fn is_worker(child: &Process, trainer: &Process) -> bool {
     if child.command.is_empty() || (child.command != trainer.command && !child.is_fresh_child()) {
         return false;
     }
-    // A fresh interpreter inherits no descriptor of the trainer's GPU: it has opened it itself.
+    // A fresh interpreter does not inherit a descriptor of the trainer's GPU: it has opened the GPU itself.
     if child.is_fresh_child() && child.gpu == Some(true) {
         return false;
     }
     shares_a_queue(child, trainer).unwrap_or(true)
 }
 
-/// Whether `child` can put something into a `multiprocessing.Queue` of `parent`. `None` where descriptors are denied.
-/// The pipes by which `multiprocessing` starts a process and sees its end are no queues: each side has one end.
+/// Whether `child` can put something into a `multiprocessing.Queue` of `parent`. `None` if descriptors cannot be read.
+/// The pipes by which `multiprocessing` starts a process and sees its end are not queues: each side has one end.
 pub(super) fn shares_a_queue(child: &Process, parent: &Process) -> Option<bool> {
     child.pipes.as_ref().and(parent.pipes.as_ref())?;
     let mut ends = parent.pipes.iter().flatten();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::units::{Pid, ProcessKey};
 
-/// A process with number `pid` below `parent`; starts in order of the numbers.
+/// A process `pid` below `parent`; start times are in the order of the PIDs.
 fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
     Process {
         key: key(pid),
@@ -27,7 +27,7 @@ fn key(pid: i32) -> ProcessKey {
     }
 }
 
-/// `fd:inode` for a reading end, `fd:inode!` for a writing one.
+/// Adds pipe ends: `fd:inode` is a reading end, `fd:inode!` a writing one.
 fn with_pipes(mut process: Process, ends: &str) -> Process {
     process.pipes = Some(
         ends.split_whitespace()
@@ -81,7 +81,7 @@ fn workers_that_share_a_result_pipe_are_one_loader() {
 }
 
 #[test]
-fn a_second_loader_inherits_the_first_ones_pipes_and_is_told_apart() {
+fn a_second_loader_with_inherited_pipes_is_distinguished() {
     let mut processes = forked();
     processes[1] = with_pipes(
         processes[1].clone(),
@@ -119,7 +119,7 @@ fn pipes_that_were_open_before_the_loader_are_not_its_queue() {
         "seen to be polled"
     );
 
-    // Without that: what was opened before has the lower descriptors, as a rule.
+    // Without `polled`: pipes that were opened earlier usually have lower descriptors.
     for process in &mut processes {
         process.pipes.as_mut().unwrap().retain(|end| end.fd < 40);
     }
@@ -154,7 +154,7 @@ fn older_pytorch_workers_are_known_by_their_pipes() {
     let mut processes = forked();
     processes[2].comm = "python3".into();
     processes[3].comm = "python3".into();
-    // A copy of the trainer that shares nothing with it is no worker.
+    // A copy of the trainer that shares nothing with it is not a worker.
     processes.push(process(14, 10, "python3", "python3 train.py"));
     let tree = Tree::new(&processes);
     let workers = tree.workers(tree.get(Pid(10)).unwrap());
@@ -347,7 +347,7 @@ fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
     }
     assert_eq!(ranks_of(&on_gpus), [key(11), key(12)]);
     for (pid, rank) in [(13, 11), (14, 12)] {
-        // A rank tells its number to those that it starts.
+        // A rank passes its number to the processes that it starts.
         let worker = process(pid, rank, "pt_data_worker", SPAWNED);
         let tracker = "python3 -c from multiprocessing.resource_tracker import main; main(7)";
         for child in [worker, process(pid + 10, rank, "python3", tracker)] {
@@ -362,7 +362,7 @@ fn spawned_children_that_load_for_themselves_or_have_a_gpu_are_the_ranks() {
 }
 
 #[test]
-fn what_a_trainer_starts_beside_its_workers_is_no_rank() {
+fn other_children_of_a_trainer_are_not_ranks() {
     let mut processes = forked();
     processes[1].framework = Some(true);
     processes.push(with_framework(process(20, 10, "python3", SPAWNED)));
@@ -383,7 +383,7 @@ fn a_launcher_with_a_framework_that_only_waits_is_not_the_trainer() {
     assert_eq!(ranks_of(&processes), [key(11)]);
 }
 
-/// A shell with two jobs below it, and `timeout`, which has started pipetop to look for one of them.
+/// A shell with two jobs below it, and `timeout`, which has started pipetop to search for one of them.
 fn two_below_a_shell() -> Vec<Process> {
     let job = |pid, command: &str| Process {
         framework: Some(true),
@@ -403,12 +403,12 @@ fn two_below_a_shell() -> Vec<Process> {
 #[test]
 fn of_several_jobs_below_a_process_none_is_picked() {
     let found = resolve(&two_below_a_shell(), &Target::Pid(Pid(5)), &[]);
-    let told = found.unwrap_err();
+    let error = found.unwrap_err();
     assert_eq!(
-        told.to_string(),
+        error.to_string(),
         "process 5 (bash) has several training jobs below it"
     );
-    assert_eq!(told.hint(), "choose one by its PID: `pipetop PID`");
+    assert_eq!(error.hint(), "choose one by its PID: `pipetop PID`");
     let word = Target::Word("run_both".into());
     let Err(NoTarget::Several(jobs)) = resolve(&two_below_a_shell(), &word, &[]) else {
         panic!("a word must not pick one of two either");
@@ -417,7 +417,7 @@ fn of_several_jobs_below_a_process_none_is_picked() {
 }
 
 #[test]
-fn a_word_does_not_mean_what_has_started_pipetop_unless_that_trains() {
+fn a_word_does_not_match_the_parents_of_pipetop_unless_they_train() {
     let find = |word: &str, ours: &[Pid]| {
         let found = resolve(&two_below_a_shell(), &Target::Word(word.into()), ours);
         found.map(|job| job.unwrap().ranks[0].pid)

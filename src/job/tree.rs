@@ -1,19 +1,19 @@
-//! Who started whom: the one place in which a tree of processes is walked, up or down.
+//! Parents and children: the only code that walks a tree of processes, up or down.
 //!
-//! Pure. Knows numbers only: where they were read, and what the processes are, is for the caller.
+//! Pure. Depends only on PIDs, not on how they were read or what the processes are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::units::Pid;
 
-/// The children of each process, of all that are known.
+/// The children of each known process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessTree {
     children: BTreeMap<Pid, Vec<Pid>>,
 }
 
 impl FromIterator<(Pid, Pid)> for ProcessTree {
-    /// From each process and its parent.
+    /// Builds the tree from each process and its parent.
     fn from_iter<I: IntoIterator<Item = (Pid, Pid)>>(links: I) -> Self {
         let mut tree = Self::default();
         for (pid, parent) in links {
@@ -24,21 +24,21 @@ impl FromIterator<(Pid, Pid)> for ProcessTree {
 }
 
 impl ProcessTree {
-    /// In the order in which they were given.
+    /// Returns the children in the order in which they were given.
     pub fn children(&self, pid: Pid) -> &[Pid] {
         self.children.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Everything below `root`, which is not part of it, parents before children.
+    /// Returns everything below `root`, without `root`, parents before children.
     pub fn descendants(&self, root: Pid) -> Vec<Pid> {
         descendants(root, |pid| self.children(pid).to_vec())
     }
 }
 
-/// Everything below `root`, which is not part of it, parents before children; `children` gives those of one process,
-/// and is asked once for each.
+/// Returns everything below `root`, without `root`, parents before children. `children` returns those of one process
+/// and is called once for each.
 pub fn descendants(root: Pid, mut children: impl FnMut(Pid) -> Vec<Pid>) -> Vec<Pid> {
-    // A damaged tree could name a process its own ancestor: each is taken once.
+    // A damaged tree could contain a process as its own ancestor: each is visited once.
     let mut seen = BTreeSet::from([root]);
     let mut found = vec![root];
     let mut next = 0;
@@ -51,7 +51,7 @@ pub fn descendants(root: Pid, mut children: impl FnMut(Pid) -> Vec<Pid>) -> Vec<
     found
 }
 
-/// What is above `pid`, the nearest first; `parent` gives that of one process, and `None` to stop there.
+/// Returns the ancestors of `pid`, nearest first. `parent` returns the parent of a process, or `None` to stop there.
 pub fn ancestors(pid: Pid, mut parent: impl FnMut(Pid) -> Option<Pid>) -> Vec<Pid> {
     let mut found = Vec::new();
     let mut below = pid;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_names_itself_ends() {
+    fn a_cyclic_process_tree_terminates() {
         let tree = tree(&[(1, 2), (2, 1), (3, 3)]);
         assert_eq!(tree.descendants(Pid(1)), pids(&[2]));
         assert_eq!(tree.descendants(Pid(3)), []);

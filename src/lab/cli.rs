@@ -1,6 +1,6 @@
 //! The lab's part of the command line.
 //!
-//! Knows only the arguments.
+//! Depends on the arguments only.
 
 mod demo;
 mod experiments;
@@ -32,13 +32,13 @@ pub enum Lab {
 }
 
 impl Lab {
-    /// A process of the built-in job.
+    /// Whether it is a process of the built-in job.
     pub fn is_hidden(&self) -> bool {
         matches!(self, Self::BuiltinTrainer(_) | Self::BuiltinWorker(_))
     }
 
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub(crate) fn check(&self) -> Result<(), Hinted> {
         match self {
             Self::Demo(args) => args.settings().map(drop),

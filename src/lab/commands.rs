@@ -1,4 +1,4 @@
-//! The lab's commands: from what was typed to what runs.
+//! Runs the lab's commands.
 
 mod demo;
 mod experiments;
@@ -9,13 +9,13 @@ use std::process::ExitCode;
 
 use super::cli::Lab;
 use crate::error::Hinted;
-use crate::options::Places;
+use crate::options::PathArgs;
 
 /// Runs the command.
 ///
 /// # Errors
-/// One line and a hint, for exit code 1.
-pub(crate) fn run(args: &Lab, places: &Places) -> Result<ExitCode, Hinted> {
+/// Returns an error with one line and a hint, for exit code 1.
+pub(crate) fn run(args: &Lab, places: &PathArgs) -> Result<ExitCode, Hinted> {
     match args {
         Lab::Demo(args) if args.calibrate => experiments::calibrate(args, places),
         Lab::Demo(args) => demo::run(args, places),

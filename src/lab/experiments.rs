@@ -1,6 +1,6 @@
-//! The experiments: each answers one question about a loader by trying it out.
+//! The experiments: each answers one question about a loader by running it.
 //!
-//! Knows no screen and nothing of how a figure is shown on one.
+//! Must not depend on the screen.
 
 pub mod calibrate;
 pub mod command;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::lab::workload::clock::nanoseconds;
 use crate::probe::Step;
 
-/// A figure of a document: digits beyond these are noise.
+/// Rounds a figure of a JSON document: further digits are noise.
 fn rounded(value: f64) -> f64 {
     // Adding 0 makes -0.0 positive.
     (value * 1e4).round() / 1e4 + 0.0
@@ -23,8 +23,8 @@ fn milliseconds(time: Duration) -> f64 {
     rounded(time.as_secs_f64() * 1000.0)
 }
 
-/// Time that these steps took, each from the trainer's coming for a batch to its coming for the next. What it does
-/// beside its loops, as between two epochs, is no part of it.
+/// Returns the time of these steps, each from the trainer's request for a batch to its next request. Time between its
+/// loops, as between two epochs, does not count.
 fn taken(steps: &[Step]) -> Duration {
     let each = steps
         .iter()
@@ -32,8 +32,8 @@ fn taken(steps: &[Step]) -> Duration {
     Duration::from_nanos(each.sum())
 }
 
-/// The steps after the start: without those that the queue filled up behind, and half a second of whatever else
-/// a start brings.
+/// Returns the steps after the start, which is the time in which the queue fills, and at least half a second for other
+/// effects of starting.
 fn steady(steps: &[Step], capacity: u32) -> &[Step] {
     let Some(first) = steps.first() else {
         return steps;

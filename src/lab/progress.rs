@@ -1,26 +1,26 @@
-//! How far something has come that takes seconds: a bar on a terminal, else a line at the start and the end.
+//! Progress of something that takes seconds: a bar on a terminal, otherwise a line at the start and the end.
 //!
-//! Knows nothing of what is done; only how many there are of it. Never writes to standard output.
+//! Does not depend on the task, only on the number of items. Never writes to standard output.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// As in `making 1,536 images  [=====>    ]  61 %  3.2 s left`.
+/// Shows `creating 1,536 images  [=====>    ]  61 %  3.2 s left`.
 const TEMPLATE: &str = "creating {human_len} {msg}  [{bar:30}]  {percent:>3} %  {left} left";
 
-/// Gone from the screen when it is dropped before its end.
+/// A progress bar. Dropping it before the end removes it from the screen.
 #[derive(Debug)]
 pub(super) struct ProgressLine {
     bar: ProgressBar,
     what: String,
-    /// So many were done before.
+    /// Number of items done before.
     before: u64,
 }
 
 impl ProgressLine {
-    /// `done` of `total` of `what`, in the plural, on standard error.
+    /// Shows the progress on standard error; `what` is a plural.
     pub(super) fn on_stderr(what: &str, done: u64, total: u64) -> Self {
         let progress = Self::new(ProgressDrawTarget::stderr(), what, done, total);
         if progress.bar.is_hidden() {
@@ -31,10 +31,10 @@ impl ProgressLine {
 
     fn new(target: ProgressDrawTarget, what: &str, done: u64, total: u64) -> Self {
         let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-            // What cannot be written is not shown; there is nobody to tell.
+            // Errors do not matter: only the progress would be missing.
             let _ = write!(out, "{:.1} s", state.eta().as_secs_f64());
         };
-        // The template is ours: one that does not hold shows in the test below.
+        // The template is a constant; the test below fails if it is invalid.
         let style = ProgressStyle::with_template(TEMPLATE)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("=> ")
@@ -43,7 +43,7 @@ impl ProgressLine {
             .with_style(style)
             .with_message(what.to_owned())
             .with_position(done);
-        // What was there before says nothing of how long the rest takes.
+        // Items from before must not affect the estimate of the remaining time.
         bar.reset_eta();
         bar.tick();
         Self {
@@ -53,7 +53,7 @@ impl ProgressLine {
         }
     }
 
-    /// How many there were to do.
+    /// Returns how many items there are to do.
     fn count(&self) -> HumanCount {
         HumanCount(self.bar.length().unwrap_or(0).saturating_sub(self.before))
     }
@@ -62,12 +62,12 @@ impl ProgressLine {
         format!("creating {} {}", self.count(), self.what)
     }
 
-    /// So many are done now.
+    /// Sets the number of items done.
     pub(super) fn at(&self, done: u64) {
         self.bar.set_position(done);
     }
 
-    /// All are done: the bar goes, a line stays.
+    /// Replaces the bar by a final line.
     pub(super) fn end(self) {
         let end = self.end_line(self.bar.elapsed());
         self.bar.finish_and_clear();
@@ -80,7 +80,7 @@ impl ProgressLine {
     }
 }
 
-/// A closed standard error is no reason to stop.
+/// Prints a line. A closed standard error is not a reason to stop.
 fn line(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal of 80 columns that keeps what was drawn last.
+    /// A terminal of 80 columns that stores what was drawn last.
     #[derive(Debug, Clone, Default)]
     struct FakeTerminal(Arc<Mutex<String>>);
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_reads_well_and_leaves_nothing() {
+    fn the_progress_bar_is_drawn_and_cleared() {
         let screen = FakeTerminal::default();
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(screen.clone()), 255);
         let progress = ProgressLine::new(target, "images", 0, 1536);
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn without_a_terminal_there_is_a_line_before_and_one_after() {
-        // Of 2,000 there are some from before.
+        // Of 2,000 images, 464 exist already.
         let progress = ProgressLine::new(ProgressDrawTarget::hidden(), "images", 464, 2000);
         assert!(progress.bar.is_hidden());
         assert_eq!(progress.start_line(), "creating 1,536 images");

@@ -1,8 +1,7 @@
 //! The built-in training job: a trainer process and loader worker processes, connected by a bounded queue in
-//! shared memory, on a real or a simulated device. Its bottleneck can be set at will.
+//! shared memory, on a real or a simulated device. Its bottleneck can be chosen.
 //!
-//! A job like any other: knows nothing of who watches it. What it tells of itself goes through the probe
-//! protocol.
+//! A job like any other: does not depend on the monitor. It reports through the probe protocol.
 
 mod batch_memory;
 mod batches;

@@ -1,5 +1,6 @@
-//! The processes below the supervisor, which it signals, and what they leave behind: when a signal ends a Python, the
-//! temporary folders stay in which its `multiprocessing` listens, as in each worker of a `DataLoader`.
+//! The processes below the supervisor, which it signals, and the files that they leave behind: if a signal ends a
+//! Python, the temporary folders of the listeners of `multiprocessing` remain, such as those of each worker of a
+//! `DataLoader`.
 //!
 //! These are real processes, so there is no other root to read from; `source`, which has one, lists them itself.
 
@@ -14,13 +15,13 @@ use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System};
 use crate::job::ProcessTree;
 use crate::units;
 
-/// What the names of such folders, and of the sockets in them, begin with.
+/// Prefixes of the names of these folders, and of the sockets in them.
 const FOLDER: &str = "pymp-";
 const SOCKET: &str = "listener-";
 
-/// Everything below `root`, which is not part of it. A process that ends meanwhile may be among it or not.
+/// Returns everything below `root`, without `root`. A process that ends meanwhile may be included or not.
 fn below(root: Pid) -> Vec<Pid> {
-    // It fails on systems that sysinfo does not know.
+    // Fails on systems that sysinfo does not support.
     let Ok(mut system) = System::new() else {
         return Vec::new();
     };
@@ -39,19 +40,19 @@ fn number(pid: sysinfo::Pid) -> Option<units::Pid> {
     i32::try_from(pid.as_u32()).ok().map(units::Pid)
 }
 
-/// Sends a signal to everything below `root`. One that has ended meanwhile needs none.
+/// Sends a signal to everything below `root`. Processes that have ended meanwhile are ignored.
 pub(super) fn signal_below(root: Pid, signal: Signal) {
     for pid in below(root) {
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The folders of processes that are ended. Dropping it removes them.
+/// The folders of processes that are being ended. Dropping it removes them.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers(BTreeSet<PathBuf>);
 
 impl Leftovers {
-    /// Remembers the folders of all processes below `root`, which are about to be ended.
+    /// Records the folders of all processes below `root`, which are about to be ended.
     pub(super) fn remember(&mut self, root: Pid) {
         let sockets = procfs::net::unix().unwrap_or_default();
         let sockets = sockets.into_iter().filter_map(|socket| {
@@ -77,13 +78,13 @@ impl Leftovers {
 impl Drop for Leftovers {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Mostly Python has removed it itself.
+            // Usually Python has removed it itself.
             let _ = fs::remove_dir_all(folder);
         }
     }
 }
 
-/// The folder of such a socket. `None` of any other.
+/// Returns the folder of a listener's socket. `None` for any other socket.
 fn folder_of(socket: &Path) -> Option<&Path> {
     let begins = |path: &Path, with| Some(path.file_name()?.to_str()?.starts_with(with));
     let folder = socket.parent()?;
@@ -142,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_nobody_below_are_left_alone() {
+    fn folders_of_other_processes_are_kept() {
         let temporary = tempfile::tempdir().unwrap();
         let path = temporary.path().canonicalize().unwrap().join("pymp-test");
         fs::create_dir(&path).unwrap();
         let _listener = UnixListener::bind(path.join("listener-x")).unwrap();
         let mut leftovers = Leftovers::default();
-        // We hold it ourselves, and are not below ourselves.
+        // This process holds the socket itself, and is not below itself.
         leftovers.remember(rustix::process::getpid());
         assert!(leftovers.0.is_empty(), "{leftovers:?}");
         drop(leftovers);

@@ -1,44 +1,44 @@
-//! When a run is over: not always with the command itself, which may leave a training behind.
+//! When a run is over: not always when the command ends, because it may leave training behind in the background.
 
 use std::time::Duration;
 
-/// What a command leaves in the background trains after so long, or not at all.
-const LONGEST_START: Duration = Duration::from_secs(30);
+/// Time after which a process left in the background is no longer expected to start training.
+const MAX_START: Duration = Duration::from_secs(30);
 
-/// What is known of the end. Times are those of the samples.
+/// The known state of the end of a run. Times are those of the samples.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ExitTracker {
     now: Duration,
     trains: bool,
-    /// A training was seen.
+    /// Whether training was seen.
     found: bool,
     ended_at: Option<Duration>,
 }
 
 impl ExitTracker {
-    /// A sample says whether something trains below the command.
+    /// Records whether something trains below the command, from a sample.
     pub fn seen(&mut self, now: Duration, trains: bool) {
         self.now = now;
         self.trains = trains;
         self.found |= trains;
     }
 
-    /// The command itself has ended, and left something running.
+    /// Records that the command itself has ended, and left something running.
     pub fn ended(&mut self) {
         self.ended_at.get_or_insert(self.now);
     }
 
-    /// What is left is of no matter any more.
+    /// Ignores what is left from now on.
     pub fn forget(&mut self) {
         (self.trains, self.found) = (false, true);
     }
 
-    /// There is nothing to wait for.
+    /// Whether there is nothing left to wait for.
     pub fn is_over(&self) -> bool {
         let Some(ended_at) = self.ended_at else {
             return false;
         };
-        let may_begin = !self.found && self.now.saturating_sub(ended_at) < LONGEST_START;
+        let may_begin = !self.found && self.now.saturating_sub(ended_at) < MAX_START;
         !self.trains && !may_begin
     }
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_in_the_background_has_time_to_begin() {
+    fn background_processes_get_time_to_start() {
         let mut rest = ExitTracker::default();
         rest.seen(seconds(1), false);
         rest.ended();

@@ -1,7 +1,7 @@
-//! The hook: a few small Python files in a private directory, which every Python below the launched command
-//! finds by `PYTHONPATH` and which report the steps of PyTorch's `DataLoader` by the probe protocol.
+//! The hook: a few small Python files in a private directory, which every Python below the launched command finds
+//! through `PYTHONPATH` and which report the steps of PyTorch's `DataLoader` by the probe protocol.
 //!
-//! Holds the files and their place; knows nothing of who launches and of who listens.
+//! Holds the files and installs them; must not depend on the launcher or the listener.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
+use crate::loaders::Names;
 use crate::probe;
 
 const FILES: [(&str, &str); 4] = [
@@ -28,40 +29,40 @@ const FILES: [(&str, &str); 4] = [
         include_str!("hook/pipetop_hook_trial.py"),
     ),
 ];
-/// The environment variable in which the hook finds what it is to do besides reporting.
-const WISHES: &str = "PIPETOP_HOOK";
-/// Where Python looks first.
+/// The environment variable that tells the hook what to do besides reporting.
+const SETTINGS_VARIABLE: &str = "PIPETOP_HOOK";
+/// The variable with the folders that Python searches first.
 const SEARCH_PATH: &str = "PYTHONPATH";
-/// A Python that starts meanwhile may write into the directory while it is removed.
+/// Attempts to remove the directory: a Python that is starting may write into it meanwhile.
 const ATTEMPTS: u8 = 8;
 
-/// What the hook changes in the launched Pythons, for an experiment. By default nothing.
+/// Changes that the hook makes in the launched Pythons, for an experiment. By default none.
 ///
-/// The settings are those of every `DataLoader` that they make, in place of the script's; its other settings
-/// stay, and with them the order of the batches. What has no meaning without workers is left out with them.
+/// The settings replace those of the script in every `DataLoader`; its other settings stay, and with them the order of
+/// the batches. Settings without meaning for a loader without workers are removed with the workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoaderOverrides {
-    /// `num_workers`. `None` = as the script says, as below.
+    /// `num_workers`. `None` = as set by the script; the same for the other fields.
     pub workers: Option<u32>,
-    /// `prefetch_factor`, from 1 on; without workers there is none.
+    /// `prefetch_factor`, at least 1; ignored without workers.
     pub prefetch: Option<u32>,
     /// `pin_memory`.
     pub pin: Option<bool>,
-    /// Hands out batches that are there already, as if loading were free. `None` = loads each.
+    /// Reuses batches that are already loaded, as if loading were free. `None` = loads each batch.
     pub cache: Option<Cache>,
 }
 
-/// Batches that are handed out again and again, in turn and without end.
+/// Batches that are reused in turn, without end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
-    /// The last so many that were loaded, from 1 on.
+    /// Number of last loaded batches that are kept, at least 1.
     pub batches: u32,
-    /// Once a process has had so many.
+    /// Number of batches after which a process starts to reuse them.
     pub after: u64,
 }
 
 impl fmt::Display for LoaderOverrides {
-    /// As the hook reads it.
+    /// Formats the settings as the hook parses them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [
             self.workers.map(|workers| format!("workers={workers}")),
@@ -75,12 +76,12 @@ impl fmt::Display for LoaderOverrides {
     }
 }
 
-/// The installed hook. Dropping it removes the directory: Pythons that have loaded it go on, later ones do
-/// without.
+/// The installed hook. Dropping it removes the directory: Pythons that have loaded it keep it, later ones run without
+/// it.
 #[derive(Debug)]
 pub struct Hook {
     directory: TempDir,
-    /// As Python spells it: absolute, without links.
+    /// The path as Python writes it: absolute, without links.
     path: PathBuf,
 }
 
@@ -88,15 +89,16 @@ impl Hook {
     /// Writes the files into a new directory below the one for temporary files, for this user alone.
     ///
     /// # Errors
-    /// Where it cannot be written to, or has a colon in its name, which parts the entries of `PYTHONPATH`.
+    /// Returns an error if the directory cannot be written, or has a colon in its path, which separates the entries of
+    /// `PYTHONPATH`.
     pub fn install() -> io::Result<Self> {
         Self::install_in(&std::env::temp_dir())
     }
 
-    /// The same below `parent`.
+    /// Like [`Hook::install`], below `parent`.
     ///
     /// # Errors
-    /// As with [`Hook::install`].
+    /// Returns the same errors as [`Hook::install`].
     pub fn install_in(parent: &Path) -> io::Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("pipetop-")
@@ -111,19 +113,19 @@ impl Hook {
             return Err(io::Error::new(ErrorKind::InvalidInput, reason));
         }
         for (name, text) in FILES {
-            fs::write(path.join(name), text)?;
+            fs::write(path.join(name), with_names(text))?;
         }
         Ok(Self { directory, path })
     }
 
-    /// Where the files lie.
+    /// Returns the directory of the files.
     #[cfg(feature = "testing")]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the launched command must find in its environment, beside what we have in ours, so that it
-    /// reports to `probe_address`, which is [`crate::probe::VARIABLE`]'s form of an address.
+    /// Returns the variables that the launched command needs in addition to our environment, so that it reports to
+    /// `probe_address`, which has the form of [`crate::probe::VARIABLE`].
     pub fn environment(
         &self,
         probe_address: &str,
@@ -136,8 +138,8 @@ impl Hook {
                 search_path(&self.path, before.as_deref()),
             ),
             (probe::VARIABLE.into(), probe_address.into()),
-            // Also where it is empty: what an outer launch wished is not for this one.
-            (WISHES.into(), overrides.to_string().into()),
+            // Set even if empty: the settings of an outer launch must not apply here.
+            (SETTINGS_VARIABLE.into(), overrides.to_string().into()),
         ]
     }
 }
@@ -153,8 +155,19 @@ impl Drop for Hook {
     }
 }
 
-/// `first`, and then what was there. Python takes an empty `PYTHONPATH` for none, but an empty entry in it
-/// for the current directory.
+/// Placeholder for the names of the methods that hand over a batch. A list of names is written in Python as in JSON.
+const HAND_OVER: &str = "_HAND_OVER = []";
+
+fn with_names(text: &str) -> String {
+    let names: Vec<&str> = Names::known().hand_over().collect();
+    text.replace(
+        HAND_OVER,
+        &format!("_HAND_OVER = {}", serde_json::json!(names)),
+    )
+}
+
+/// Returns `first`, followed by the previous path. Python treats an empty `PYTHONPATH` as none, but an empty entry in
+/// it as the current directory.
 fn search_path(first: &Path, before: Option<&OsStr>) -> OsString {
     let mut path = first.as_os_str().to_owned();
     if let Some(before) = before.filter(|before| !before.is_empty()) {
@@ -169,16 +182,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_are_there_for_this_user_alone_and_go_with_the_hook() {
+    fn hook_files_are_private_and_removed() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
         let path = hook.path().to_owned();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o700);
         for (name, text) in FILES {
-            assert_eq!(fs::read_to_string(path.join(name)).unwrap(), text);
+            assert_eq!(
+                fs::read_to_string(path.join(name)).unwrap(),
+                with_names(text)
+            );
         }
-        // As Python does when it keeps what it has compiled.
+        let first = fs::read_to_string(path.join("sitecustomize.py")).unwrap();
+        assert!(
+            first.contains(r#"_HAND_OVER = ["spdl.pipeline._pipeline:"#),
+            "{first}"
+        );
+        // What Python does when it caches compiled files.
         fs::create_dir(path.join("__pycache__")).unwrap();
         fs::write(path.join("__pycache__/sitecustomize.pyc"), "x").unwrap();
         drop(hook);
@@ -186,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_does_not_do_is_an_error_that_leaves_nothing() {
+    fn an_unusable_folder_is_an_error_without_leftovers() {
         let parent = tempfile::tempdir().unwrap();
         assert!(Hook::install_in(&parent.path().join("missing")).is_err());
         let colon = parent.path().join("a:b");
@@ -201,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn our_directory_comes_before_those_that_were_there() {
+    fn our_directory_is_first_in_the_search_path() {
         let join = |before: Option<&str>| search_path(Path::new("/x"), before.map(OsStr::new));
         assert_eq!(join(None), "/x");
         assert_eq!(join(Some("")), "/x");
@@ -210,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_told_where_to_look_and_where_to_report() {
+    fn the_command_gets_the_search_path_and_the_address() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
         let environment = hook.environment("@a", &LoaderOverrides::default());
@@ -234,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_experiment_changes_is_told_in_words() {
+    fn overrides_are_encoded_as_words() {
         let parent = tempfile::tempdir().unwrap();
         let hook = Hook::install_in(parent.path()).unwrap();
         let encoded = |overrides: LoaderOverrides| {

@@ -1,5 +1,5 @@
-//! The command's output: a file that the command writes to and pipetop only reads, so that the command does not
-//! depend on pipetop. The file is kept when the command goes on alone.
+//! The command's output: a file that the command writes and pipetop only reads, so that the command does not depend on
+//! pipetop. The file is kept if the command continues alone.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,44 +9,44 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, fallocate, linkat};
 
-/// Bytes before the read position that a file in memory keeps, at most about twice as many.
+/// Bytes before the read position that a file in memory keeps; at most about twice as many.
 const BEHIND: u64 = 1 << 20;
-/// The most that is handed on at once.
+/// Maximum number of bytes passed on at once.
 const CHUNK: usize = 1 << 16;
-/// The name that `nohup` uses.
+/// The file name that `nohup` uses.
 const NAME: &str = "nohup.out";
 
 /// The output file.
 #[derive(Debug)]
 pub struct Log {
     file: File,
-    storage: Storage,
-    /// In bytes: how far the file was read.
+    storage: LogStorage,
+    /// Read position in bytes.
     offset: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Storage {
-    /// The user's own.
+enum LogStorage {
+    /// A file named by the user.
     Named(PathBuf),
-    /// In this directory, without a name: it goes when the last process closes it.
+    /// An unnamed file in this directory, which disappears when the last process closes it.
     Unnamed(PathBuf),
     Memory,
 }
 
-/// Where the output of a command that goes on alone is.
+/// Where the output of a command that continues alone is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
     In(PathBuf),
-    /// In memory, for as long as the command runs.
+    /// In memory, as long as the command runs.
     InMemory,
 }
 
 impl Log {
-    /// A file of the user's, which is written to at its end.
+    /// Opens a file of the user; output is appended.
     ///
     /// # Errors
-    /// Where it cannot be made or written to, or is no regular file.
+    /// Returns an error if the file cannot be created or written, or is not a regular file.
     pub fn named(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -61,14 +61,14 @@ impl Log {
         Ok(Self {
             file,
             offset: data.len(),
-            storage: Storage::Named(path.to_owned()),
+            storage: LogStorage::Named(path.to_owned()),
         })
     }
 
-    /// A file without a name in the first of these directories that can have one, else in memory.
+    /// Creates an unnamed file in the first of these directories that supports it, else in memory.
     ///
     /// # Errors
-    /// Where there is no memory for it either.
+    /// Returns an error if there is no memory for it either.
     pub fn unnamed(directories: &[PathBuf]) -> io::Result<Self> {
         let unnamed = |directory: &PathBuf| {
             let flags = (OFlags::TMPFILE | OFlags::APPEND).bits();
@@ -82,7 +82,7 @@ impl Log {
             Some(Self {
                 file,
                 offset: 0,
-                storage: Storage::Unnamed(directory.clone()),
+                storage: LogStorage::Unnamed(directory.clone()),
             })
         };
         if let Some(log) = directories.iter().find_map(unnamed) {
@@ -93,23 +93,23 @@ impl Log {
         Ok(Self {
             file: file.into(),
             offset: 0,
-            storage: Storage::Memory,
+            storage: LogStorage::Memory,
         })
     }
 
-    /// The end that the command writes to.
+    /// Returns the file for the command to write to.
     ///
     /// # Errors
-    /// Where too many files are open.
+    /// Returns an error if too many files are open.
     pub fn writer(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Hands to `take` what was written since the last call, piece by piece.
+    /// Passes to `take` what was written since the last call, piece by piece.
     ///
     /// # Errors
-    /// Where the file cannot be read, and those of `take`, which end it.
-    pub fn read_on(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    /// Returns an error if the file cannot be read, or the first error of `take`.
+    pub fn read_new(&mut self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK];
         loop {
             let length = self.read(&mut buffer)?;
@@ -120,40 +120,40 @@ impl Log {
         }
     }
 
-    /// The length of what was read; 0 where nothing was written since.
+    /// Returns the number of bytes read; 0 if nothing new was written.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.file.read_at(buffer, self.offset)?;
         if length == 0 && self.file.metadata()?.len() < self.offset {
-            // It was truncated.
+            // The file was truncated.
             self.offset = 0;
         }
         self.offset += length as u64;
         let behind = self.offset.saturating_sub(BEHIND) / BEHIND * BEHIND;
-        if self.storage == Storage::Memory && behind > 0 {
+        if self.storage == LogStorage::Memory && behind > 0 {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, hole, 0, behind)?;
         }
         Ok(length)
     }
 
-    /// Where [`Log::keep`] would leave the output, in words.
-    pub fn to_be_kept(&self) -> String {
+    /// Returns where [`Log::keep`] would leave the output, as text for the user.
+    pub fn kept_location(&self) -> String {
         match &self.storage {
-            Storage::Named(path) => path.display().to_string(),
-            Storage::Unnamed(directory) => directory.join(NAME).display().to_string(),
-            Storage::Memory => "kept in memory".to_owned(),
+            LogStorage::Named(path) => path.display().to_string(),
+            LogStorage::Unnamed(directory) => directory.join(NAME).display().to_string(),
+            LogStorage::Memory => "kept in memory".to_owned(),
         }
     }
 
-    /// Gives the file a name that lasts, where it has none: `nohup.out`, or one like it.
+    /// Gives the file a permanent name if it has none: `nohup.out`, or a similar one.
     ///
     /// # Errors
-    /// Where none can be given.
+    /// Returns an error if no name can be given.
     pub fn keep(&self) -> io::Result<Kept> {
         let directory = match &self.storage {
-            Storage::Named(path) => return Ok(Kept::In(path.clone())),
-            Storage::Memory => return Ok(Kept::InMemory),
-            Storage::Unnamed(directory) => directory,
+            LogStorage::Named(path) => return Ok(Kept::In(path.clone())),
+            LogStorage::Memory => return Ok(Kept::InMemory),
+            LogStorage::Unnamed(directory) => directory,
         };
         let ours = format!("nohup-{}.out", std::process::id());
         let mut failed = io::Error::from(io::ErrorKind::AlreadyExists);
@@ -170,7 +170,7 @@ impl Log {
 
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // Through /proc any user may; by the descriptor alone only root may.
+    // Any user may link it through /proc; only root may by the descriptor alone.
     let source = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     linkat(CWD, source, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
     Ok(())
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_meanwhile_is_read_once() {
+    fn new_log_output_is_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         std::fs::write(&path, "old\n").unwrap();
@@ -211,14 +211,14 @@ mod tests {
             std::fs::read_to_string(&path).unwrap(),
             "old\nfirst line\nsecond\n"
         );
-        // After it was truncated, it is read from its beginning.
+        // After truncation it is read from its beginning.
         std::fs::write(&path, "new\n").unwrap();
         assert_eq!(all(&mut log) + &all(&mut log), "new\n");
         assert_eq!(log.keep().unwrap(), Kept::In(path));
     }
 
     #[test]
-    fn a_file_without_a_name_gets_one_that_nobody_has() {
+    fn a_temporary_log_gets_an_unused_name() {
         let folder = tempfile::tempdir().unwrap();
         let names = || {
             let entries = std::fs::read_dir(folder.path()).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_behind_the_reader_is_given_back() {
+    fn log_memory_already_read_is_freed() {
         use std::os::unix::fs::MetadataExt;
         let mut log = Log::unnamed(&[]).unwrap();
         let mut writer = log.writer().unwrap();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_no_log() {
+    fn a_log_must_be_a_regular_file() {
         let error = Log::named(Path::new("/dev/null")).unwrap_err();
         assert_eq!(error.to_string(), "not a regular file");
     }

@@ -1,4 +1,4 @@
-//! What pipetop and the supervisor tell each other: a line of JSON each.
+//! The messages between pipetop and the supervisor: one line of JSON each.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -10,46 +10,46 @@ use serde::{Deserialize, Serialize};
 use super::hook::LoaderOverrides;
 use crate::units::Pid;
 
-/// What to start.
+/// The command to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
-    /// The program and its arguments; the program is looked for in `PATH`.
+    /// The program and its arguments; the program is searched in `PATH`.
     pub command: Vec<OsString>,
-    /// Variables that it gets beside those that we have.
+    /// Variables that are added to our environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Where its Pythons report their steps, in the form of [`crate::probe::VARIABLE`]. `None` = without the hook.
     pub probe: Option<String>,
-    /// What the hook changes in them.
+    /// Changes that the hook makes in them.
     pub overrides: LoaderOverrides,
 }
 
-/// What the supervisor shall do.
+/// Requests to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum SupervisorCommand {
-    /// First of all, and once.
+    /// The first message, sent once.
     Start(LaunchSpec),
-    /// A signal for the command, or for its whole process group, as a terminal would send it.
+    /// Sends a signal to the command, or to its whole process group, as a terminal would.
     Signal { number: i32, group: bool },
-    /// SIGTERM; what is left after the grace is killed.
+    /// Sends SIGTERM; what is left after `grace` is killed.
     End { grace: Duration },
-    /// Let everything go on that runs, and go.
+    /// Leaves everything running, and exits.
     Release,
 }
 
-/// What the supervisor tells.
+/// Events from the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SupervisorEvent {
-    /// The command runs.
+    /// The command was started.
     Started {
         pid: Pid,
-        /// Why it runs without the hook although it was to have it.
+        /// Why it runs without the requested hook.
         no_hook: Option<String>,
     },
-    /// It cannot be run: the system's error number.
+    /// The command cannot be run: the system's error number.
     Refused { error: i32 },
     /// The command itself has ended.
     Ended(Ending),
-    /// No process of it is left.
+    /// No process of the command is left.
     Gone,
 }
 
@@ -61,7 +61,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// As a shell has it: the code, or 128 and the signal's number.
+    /// Returns the exit code as in a shell: the code, or 128 plus the signal's number.
     pub fn code(self) -> u8 {
         let code = match self {
             Self::Code(code) => code,
@@ -81,14 +81,14 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// Sends one.
+/// Sends a message.
 pub(super) fn send(to: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     to.write_all(&line)
 }
 
-/// Receives one. `None` where the other side is gone.
+/// Receives a message. `None` if the other side is gone.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
     if from.read_until(b'\n', &mut line)? == 0 {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_command_line_holds_arrives() {
+    fn any_command_line_is_transmitted_unchanged() {
         let spec = LaunchSpec {
             command: vec!["sh".into(), OsString::from_vec(b"a\n\xff\"".to_vec())],
             environment: vec![("A".into(), "".into())],
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_those_of_a_shell() {
+    fn exit_codes_follow_the_shell() {
         assert_eq!(Ending::Code(3).code(), 3);
         assert_eq!(Ending::Signal(9).code(), 137);
         assert_eq!(Ending::Signal(15).to_string(), "was killed by signal 15");

@@ -1,4 +1,4 @@
-//! The running command as pipetop sees it: what can be asked of it, and what is heard of it.
+//! The running command as pipetop sees it: the requests that can be sent to it, and its events.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -17,21 +17,21 @@ use super::limits::restore_open_files;
 use super::protocol::{LaunchSpec, SupervisorCommand, SupervisorEvent, receive, send};
 use crate::units::{Pid, printable};
 
-/// What has not ended so long after it was asked to is killed.
+/// Time after a request to end at which remaining processes are killed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Where the command's output goes.
+/// The target of the command's output.
 #[derive(Debug)]
 pub enum OutputTarget {
-    /// To where ours goes.
-    Through,
-    /// To where our errors go: standard output is the report's.
+    /// Our own outputs.
+    Inherit,
+    /// Our standard error: standard output is used for the report.
     Errors,
-    /// To the end of this file.
+    /// Appended to this file.
     File(File),
 }
 
-/// A command that runs; dropping it ends it, unless it was released.
+/// A running command. Dropping it ends the command, unless it was released.
 #[derive(Debug)]
 pub struct Running {
     supervisor: Child,
@@ -40,7 +40,7 @@ pub struct Running {
     no_hook: Option<String>,
 }
 
-/// What can be asked of a command that runs.
+/// Sends requests to a running command.
 #[derive(Debug, Clone)]
 pub struct CommandHandle(Arc<UnixStream>);
 
@@ -50,7 +50,7 @@ impl CommandHandle {
         self.send(&SupervisorCommand::Signal { number, group });
     }
 
-    /// Asks it to end; what is left after ten seconds is killed.
+    /// Requests it to end; what is left after ten seconds is killed.
     pub fn end(&self) {
         self.send(&SupervisorCommand::End { grace: GRACE });
     }
@@ -62,18 +62,18 @@ impl CommandHandle {
         });
     }
 
-    /// Tells it that the terminal is gone, as the terminal would.
+    /// Sends the signal of a lost terminal, as the terminal would.
     pub fn hang_up(&self) {
         self.signal(process::Signal::HUP.as_raw(), true);
     }
 
     fn send(&self, command: &SupervisorCommand) {
-        // A supervisor that is gone has ended everything.
+        // If the supervisor is gone, it has ended everything.
         let _ = send(&mut &*self.0, command);
     }
 }
 
-/// Why a command does not run.
+/// Why a command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error("cannot run `{command}`: {}", reason(*error))]
@@ -83,7 +83,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// What to do about it.
+    /// Returns what the user can do about it.
     pub fn hint(&self) -> String {
         let (command, error) = match self {
             Self::Supervisor(_) => return "raise the process limit (ulimit -u)".to_owned(),
@@ -94,6 +94,9 @@ impl LaunchError {
             return format!("a script needs its interpreter: `pipetop run python {command}`");
         }
         match Errno::from_raw_os_error(error) {
+            Errno::NOENT if command.starts_with('-') => {
+                "this is not an option of pipetop; `pipetop run --help` lists the options"
+            }
             Errno::NOENT => "check its name, its path and the interpreter in its first line",
             Errno::ACCESS => "make it executable (chmod +x), or run its interpreter: python FILE",
             Errno::NOEXEC => "run its interpreter, as in `sh FILE` or `python FILE`",
@@ -102,7 +105,7 @@ impl LaunchError {
         .to_owned()
     }
 
-    /// The exit code that `env` and shells have for it.
+    /// Returns the exit code that `env` and shells use for this error.
     pub fn code(&self) -> u8 {
         match self {
             Self::Command { error, .. } if Errno::from_raw_os_error(*error) == Errno::NOENT => 127,
@@ -122,11 +125,10 @@ fn reason(error: i32) -> String {
 }
 
 impl Running {
-    /// Starts the command. What is heard of it afterwards goes to `events`, until that answers that nobody listens
-    /// any more.
+    /// Starts the command. Its events are passed to `events` until that returns `false`.
     ///
     /// # Errors
-    /// Where it cannot be run.
+    /// Returns an error if the command cannot be run.
     pub fn start(
         spec: LaunchSpec,
         stdin: bool,
@@ -135,7 +137,7 @@ impl Running {
     ) -> Result<Self, LaunchError> {
         let name = spec.command.first().map(|word| name(word));
         let (ours, theirs) = UnixStream::pair()?;
-        // The one descriptor beside its standard ones that the supervisor gets.
+        // The only descriptor that the supervisor inherits apart from its standard ones.
         fcntl_setfd(&theirs, FdFlags::empty()).map_err(io::Error::from)?;
         let mut command = Command::new("/proc/self/exe");
         command
@@ -148,7 +150,7 @@ impl Running {
                 Stdio::null()
             });
         match output {
-            OutputTarget::Through => {}
+            OutputTarget::Inherit => {}
             OutputTarget::Errors => {
                 let errors = io::stderr().as_fd().try_clone_to_owned()?;
                 command.stdout(errors);
@@ -159,7 +161,7 @@ impl Running {
         }
         let supervisor = command.spawn()?;
         drop(theirs);
-        // Before it is asked to start the command, which inherits it.
+        // Before the command is started, which inherits the limit.
         if let Some(pid) = i32::try_from(supervisor.id())
             .ok()
             .and_then(process::Pid::from_raw)
@@ -188,7 +190,7 @@ impl Running {
         std::thread::Builder::new()
             .name("events".into())
             .spawn(move || {
-                // Also where the supervisor was killed there is no more to hear.
+                // If the supervisor was killed, no more events come either.
                 while let Ok(Some(heard)) = receive(&mut reader) {
                     if !events(heard) {
                         return;
@@ -199,27 +201,27 @@ impl Running {
         Ok(running)
     }
 
-    /// The command's process.
+    /// Returns the PID of the command.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// The process that everything of the command is below of.
+    /// Returns the PID of the supervisor, which is above all processes of the command.
     pub fn supervisor(&self) -> Pid {
         Pid(i32::try_from(self.supervisor.id()).unwrap_or_default())
     }
 
-    /// Why it runs without the hook although it was to have it.
+    /// Returns why the command runs without the requested hook.
     pub fn no_hook(&self) -> Option<&str> {
         self.no_hook.as_deref()
     }
 
-    /// What can be asked of it.
+    /// Returns the handle for requests.
     pub fn handle(&self) -> &CommandHandle {
         &self.handle
     }
 
-    /// Lets everything go on that runs, unless it was asked to end.
+    /// Leaves all processes running, unless they were requested to end.
     pub fn release(self) {
         self.handle.send(&SupervisorCommand::Release);
     }
@@ -227,7 +229,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The supervisor ends what there is and goes, when it hears no more of us.
+        // When the connection is closed, the supervisor ends all processes and itself.
         let _ = self.handle.0.shutdown(std::net::Shutdown::Write);
         let _ = self.supervisor.wait();
     }

@@ -1,5 +1,5 @@
-//! Signals that pipetop gets: handed on to the command, or kept as a wish to end, so that what was launched is ended
-//! first. What pipetop was started to ignore, as by `nohup`, stays ignored, and the command ignores it as well.
+//! Signals that pipetop receives: forwarded to the command, or stored as a request to end, so that what was launched is
+//! ended first. Signals that pipetop was started to ignore, as by `nohup`, stay ignored, also by the command.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,8 +13,8 @@ use signal_hook::iterator::Signals;
 use super::running::Running;
 use super::supervisor::ENDING;
 
-/// What a terminal sends goes to all of the command's process group, as the terminal would have it; what somebody
-/// sends to one process goes to one.
+/// Signals that a terminal sends go to the command's whole process group, as from the terminal; signals sent to one
+/// process go to one process.
 const FORWARDED: [(Signal, bool); 6] = [
     (Signal::INT, true),
     (Signal::QUIT, true),
@@ -24,23 +24,25 @@ const FORWARDED: [(Signal, bool); 6] = [
     (Signal::USR2, false),
 ];
 
-/// Signals that are kept for the command from now on, and for as long as pipetop runs: none of them ends pipetop any
-/// more. Taken before the command starts, so that none gets lost.
+/// Signals that are kept for the command from now on, as long as pipetop runs: none of them ends pipetop any more.
+/// Registered before the command starts, so that none gets lost.
 #[derive(Debug)]
 pub struct Forward(Signals);
 
 impl Forward {
-    /// # Errors
-    /// Where the system refuses.
-    pub fn take() -> io::Result<Self> {
-        Signals::new(heeded(FORWARDED.map(|(signal, _)| signal))).map(Self)
-    }
-
-    /// Hands to the command what came and what comes. A signal that asks it to end and comes a second time kills it:
-    /// whoever sends it has seen it ignored.
+    /// Registers the signals.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if the system refuses.
+    pub fn take() -> io::Result<Self> {
+        Signals::new(not_ignored(FORWARDED.map(|(signal, _)| signal))).map(Self)
+    }
+
+    /// Forwards past and future signals to the command. A signal that requests it to end and is sent a second time
+    /// kills it: the sender has seen it ignored.
+    ///
+    /// # Errors
+    /// Returns an error if no thread can be started.
     pub fn to(mut self, running: &Running) -> io::Result<()> {
         let command = running.handle().clone();
         let forward = move || {
@@ -61,7 +63,7 @@ impl Forward {
     }
 }
 
-/// Whether a signal came that ends pipetop.
+/// Whether a signal was received that ends pipetop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicUsize>);
 
@@ -69,12 +71,12 @@ impl Interrupt {
     /// Listens from now on; a second signal ends pipetop at once.
     ///
     /// # Errors
-    /// Where it cannot be listened to.
+    /// Returns an error if the signals cannot be registered.
     pub fn listen() -> io::Result<Self> {
         let ours = Self::default();
         let again = Arc::new(AtomicBool::new(false));
-        for number in heeded([Signal::INT, Signal::TERM, Signal::HUP]) {
-            // In the order in which they are registered: the first signal finds nothing set.
+        for number in not_ignored([Signal::INT, Signal::TERM, Signal::HUP]) {
+            // Handlers run in the order of registration: the first signal finds nothing set.
             flag::register_conditional_default(number, Arc::clone(&again))?;
             flag::register(number, Arc::clone(&again))?;
             let value = usize::try_from(number).unwrap_or_default();
@@ -83,15 +85,16 @@ impl Interrupt {
         Ok(ours)
     }
 
-    /// The number of the signal. `None` where none came.
-    pub fn came(&self) -> Option<i32> {
+    /// Returns the number of the signal. `None` if none was received.
+    pub fn received(&self) -> Option<i32> {
         let number = i32::try_from(self.0.load(Ordering::SeqCst)).ok();
         number.filter(|number| *number > 0)
     }
 }
 
-/// The numbers of these signals but for those that we ignore. All of them where the kernel does not tell.
-fn heeded<const N: usize>(signals: [Signal; N]) -> impl Iterator<Item = i32> {
+/// Returns the numbers of these signals, without those that we ignore. All of them if the kernel does not list ignored
+/// signals.
+fn not_ignored<const N: usize>(signals: [Signal; N]) -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,8 +1,8 @@
-//! The supervisor: the process between pipetop and the command. It owns what must not be left behind however pipetop
+//! The supervisor: the process between pipetop and the command. It owns what must not be left behind, however pipetop
 //! ends: the command with everything below it, and the hook's directory.
 //!
-//! It is the parent of whatever loses its own below the command, so nothing gets away by starting in the
-//! background. It has no terminal: what a terminal sends to pipetop does not reach the command by itself.
+//! It adopts every orphan below the command, so no process escapes by starting in the background. It has no terminal:
+//! signals that a terminal sends to pipetop do not reach the command by themselves.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,26 +29,26 @@ use super::descendants::{Leftovers, signal_below};
 use super::protocol::{Ending, LaunchSpec, SupervisorCommand, SupervisorEvent, receive, send};
 use crate::units;
 
-/// What is left so long after pipetop went away is killed.
+/// Time after the loss of pipetop at which remaining processes are killed.
 const GRACE: Duration = Duration::from_secs(5);
-/// What has not ended so long after it was killed never will: it hangs in the kernel.
-const HOPELESS: Duration = Duration::from_secs(5);
-/// Between two tries to kill what starts new processes meanwhile.
-const AGAIN: Duration = Duration::from_millis(50);
-/// Signals that ask a command to end.
+/// Time after killing them at which remaining processes are given up: they hang in the kernel.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause between two attempts to kill processes that keep starting new ones.
+const KILL_INTERVAL: Duration = Duration::from_millis(50);
+/// Signals that request a command to end.
 pub(super) const ENDING: [Signal; 4] = [Signal::INT, Signal::QUIT, Signal::HUP, Signal::TERM];
-/// Names this very program in a [`LaunchSpec`].
+/// Program in a [`LaunchSpec`] that means pipetop itself.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
-/// Where the hook can lie where the directory for temporary files is of no use.
+/// Fallback for the hook if the directory for temporary files cannot be used.
 const MEMORY: &str = "/dev/shm";
 
-/// Runs the supervisor: takes commands from `control` until pipetop or the command is gone.
+/// Runs the supervisor: handles commands from `control` until pipetop or the command is gone.
 pub fn supervise(control: OwnedFd) {
     let _ = rustix::thread::set_name(c"pipetop-run");
-    // Each may be so already; and no terminal, no parent of orphans is still a supervisor.
+    // These may fail because they were already done; without them it still works as a supervisor.
     let _ = setsid();
     let _ = set_child_subreaper(Some(getpid()));
-    // It came through the start of this program, and shall not go on into the command.
+    // Inherited through the start of this program, but must not be inherited by the command.
     if fcntl_setfd(&control, FdFlags::CLOEXEC).is_err() {
         return;
     }
@@ -77,105 +77,111 @@ pub fn supervise(control: OwnedFd) {
     };
     let pid = units::Pid(command.as_raw_nonzero().get());
     let _ = send(&mut control, &SupervisorEvent::Started { pid, no_hook });
-    let (events, come) = mpsc::channel();
+    let (events, received) = mpsc::channel();
     let sender = events.clone();
     std::thread::spawn(move || {
-        // Whatever cannot be understood is as good as nobody there.
+        // A message that cannot be parsed counts as a closed connection.
         while let Ok(Some(command)) = receive(&mut commands) {
-            if sender.send(Event::Asked(command)).is_err() {
+            if sender.send(SupervisorInput::Command(command)).is_err() {
                 return;
             }
         }
-        let _ = sender.send(Event::Alone);
+        let _ = sender.send(SupervisorInput::Disconnected);
     });
     std::thread::spawn(move || watch_children(&events));
-    let mut keeping = Keeping {
+    let mut supervisor = Supervisor {
         control,
         command: Some(command),
-        told_to_end: false,
+        asked_to_end: false,
         signalled: None,
         ending: None,
         leftovers: Leftovers::default(),
     };
-    keeping.run(&come);
+    supervisor.run(&received);
     drop(hook);
 }
 
-enum Event {
-    Asked(SupervisorCommand),
-    /// Pipetop is gone.
-    Alone,
-    /// A child can be reaped; the thread goes on on request.
+enum SupervisorInput {
+    Command(SupervisorCommand),
+    /// The connection to pipetop is closed.
+    Disconnected,
+    /// A child can be reaped; the thread continues when it is answered.
     Child(SyncSender<()>),
-    Childless,
+    NoChildren,
 }
 
-/// Waits for children that end, and for the end of all.
-fn watch_children(events: &mpsc::Sender<Event>) {
+/// Waits for children to end, until there are none.
+fn watch_children(events: &mpsc::Sender<SupervisorInput>) {
     loop {
-        // Left in place, so that its number is not given away before the command is known to have ended.
+        // NOWAIT: not reaped here, so that the PID is not reused before the command is known to have ended.
         match waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
             Ok(_) => {
                 let (reaped, go_on) = mpsc::sync_channel(1);
-                if events.send(Event::Child(reaped)).is_err() || go_on.recv().is_err() {
+                if events.send(SupervisorInput::Child(reaped)).is_err() || go_on.recv().is_err() {
                     return;
                 }
             }
             Err(rustix::io::Errno::INTR) => {}
             Err(_) => {
-                let _ = events.send(Event::Childless);
+                let _ = events.send(SupervisorInput::NoChildren);
                 return;
             }
         }
     }
 }
 
-struct Keeping {
+struct Supervisor {
     control: UnixStream,
-    /// While it has not been reaped.
+    /// The command's PID until it has been reaped.
     command: Option<Pid>,
-    /// It was sent a signal that asks it to end.
-    told_to_end: bool,
+    /// Whether it was sent a signal that requests it to end.
+    asked_to_end: bool,
     /// The newest signal that it was sent.
     signalled: Option<i32>,
-    /// When what is left is killed.
+    /// When the remaining processes are killed.
     ending: Option<Instant>,
-    /// Cleared up once all have ended.
+    /// Removed once all processes have ended.
     leftovers: Leftovers,
 }
 
-impl Keeping {
-    fn run(&mut self, come: &mpsc::Receiver<Event>) {
+impl Supervisor {
+    fn run(&mut self, received: &mpsc::Receiver<SupervisorInput>) {
         loop {
             let event = match self.ending {
-                None => come.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(at) => come.recv_timeout(at.saturating_duration_since(Instant::now())),
+                None => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => received.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
             match event {
-                Ok(Event::Asked(SupervisorCommand::Signal { number, group })) => {
+                Ok(SupervisorInput::Command(SupervisorCommand::Signal { number, group })) => {
                     self.signal(number, group);
                 }
-                Ok(Event::Asked(SupervisorCommand::End { grace })) => self.end(grace),
-                // Who was asked to end is not let go before that.
-                Ok(Event::Asked(SupervisorCommand::Release)) if self.ending.is_none() => return,
-                Ok(Event::Asked(SupervisorCommand::Start(_) | SupervisorCommand::Release)) => {}
-                Ok(Event::Alone) => self.end(GRACE),
-                Ok(Event::Child(go_on)) => {
+                Ok(SupervisorInput::Command(SupervisorCommand::End { grace })) => self.end(grace),
+                // A command that was requested to end is awaited until then.
+                Ok(SupervisorInput::Command(SupervisorCommand::Release))
+                    if self.ending.is_none() =>
+                {
+                    return;
+                }
+                Ok(SupervisorInput::Command(
+                    SupervisorCommand::Start(_) | SupervisorCommand::Release,
+                )) => {}
+                Ok(SupervisorInput::Disconnected) => self.end(GRACE),
+                Ok(SupervisorInput::Child(go_on)) => {
                     self.reap();
                     let _ = go_on.send(());
                 }
-                Ok(Event::Childless) => {
-                    self.tell(&SupervisorEvent::Gone);
+                Ok(SupervisorInput::NoChildren) => {
+                    self.send_event(&SupervisorEvent::Gone);
                     return;
                 }
-                Err(RecvTimeoutError::Timeout) => return self.kill(come),
+                Err(RecvTimeoutError::Timeout) => return self.kill(received),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn tell(&mut self, event: &SupervisorEvent) {
-        // Pipetop may be gone: the thread that reads its commands tells.
+    fn send_event(&mut self, event: &SupervisorEvent) {
+        // Pipetop may be gone: the thread that reads its commands detects that.
         let _ = send(&mut self.control, event).and_then(|()| self.control.flush());
     }
 
@@ -186,14 +192,14 @@ impl Keeping {
             } else {
                 kill_process(command, signal)
             };
-            // It may have ended without being reaped.
+            // The command may have ended without being reaped.
             let _ = sent;
-            self.told_to_end |= ENDING.contains(&signal);
+            self.asked_to_end |= ENDING.contains(&signal);
             self.signalled = Some(number);
         }
     }
 
-    /// Asks the command to end, and what is below it once it has: workers must not vanish under a trainer that
+    /// Requests the command to end, and the processes below it once it has: workers must not disappear while a trainer
     /// still saves its state.
     fn end(&mut self, grace: Duration) {
         let at = Instant::now() + grace;
@@ -217,31 +223,31 @@ impl Keeping {
                 (Some(code), _) => Ending::Code(code),
                 (None, signal) => Ending::Signal(signal.unwrap_or_default()),
             };
-            self.tell(&SupervisorEvent::Ended(ending));
-            // What it leaves behind has lost the one who would have ended it.
+            self.send_event(&SupervisorEvent::Ended(ending));
+            // The processes that it leaves behind have lost the one that would have ended them.
             let killed = matches!(ending, Ending::Signal(by) if Some(by) == self.signalled);
-            if self.ending.is_some() || self.told_to_end || killed {
+            if self.ending.is_some() || self.asked_to_end || killed {
                 self.end(GRACE);
             }
         }
     }
 
-    /// Kills until nothing is left.
-    fn kill(&mut self, come: &mpsc::Receiver<Event>) {
-        let hopeless = Instant::now() + HOPELESS;
+    /// Kills repeatedly until nothing is left.
+    fn kill(&mut self, received: &mpsc::Receiver<SupervisorInput>) {
+        let deadline = Instant::now() + KILL_TIMEOUT;
         self.leftovers.remember(getpid());
-        while Instant::now() < hopeless {
+        while Instant::now() < deadline {
             signal_below(getpid(), Signal::KILL);
-            match come.recv_timeout(AGAIN) {
-                Ok(Event::Child(go_on)) => {
+            match received.recv_timeout(KILL_INTERVAL) {
+                Ok(SupervisorInput::Child(go_on)) => {
                     self.reap();
                     let _ = go_on.send(());
                 }
-                Ok(Event::Childless) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(SupervisorInput::NoChildren) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        self.tell(&SupervisorEvent::Gone);
+        self.send_event(&SupervisorEvent::Gone);
     }
 }
 
@@ -255,7 +261,7 @@ fn is_own(spec: &LaunchSpec) -> bool {
         .is_some_and(|program| program == OWN_PROGRAM)
 }
 
-/// Starts the command in a process group of its own, with our input and outputs.
+/// Starts the command in its own process group, with our input and outputs.
 fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
     let missing = || std::io::Error::from(rustix::io::Errno::NOENT);
     let (program, arguments) = spec.command.split_first().ok_or_else(missing)?;
@@ -267,7 +273,7 @@ fn spawn(spec: &LaunchSpec, hook: Option<&Hook>) -> std::io::Result<Pid> {
         .stdin(Stdio::inherit())
         .process_group(0);
     if is_own(spec) {
-        // It reports by itself.
+        // Pipetop reports by itself.
         command.arg0("pipetop");
         command.envs(
             spec.probe

@@ -1,7 +1,7 @@
-//! What passes on a GPU between two samples: its utilisation piece by piece on our axis of time, and the sums
-//! of what its counters said.
+//! Sums up the readings of a GPU between two samples: its utilisation piece by piece on pipetop's axis of time, and the
+//! sums of its counters.
 //!
-//! Fixed memory; no rate of a window, no opinion.
+//! Uses fixed memory; neither computes the rates of a window nor judges.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,44 +9,44 @@ use crate::model::interval::Total;
 use crate::sample::{GpuCounters, GpuSample, GpuTraffic};
 use crate::units::{Bytes, Share};
 
-/// Pieces that are kept of each GPU, the newest: nine minutes of the driver's usual 140 ms.
-const KEPT: usize = 4096;
-/// Seconds. The driver's longest sample period is one; what lies further apart was missed.
-const LONGEST: f64 = 2.5;
+/// Number of newest pieces kept of each GPU: nine minutes at the driver's usual 140 ms.
+const MAX_PIECES: usize = 4096;
+/// Longest piece in seconds. The driver's longest sample period is 1 s; after a longer gap, samples were missed.
+const MAX_PIECE_SECONDS: f64 = 2.5;
 
-/// A stretch of time in which a kernel ran for a part of it; which part is not known.
+/// A stretch of time of which a kernel ran for a part; which part is not known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Piece {
     /// Seconds since pipetop started.
     pub from: f64,
     pub to: f64,
-    /// Share of it without a kernel.
+    /// Share of the stretch without a kernel.
     pub idle: f64,
 }
 
-/// Readings of one GPU, summed up.
+/// The summed readings of one GPU.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GpuSums {
-    /// Of figures in percent, each as if it were of one second.
+    /// Sum of figures in percent, each counted as if it covered one second.
     history: Total,
     current: Total,
-    /// Oldest first; they may have gaps between them.
+    /// Oldest first; there may be gaps between them.
     pub(crate) pieces: VecDeque<Piece>,
     /// Driver time of the newest sample, in us.
     newest_us: Option<u64>,
     counters: CounterSums,
-    /// Joules.
+    /// Energy used, in joules.
     energy: Total,
-    /// Bytes, by [`Figure`].
+    /// Traffic in bytes, by [`Figure`].
     traffic: [Total; 9],
-    /// Seconds in calls of the driver.
+    /// Time in calls of the driver, in seconds.
     driver: Total,
-    /// Share of time with a kernel, of each GPU instance of a divided GPU.
+    /// Share of time with a kernel, by GPU instance of a partitioned (MIG) GPU.
     parts: BTreeMap<u32, CounterSums>,
 }
 
 impl GpuSums {
-    /// Adds a reading; `before` is the one before it, `seconds` the time between their samples.
+    /// Adds a reading; `before` is the previous one, `seconds` the time between their samples.
     pub(crate) fn add(&mut self, before: Option<&GpuSample>, gpu: &GpuSample, seconds: f64) {
         if let Some(before) = before {
             self.add_growth(before, gpu, seconds);
@@ -65,7 +65,7 @@ impl GpuSums {
             && self.newest_us.is_none()
             && let Some(busy) = counters.graphics
         {
-            // Where there is no history the counters tell of longer pieces.
+            // Without a driver history, the counters supply the pieces, which are longer.
             let to = counters.to.since_start.as_secs_f64();
             self.keep(Piece {
                 from: to - seconds,
@@ -81,7 +81,7 @@ impl GpuSums {
     }
 
     fn add_growth(&mut self, before: &GpuSample, gpu: &GpuSample, seconds: f64) {
-        // Counters that went backwards began anew with the driver.
+        // Counters that went backwards were reset with the driver.
         let grown = before.energy_joules.zip(gpu.energy_joules);
         let used = grown.map(|(older, newer)| newer - older);
         self.energy.add(used.filter(|used| *used >= 0.0), seconds);
@@ -98,38 +98,42 @@ impl GpuSums {
         }
     }
 
-    fn add_piece(&mut self, time_us: u64, zero_us: u64, percent: f64) {
-        let ours = |driver_us: u64| driver_us.checked_sub(zero_us).map(|us| us as f64 / 1e6);
+    fn add_piece(&mut self, time_us: u64, driver_start_us: u64, percent: f64) {
+        let since_start = |driver_us: u64| {
+            driver_us
+                .checked_sub(driver_start_us)
+                .map(|us| us as f64 / 1e6)
+        };
         let before = self.newest_us.filter(|before| *before < time_us);
-        let (Some(from), Some(to)) = (before.and_then(ours), ours(time_us)) else {
+        let (Some(from), Some(to)) = (before.and_then(since_start), since_start(time_us)) else {
             return;
         };
-        if sane(percent).is_some() && to - from <= LONGEST {
+        if sane(percent).is_some() && to - from <= MAX_PIECE_SECONDS {
             let idle = 1.0 - percent / 100.0;
             self.keep(Piece { from, to, idle });
         }
     }
 
     fn keep(&mut self, piece: Piece) {
-        if self.pieces.len() == KEPT {
+        if self.pieces.len() == MAX_PIECES {
             self.pieces.pop_front();
         }
         self.pieces.push_back(piece);
     }
 
-    /// The pieces of the newest `seconds`.
+    /// Returns the pieces of the newest `seconds`.
     pub(crate) fn since(&self, seconds: f64) -> VecDeque<Piece> {
         let from = self.pieces.back().map_or(0.0, |newest| newest.to - seconds);
         let pieces = self.pieces.iter();
         pieces.filter(|piece| piece.from >= from).copied().collect()
     }
 
-    /// Mean of the driver's history in percent; `None` where it has none.
+    /// Returns the mean of the driver's history in percent; `None` if there is no history.
     pub(crate) fn history(&self) -> Option<f64> {
         self.history.per_second()
     }
 
-    /// The best mean there is, in percent.
+    /// Returns the mean utilisation in percent, from the best source that is available.
     pub(crate) fn percent(&self) -> Option<f64> {
         let counted = || Some(100.0 * self.counters.mean(Figure::Graphics)?);
         self.history()
@@ -137,17 +141,17 @@ impl GpuSums {
             .or_else(counted)
     }
 
-    /// Joules used.
+    /// Returns the energy used, in joules.
     pub(crate) fn energy(&self) -> Option<f64> {
         self.energy.known()
     }
 
-    /// Bytes in a second, as they were counted.
+    /// Returns a figure's counted traffic in bytes per second.
     pub(crate) fn traffic(&self, which: Figure) -> Option<f64> {
         self.traffic[which as usize].per_second()
     }
 
-    /// Share of the time spent in calls of the driver.
+    /// Returns the share of the time spent in calls of the driver.
     pub(crate) fn driver(&self) -> Option<Share> {
         let share = self.driver.per_second()?;
         Some(Share(share).clamped())
@@ -164,7 +168,7 @@ impl GpuSums {
 
 type BytesOf = fn(&GpuTraffic) -> Option<Bytes>;
 
-/// What is also counted in bytes.
+/// The figures that are also counted in bytes.
 const COUNTED: [(Figure, BytesOf); 4] = [
     (Figure::PcieRx, |traffic| traffic.pcie_rx),
     (Figure::PcieTx, |traffic| traffic.pcie_tx),
@@ -190,17 +194,17 @@ pub(crate) enum Figure {
     NvlinkTx,
 }
 
-/// Means of the counters, weighted with the time that each is of.
+/// Means of the counters, each weighted by the time that it covers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CounterSums {
-    /// End of the newest that was added, in seconds.
+    /// End of the newest counters that were added, in seconds.
     newest: f64,
-    /// By [`Figure`]: figure x seconds.
+    /// By [`Figure`]: figure times seconds.
     sums: [Total; 9],
 }
 
 impl CounterSums {
-    /// The seconds that are new; `None` where these were added before.
+    /// Adds counters and returns the seconds that they cover; `None` if they were added before.
     fn add(&mut self, counters: &GpuCounters) -> Option<f64> {
         let to = counters.to.since_start.as_secs_f64();
         let seconds = counters.to.seconds_since(&counters.from);

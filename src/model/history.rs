@@ -1,7 +1,7 @@
-//! The past on one axis of time, in fixed memory: what the screen draws over time, each reading with its begin
-//! and end, the older the coarser, gaps kept as gaps.
+//! The past on one axis of time, in fixed memory: what the screen draws over time. Each reading has a start and an end;
+//! older readings are coarser, and gaps stay gaps.
 //!
-//! Knows nothing of how a figure is measured or drawn.
+//! Does not depend on how a figure is measured or drawn.
 
 mod axis;
 mod downsampling;
@@ -23,19 +23,19 @@ use downsampling::Downsampled;
 use places::Places;
 pub use point::{GpuPoint, GpuReading, Known, Point, RankPoint, RankReading, Reading, WorkerPlace};
 
-/// Readings that are kept at most: the newest 3600 as they came, then those that lie twice as far back half as
-/// finely.
+/// Maximum number of readings kept: the newest 3600 as they came, then older ones, at half the resolution for each
+/// doubling of their age.
 #[cfg(any(test, feature = "testing"))]
-pub const HISTORY: usize = downsampling::MOST;
+pub const HISTORY: usize = downsampling::MAX_ENTRIES;
 
-/// All that is drawn over time.
+/// Everything that is drawn over time.
 #[derive(Debug, Clone)]
 pub struct History {
     points: Downsampled<Point>,
-    /// By worker place, so that a re-made worker keeps it.
+    /// Slots by worker place, so that a worker that is started again keeps its slot.
     places: Places,
     pub(super) marks: Marks,
-    /// The newest minutes in fine.
+    /// The newest minutes in full resolution.
     timeline: Timeline,
 }
 
@@ -55,7 +55,8 @@ impl History {
         }
     }
 
-    /// Adds the reading that ended at `to`. Where time ran backwards, what was kept lies ahead and is forgotten.
+    /// Adds the reading that ended at `to`. If time ran backwards, the readings so far would be in the future and are
+    /// dropped.
     pub(crate) fn push(&mut self, to: Duration, rates: &Rates) {
         self.add(Reading::of(to, rates));
     }
@@ -65,7 +66,7 @@ impl History {
         let mut last = self.points.newest().map_or(f64::MIN, |point| point.to);
         if reading.to <= last {
             *self = Self {
-                // It has begun anew itself.
+                // The timeline handles time that runs backwards itself.
                 timeline: std::mem::take(&mut self.timeline),
                 ..Self::new()
             };
@@ -77,22 +78,22 @@ impl History {
                 point.free(&taken.freed);
             }
         }
-        // Two readings follow each other, whatever is lost where a number is written down.
+        // Readings must not overlap, even if times were rounded when they were recorded.
         let from = reading.from.max(last);
         self.points.push(Point::new(reading, from, &taken.slots));
     }
 
-    /// What happened when.
+    /// Returns the marks: which event happened when.
     pub fn marks(&self) -> &Marks {
         &self.marks
     }
 
-    /// Takes in the polls and the waits that a sample brought since the one before.
+    /// Adds the polls and the waits that are new in `sample` since the one before.
     pub fn add_polls(&mut self, before: Option<&Sample>, sample: &Sample) {
         self.timeline.add(before, sample);
     }
 
-    /// The newest minutes, poll by poll.
+    /// Returns the newest minutes, poll by poll.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
@@ -102,7 +103,7 @@ impl History {
         self.marks.add(mark);
     }
 
-    /// Readings that are kept; the older ones hold several.
+    /// Returns the number of readings kept; older ones are several readings joined.
     pub fn len(&self) -> usize {
         self.points.len()
     }
@@ -111,49 +112,60 @@ impl History {
         self.points.newest().is_none()
     }
 
-    /// Where it begins and ends, in seconds since pipetop started. `None` while there is nothing.
+    /// Returns where the history starts and ends, in seconds since pipetop started; `None` if it is empty.
     pub fn span(&self) -> Option<(f64, f64)> {
-        Some((self.points.oldest()?.from, self.points.newest()?.to))
+        Some((self.first()?.from, self.points.newest()?.to))
     }
 
-    /// GPUs that the newest reading has.
+    /// Returns the first reading that is shown. For a job that was just found, this is the first one with data on its
+    /// ranks.
+    fn first(&self) -> Option<&Point> {
+        let oldest = self.points.oldest()?;
+        let mut early = self
+            .points
+            .between(oldest.from, f64::MAX)
+            .take(READINGS_WITHOUT_RANKS);
+        early.find(|point| point.has_rank_data()).or(Some(oldest))
+    }
+
+    /// Returns the number of GPUs in the newest reading.
     pub fn gpus(&self) -> usize {
         self.points.newest().map_or(0, |point| point.gpus.len())
     }
 
-    /// Places of workers that are known.
+    /// Returns the number of worker places that have a slot.
     pub fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// Anything is known of the worker there.
-    pub fn knows(&self, place: WorkerPlace) -> bool {
+    /// Returns whether there is any data on the worker at this place.
+    pub fn has_worker(&self, place: WorkerPlace) -> bool {
         self.places.slot(place).is_some()
     }
 
-    /// The newest `seconds`, or those that ended by `until`, in so many cells, filled from the left. `None` where there
-    /// is nothing to draw, or nothing to draw it in.
+    /// Returns an axis of `cells` cells over the newest `seconds` (or over those that ended by `until`), filled from
+    /// the left. `None` if there is nothing to draw or no cell to draw it in.
     pub fn axis(&self, until: Option<Duration>, seconds: f64, cells: usize) -> Option<Axis> {
         let newest = match until {
             Some(until) => self.points.ended_by(until.as_secs_f64())?,
             None => self.points.newest()?,
         };
-        let oldest = self.points.oldest()?;
+        let oldest = self.first()?;
         let ends = |point: &Point| (point.from, point.to);
         Axis::ending(ends(oldest), ends(newest), seconds, cells)
     }
 
-    /// The cell that shows what was read at that time; `None` where it lies outside.
+    /// Returns the cell that shows what was read at `at`; `None` if that is outside of the axis.
     pub fn cell(&self, axis: &Axis, at: Duration) -> Option<usize> {
         let at = at.as_secs_f64();
         match self.points.around(at) {
-            Some(point) if point.to - at < EARLY => axis.cell_of(point.from, point.to),
-            // It is shown as one with what followed.
+            Some(point) if point.to - at < TIME_TOLERANCE => axis.cell_of(point.from, point.to),
+            // That reading is drawn as one with the readings after it.
             _ => axis.cell_of(at, at),
         }
     }
 
-    /// The mean of a figure over the time of each cell, of what is known in it.
+    /// Returns the mean of a figure over each cell, weighted by time, of what is known in it.
     pub fn means(&self, axis: &Axis, pick: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
         let points = self.points.between(axis.from(), axis.to());
         axis.map(points, pick, |(one, weight), (other, more)| {
@@ -161,19 +173,34 @@ impl History {
         })
     }
 
-    /// What a worker did at the end of each cell.
+    /// Returns what a worker did at the end of each cell. The states are `Unknown` only if no cell has another.
     pub fn states(&self, axis: &Axis, place: WorkerPlace) -> Vec<Option<WorkerNow>> {
         let slot = self.places.slot(place);
         let points = self.points.between(axis.from(), axis.to());
-        axis.map(points, |point| point.worker(slot?), |_, (newer, _)| newer)
+        let mut states = axis.map(points, |point| point.worker(slot?), |_, (newer, _)| newer);
+        let unknown = |state: &Option<WorkerNow>| *state == Some(WorkerNow::Unknown);
+        if states
+            .iter()
+            .flatten()
+            .any(|now| *now != WorkerNow::Unknown)
+        {
+            // `Unknown` only means that it was not seen yet.
+            states
+                .iter_mut()
+                .filter(|state| unknown(state))
+                .for_each(|state| *state = None);
+        }
+        states
     }
 }
 
-/// Seconds by which a time may be off that was written down more coarsely.
-const EARLY: f64 = 1e-6;
+/// Number of first readings that may lack data on the ranks.
+const READINGS_WITHOUT_RANKS: usize = 5;
+/// Seconds by which a time may be off because it was recorded with fewer digits.
+const TIME_TOLERANCE: f64 = 1e-6;
 
 impl Reading {
-    /// What the panels draw, of the rates of the time that ended at `to`.
+    /// Returns the part of the rates up to `to` that the panels draw.
     fn of(to: Duration, rates: &Rates) -> Self {
         let to = to.as_secs_f64();
         let job = rates.job.as_ref();
@@ -184,13 +211,14 @@ impl Reading {
             queue: rank
                 .main_loader()
                 .and_then(|loader| Some(loader.queue?.occupancy?.0)),
+            device_busy: rank.device.as_ref().and_then(|device| Some(device.busy?.0)),
         };
         let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
             util_percent: gpu.util_percent,
             sm_active: gpu.counters.sm_active.map(|share| share.0),
             dram: gpu.counters.dram.map(|share| share.0),
             power_watts: gpu.now.power_watts,
-            // What the driver samples only now and then would be drawn as if it were of this time.
+            // The driver's rare samples would be drawn as if they covered this time.
             pcie_rx: gpu
                 .pcie_rx
                 .filter(|_| gpu.pcie_age.is_none())
@@ -201,21 +229,18 @@ impl Reading {
             to,
             ranks: ranks.iter().enumerate().map(rank).collect(),
             disk_read: job.and_then(|job| job.read).map(|read| read.0),
+            cpu_cores: job.and_then(|job| job.cpu_cores),
             gpus: rates.gpus.iter().map(gpu).collect(),
             workers: ranks.iter().flat_map(workers).collect(),
         }
     }
 }
 
-/// Of two at one place, the one that started last comes last.
+/// If two workers share a place, the one that started last comes last.
 fn workers(rank: &RankRates) -> impl Iterator<Item = (WorkerPlace, WorkerNow)> {
     rank.loaders.iter().flat_map(|loader| {
         loader.workers.iter().map(|worker| {
-            let place = WorkerPlace {
-                rank: rank.key,
-                loader: loader.id,
-                id: worker.id,
-            };
+            let place = WorkerPlace::new(rank.key, loader.id, worker.id);
             (place, worker.now)
         })
     })

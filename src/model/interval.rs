@@ -1,6 +1,6 @@
-//! The time between two samples, and how far counters grew in it.
+//! The time between two samples, and by how much counters grew in it.
 //!
-//! Knows nothing of what the counters are for.
+//! Does not depend on what the counters are for.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::units::ProcessKey;
 
 /// The time between two samples, in seconds since pipetop started.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Interval {
+pub(crate) struct SampleInterval {
     pub(crate) from: f64,
     pub(crate) to: f64,
     pub(crate) seconds: f64,
@@ -17,7 +17,7 @@ pub(crate) struct Interval {
     clock: Option<(u64, u64)>,
 }
 
-impl Interval {
+impl SampleInterval {
     pub(crate) fn new(older: &Sample, newer: &Sample) -> Self {
         Self {
             from: older.at.since_start.as_secs_f64(),
@@ -30,29 +30,29 @@ impl Interval {
         }
     }
 
-    /// Starts of processes can be placed in this time.
+    /// Returns whether the starts of processes can be placed on this axis of time.
     pub(crate) fn has_clock(&self) -> bool {
         self.clock.is_some()
     }
 
-    /// When a process started, in seconds since pipetop started; negative where it was there before.
+    /// Returns when a process started, in seconds since pipetop started; negative if it was there before.
     pub(crate) fn start_of(&self, process: ProcessKey) -> Option<f64> {
         let (boot, per_second) = self.clock?;
         Some((process.start_ticks as f64 - boot as f64) / per_second as f64)
     }
 }
 
-/// Seconds by which a counted time grew; `None` where a side is missing or it went backwards.
+/// Returns the seconds by which a counted time grew; `None` if either is missing or it went backwards.
 pub(crate) fn seconds_grown(older: Option<Duration>, newer: Option<Duration>) -> Option<f64> {
     Some(newer?.checked_sub(older?)?.as_secs_f64())
 }
 
-/// By how much a count grew; `None` where a side is missing or it went backwards.
+/// Returns by how much a count grew; `None` if either is missing or it went backwards.
 pub(crate) fn count_grown(older: Option<u64>, newer: Option<u64>) -> Option<f64> {
     Some(newer?.checked_sub(older?)? as f64)
 }
 
-/// An amount, and the seconds in which it was known.
+/// An amount, and the seconds for which it was known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Total {
     amount: f64,
@@ -67,7 +67,7 @@ impl Total {
         }
     }
 
-    /// `None` where nothing was known.
+    /// Returns the amount; `None` if nothing was known.
     pub(crate) fn known(self) -> Option<f64> {
         (self.seconds > 0.0).then_some(self.amount)
     }

@@ -1,6 +1,6 @@
-//! What happened when: marks on the axis of time, each with the evidence in words, in fixed memory.
+//! Marks: which event happened when, with the evidence in words, in fixed memory.
 //!
-//! Knows nothing of how they are drawn, and judges nothing.
+//! Does not depend on how marks are drawn, and does not judge.
 
 mod checkpoints;
 mod epochs;
@@ -14,34 +14,34 @@ use std::time::Duration;
 
 pub(super) use watch::Watch;
 
-/// Marks that are kept.
-const MOST: usize = 512;
+/// Maximum number of marks kept.
+const MAX_MARKS: usize = 512;
 
-/// One of them.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Since pipetop started.
+    /// Time since pipetop started.
     pub at: Duration,
     pub kind: MarkKind,
-    /// What happened, and what tells so.
+    /// What happened, and the evidence for it.
     pub words: String,
 }
 
-/// The most important first.
+/// Kinds of events, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {
-    /// The job came to its end.
+    /// The job ended.
     JobEnd,
     JobBegin,
     /// The verdict changed its kind or its cause.
     Verdict,
-    /// A checkpoint was begun to be written.
+    /// Writing a checkpoint began.
     Checkpoint,
     /// A pass over the training data began.
     Epoch,
-    /// Data other than that of training began to be gone through.
+    /// A pass over data other than the training data began.
     Validation,
-    /// A single worker ended or was made anew.
+    /// A single worker ended or was replaced.
     Worker,
 }
 
@@ -57,16 +57,16 @@ impl MarkKind {
     ];
 }
 
-/// By time.
+/// Marks, ordered by time.
 #[derive(Debug, Clone, Default)]
 pub struct Marks(Vec<Mark>);
 
 impl Marks {
-    /// Where there is no room, the oldest of the least important goes.
+    /// Adds a mark. If the list is full, the oldest of the least important marks is removed.
     pub(super) fn add(&mut self, mark: Mark) {
-        if self.0.len() == MOST {
-            // `max_by_key` takes the last of equals: reversed, that is the oldest.
-            let places = (0..MOST).rev();
+        if self.0.len() == MAX_MARKS {
+            // `max_by_key` returns the last of equals: in reverse order, that is the oldest.
+            let places = (0..MAX_MARKS).rev();
             if let Some(least) = places.max_by_key(|place| self.0[*place].kind) {
                 self.0.remove(least);
             }
@@ -75,7 +75,7 @@ impl Marks {
         self.0.insert(place, mark);
     }
 
-    /// Those after `from` and up to `to`, in seconds since pipetop started.
+    /// Returns the marks after `from` and up to `to`, in seconds since pipetop started.
     pub fn between(&self, from: f64, to: f64) -> &[Mark] {
         let place = |at: f64| self.0.partition_point(|mark| mark.at.as_secs_f64() <= at);
         let (first, after) = (place(from), place(to));

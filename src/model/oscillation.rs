@@ -1,45 +1,43 @@
-//! A GPU that runs at full load, falls to rest and comes back, again and again: what users see as a
-//! utilisation of 100 %, 0 %, 100 %, 0 %.
+//! Detects a GPU that alternates between full load and rest: what users see as a utilisation of 100 %, 0 %, 100 %, 0 %.
 //!
-//! Pure arithmetic on the pieces of its history, of which the newest stretch that shows it is taken; does not
-//! say why.
+//! Uses only the pieces of the GPU's history, and the shortest newest stretch that shows it. Does not explain the
+//! cause.
 
 use std::collections::VecDeque;
 
 use crate::model::gpu::Piece;
-use crate::units::Share;
+use crate::units::{Share, sorted};
 
-/// Idle share of a piece up to which the GPU is at full load, and from which on it rests.
+/// Idle share of a piece up to which the GPU is at full load, and from which on it is at rest.
 const FULL: f64 = 0.2;
 const REST: f64 = 0.8;
-/// Share of the time that must be spent at either end, and least share at each of them. The rest are pieces
-/// that hold a part of both.
-const AT_THE_ENDS: f64 = 0.5;
+/// Minimum share of the time at either end together, and at each of them. The other pieces contain some of both.
+const MIN_AT_BOTH_ENDS: f64 = 0.5;
 const AT_EACH: f64 = 0.1;
-/// Times that it must have come back: three whole periods; two where that takes minutes.
+/// Minimum number of rises: three whole periods, or two if that takes minutes.
 const RISES: usize = 4;
 const SLOW_RISES: usize = 3;
 const MINUTE: f64 = 60.0;
-/// Distance of the quarters of the periods, over their middle, up to which they count as one period.
+/// Interquartile range of the periods, relative to their median, up to which they count as regular.
 const REGULAR: f64 = 0.35;
-/// Seconds of the shortest stretch that is looked at.
+/// Shortest stretch that is examined, in seconds.
 const SHORTEST: f64 = 15.0;
-/// Periods since it last rose, after which it swings no more.
+/// Periods since the last rise after which the oscillation counts as over.
 const OVER: f64 = 2.0;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Oscillation {
     /// Mean time from one rise to the next, in seconds.
     pub period: f64,
-    /// The periods are much alike.
+    /// The periods are similar.
     pub regular: bool,
     /// Share of the time at rest.
     pub resting: Share,
-    /// Length of the time that shows it, up to now, in seconds.
+    /// Length of the stretch that shows it, up to now, in seconds.
     pub seconds: f64,
 }
 
-/// `None` where it does not swing, or not as often as would tell: a period of at most half of what is kept.
+/// Returns the oscillation; `None` if there is none or too few rises: the period can be at most half of what is kept.
 pub(crate) fn oscillation(pieces: &VecDeque<Piece>) -> Option<Oscillation> {
     let (first, end) = (pieces.front()?.from, pieces.back()?.to);
     let mut length = SHORTEST;
@@ -66,7 +64,7 @@ fn within<'a>(pieces: impl Iterator<Item = &'a Piece>, enough: usize) -> Option<
         let length = piece.to - piece.from;
         begin.get_or_insert(piece.from);
         seconds += length;
-        // What was missed may have held a rise.
+        // A gap may have hidden a rise.
         if piece.from > end + length {
             rested = false;
         }
@@ -82,15 +80,14 @@ fn within<'a>(pieces: impl Iterator<Item = &'a Piece>, enough: usize) -> Option<
         }
     }
     let share = |part: f64| part / seconds;
-    let at_the_ends = share(full + resting) >= AT_THE_ENDS;
+    let at_the_ends = share(full + resting) >= MIN_AT_BOTH_ENDS;
     let at_each = share(full) >= AT_EACH && share(resting) >= AT_EACH;
     let (first, last) = (*rises.first()?, *rises.last()?);
     if rises.len() < enough || !at_the_ends || !at_each {
         return None;
     }
     let period = (last - first) / (rises.len() - 1) as f64;
-    let mut periods: Vec<f64> = rises.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    periods.sort_by(f64::total_cmp);
+    let periods = sorted(rises.windows(2).map(|pair| pair[1] - pair[0]));
     let at = |quarters: usize| periods[(periods.len() - 1) * quarters / 4];
     (end - last <= OVER * at(4)).then(|| Oscillation {
         period,
@@ -104,7 +101,7 @@ fn within<'a>(pieces: impl Iterator<Item = &'a Piece>, enough: usize) -> Option<
 mod tests {
     use super::*;
 
-    /// Thirteen seconds in pieces of `step`: at full load for the first part of each period.
+    /// Returns thirteen seconds in pieces of `step`, at full load for the first part of each period.
     fn wave(step: f64, period: impl Fn(usize) -> f64, load: f64) -> VecDeque<Piece> {
         long_wave(13.0, step, period, load)
     }
@@ -149,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_one_is_found_in_all_that_is_kept() {
+    fn a_slow_oscillation_is_found_in_the_whole_history() {
         for period in [10.0, 60.0, 170.0] {
-            // What 4096 pieces of 140 ms are.
+            // The length of 4096 pieces of 140 ms.
             let swing = oscillation(&long_wave(573.0, 0.14, |_| period, 0.5)).expect("it swings");
             assert!((swing.period - period).abs() < 0.2, "{swing:?}");
             assert!(swing.regular, "{swing:?}");
@@ -161,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_one_counts_and_one_that_has_ended_is_told_no_more() {
+    fn newest_oscillation_counts_and_ended_one_is_dropped() {
         let slow_then_fast = |n| if n < 6 { 40.0 } else { 2.0 };
         let swing_now =
             oscillation(&long_wave(300.0, 0.14, slow_then_fast, 0.5)).expect("it swings");
@@ -179,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uneven_one_says_so() {
+    fn irregular_oscillation_is_reported() {
         let uneven = [0.6, 2.9, 0.9, 2.4, 0.7];
         let swing = oscillation(&wave(0.1, |n| uneven[n % 5], 0.5)).expect("it swings");
         assert!(!swing.regular, "{swing:?}");
@@ -187,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_swing_has_no_period() {
-        // Steady in the middle, at either end, too fast to be seen, and too few times.
+    fn a_steady_signal_has_no_period() {
+        // Steady in the middle and at either end, too fast to be seen, and too few rises.
         let steady = |idle: f64| -> VecDeque<Piece> {
             let pieces = wave(0.14, |_| 1.0, 1.0).into_iter();
             pieces.map(|piece| Piece { idle, ..piece }).collect()

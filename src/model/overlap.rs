@@ -1,9 +1,9 @@
-//! The trainer's waits and a GPU's idle time on one axis: how much of the time both were, at least and at
-//! most, and whether they go together.
+//! The trainer's waits and a GPU's idle time on one axis: lower and upper bounds of the time in which both happened at
+//! once, and their correlation.
 //!
-//! Each piece of the GPU's history tells how much of it was idle but not when. Of a piece of which the share
-//! `w` was waited and the share `g` idle, both were at least `w + g - 1` and at most the smaller of the two;
-//! summed over pieces this is far narrower than the same bounds on the whole. Pure arithmetic.
+//! Each piece of the GPU's history has a share of idle time, but not where in the piece it was. If the share `w` of a
+//! piece was waited and the share `g` idle, both happened during at least `w + g - 1` and at most the smaller of the
+//! two. Summed over pieces this is far narrower than the same bounds on the whole. Does no I/O.
 
 use std::collections::VecDeque;
 
@@ -11,37 +11,37 @@ use crate::model::gpu::Piece;
 use crate::sample::Wait;
 use crate::units::Share;
 
-/// Seconds by which the end of a wait may be off, as it is seen by polls.
+/// Seconds by which the end of a wait may be off, since polls detect it.
 const BLUR: f64 = 0.01;
-/// Seconds that both must cover to be compared.
+/// Minimum time that both must cover to be compared, in seconds.
 const SHORTEST: f64 = 2.0;
 
-/// One rank and one GPU.
+/// The overlap of one rank and one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Overlap {
     /// The GPU's index.
     pub gpu: u32,
     /// Time that both sides cover, in seconds.
     pub seconds: f64,
-    /// Of that time: in a wait, and without a kernel.
+    /// Shares of that time in a wait, and without a kernel.
     pub wait: Share,
     pub idle: Share,
-    /// Of that time: both at once, at least and at most.
+    /// Bounds of the share of that time with both at once.
     pub low: Share,
     pub high: Share,
-    /// Correlation of the two over the pieces, -1 to 1. `None` where one of them does not vary.
+    /// Correlation of the two over the pieces, -1 to 1. `None` if one of them does not vary.
     pub correlation: Option<f64>,
 }
 
-/// `waits` ended in the order in which they are, `pieces` too. `None` where the two have too little time
-/// in common.
+/// Returns the overlap; `waits` and `pieces` are ordered by their ends. `None` if the two have too little time in
+/// common.
 pub(crate) fn overlap(
     gpu: u32,
     waits: &VecDeque<Wait>,
     pieces: &VecDeque<Piece>,
 ) -> Option<Overlap> {
     let (from, to) = axis(waits, pieces)?;
-    let mut sums = Sums::default();
+    let mut sums = OverlapSums::default();
     let mut first = 0;
     let edges: Vec<(f64, f64)> = waits
         .iter()
@@ -50,7 +50,7 @@ pub(crate) fn overlap(
     for piece in pieces {
         let (start, end) = (piece.from.max(from), piece.to.min(to));
         let length = end - start;
-        // A piece that the axis cuts says nothing of either part.
+        // How a piece that the axis cuts is divided between the two parts is not known.
         if piece.from < from || piece.to > to || length <= 0.0 {
             continue;
         }
@@ -86,8 +86,8 @@ pub(crate) fn overlap(
     })
 }
 
-/// From the end of the first wait to the end of the last: whole periods of a wait and a step, so that neither
-/// side is cut. Without waits, all the time that the pieces cover.
+/// Returns the time from the end of the first wait to the end of the last: whole periods of a wait and a step, so that
+/// neither side is cut. Without waits, returns all the time that the pieces cover.
 fn axis(waits: &VecDeque<Wait>, pieces: &VecDeque<Piece>) -> Option<(f64, f64)> {
     let (first, last) = (pieces.front()?.from, pieces.back()?.to);
     match (waits.front(), waits.back()) {
@@ -99,9 +99,9 @@ fn axis(waits: &VecDeque<Wait>, pieces: &VecDeque<Piece>) -> Option<(f64, f64)> 
     }
 }
 
-/// Sums over pieces, each weighted with its length.
+/// Sums over pieces, each weighted by its length.
 #[derive(Debug, Default)]
-struct Sums {
+struct OverlapSums {
     seconds: f64,
     wait: f64,
     idle: f64,
@@ -112,7 +112,7 @@ struct Sums {
     wait_idle: f64,
 }
 
-impl Sums {
+impl OverlapSums {
     fn add(&mut self, length: f64, wait: f64, idle: f64) {
         let wait = wait.clamp(0.0, 1.0);
         self.seconds += length;
@@ -126,7 +126,7 @@ impl Sums {
     }
 
     fn correlation(&self) -> Option<f64> {
-        /// Below this deviation a share does not vary.
+        /// Standard deviation below which a share does not vary.
         const STEADY: f64 = 0.02;
         let of = |sum: f64| sum / self.seconds;
         let (wait, idle) = (of(self.wait), of(self.idle));

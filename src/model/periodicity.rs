@@ -1,40 +1,39 @@
-//! What the order of the waits tells: which of them a start of workers caused, and whether the trainer
-//! waits in a rhythm of batches.
+//! Evaluates the order of the waits: which of them were caused by a start of workers, and whether the trainer waits at
+//! a regular interval of batches.
 //!
-//! Pure arithmetic on waits; no opinion about what is good.
+//! Works on waits only; does not judge what is good.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::model::interval::Interval;
+use crate::model::interval::SampleInterval;
 use crate::model::window::RankSums;
 use crate::sample::Wait;
-use crate::units::Share;
+use crate::units::{Share, sorted};
 
 /// Seconds after the start of a worker within which the wait for it must have begun.
 const FOLLOWS: f64 = 5.0;
 
-/// Seconds. What is shorter is no wait: a job that reports its steps reports these, too.
-pub(super) const NOTICEABLE: f64 = 0.001;
-/// Newest batches that a rhythm is looked for in.
+/// Seconds below which a wait is ignored: a job that reports its steps reports such short ones, too.
+pub(super) const MIN_WAIT_SECONDS: f64 = 0.001;
+/// Newest batches that are searched for a period.
 const BATCHES: u64 = 1024;
-/// Rhythms that are looked for, in batches.
-const LONGEST: usize = 64;
-/// A rhythm must have been there this many times.
+/// Longest period that is searched for, in batches.
+const MAX_PERIOD: usize = 64;
+/// Number of periods that must have been seen.
 const TIMES: usize = 4;
-/// Waits must vary at least so much (standard deviation over mean): where every batch waits alike,
-/// there is no rhythm.
+/// Minimum variation of the waits (standard deviation over mean): if every batch waits alike, there is no period.
 const UNEVEN: f64 = 0.5;
-/// Autocorrelation from which a rhythm is clear, and how far above that of neighbouring batches: waits
-/// that merely drift look like their neighbours. In simulated loaders, load times that vary by 10 % reach
-/// 0.95, by 50 % seldom 0.8; a batch clock that is one off at every tenth wait costs 0.15.
+/// Autocorrelation from which on a period is clear, and its minimum distance from that of neighbouring batches: waits
+/// that merely drift look like their neighbours. In simulated loaders, load times that vary by 10 % reach 0.95, by 50 %
+/// seldom 0.8; a batch count that is off by one at every tenth wait costs 0.15.
 const CLEAR: f64 = 0.85;
 const ABOVE_NEIGHBOURS: f64 = 0.3;
-/// The shortest rhythm this close to the best one is taken: its multiples fit as well.
-const AS_GOOD: f64 = 0.85;
+/// The shortest period this close to the best one is returned, since its multiples fit as well.
+const NEARLY_BEST: f64 = 0.85;
 
-/// Share of the time spent in waits that a start of workers caused: for each start the first wait that
-/// ended after it, if that was under way or began soon. `None` where starts cannot be placed in time.
-pub(super) fn startup(sums: &RankSums, interval: &Interval) -> Option<Share> {
+/// Returns the share of the time in waits that were caused by a start of workers: for each start the first wait that
+/// ended after it, if that was in progress or began soon. `None` if starts cannot be placed in time.
+pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
     if !interval.has_clock() {
         return None;
     }
@@ -42,18 +41,18 @@ pub(super) fn startup(sums: &RankSums, interval: &Interval) -> Option<Share> {
         .waits
         .iter()
         .map(|wait| (wait.from.as_secs_f64(), wait.to.as_secs_f64()))
-        .filter(|(from, to)| to - from >= NOTICEABLE)
+        .filter(|(from, to)| to - from >= MIN_WAIT_SECONDS)
         .collect();
     let caused: BTreeSet<usize> = sums
         .starts
         .iter()
         .filter_map(|start| {
-            // They are in the order in which they ended; there may be thousands of both.
+            // The waits are ordered by their ends; there may be thousands of waits and of starts.
             let first = waits.partition_point(|(_, to)| to < start);
             (waits.get(first)?.0 <= start + FOLLOWS).then_some(first)
         })
         .collect();
-    // Where the oldest waits were dropped, only the time since then is known.
+    // If the oldest waits were dropped, only the time since then is covered.
     let dropped = sums.waits_ended > sums.waits.len() as u64;
     let from = match sums.waits.front() {
         Some(first) if dropped => first.from.as_secs_f64().max(interval.from),
@@ -66,11 +65,11 @@ pub(super) fn startup(sums: &RankSums, interval: &Interval) -> Option<Share> {
     Share::of(lost, interval.to - from)
 }
 
-/// The trainer waits every so many batches. `None` where no rhythm is clear; that does not clear the
+/// Returns the period in batches at which the trainer waits. `None` if no period is clear; that does not clear the
 /// loader, since workers out of step wait without one.
 pub fn period_batches(waits: &VecDeque<Wait>) -> Option<u32> {
     let waits = by_batch(waits);
-    let longest = LONGEST.min(waits.len() / TIMES);
+    let longest = MAX_PERIOD.min(waits.len() / TIMES);
     if longest < 2 {
         return None;
     }
@@ -92,12 +91,12 @@ pub fn period_batches(waits: &VecDeque<Wait>) -> Option<u32> {
     if best < CLEAR || best < likeness[1] + ABOVE_NEIGHBOURS {
         return None;
     }
-    let lag = (2..=longest).find(|&lag| likeness[lag] >= AS_GOOD * best)?;
+    let lag = (2..=longest).find(|&lag| likeness[lag] >= NEARLY_BEST * best)?;
     u32::try_from(lag).ok()
 }
 
-/// Seconds waited for each of the newest batches. Few waits of extraordinary length (a start, a
-/// checkpoint) are cut to the length of the others, or they would drown them.
+/// Returns the seconds waited for each of the newest batches. A few waits of extraordinary length (a start, a
+/// checkpoint) are cut to the length of the others, which they would otherwise outweigh.
 fn by_batch(waits: &VecDeque<Wait>) -> Vec<f64> {
     let mut known: Vec<(u64, f64)> = Vec::new();
     for wait in waits {
@@ -112,8 +111,7 @@ fn by_batch(waits: &VecDeque<Wait>) -> Vec<f64> {
     };
     known.retain(|(batch, _)| last - batch < BATCHES);
     let lengths = known.iter().map(|(_, length)| *length);
-    let mut lengths: Vec<f64> = lengths.filter(|length| *length >= NOTICEABLE).collect();
-    lengths.sort_by(f64::total_cmp);
+    let lengths = sorted(lengths.filter(|length| *length >= MIN_WAIT_SECONDS));
     let Some(&usual) = lengths.get(lengths.len().saturating_sub(1) * 9 / 10) else {
         return Vec::new();
     };

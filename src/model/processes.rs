@@ -1,7 +1,7 @@
-//! What the job's processes and threads use: figures of the last seconds, for a tree of them.
+//! Resource usage of the job's processes and threads over the last seconds, for a tree of them.
 //!
-//! Pure: samples in, figures out. Of ranks and workers every sample tells; of other processes and of threads only those
-//! samples that were asked to. Knows nothing of how the tree is shown.
+//! Works on samples only. Every sample has the ranks and workers; other processes and threads are only in samples for
+//! which they were requested. Does not depend on how the tree is shown.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -13,70 +13,70 @@ use crate::sample::{
 };
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
-/// The time that figures cover, where there is as much.
+/// Time that the figures cover, once that much is available.
 const SPAN: Duration = Duration::from_secs(5);
-/// Between two readings that are kept, but for a little that a timer may be early.
-const APART: Duration = Duration::from_millis(900);
+/// Minimum time between two readings that are kept: a second, minus a margin for timers that fire early.
+const MIN_INTERVAL: Duration = Duration::from_millis(900);
 
-/// All of the job's processes that are known.
+/// All known processes of the job.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProcessFigures {
-    /// By process.
+    /// Usage by process.
     pub figures: BTreeMap<ProcessKey, Figures>,
-    /// What else is known of each, parents before children; empty where only ranks and workers were read.
+    /// Further data of each process, parents before children; empty if only ranks and workers were read.
     pub others: Vec<ProcessSeen>,
-    /// Processes that were too many to be read.
+    /// Number of processes that were not read because there were too many.
     pub left_out: usize,
-    /// Of the processes whose threads were read.
+    /// By process whose threads were read.
     pub threads: BTreeMap<ProcessKey, Threads>,
 }
 
-/// What a process or a thread uses.
+/// Resource usage of a process or a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
-    /// The time that the rates are of, in seconds; `None` = there was one reading so far.
+    /// Time that the rates cover, in seconds; `None` after only one reading.
     pub seconds: Option<f64>,
-    /// `R`, `S`, `D`, `T`, `Z`, ... of the thread, or of the process's main thread; `None` once gone.
+    /// State (`R`, `S`, `D`, `T`, `Z`, ...) of the thread, or of the process's main thread; `None` once gone.
     pub state: Option<char>,
-    /// CPU time, in shares of one core: of a process with threads it may exceed 1.
+    /// CPU time in cores; above 1 for a process with several busy threads.
     pub cpu: Option<f64>,
-    /// Of the time: runnable, not running; of a process, its main thread.
+    /// Share of the time runnable but not running; for a process, that of its main thread.
     pub delay: Option<Share>,
-    /// From block devices; of a thread it is not read.
+    /// Read from block devices; not read for threads.
     pub read: Option<BytesPerSecond>,
-    /// Memory that it has in use, of a thread that of its process and not reported.
+    /// Resident memory; not reported for a thread.
     pub rss: Option<Bytes>,
-    /// How many threads it has, of a thread not reported.
+    /// Number of threads; not reported for a thread.
     pub threads: Option<u32>,
 }
 
 /// The threads of one process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Threads {
-    /// Ordered by number, each with its name.
+    /// Ordered by thread id, each with its name.
     pub threads: Vec<(ProcessKey, String, Figures)>,
-    /// Threads that were too many to be read.
+    /// Number of threads that were not read because there were too many.
     pub left_out: usize,
 }
 
-/// The readings that figures are taken from.
+/// The readings that figures are computed from.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Processes {
+pub(super) struct ProcessReadings {
     /// Oldest first.
     readings: VecDeque<(Duration, BTreeMap<ProcessKey, ProcessSample>)>,
     threads: BTreeMap<ProcessKey, VecDeque<ThreadsSample>>,
     tree: ProcessFigures,
 }
 
-impl Processes {
-    /// Takes in what a sample says of the job's processes, and takes that out of it which nobody else needs.
+impl ProcessReadings {
+    /// Adds the processes in a sample, and removes from the sample what is used nowhere else.
     pub(super) fn apply(&mut self, sample: &mut Sample) {
         let seen = sample.processes.take();
         let at = sample.at.since_start;
         let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
             return;
         };
-        let soon = |(last, _): &(Duration, _)| at.saturating_sub(*last) < APART;
+        let soon = |(last, _): &(Duration, _)| at.saturating_sub(*last) < MIN_INTERVAL;
         if seen.is_none() && self.readings.back().is_some_and(soon) {
             return;
         }
@@ -119,8 +119,8 @@ impl Processes {
         }
     }
 
-    /// Nobody looks any more: of processes other than ranks and workers nothing is known.
-    pub(super) fn forget_others(&mut self) {
+    /// Drops everything about processes other than ranks and workers, after the list was closed.
+    pub(super) fn drop_others(&mut self) {
         self.threads.clear();
         self.tree.threads.clear();
         self.tree.others.clear();
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// A job with a process of its own that uses half a core, and a thread that uses a fifth.
+    /// Returns a job with an additional process that uses half a core, and a thread that uses a fifth.
     fn polled(at: f64) -> Sample {
         let mut sample = training(at);
         let other = ProcessSeen {
@@ -240,8 +240,8 @@ mod tests {
         sample
     }
 
-    fn after(samples: impl IntoIterator<Item = Sample>) -> Processes {
-        let mut processes = Processes::default();
+    fn after(samples: impl IntoIterator<Item = Sample>) -> ProcessReadings {
+        let mut processes = ProcessReadings::default();
         for mut sample in samples {
             processes.apply(&mut sample);
             assert_eq!(sample.processes, None);
@@ -287,15 +287,15 @@ mod tests {
         assert_eq!(threads.left_out, 1);
         assert!(near(threads.threads[0].2.cpu, 0.2));
         assert!(near(threads.threads[1].2.cpu, 0.0));
-        // A process that has ended is in no later reading.
+        // A process that has ended is missing in later readings.
         processes.apply(&mut training(10.0));
         assert!(!processes.tree().figures.contains_key(&key(900)));
-        processes.forget_others();
+        processes.drop_others();
         assert!(processes.tree().others.is_empty() && processes.tree().threads.is_empty());
     }
 
     #[test]
-    fn what_goes_backwards_or_is_denied_is_not_known() {
+    fn decreasing_or_denied_counters_are_unknown() {
         let mut later = polled(1.0);
         let seen = later.processes.as_mut().unwrap();
         seen.processes[0].process.cpu = Some(Duration::ZERO);
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_fixed_however_often_is_read() {
+    fn memory_is_fixed_over_many_readings() {
         let processes = after((0..5000).map(|at| polled(f64::from(at) * 0.1)));
         assert!(
             processes.readings.len() <= 60,

@@ -1,92 +1,93 @@
-//! How far the observation of a job has come, and whether the job moves at all.
+//! How far the observation of a job has come, and whether the job makes progress at all.
 
 use std::time::Duration;
 
-use crate::model::interval::Interval;
+use crate::model::interval::SampleInterval;
 use crate::model::rates::Rates;
 use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
 
-/// What the judge asks before it says anything.
+/// What the judge checks before it judges.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
-    /// Since attaching; of a job that was watched from its start, since its first batch.
+    /// Seconds since attaching or, for a job that was watched from its start, since its first batch.
     pub seconds: f64,
-    /// Batches that the rank furthest on has taken in all, as far as anything counts them.
+    /// Batches taken by the rank that is furthest on, if anything counts them.
     pub batches: Option<u64>,
-    /// Since a batch was last taken, where batches are counted.
+    /// Seconds since a batch was last taken, if batches are counted.
     pub seconds_without_batch: Option<f64>,
-    /// Usual pause between two batches before that; `None` before a few were seen.
+    /// Usual pause between two batches before that, in seconds; `None` until a few were seen.
     pub usual_pause: Option<f64>,
-    /// Since the newest workers were started, where these may not be the first: an epoch may be hardly longer. `None`
-    /// where they are the first, or stay from one epoch to the next.
+    /// Seconds since the newest workers were started, if these may not be the first: an epoch may be hardly longer.
+    /// `None` if they are the first, or persist from one epoch to the next.
     pub seconds_of_workers: Option<f64>,
 }
 
-/// Batches that can have been taken in the interval that saw the first.
+/// Maximum number of batches taken in the interval in which the first was seen.
 const FIRST_FEW: u64 = 3;
 
-/// Seconds after the start of a rank within which it starts its first workers: what comes before is importing.
+/// Seconds after the start of a rank within which it starts its first workers: before that, it imports modules.
 const FIRST_WORKERS: f64 = 60.0;
 
-/// Seconds that a command which we launch can be older than our first poll at it.
-const JUST_BEFORE_US: f64 = 1.0;
+/// Maximum age in seconds of a command that pipetop launched at the first poll of it.
+const MAX_AGE_AT_LAUNCH: f64 = 1.0;
 
 /// Follows one job from its first sample.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WarmUp {
     first: Option<Duration>,
-    /// The job's first workers were started, or its first batch was taken, while it was watched, just before this
-    /// sample.
+    /// Time of the sample just before which the job's first workers were started or its first batch was taken, if it
+    /// was watched then.
     began: Option<Duration>,
-    /// It had workers.
+    /// The job has had workers.
     has_loaded: bool,
-    /// The job has reported its own first step.
+    /// The job has reported its first step.
     has_reported: bool,
     now: Duration,
-    /// Batches in all, as far as anything counts them.
+    /// Total number of batches, if anything counts them.
     batches: Option<u64>,
-    /// Batches that were taken since attaching, and when the last of them was.
+    /// Batches that were taken since attaching, and the time of the last of them.
     taken: u64,
     taken_at: Option<Duration>,
-    /// When the newest workers were started that may not be the first, in seconds since pipetop started.
-    remade: Option<f64>,
+    /// When the newest workers that may not be the first were started, in seconds since pipetop started.
+    newest_worker_start: Option<f64>,
 }
 
 impl WarmUp {
-    /// The newest sample is the first with workers, or with a batch: what lies before it was the start.
+    /// Returns whether the newest sample is the first with workers or with a batch: the time before it was the start.
     pub(super) fn has_just_begun(&self) -> bool {
         self.began == Some(self.now) && self.first != self.began
     }
 
-    /// `rates` are those between the sample before and this one.
+    /// Adds a sample; `rates` are those between the one before and this one.
     pub(super) fn apply(&mut self, sample: &Sample, rates: Option<&Rates>) {
         let Some(job) = &sample.job else { return };
         self.now = sample.at.since_start;
         let first = *self.first.get_or_insert(self.now);
         let counted = batches(job);
         let mut reports = job.ranks.iter().filter_map(|rank| rank.reported.as_ref());
-        let told_to_begin = reports.any(|reported| reported.first_from >= first);
-        let counted_to_begin = counted.is_some_and(|now| match self.batches {
+        let first_report = reports.any(|reported| reported.first_from >= first);
+        let first_batch = counted.is_some_and(|now| match self.batches {
             Some(before) => before == 0 && now > 0,
-            // A count that begins above the first few was only unknown before: the job runs already.
+            // A count that starts above the first few was only unknown before: the job is already running.
             None => (1..=FIRST_FEW).contains(&now),
         });
-        // Where batches are not counted from the first on, importing at least is none of the training. A job that was
-        // there before us may only be between two epochs.
-        let began_under_us = Interval::new(sample, sample)
+        // If batches are not counted from the first on, at least exclude the imports from the training. A job that was
+        // there before pipetop may only be between two epochs.
+        let started_while_watched = SampleInterval::new(sample, sample)
             .start_of(job.key)
-            .is_some_and(|start| start > -JUST_BEFORE_US);
-        self.remade = remade(job, &Interval::new(sample, sample)).or(self.remade);
+            .is_some_and(|start| start > -MAX_AGE_AT_LAUNCH);
+        self.newest_worker_start = newest_worker_start(job, &SampleInterval::new(sample, sample))
+            .or(self.newest_worker_start);
         let mut loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-        let loads = began_under_us && loaders.any(|loader| !loader.workers.is_empty());
-        let loads_to_begin = loads && !self.has_loaded;
+        let loads = started_while_watched && loaders.any(|loader| !loader.workers.is_empty());
+        let first_workers = loads && !self.has_loaded;
         self.has_loaded |= loads;
-        // The first report says how long the first batch was waited for, and comes a step later than it.
-        if counted_to_begin || loads_to_begin || (told_to_begin && !self.has_reported) {
+        // The first report contains the wait for the first batch, and comes a step after it.
+        if first_batch || first_workers || (first_report && !self.has_reported) {
             self.began = Some(self.now);
-            self.has_reported |= told_to_begin;
+            self.has_reported |= first_report;
         }
-        // A clock that changes its mind (another source counts) does not turn time back.
+        // The count may drop when another source supplies it; progress must not.
         self.batches = counted.max(self.batches);
         let ranks = rates
             .and_then(|rates| rates.job.as_ref())
@@ -119,15 +120,15 @@ impl WarmUp {
             seconds_without_batch: self.taken_at.map(since),
             usual_pause,
             seconds_of_workers: self
-                .remade
+                .newest_worker_start
                 .filter(|_| self.began.is_none())
-                .map(|remade| self.now.as_secs_f64() - remade),
+                .map(|newest_worker_start| self.now.as_secs_f64() - newest_worker_start),
         }
     }
 }
 
-/// When the newest workers were started that may not be the first of their rank.
-fn remade(job: &JobSample, clock: &Interval) -> Option<f64> {
+/// Returns when the newest workers that may not be the first of their rank were started.
+fn newest_worker_start(job: &JobSample, clock: &SampleInterval) -> Option<f64> {
     let of_rank = |rank: &RankSample| {
         let started = clock.start_of(rank.key)?;
         let loaders = rank.loaders.iter();
@@ -152,7 +153,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-/// By the loader's clock, or by what its present workers made, whichever saw more.
+/// Returns the batches counted by the loader's clock or made by its present workers, whichever is more.
 fn taken(loader: &LoaderSample) -> Option<u64> {
     let made = loader
         .workers
@@ -169,7 +170,7 @@ mod tests {
     use crate::sample::{BatchClock, BatchCount, Reported, Sample};
     use std::time::Duration;
 
-    /// A sample at this second, of a job whose loader has yielded so many batches.
+    /// Returns a sample at this second of a job whose loader has yielded `batches`.
     fn at(seconds: f64, batches: Option<u64>) -> Sample {
         let mut sample = training(seconds);
         let loader = &mut sample.job.as_mut().unwrap().ranks[0].loaders[0];
@@ -198,8 +199,8 @@ mod tests {
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
     }
 
-    /// What is judged of a job that had no workers at first, where its first count is above the first few; it began so
-    /// many ticks after us.
+    /// Returns the time judged of a job that had no workers at first and whose first count is above the first few. It
+    /// started `began` ticks after pipetop.
     fn judged(began: i64, samples: &[(f64, Option<u64>)]) -> [Duration; 2] {
         let mut model = Model::new(Duration::MAX);
         for (seconds, count) in samples {
@@ -222,9 +223,9 @@ mod tests {
         let samples = [(1.0, None), (5.0, Some(19)), (9.0, Some(99))];
         assert_eq!(judged(-1, &samples), both(4));
         assert_eq!(judged(90, &samples), both(4));
-        // It may only have been between two epochs.
+        // The job may only have been between two epochs.
         assert_eq!(judged(-3000, &samples), both(8));
-        // As it is here.
+        // As in these samples.
         let epochs = [(10.0, None), (11.0, Some(101)), (12.0, Some(121))];
         let samples = [&samples[..], &epochs].concat();
         assert_eq!(judged(-1, &samples), both(7));
@@ -278,7 +279,7 @@ mod tests {
             seconds.map(|seconds| (1000.0 * seconds).round())
         };
         assert_eq!(of_workers(600, false, false), Some(5000.0));
-        // The first ones: after importing; or seen to begin.
+        // First workers, started after the imports or while watched.
         assert_eq!(of_workers(30, false, false), None);
         assert_eq!(of_workers(600, false, true), None);
         assert_eq!(of_workers(600, true, false), None);

@@ -1,10 +1,11 @@
-//! What two samples say together: every rate, share and estimate of the time between them.
+//! Computes every rate, share and estimate of the time between two samples.
 //!
-//! Pure: the first and the last sample of a window and its sums in, one [`Rates`] out. Knows no clock, no file and no opinion about what is good.
+//! Takes the first and the last sample of a window and its sums, and returns one [`Rates`]. Reads no clock and no file,
+//! and does not judge what is good.
 //!
-//! A counter of the kernel that went backwards, that one side lacks, or whose process is another one by
-//! now gives `None`: never 0 and never a spike. A tally that pipetop itself keeps since attaching counts
-//! from 0 where the older sample did not have it yet.
+//! The result is `None`, never 0 or a spike, for a kernel counter that went backwards, that is missing on one side, or
+//! whose process is another one by now. A tally that pipetop itself keeps since attaching counts from 0 if the older
+//! sample did not have it yet.
 
 mod estimate;
 mod gpu;
@@ -34,10 +35,10 @@ use crate::sample::{
 };
 use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
 
-/// The time between an older and a newer sample.
+/// Rates of the time between an older and a newer sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
-    /// Measured time between the two samples.
+    /// Measured time between the two samples, in seconds.
     pub seconds: f64,
     pub host: HostRates,
     pub disks: Vec<DiskRates>,
@@ -46,23 +47,24 @@ pub struct Rates {
     /// CPU time of pipetop itself, as a share of one core.
     pub own_cpu: Option<Share>,
     pub own_rss: Option<Bytes>,
-    /// Polls that came late, in this time.
+    /// Polls that came late in this time.
     pub own_late: u64,
 }
 
-/// A share with the interval that it lies in at 95 %.
+/// A share with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Estimate {
     pub share: Share,
     pub low: Share,
     pub high: Share,
-    /// Polls that it rests on; where the job reports its steps, steps.
+    /// Polls that the share is based on or, if the job reports its steps, steps.
     pub polls: u64,
-    /// Of the time: polls at which the loader was not recognised, and which may have been in it or not.
+    /// Share of the time with polls at which the loader was not recognised, and which may have been in it or not.
     pub unknown: Share,
-    /// The same of the time since it was recognised. It depends on what the main thread did, where the time before does not.
+    /// The same share of the time since the loader was recognised. It depends on what the main thread did, unlike that
+    /// of the time before.
     pub unclear: Share,
-    /// The wider interval for judging before much was seen. `None` where nothing shows how much the share varies.
+    /// The wider interval for judging early. `None` if nothing shows how much the share varies.
     pub early: Option<Bounds>,
 }
 
@@ -73,13 +75,13 @@ pub struct HostRates {
     pub cpu: Option<Share>,
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,
-    /// Share of time in which at least one task waited for it. `None` without PSI.
+    /// Shares of time in which at least one task waited for the resource. `None` without PSI.
     pub pressure_cpu: Option<Share>,
     pub pressure_io: Option<Share>,
     pub pressure_memory: Option<Share>,
-    /// Programs outside the job that use the CPUs most. Empty while CPUs are free, and where none is seen.
+    /// Programs outside the job that use the CPUs most. Empty while CPUs are free, and if none is visible.
     pub others: Vec<OtherProgram>,
-    /// Pages that were read back from swap.
+    /// Pages read back from swap per second.
     pub swapped_in_per_s: Option<f64>,
 }
 
@@ -88,11 +90,11 @@ pub struct DiskRates {
     pub device: String,
     pub read: BytesPerSecond,
     pub write: BytesPerSecond,
-    /// Share of time with at least one request under way.
+    /// Share of time with at least one request in progress.
     pub util: Share,
-    /// Reads a second.
+    /// Reads per second.
     pub reads_per_s: f64,
-    /// Mean time of a request; `None` where there was none.
+    /// Mean time of a request in milliseconds; `None` if there was none.
     pub await_ms: Option<f64>,
     pub queue_depth: f64,
     pub holds_job_files: bool,
@@ -109,19 +111,19 @@ pub struct JobRates {
     pub ranks: Vec<RankRates>,
     pub cgroup: Option<CgroupRates>,
     pub cpus_allowed: Option<u32>,
-    /// CPU time of all the job's processes that are known, in cores.
+    /// CPU time of all known processes of the job, in cores.
     pub cpu_cores: Option<f64>,
-    /// Bytes fetched from block devices by all of them.
+    /// Bytes per second fetched from block devices by all of them.
     pub read: Option<BytesPerSecond>,
-    /// Bytes asked for by read calls of all workers, wherever they came from.
+    /// Bytes per second requested by read calls of all workers, from any source.
     pub rchar: Option<BytesPerSecond>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CgroupRates {
-    /// CPUs' worth of time; `None` = no limit or not known.
+    /// Limit in CPUs; `None` means no limit or not known.
     pub cpu_quota: Option<f64>,
-    /// Share of scheduler periods that were cut short by the quota.
+    /// Share of scheduler periods that were throttled by the quota.
     pub throttled_periods: Option<Share>,
     pub cpuset: Option<u32>,
     pub mem_limit: Option<Bytes>,
@@ -134,91 +136,104 @@ pub struct RankRates {
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
     pub local_rank: Option<u32>,
-    /// Threads of a process group on NCCL were seen in it; `false` also where they have no name.
+    /// Threads of an NCCL process group were seen in it; also `false` if they have no name.
     pub nccl: bool,
-    /// State letter of the main thread now; `None` = gone.
+    /// State letter of the main thread now; `None` means gone.
     pub state: Option<char>,
-    /// Share of time blocked in the loader: as the job reports it where its reports cover most of the time,
-    /// else as it was seen. `None` where it cannot be seen.
+    /// Share of time blocked in the loader: as reported by the job if its reports cover most of the time, else as
+    /// polled. `None` if it cannot be seen.
     pub wait: Option<Estimate>,
-    /// Of the time: blocked for a batch, receiving one, making one itself. Sum = `wait`; where a job that
-    /// reports its waits was not seen in any, all of it is `waiting` and the others are not known.
+    /// Shares of the time: blocked for a batch, receiving one, making one itself. Their sum is `wait`. If a job reports
+    /// its waits but was not polled in any, all of it is `waiting` and the others are `None`.
     pub waiting: Option<Share>,
     pub receiving: Option<Share>,
     pub loading: Option<Share>,
-    /// Of `waiting`: for batches that another rank reads and sends.
+    /// Part of `waiting`: for batches that another rank reads and sends.
     pub dispatched: Option<Share>,
-    /// Of the time: on a disk, stopped.
+    /// Part of `waiting`: while the pinning thread was working on a batch.
+    pub pinning: Option<Share>,
+    /// Shares of the time: blocked on a disk, stopped.
     pub disk: Option<Share>,
     pub stopped: Option<Share>,
-    /// Of the time: main thread on a CPU (as a share of one core), and runnable but not running.
+    /// Share of the time in which nothing of its process ran: the main thread was asleep outside the loader, neither in
+    /// a timer nor in a wait that has a name, and no other thread was on a CPU. `None` if that is not known.
+    pub blocked: Option<Share>,
+    /// Shares of the time: main thread on a CPU (as a share of one core), and runnable but not running.
     pub main_cpu: Option<Share>,
     pub main_run_delay: Option<Share>,
-    /// What its process reads and writes. `None` where that may not be read.
+    /// What the rank's process reads and writes. `None` if that may not be read.
     pub io: Option<IoRates>,
-    /// Of the time: waits for something that is no batch, the longest first.
+    /// Shares of the time in waits for something other than a batch, longest first.
     pub not_data: Vec<Activity>,
-    /// How often the data that most batches come from was gone through since attaching, the pass under way counted in.
-    /// `None` where no iterator tells.
+    /// Passes over the main dataset since attaching, with the one in progress. `None` if no iterator shows it.
     pub epoch: Option<u64>,
-    /// Of the time: waits that a start of workers caused.
+    /// Time spent on data other than the training data. `None` if no iterator shows it.
+    pub validation: Option<ValidationRates>,
+    /// Share of the time in waits that were caused by a start of workers.
     pub startup: Option<Share>,
-    /// The trainer waits every so many batches. `None` = no rhythm seen.
+    /// Period in batches at which the trainer waits. `None` means no period was seen.
     pub period_batches: Option<u32>,
     pub step: StepRates,
-    /// Its waits beside the idle time of each GPU that has a history; which of them it uses is not said here.
+    /// Overlap of its waits with the idle time of each GPU that has a history, whether or not the rank uses that GPU.
     pub overlaps: Vec<Overlap>,
-    /// The same over the time in which a GPU swings, of those that do so more slowly than the window shows.
-    pub beside_swings: Vec<Overlap>,
-    /// What the rank computes on, by its own reports. `None` where it reports nothing.
+    /// The same over the time in which a GPU oscillates, for those that oscillate too slowly for the window.
+    pub slow_overlaps: Vec<Overlap>,
+    /// The device that the rank computes on, by its own reports. `None` if it reports nothing.
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the polls with a stack.
     pub activity: Vec<Activity>,
-    /// Asleep until another thread of the process gives up Python's lock (the GIL). `None` where such waits cannot
-    /// be distinguished from others.
+    /// Asleep until another thread of the process releases Python's lock (the GIL). `None` if such waits cannot be
+    /// distinguished from others.
     pub gil: Option<GilRates>,
-    /// Functions that held it then, by share of the polls that saw one.
+    /// Functions that held the lock then, by share of the polls that saw one.
     pub gil_holders: Vec<Activity>,
     pub loaders: Vec<LoaderRates>,
+}
+
+/// Time spent on validation, waits included, and the loader's waits during it: both are shares of all time.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct ValidationRates {
+    pub time: Share,
+    pub waiting: Share,
 }
 
 /// What one process reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct IoRates {
-    /// From and to block devices.
+    /// Bytes from and to block devices.
     pub read: BytesPerSecond,
     pub write: BytesPerSecond,
-    /// By read calls, from anywhere.
+    /// Bytes by read calls, from any source.
     pub rchar: BytesPerSecond,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StepRates {
-    /// Batches that the trainer took in this time; `None` where nothing counts them.
+    /// Batches that the trainer took in this time; `None` if nothing counts them.
     pub batches: Option<u64>,
     pub batches_per_s: Option<f64>,
-    /// Time between two batches less the wait.
+    /// Time between two batches minus the wait.
     pub step_ms: Option<f64>,
     pub wait_ms: Option<f64>,
     /// Worker time to make one batch.
     pub load_ms: Option<f64>,
 }
 
-/// A device as the job that uses it tells.
+/// A device as reported by the job that uses it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DeviceRates {
-    /// In the job's words. `None` = not reported.
+    /// Name in the job's words. `None` means not reported.
     pub name: Option<String>,
-    /// What the user should know of it, in the job's words.
+    /// A notice for the user, in the job's words.
     pub notice: Option<String>,
-    /// Share of time that it computed for the rank. `None` where that is not reported.
+    /// Share of time in which it computed for the rank. `None` if not reported.
     pub busy: Option<Share>,
-    /// Share of time in which batches were copied to it, beside computing or not. `None` where that is not reported.
+    /// Share of time in which batches were copied to it, whether or not it computed. `None` if not reported.
     pub copying: Option<Share>,
-    /// Share of time in which the rank waited and the device had nothing to do, by the device's clock. `None` where
-    /// that is not reported.
+    /// Share of time in which the rank waited and the device had nothing to do, by the device's clock. `None` if not
+    /// reported.
     pub idle_in_waits: Option<Share>,
-    /// It computed for no step beyond the step's end: while the rank waits, it idles.
+    /// No step's computation continued after the step's end: while the rank waits, the device is idle.
     pub rests_with_each_step: bool,
 }
 
@@ -233,20 +248,22 @@ pub struct Activity {
 pub struct LoaderRates {
     pub id: u64,
     pub kind: LoaderKind,
-    /// What one of another library is called.
+    /// Name of a loader of another library.
     pub name: Option<String>,
     pub settings: LoaderSettings,
-    /// Ordered by worker number.
+    /// Ordered by worker id.
     pub workers: Vec<WorkerRates>,
     /// Worker processes that started in this time.
     pub workers_started: u64,
     pub queue: Option<QueueRates>,
     pub batches_per_s: Option<f64>,
-    /// Batches that the trainer took from it so far, by the iterator's own counter; `None` where
-    /// that is not seen, as lesser clocks cannot tell whose batch is the next.
+    /// Share of the time that the trainer spent in it. `None` unless it is known for each of the trainer's loaders.
+    pub wait: Option<Share>,
+    /// Batches that the trainer has taken from it so far, by the iterator's own counter; `None` if that is not read,
+    /// since other clocks cannot tell whose batch is the next.
     pub batches_taken: Option<u64>,
-    /// Seconds since its workers ended, as they do between two epochs: all else is from before that. `None` while it is
-    /// there.
+    /// Seconds since its workers ended, as they do between two epochs: all other fields are from before that. `None`
+    /// while the loader exists.
     pub gone_seconds: Option<f64>,
 }
 
@@ -254,10 +271,10 @@ pub struct LoaderRates {
 pub struct QueueRates {
     /// Ready batches at the last poll.
     pub ready: u32,
-    /// Mean of ready batches over the time.
+    /// Mean number of ready batches over the time.
     pub mean_ready: f64,
     pub capacity: Option<u32>,
-    /// Mean ready / capacity.
+    /// Mean number of ready batches over the capacity.
     pub occupancy: Option<Share>,
     pub empty: Share,
     pub source: QueueSource,
@@ -267,77 +284,75 @@ pub struct QueueRates {
 pub struct WorkerRates {
     pub key: ProcessKey,
     pub id: u32,
-    /// It is a thread of the trainer, not a process.
+    /// The worker is a thread of the trainer, not a process.
     pub thread: bool,
     pub now: WorkerNow,
-    /// CPU time of the process, in shares of one core: may exceed 1 with threads.
+    /// CPU time of the process in cores: may exceed 1 with threads.
     pub cpu: Option<f64>,
-    /// Of the time: its main thread on a CPU.
+    /// Share of the time with its main thread on a CPU.
     pub main_cpu: Option<Share>,
-    /// Of the time: runnable, not running.
+    /// Share of the time runnable but not running.
     pub run_delay: Option<Share>,
-    /// Of the time: not waiting for an index.
+    /// Share of the time not waiting for an index.
     pub busy: Option<Share>,
-    /// Of the time: blocked on a disk, on the network, on handing over, asleep otherwise.
+    /// Shares of the time: blocked on a disk, on the network, on handing over a batch, asleep otherwise.
     pub disk: Option<Share>,
     pub network: Option<Share>,
     pub handover: Option<Share>,
     pub asleep: Option<Share>,
+    /// Of the time: blocked on a disk or the network in calls that open, list or ask about files.
+    pub about_files: Option<Share>,
     /// From block devices, and by read calls from anywhere.
     pub read: Option<BytesPerSecond>,
     pub rchar: Option<BytesPerSecond>,
-    /// To block devices.
+    /// Bytes written to block devices.
     pub write: Option<BytesPerSecond>,
     pub major_faults_per_s: Option<f64>,
     pub batches_per_s: Option<f64>,
-    /// Busy time per batch.
+    /// Busy time per batch, in milliseconds.
     pub load_ms: Option<f64>,
     pub cpus_allowed: Option<u32>,
     pub activity: Vec<Activity>,
-    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
+    /// Its batches one by one. `None` if it cannot be seen which of them is being made.
     pub loads: Option<LoadRates>,
 }
 
-/// Single batches of a worker, as far as polls tell.
+/// Single batches of a worker, if polls can tell them apart.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadRates {
-    /// The newest whose time is known, newest first. In the rates of the verdict's window also those from before
-    /// it.
+    /// The newest whose time is known, newest first. In the rates of the verdict's window, also those from before it.
     pub last: Vec<BatchLoad>,
-    /// Batches of this time, at least, that ended too soon for polls to tell theirs.
+    /// Lower bound of this time's batches that ended too soon for polls to time them.
     pub short: u64,
-    /// What it has in work now. `None` while it waits for its next.
+    /// The batch that it is making now. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,
 }
 
-/// Of the time: the main thread waits for Python's lock.
+/// Shares of the time in which the main thread waits for Python's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GilRates {
-    /// With a batch at hand or on its way: a part of the wait share, but no lack of data.
+    /// While a batch is ready or on its way: part of the wait share, but no lack of data.
     pub in_loader: Share,
     /// In the step and elsewhere.
     pub outside: Share,
 }
 
 impl RankRates {
-    /// What it is called: its rank; where it tells none, its place among those of the job.
+    /// Returns the rank's number: its rank or, if that is not known, its position among those of the job.
     pub fn number(&self, place: usize) -> u32 {
-        let place = u32::try_from(place).unwrap_or(u32::MAX);
-        self.rank.unwrap_or(place)
+        self.rank.or(u32::try_from(place).ok()).unwrap_or(u32::MAX)
     }
 }
 
 impl Rates {
-    /// CPUs' worth of time that the machine spends neither on the job nor on pipetop. `None` where one of them is not
-    /// known.
+    /// Returns how many CPUs neither the job nor pipetop uses but others do. `None` if a part is not known.
     pub fn used_by_others(&self, job: &JobRates) -> Option<f64> {
         let busy = self.host.cpu?.0 * f64::from(self.host.cpus);
         let own = self.own_cpu.map_or(0.0, |cpu| cpu.0);
         Some((busy - job.cpu_cores? - own).max(0.0))
     }
 
-    /// Between two epochs a job may have no loader at all. Keeps those from `before` of ranks that have none now, for as
-    /// long as this time still shows them.
+    /// Keeps loaders from `before`, while this time covers them, for ranks without one: between epochs there may be none.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         let most = self.seconds;
         let ranks = |rates: &Self| rates.job.as_ref().map(|job| job.ranks.clone());
@@ -361,8 +376,8 @@ impl Rates {
 }
 
 impl LoadRates {
-    /// The middle one and the longest of the newest, in milliseconds: each in the middle between its bounds. `None`
-    /// where there is none.
+    /// Returns the median and the longest time of the newest batches in milliseconds, taking the middle between the
+    /// bounds of each. `None` if there is none.
     pub fn median_and_longest(&self) -> Option<(f64, f64)> {
         let mut times: Vec<f64> = self.last.iter().map(BatchLoad::middle_ms).collect();
         times.sort_by(f64::total_cmp);

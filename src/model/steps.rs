@@ -1,18 +1,17 @@
-//! How long the newest steps of each rank took, and what each batch was waited for: one by one, for how they are
-//! spread.
+//! Lengths of the newest steps of each rank and of the waits for their batches, one by one, for their distribution.
 //!
-//! Pure arithmetic on waits; no opinion about what is good. Fixed memory for each rank.
+//! Works on waits only; does not judge what is good. Uses fixed memory for each rank.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::sample::{RankSample, Sample, Wait};
-use crate::units::ProcessKey;
+use crate::units::{ProcessKey, sorted, whole};
 
-/// Steps that are kept of each rank: the newest.
-const KEPT: usize = 1024;
-/// So many steps between two waits that were seen are taken for alike; of more, nothing is said.
-const ALIKE: u64 = 4;
+/// Number of newest steps kept of each rank.
+const MAX_STEPS: usize = 1024;
+/// Up to this many steps between two waits are assumed to be equal; more are counted as unseen.
+const MAX_EQUAL_STEPS: u64 = 4;
 
 /// The newest steps of every rank of the job.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,46 +19,46 @@ pub struct Steps {
     ranks: BTreeMap<ProcessKey, RankSteps>,
 }
 
-/// The newest steps of one rank. What lies between the waits for two neighbouring batches is one step. Where it is
-/// a few steps, the batches between were there at once, as far as could be seen: their wait is none, and each step has
-/// the mean.
+/// The newest steps of one rank. The time between the waits for two neighbouring batches is one step. If a few batches
+/// were taken between two waits, those were ready at once, as far as polls could see: they were not waited for, and
+/// each step gets the mean length.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RankSteps {
-    steps: VecDeque<Step>,
+    steps: VecDeque<TimedStep>,
     last: Option<Wait>,
-    /// Steps since then of which nothing can be said.
+    /// Steps since then whose length is not known.
     unseen: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Step {
+struct TimedStep {
     waited_ms: f64,
     worked_ms: f64,
-    /// When it ended, since pipetop started.
+    /// When it ended, measured from when pipetop started.
     to: Duration,
-    /// It is the mean of a few.
+    /// Its length is the mean of a few steps.
     mean: bool,
-    /// Steps before it of which nothing can be said.
+    /// Number of steps before it whose length is not known.
     merged: u32,
 }
 
-/// Times in milliseconds, in order of their length.
+/// Times in milliseconds, shortest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spread {
     sorted: Vec<f64>,
 }
 
-/// Times from one length to another.
+/// One bar of a histogram: the times from one length to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bin {
     pub from_ms: f64,
-    /// `None` = and all that are longer.
+    /// `None` means no upper limit.
     pub to_ms: Option<f64>,
     pub count: usize,
 }
 
 impl Steps {
-    /// Takes the waits in that ended since the sample before. Ranks that are gone are forgotten.
+    /// Adds the waits that ended since the sample before. Drops ranks that are gone.
     pub(super) fn add(&mut self, before: Option<&Sample>, sample: &Sample) {
         fn ranks(sample: &Sample) -> impl Iterator<Item = &RankSample> {
             sample.job.iter().flat_map(|job| &job.ranks)
@@ -74,7 +73,7 @@ impl Steps {
         }
     }
 
-    /// A wait of this rank that ended, later than all before it.
+    /// Adds a wait of this rank that ended later than all before it.
     pub fn add_wait(&mut self, rank: ProcessKey, wait: Wait) {
         self.ranks.entry(rank).or_default().add(wait);
     }
@@ -90,7 +89,7 @@ impl RankSteps {
             return;
         };
         let Some(step) = wait.from.checked_sub(last.to) else {
-            // Time ran back: a recording was wound back.
+            // Time ran backwards: a recording was rewound.
             return;
         };
         let Some((older, newer)) = last.batch.zip(wait.batch) else {
@@ -98,23 +97,23 @@ impl RankSteps {
             return;
         };
         match newer.checked_sub(older) {
-            // A new epoch counts anew.
+            // In a new epoch batches count from the start again.
             None => {}
-            // A batch can be waited for in several stays, as where another's comes first.
+            // The wait for a batch can be in several parts, for example if another batch comes first.
             Some(0) => {
                 self.last = Some(Wait {
                     to: wait.to,
                     ..last
                 });
             }
-            Some(apart @ 1..=ALIKE) => {
+            Some(apart @ 1..=MAX_EQUAL_STEPS) => {
                 let millis = |time: Duration| 1000.0 * time.as_secs_f64();
                 let mut waited_ms = millis(last.to.saturating_sub(last.from));
                 for _ in 0..apart {
-                    if self.steps.len() == KEPT {
+                    if self.steps.len() == MAX_STEPS {
                         self.steps.pop_front();
                     }
-                    self.steps.push_back(Step {
+                    self.steps.push_back(TimedStep {
                         waited_ms: std::mem::take(&mut waited_ms),
                         worked_ms: millis(step) / apart as f64,
                         to: wait.from,
@@ -130,7 +129,7 @@ impl RankSteps {
         }
     }
 
-    /// Steps that are kept.
+    /// Returns the number of steps kept.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
@@ -139,12 +138,12 @@ impl RankSteps {
         self.steps.is_empty()
     }
 
-    /// Of those, the ones that are means of a few neighbours.
+    /// Returns how many of these are means of a few neighbours.
     pub fn means(&self) -> usize {
         self.steps.iter().filter(|step| step.mean).count()
     }
 
-    /// All steps in that time, those of which nothing can be said among them.
+    /// Returns the number of all steps in that time, including those whose length is not known.
     pub fn all(&self) -> u64 {
         let merged: u64 = self.steps.iter().map(|step| u64::from(step.merged)).sum();
         self.steps.len() as u64 + merged + u64::from(self.unseen)
@@ -161,9 +160,9 @@ impl RankSteps {
 
 impl Spread {
     fn new(times: impl Iterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = times.collect();
-        sorted.sort_by(f64::total_cmp);
-        Self { sorted }
+        Self {
+            sorted: sorted(times),
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -174,19 +173,14 @@ impl Spread {
         self.sorted.is_empty()
     }
 
-    /// The length that this share of the times does not exceed (nearest rank). `None` where there is no time.
+    /// Returns the length that this share of the times does not exceed (nearest rank). `None` if there are no times.
     pub fn quantile(&self, share: f64) -> Option<f64> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a place in a list"
-        )]
-        let place = (share * self.sorted.len() as f64).ceil().max(1.0) as usize;
+        let place = whole((share * self.sorted.len() as f64).ceil().max(1.0));
         self.sorted.get(place - 1).copied()
     }
 
-    /// Times by their length, in at most so many steps of a round length. The last takes what is longer than
-    /// most: a single checkpoint does not flatten all others.
+    /// Returns a histogram with at most `most` bins of a round width. The last bin has no upper limit, so that a single
+    /// checkpoint does not flatten all others.
     pub fn bins(&self, most: usize) -> Vec<Bin> {
         let (Some(shortest), Some(long)) = (self.quantile(0.0), self.quantile(0.99)) else {
             return Vec::new();
@@ -216,7 +210,7 @@ impl Spread {
     }
 }
 
-/// 1, 2 or 5 and zeros, at least a tenth of a millisecond.
+/// Returns `length` rounded up to 1, 2 or 5 times a power of ten, at least a tenth of a millisecond.
 fn round_up(length: f64) -> f64 {
     let mut power = 0.1;
     while power * 10.0 < length {
@@ -262,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_came_at_once_was_not_waited_for() {
-        // Nobody saw a wait for batch 3: from 2 to 4 lie two steps.
+        // No wait for batch 3 was seen: there are two steps from 2 to 4.
         let steps = of(&[
             wait(0, 65, Some(1)),
             wait(100, 160, Some(2)),
@@ -276,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn of_steps_without_number_or_too_many_nothing_is_said() {
+    fn unnumbered_or_too_many_steps_give_no_result() {
         let many = of(&[wait(0, 65, Some(1)), wait(900, 960, Some(9))]);
         assert_eq!((many.len(), many.all()), (0, 8));
         let uncounted = of(&[wait(0, 65, None), wait(100, 160, None)]);
@@ -315,7 +309,7 @@ mod tests {
         for at in 0..3000 {
             steps.add(wait(at * 100, at * 100 + 50, Some(at)));
         }
-        assert_eq!((steps.len(), steps.all()), (KEPT, KEPT as u64));
+        assert_eq!((steps.len(), steps.all()), (MAX_STEPS, MAX_STEPS as u64));
     }
 
     #[test]

@@ -66,13 +66,14 @@ fn another_job_starts_the_window_anew() {
     assert!(model.window().is_none());
     model.apply(training(5.0));
     assert!((model.window().unwrap().seconds - 2.0).abs() < 1e-9);
-    assert_eq!(waits(&model), [None, Some(0.6), Some(0.6), Some(0.6)]);
+    // The history is shown from the first sample with a job.
+    assert_eq!(waits(&model), [Some(0.6); 3]);
     let mut other = training(6.0);
     other.job.as_mut().unwrap().key = key(101);
     model.apply(other);
     assert!(model.window().is_none());
-    // What was before stays to be looked back at.
-    assert_eq!(waits(&model).len(), 5);
+    // The past before the other job can still be viewed.
+    assert_eq!(waits(&model).len(), 4);
     assert_eq!(waits(&model)[1..4], [Some(0.6); 3]);
 }
 
@@ -92,7 +93,7 @@ fn progress_counts_from_the_first_sight_of_the_job() {
     assert_eq!(progress.batches, Some(580));
     assert_eq!(progress.seconds_without_batch, Some(0.0));
     assert!((progress.usual_pause.unwrap() - 0.1).abs() < 1e-9);
-    // The trainer takes no more: the counter stands still.
+    // The trainer takes no more batches: the counter stops.
     for at in 9..20 {
         let mut sample = training(f64::from(at));
         first_loader(&mut sample).batches = first_loader(&mut training(8.0)).batches;
@@ -101,7 +102,7 @@ fn progress_counts_from_the_first_sight_of_the_job() {
     let progress = model.progress();
     assert_eq!(progress.seconds_without_batch, Some(11.0));
     assert!((progress.usual_pause.unwrap() - 0.1).abs() < 1e-9);
-    // Another job begins anew.
+    // Another job starts from zero.
     let mut other = training(21.0);
     other.job.as_mut().unwrap().key = key(101);
     model.apply(other);
@@ -117,7 +118,7 @@ fn samples_are_bounded_however_dense() {
     assert_eq!(model.window.samples.len(), window::SAMPLES);
 }
 
-/// The wait share of each second, oldest first.
+/// Returns the wait share of each second, oldest first.
 fn waits(model: &Model) -> Vec<Option<f64>> {
     let (from, to) = model.history().span().expect("there are readings");
     let seconds = (to - from).round();
@@ -151,7 +152,7 @@ fn history_has_the_figures_of_each_interval() {
         loader: 7,
         id: 1,
     };
-    assert!(history.knows(place));
+    assert!(history.has_worker(place));
     assert_eq!(history.states(&axis, place), [Some(WorkerNow::Cpu); 3]);
     let stranger = WorkerPlace { id: 9, ..place };
     assert_eq!(history.states(&axis, stranger), [None; 3]);
@@ -188,7 +189,7 @@ fn workers_that_were_there_before_cost_no_startup_time() {
     assert_eq!(startup, Some(Share::ZERO));
 }
 
-/// The job at `at`, whose first worker ended the batch of that number since the second before, and a short one.
+/// Returns the job at `at`, whose first worker ended a batch of that number and a short one in the last second.
 fn with_load(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     let batch = u64::from(at);
@@ -209,7 +210,7 @@ fn with_load(at: u32) -> Sample {
     sample
 }
 
-/// Both were fed from the same job, one of them with fewer samples.
+/// Checks two models that were fed from the same job, one of them with fewer samples.
 fn same_window(all: &Model, fewer: &Model) {
     let rank = |model: &Model| {
         let job = model.window().unwrap().job.clone();
@@ -264,7 +265,7 @@ fn the_newest_loads_are_kept_longer_than_the_window_and_short_ones_are_counted_i
 }
 
 #[test]
-fn a_worker_made_anew_has_none_of_the_loads_of_the_one_before() {
+fn a_recreated_worker_does_not_inherit_loads() {
     let mut model = Model::new(TEN);
     for at in 0..9_u32 {
         let mut sample = with_load(at);
@@ -304,8 +305,8 @@ fn the_median_of_loads_is_the_middle_one_or_lies_between_two() {
     assert_eq!(of(&[400, 2000, 410, 300]), Some((405.0, 2000.0)));
 }
 
-/// Waits of the newest batches, of a loader with `workers` of `load` seconds a batch, in order, for a
-/// trainer of 0.1 s a step. `stretch` gives each batch's load time as a part of `load`.
+/// Returns the waits for the newest batches of an in-order loader with `workers` workers of `load` seconds a batch, for
+/// a trainer of 0.1 s a step. `stretch` returns each batch's load time as a multiple of `load`.
 fn simulated(
     workers: usize,
     load: f64,
@@ -331,7 +332,7 @@ fn simulated(
     waits
 }
 
-/// A fixed sequence that looks random, 0 to 1.
+/// Returns a fixed pseudo-random sequence, 0 to 1.
 fn noise() -> impl FnMut() -> f64 {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     move || {
@@ -352,7 +353,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
     let mut waits = simulated(7, 2.0, 98, || 1.0);
     waits.insert(0, wait(0.0, 40.0, Some(0)));
     assert_eq!(period(waits), Some(7));
-    // Nor do the waits of no length that a job reports.
+    // Nor do the zero waits that a job reports.
     let waits = simulated(16, 2.0, 400, || 1.0);
     let at = |batch: u64| waits.iter().find(|wait| wait.batch == Some(batch));
     let reported = (0..400).map(|batch| match at(batch) {
@@ -360,7 +361,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
         None => wait(0.0, 0.000_02, Some(batch)),
     });
     assert_eq!(period(reported.collect()), Some(16));
-    // Nor does a clock that is one batch off now and then, or a little unevenness.
+    // Nor does a count that is sometimes off by one, or a little unevenness.
     let mut random = noise();
     let mut waits = simulated(7, 2.0, 300, || 1.0);
     for wait in &mut waits {
@@ -371,7 +372,7 @@ fn the_rhythm_of_equal_workers_is_their_number() {
 }
 
 #[test]
-fn where_there_is_no_rhythm_none_is_claimed() {
+fn no_rhythm_is_reported_without_one() {
     let period = |waits: Vec<_>| periodicity::period_batches(&waits.into());
     for seed in 0..20 {
         let mut random = noise();
@@ -419,7 +420,10 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         disk: next(),
         stopped: next(),
         unseen: next(),
+        in_generator: next(),
         dispatched: next(),
+        pinning: next(),
+        blocked: next(),
         gil: Some(GilTally {
             in_loader: next(),
             outside: next(),
@@ -433,7 +437,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
     }
 }
 
-/// Sets every counter of a sample from `numbers`, however little they fit together.
+/// Sets every counter of a sample from `numbers`, consistent or not.
 fn scramble(sample: &mut Sample, numbers: &[u64]) {
     let mut numbers = numbers.iter().copied().cycle();
     let mut next = || numbers.next().unwrap_or(0);
@@ -457,11 +461,15 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
     rank.main = Some(any_tally(&mut next));
     rank.recognised = Some(any_tally(&mut next));
     let mut time = || Duration::from_nanos(next());
-    let mut told = || DeviceTime {
+    let mut device_time = || DeviceTime {
         took: time(),
         of: time(),
     };
-    let (copy, busy, idle) = (Some(told()), Some(told()), Some(told()));
+    let (copy, busy, idle) = (
+        Some(device_time()),
+        Some(device_time()),
+        Some(device_time()),
+    );
     rank.reported = Some(Reported {
         copy,
         busy,
@@ -508,6 +516,7 @@ fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
         network: next(),
         handover: next(),
         other: next(),
+        about_files: next(),
         now: WorkerNow::Cpu,
     }
 }
@@ -543,7 +552,7 @@ fn shares(rates: &Rates) -> Vec<Option<Share>> {
 
 proptest! {
     #[test]
-    fn whatever_is_read_nothing_panics_and_shares_are_shares(
+    fn arbitrary_samples_never_panic_and_shares_stay_in_range(
         rows in prop::collection::vec(
             prop::collection::vec(prop_oneof![0..50_u64, 0..5000_u64, any::<u64>()], 5..90),
             2..8,
@@ -567,7 +576,7 @@ proptest! {
     }
 }
 
-/// A sample at this second of a job whose loader starts its workers anew every five seconds.
+/// Returns a sample at this second of a job whose loader restarts its workers every five seconds.
 fn in_epochs(at: f64) -> Sample {
     let mut sample = training(at);
     let epoch = (at / 5.0).floor();
@@ -595,7 +604,7 @@ fn whole(value: f64) -> i32 {
 }
 
 #[test]
-fn workers_that_start_anew_with_each_epoch_keep_their_figures() {
+fn workers_recreated_with_each_epoch_keep_their_figures() {
     let mut model = Model::new(TEN);
     for at in 0..28 {
         model.apply(in_epochs(f64::from(at)));

@@ -1,41 +1,41 @@
-//! The newest minutes poll by poll: what each worker and trainer did when, how many batches were ready, the waits, and
+//! The newest minutes poll by poll: the states of each worker and trainer, the number of ready batches, the waits, and
 //! the batches of each worker.
 //!
-//! Fixed memory: a byte a slot of 25 ms for everyone, of two minutes: 5 KB for each worker, 4 KB of its batches, and 80 KB
-//! of waits for each rank. Says what was seen, and where that is but a bound; knows no cell and no colour.
+//! Fixed memory for two minutes: a byte per track and slot of 25 ms (5 KB per worker), 4 KB of batches per worker, 80
+//! KB of waits per rank. Records what was seen, and where that is only a bound; does not depend on cells or colours.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::WorkerPlace;
 use crate::sample::{
-    PollTrace, RankSample, SLOT, Sample, Seen, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
+    PollTrace, RankSample, SLOT, Sample, SlotState, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
 };
 use crate::units::ProcessKey;
 
-/// Slots that are kept of everyone.
+/// Number of slots kept per track.
 const SLOTS: usize = 4800;
-/// Everyone that is kept, at most.
+/// Maximum number of tracks.
 const TRACKS: usize = 640;
-/// Waits that are kept of each rank.
+/// Number of waits kept of each rank.
 const WAITS: usize = 2048;
-/// Batches that are kept of each worker.
+/// Number of batches kept of each worker.
 const BATCHES: usize = 100;
-/// Slots by which the last poll may lie back, of whoever is still there, on a machine that is busy.
+/// Slots by which the last poll of a living process may lag behind on a busy machine.
 const LATE: u64 = 60;
-/// So many slots between two polls are taken for seen: more than lie between polls where these must be rare.
-const APART: usize = 20;
+/// Maximum number of slots between two polls that are filled in: more than between the rarest polls.
+const MAX_FILLED_SLOTS: usize = 20;
 
-/// Whose polls.
+/// The process or queue that was polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
     Trainer(ProcessKey),
     Worker(WorkerPlace),
-    /// Of this loader.
+    /// The queue of this loader.
     Queue(ProcessKey, u64),
 }
 
-/// What was seen of everyone, slot by slot.
+/// What was seen of each track, slot by slot.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     tracks: BTreeMap<Track, PollTrace>,
@@ -44,30 +44,30 @@ pub struct Timeline {
     newest: Duration,
 }
 
-/// A batch that a worker had in work.
+/// A batch that a worker made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Batch {
-    /// The loader's number for it, from 0 in each epoch.
+    /// The loader's number of the batch, from 0 in each epoch.
     pub number: u64,
-    /// In seconds.
+    /// In seconds since pipetop started.
     pub from: f64,
     pub to: f64,
 }
 
-/// What is known of a slot.
+/// The state in a slot, and whether it is only a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot<T> {
     pub what: T,
-    /// Not polled, and the polls on either side saw different things: the change lies here or beside.
+    /// Not polled, and the polls on either side differ: the change is in this slot or next to it.
     pub bound: bool,
 }
 
 impl Timeline {
-    /// Takes in what a sample brought since the one before.
+    /// Adds what is new in `sample` since the one before.
     pub(super) fn add(&mut self, before: Option<&Sample>, sample: &Sample) {
         let now = sample.at.since_start;
         if now < self.newest {
-            // A recording was wound back.
+            // A recording was rewound.
             *self = Self::default();
         }
         self.newest = now;
@@ -83,11 +83,7 @@ impl Timeline {
             for loader in &rank.loaders {
                 self.append(Track::Queue(rank.key, loader.id), &loader.queue_polls);
                 for worker in &loader.workers {
-                    let place = WorkerPlace {
-                        rank: rank.key,
-                        loader: loader.id,
-                        id: worker.id,
-                    };
+                    let place = WorkerPlace::new(rank.key, loader.id, worker.id);
                     self.append(Track::Worker(place), &worker.polls);
                     self.add_batches(place, worker, before);
                 }
@@ -132,7 +128,7 @@ impl Timeline {
     fn add_waits(&mut self, rank: &RankSample, before: Option<&RankSample>) {
         let waits = self.waits.entry(rank.key).or_default();
         for wait in rank.waits.since(before.map(|before| &before.waits)) {
-            // Of those that the polls saw and those that the job reports, either may come late.
+            // Waits from polls and waits from reports may overlap, and either may come late.
             if waits.back().is_some_and(|last| wait.from < last.to) {
                 continue;
             }
@@ -150,25 +146,38 @@ impl Timeline {
         }
     }
 
-    /// Anything is known of this rank.
-    pub fn knows(&self, rank: ProcessKey) -> bool {
+    /// Returns whether there is any data on this rank.
+    pub fn has_rank(&self, rank: ProcessKey) -> bool {
         self.tracks.contains_key(&Track::Trainer(rank))
     }
 
-    /// Up to when everyone of this rank was polled, in seconds. Whoever was not for long is gone.
-    pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
-        let of_rank = |track: &Track| match track {
+    fn of_rank(&self, rank: ProcessKey) -> impl Iterator<Item = &PollTrace> {
+        let of_rank = move |track: &Track| match track {
             Track::Trainer(key) | Track::Queue(key, _) => *key == rank,
             Track::Worker(place) => place.rank == rank,
         };
-        let ends = self.tracks.iter().filter(|(track, _)| of_rank(track));
-        let ends = ends.map(|(_, polls)| polls.seen_until());
+        let tracks = self.tracks.iter();
+        tracks.filter_map(move |(track, polls)| of_rank(track).then_some(polls))
+    }
+
+    /// Returns the time in seconds from which on most tracks of this rank were polled.
+    pub fn seen_from(&self, rank: ProcessKey) -> Option<f64> {
+        let first = self.of_rank(rank).filter_map(PollTrace::seen_from);
+        let mut first: Vec<u64> = first.collect();
+        first.sort_unstable();
+        let median = *first.get(first.len() / 2)?;
+        Some(median as f64 * SLOT.as_secs_f64())
+    }
+
+    /// Returns up to when all tracks of this rank were polled, in seconds. Ignores those that are gone.
+    pub fn seen_until(&self, rank: ProcessKey) -> Option<f64> {
+        let ends = self.of_rank(rank).map(PollTrace::seen_until);
         let late = slot(self.newest).saturating_sub(LATE);
         let end = ends.filter(|end| *end > late).min()?;
         Some(end as f64 * SLOT.as_secs_f64())
     }
 
-    /// What a worker did in the slots from `from` to before `to`.
+    /// Returns what a worker did in the slots from `from` to before `to`.
     pub fn worker(
         &self,
         place: WorkerPlace,
@@ -177,7 +186,7 @@ impl Timeline {
         self.slots(Track::Worker(place), from, to)
     }
 
-    /// What the trainer did, by polls alone.
+    /// Returns what the trainer did, by polls alone.
     pub fn trainer(
         &self,
         rank: ProcessKey,
@@ -186,7 +195,7 @@ impl Timeline {
         self.slots(Track::Trainer(rank), from, to)
     }
 
-    /// How many batches were ready.
+    /// Returns how many batches were ready.
     pub fn queue(
         &self,
         rank: ProcessKey,
@@ -196,41 +205,52 @@ impl Timeline {
         self.slots(Track::Queue(rank, loader), from, to)
     }
 
-    /// The batches of a worker that are kept and whose times are known, oldest first.
+    /// Returns the kept batches of a worker whose times are known, oldest first.
     pub fn batches(&self, place: WorkerPlace) -> impl DoubleEndedIterator<Item = &Batch> {
         self.batches.get(&place).into_iter().flatten()
     }
 
-    /// The waits of a rank that are kept, oldest first.
+    /// Returns the kept waits of a rank, oldest first.
     pub fn waits(&self, rank: ProcessKey) -> impl DoubleEndedIterator<Item = &Wait> {
         self.waits.get(&rank).into_iter().flatten()
     }
 
-    fn slots<T: Seen + PartialEq>(&self, track: Track, from: u64, to: u64) -> Vec<Option<Slot<T>>> {
+    fn slots<T: SlotState + PartialEq>(
+        &self,
+        track: Track,
+        from: u64,
+        to: u64,
+    ) -> Vec<Option<Slot<T>>> {
         let Some(polls) = self.tracks.get(&track) else {
             return Vec::new();
         };
-        // What was seen a little before the first slot may tell of it.
-        let before = from.saturating_sub(APART as u64);
-        let seen: Vec<Option<T>> = (before..to).map(|slot| polls.seen(slot)).collect();
-        let skipped = usize::try_from(from - before).unwrap_or(APART);
-        filled(&seen).split_off(skipped.min(seen.len()))
+        // Polls a little before the first slot or after the last one may fill in some of them.
+        let (before, after) = (
+            from.saturating_sub(MAX_FILLED_SLOTS as u64),
+            to + MAX_FILLED_SLOTS as u64,
+        );
+        let seen = (before..after).map(|slot| polls.seen(slot));
+        let slots = filled(&seen.collect::<Vec<_>>()).into_iter();
+        let here = (before..).zip(slots);
+        here.filter(|(slot, _)| (from..to).contains(slot))
+            .map(|(_, what)| what)
+            .collect()
     }
 }
 
-/// The slots that lie in a time.
+/// Returns the slots between two times.
 pub fn slots_of(from: Duration, to: Duration) -> (u64, u64) {
     (slot(from), slot(to + SLOT))
 }
 
-/// Fills the slots between two polls that do not lie far apart. Where both saw the same, that was so all the time.
+/// Fills the slots between two polls that are close together. If both polls agree, so do the slots between them.
 fn filled<T: Copy + PartialEq>(seen: &[Option<T>]) -> Vec<Option<Slot<T>>> {
     let mut slots: Vec<Option<Slot<T>>> = Vec::with_capacity(seen.len());
     let mut last: Option<(usize, T)> = None;
     for (place, what) in seen.iter().enumerate() {
         slots.push(what.map(|what| Slot { what, bound: false }));
         let Some(what) = *what else { continue };
-        if let Some((at, before)) = last.filter(|(at, _)| place - at <= APART) {
+        if let Some((at, before)) = last.filter(|(at, _)| place - at <= MAX_FILLED_SLOTS) {
             let between = Slot {
                 what: before,
                 bound: before != what,
@@ -252,7 +272,7 @@ mod tests {
     fn polls(from: u64, what: &[WorkerNow]) -> PollTrace {
         let mut polls = PollTrace::default();
         for (slot, now) in (from..).zip(what) {
-            polls.see(SLOT * u32::try_from(slot).unwrap(), *now, 800);
+            polls.record(SLOT * u32::try_from(slot).unwrap(), *now, 800);
         }
         polls
     }
@@ -267,7 +287,7 @@ mod tests {
         }
     }
 
-    /// Samples a second apart; in each, the first worker was seen so, from this slot on.
+    /// Returns samples a second apart, in each of which the first worker had these states from this slot on.
     fn fed(seen: &[(u64, &[WorkerNow])]) -> (Timeline, WorkerPlace) {
         let mut timeline = Timeline::default();
         let mut before: Option<Sample> = None;
@@ -291,22 +311,39 @@ mod tests {
     }
 
     #[test]
-    fn everyone_was_seen_up_to_where_the_last_look_at_the_rarest_lies() {
+    fn coverage_ends_at_the_last_poll_of_the_least_polled() {
         let mut sample = training(1.0);
         let rank = first_rank(&mut sample);
         let key = rank.key;
         rank.polls = polls(0, &[WorkerNow::Idle; 40]);
         let worker = &mut first_loader(&mut sample).workers[0];
         worker.polls = polls(0, &[WorkerNow::Cpu; 30]);
-        // Then nothing was seen.
-        worker.polls.see(SLOT * 38, WorkerNow::Unknown, 800);
+        // After that nothing was seen.
+        worker.polls.record(SLOT * 38, WorkerNow::Unknown, 800);
         let mut timeline = Timeline::default();
         timeline.add(None, &sample);
         assert_eq!(timeline.seen_until(key), Some(0.75));
     }
 
     #[test]
-    fn what_nobody_saw_is_a_bound_or_unknown() {
+    fn from_when_most_were_seen() {
+        let mut sample = training(2.0);
+        let rank = first_rank(&mut sample);
+        let key = rank.key;
+        rank.polls = polls(4, &[WorkerNow::Idle; 40]);
+        let loader = first_loader(&mut sample);
+        loader.queue_polls = PollTrace::default();
+        for worker in &mut loader.workers {
+            worker.polls = polls(20, &[WorkerNow::Cpu; 20]);
+        }
+        let mut timeline = Timeline::default();
+        assert_eq!(timeline.seen_from(key), None);
+        timeline.add(None, &sample);
+        assert_eq!(timeline.seen_from(key), Some(0.5));
+    }
+
+    #[test]
+    fn unpolled_slots_are_bounds_or_unknown() {
         let known = |what, bound| Some(Slot { what, bound });
         assert_eq!(
             filled(&[None, Some(1), None, Some(1), None, Some(2), None]),
@@ -320,21 +357,21 @@ mod tests {
                 None
             ]
         );
-        let mut far = vec![None; APART + 2];
+        let mut far = vec![None; MAX_FILLED_SLOTS + 2];
         far[0] = Some(1);
-        far[APART + 1] = Some(1);
+        far[MAX_FILLED_SLOTS + 1] = Some(1);
         assert_eq!(filled(&far).iter().flatten().count(), 2);
     }
 
     #[test]
-    fn time_that_runs_backwards_begins_anew() {
+    fn time_that_runs_backwards_restarts_the_history() {
         let (mut timeline, place) = fed(&[(0, &[WorkerNow::Cpu]), (30, &[WorkerNow::Cpu])]);
         timeline.add(None, &training(0.5));
         assert_eq!(timeline.worker(place, (0, 40)), []);
     }
 
     #[test]
-    fn waits_are_kept_in_order_and_of_those_that_are_there() {
+    fn waits_are_kept_in_order_for_current_ranks() {
         let mut sample = training(10.0);
         let wait = |from: u32, to: u32| Wait {
             from: from * MS,
@@ -349,16 +386,16 @@ mod tests {
         timeline.add(None, &sample);
         let kept: Vec<Wait> = timeline.waits(key).copied().collect();
         assert_eq!(kept, [wait(0, 100), wait(120, 130)]);
-        assert!(timeline.knows(key));
+        assert!(timeline.has_rank(key));
         sample.job = None;
         sample.at.since_start = Duration::from_hours(1);
         timeline.add(None, &sample);
         assert_eq!(timeline.waits(key).count(), 0);
-        assert!(!timeline.knows(key));
+        assert!(!timeline.has_rank(key));
     }
 
     #[test]
-    fn whoever_comes_and_goes_the_memory_stays() {
+    fn memory_is_bounded_as_workers_change() {
         let mut timeline = Timeline::default();
         for second in 0..50_u32 {
             let mut sample = training(f64::from(second));

@@ -1,18 +1,18 @@
-//! What a process used between two readings of its counters.
+//! Resource usage of a process between two readings of its counters.
 //!
-//! Knows nothing of what the process is for.
+//! Does not depend on what the process is for.
 
 use std::time::Duration;
 
-use crate::model::interval::{Interval, count_grown};
+use crate::model::interval::{SampleInterval, count_grown};
 use crate::sample::{IoSample, ProcessSample};
 use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
-/// A process that lived less is too young for rates: the kernel counts its CPU time in ticks of 10 ms.
-const YOUNGEST: f64 = 0.1;
+/// Age in seconds below which a process has no rates: the kernel counts its CPU time in ticks of 10 ms.
+const MIN_AGE_SECONDS: f64 = 0.1;
 
-/// What a process has used up when it starts: the kernel clears these counters at `fork`.
-const NEWBORN: ProcessSample = ProcessSample {
+/// The counters of a process when it starts: the kernel clears them at `fork`.
+const AT_FORK: ProcessSample = ProcessSample {
     state: None,
     cpu: Some(Duration::ZERO),
     main_cpu: Some(Duration::ZERO),
@@ -29,7 +29,7 @@ const NEWBORN: ProcessSample = ProcessSample {
     rss: None,
 };
 
-/// What is counted of a process: nanoseconds on a CPU, those of the main thread, those that it waited for a CPU; bytes
+/// The counters of a process: nanoseconds on a CPU, those of the main thread, those that it waited for a CPU; bytes
 /// from and to block devices, and of read and write calls; page faults that had to wait for a read.
 const COUNTED: [fn(&ProcessSample) -> Option<u64>; 8] = [
     |process| nanos(process.cpu),
@@ -41,55 +41,55 @@ const COUNTED: [fn(&ProcessSample) -> Option<u64>; 8] = [
     |process| Some(process.io?.wchar.0),
     |process| process.major_faults,
 ];
-/// The places of some of them.
+/// Indices of some of them.
 pub(crate) const CPU: usize = 0;
 pub(crate) const READ: usize = 3;
 pub(crate) const RCHAR: usize = 5;
 pub(crate) const WCHAR: usize = 6;
 
-/// One figure for each. `None` where it was not read, or went backwards.
+/// One figure per counter. `None` if it was not read, or went backwards.
 pub(crate) type Counts = [Option<f64>; COUNTED.len()];
 
 fn nanos(time: Option<Duration>) -> Option<u64> {
     u64::try_from(time?.as_nanos()).ok()
 }
 
-/// A process now, and what to count its growth from.
+/// The newer reading of a process, and the one to count its growth from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delta<'a> {
     older: Option<&'a ProcessSample>,
     newer: &'a ProcessSample,
-    /// The time it grew in: the whole interval, or its life where it began within the interval.
+    /// Seconds in which it grew: the whole interval, or the life of a process that started within the interval.
     pub(crate) seconds: f64,
 }
 
 impl<'a> Delta<'a> {
-    /// `older` is the same process, by its key, in the older sample. Without one it counts from its
-    /// start, where that is known to lie in the interval.
+    /// `older` is the same process, by its key, in the older sample. Without one it counts from the process's start, if
+    /// that is known to be in the interval.
     pub(crate) fn new(
         older: Option<&'a ProcessSample>,
         newer: &'a ProcessSample,
         key: ProcessKey,
-        interval: &Interval,
+        interval: &SampleInterval,
     ) -> Self {
         let lived = interval
             .start_of(key)
             .filter(|start| older.is_none() && *start >= interval.from)
             .map(|start| interval.to - start)
-            .filter(|lived| *lived >= YOUNGEST);
+            .filter(|lived| *lived >= MIN_AGE_SECONDS);
         Self {
-            older: older.or(lived.map(|_| &NEWBORN)),
+            older: older.or(lived.map(|_| &AT_FORK)),
             newer,
             seconds: lived.unwrap_or(interval.seconds),
         }
     }
 
-    /// By how much each count grew, in the order of [`COUNTED`].
+    /// Returns by how much each count grew, in the order of [`COUNTED`].
     pub(crate) fn grown(&self) -> Counts {
         COUNTED.map(|of| count_grown(of(self.older?), of(self.newer)))
     }
 
-    /// Between two readings that lie so many seconds apart.
+    /// Returns the growth between two readings that are `seconds` apart.
     pub(crate) fn between(
         older: &'a ProcessSample,
         newer: &'a ProcessSample,
@@ -102,21 +102,21 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// What the process used.
+    /// Returns what the process used, per second.
     pub(crate) fn usage(&self) -> Usage {
         Usage::new(self.grown().map(|count| Some(count? / self.seconds)))
     }
 }
 
-/// What a process used, per second. `None` where that was not read, or went backwards.
+/// What a process used, per second. `None` if that was not read, or went backwards.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Usage {
-    /// CPU time of all its threads, in shares of one core.
+    /// CPU time of all its threads, in cores.
     pub(crate) cpu: Option<f64>,
-    /// Of the main thread: on a CPU, and runnable but not running.
+    /// Shares of the time that the main thread was on a CPU, and runnable but not running.
     pub(crate) main_cpu: Option<Share>,
     pub(crate) run_delay: Option<Share>,
-    /// From and to block devices, and by read calls from anywhere.
+    /// Bytes from and to block devices, and by read calls from any source.
     pub(crate) read: Option<BytesPerSecond>,
     pub(crate) write: Option<BytesPerSecond>,
     pub(crate) rchar: Option<BytesPerSecond>,
@@ -124,7 +124,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Of what passed in a second.
+    /// Returns the usage from the growth of each counter per second.
     pub(crate) fn new(per_second: Counts) -> Self {
         let [cpu, main_cpu, run_delay, read, write, rchar, _, faults] = per_second;
         let seconds = |nanos: Option<f64>| Some(nanos? / 1e9);

@@ -1,7 +1,7 @@
-//! The newest stretch of time: samples go in, its rates come out.
+//! The newest stretch of time: takes samples, returns the rates.
 //!
-//! One type for the last interval, the time that a verdict speaks of and all since a job began. Pure: time is what
-//! the samples say.
+//! One type for the last interval, for the window of the verdict and for all time since a job began. Reads no clock:
+//! the only time is that of the samples.
 
 mod sums;
 
@@ -15,21 +15,22 @@ use crate::units::ProcessKey;
 
 pub(crate) use sums::{RankSums, WindowSums, WorkerSums};
 
-/// Samples that are kept at most, however long the window.
+/// Maximum number of samples kept, however long the window is.
 pub(super) const SAMPLES: usize = 1024;
 
-/// What lies between the first and the newest of its samples.
+/// The samples of a stretch of time and the sums of what happened between them.
 #[derive(Debug, Clone)]
 pub struct Window {
-    /// [`Duration::MAX`] = all.
+    /// [`Duration::MAX`] means no limit.
     length: Duration,
-    /// Oldest first. Of a window without end: the first and the newest.
+    /// Oldest first. Without a limit, only the first and the newest sample are kept.
     pub(super) samples: VecDeque<Arc<Sample>>,
     sums: WindowSums,
 }
 
 impl Window {
-    /// The newest `length` of time, at least the last interval; with [`Duration::MAX`] all since it was cleared.
+    /// Returns a window of the newest `length` of time, at least of the last interval; with [`Duration::MAX`] of all
+    /// time since it was cleared.
     pub fn new(length: Duration) -> Self {
         Self {
             length,
@@ -38,7 +39,7 @@ impl Window {
         }
     }
 
-    /// Takes the next sample in. Begins anew where time runs backwards.
+    /// Adds the next sample. Restarts if time runs backwards.
     pub fn push(&mut self, sample: Arc<Sample>) {
         let newest = self.sample().map(|newest| newest.at.since_start);
         if newest.is_some_and(|newest| sample.at.since_start < newest) {
@@ -60,7 +61,7 @@ impl Window {
         }
     }
 
-    /// Drops what lies before the window, but for the one sample that it starts from. Says whether there was any.
+    /// Drops the samples before the window, except the one that it starts from. Returns whether there were any.
     fn slide(&mut self) -> bool {
         let before = self.samples.len();
         let now = self.samples.back().map(|sample| sample.at.since_start);
@@ -73,37 +74,37 @@ impl Window {
         self.samples.len() < before
     }
 
-    /// Begins anew.
+    /// Drops all samples and sums.
     pub fn clear(&mut self) {
         self.samples.clear();
         self.sums = WindowSums::default();
     }
 
-    /// The newest sample.
+    /// Returns the newest sample.
     pub fn sample(&self) -> Option<&Sample> {
         self.samples.back().map(Arc::as_ref)
     }
 
-    /// `None` until there are two samples, a millisecond apart.
+    /// Returns the rates; `None` until there are two samples, a millisecond apart.
     pub fn rates(&self) -> Option<Rates> {
         self.rates_within(self)
     }
 
-    /// The same, with what takes longer than this window to be seen (slow oscillations of GPUs, single loads) from a
-    /// window around it.
+    /// Returns the same, but takes what shows only over a longer time (slow oscillations of GPUs, single loads) from
+    /// `session`, a window that contains this one.
     pub fn rates_within(&self, session: &Self) -> Option<Rates> {
         let (first, last) = self.samples.front().zip(self.samples.back())?;
         Rates::of(first, &self.sums, last, &session.sums)
     }
 
-    /// The waits of a rank that ended in it, oldest first.
+    /// Returns the waits of a rank that ended in the window, oldest first.
     pub fn waits(&self, rank: ProcessKey) -> impl Iterator<Item = &Wait> {
         let rank = self.sums.rank(rank).into_iter();
         rank.flat_map(|rank| &rank.waits)
     }
 }
 
-/// The rates of the time between samples that follow each other.
+/// Returns the rates of the time between consecutive samples.
 #[cfg(test)]
 pub(crate) fn rates_of<'a>(samples: impl IntoIterator<Item = &'a Sample>) -> Option<Rates> {
     let mut window = Window::new(Duration::MAX);

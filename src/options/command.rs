@@ -25,7 +25,7 @@ impl Words {
         Self { words }
     }
 
-    /// The environment variables before the command, and the command.
+    /// Returns the environment variables before the command, and the command.
     pub fn parts(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
         let mut environment = vec![];
         let mut words = self.words.iter();
@@ -46,7 +46,7 @@ impl Words {
     }
 
     /// # Errors
-    /// If there is no command.
+    /// Returns an error if there is no command.
     pub(crate) fn check(&self, verb: &str) -> Result<(), Hinted> {
         let (_, command) = self.parts();
         match command.first() {

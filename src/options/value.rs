@@ -12,11 +12,11 @@ use crate::error::Hinted;
 use crate::units::{Pid, Share};
 use crate::verdict::Kind;
 
-/// Shorter intervals cost more than the budget; longer ones show no movement.
+/// Shorter intervals exceed pipetop's cost budget; longer ones show no change.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(1);
 const SPANS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_hours(7 * 24);
 
-/// Every kind of verdict, as the report writes it.
+/// Every kind of verdict, as named in the report.
 const KINDS: [&str; 8] = [
     "data-bound",
     "balanced",
@@ -30,7 +30,7 @@ const KINDS: [&str; 8] = [
 
 /// What to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum TargetArg {
     Pid(Pid),
     /// Text from a command line.
     Word(String),
@@ -39,16 +39,16 @@ pub(crate) enum Target {
 /// A GPU as a user names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GpuChoice {
-    /// As `nvidia-smi` counts.
+    /// Index as in `nvidia-smi`.
     Index(u32),
     /// `GPU-...` or `MIG-...`
     Uuid(String),
 }
 
-pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
+pub(crate) fn target(text: &str) -> Result<TargetArg, Hinted> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(pid) if digits && pid > 0 => Ok(Target::Pid(Pid(pid))),
+        Ok(pid) if digits && pid > 0 => Ok(TargetArg::Pid(Pid(pid))),
         _ if digits => Err(Hinted::new(
             "not a valid PID",
             "`pgrep -f train.py` prints the PID of a process",
@@ -57,15 +57,15 @@ pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
             "the target is empty",
             "omit the target to find the training job automatically",
         )),
-        _ => Ok(Target::Word(text.to_owned())),
+        _ => Ok(TargetArg::Word(text.to_owned())),
     }
 }
 
-/// A target that is a number.
-pub(crate) fn pid(text: &str) -> Result<Target, Hinted> {
+/// Parses a target that must be a PID.
+pub(crate) fn pid(text: &str) -> Result<TargetArg, Hinted> {
     match target(text)? {
-        pid @ Target::Pid(_) => Ok(pid),
-        Target::Word(_) => Err(Hinted::new(
+        pid @ TargetArg::Pid(_) => Ok(pid),
+        TargetArg::Word(_) => Err(Hinted::new(
             "not a PID",
             "without -p, the target may be text from a command line",
         )),
@@ -93,37 +93,27 @@ pub(crate) fn span(text: &str) -> Result<Duration, Hinted> {
     within(text, &SPANS)
 }
 
-/// A time in milliseconds, with or without a fraction.
+/// Parses a time in milliseconds, with or without a fraction.
 pub(crate) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
     let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
-    let number = number(text, hint)?;
-    Duration::try_from_secs_f64(number / 1000.0)
-        .ok()
-        .filter(|time| *time <= Duration::from_hours(1))
-        .ok_or_else(|| Hinted::new("out of range", hint))
+    let number = number(text, 0.0..=3_600_000.0, hint)?;
+    Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
 }
 
-/// A number from 0 to 1000.
+/// Parses a number from 0 to 1000.
 pub(crate) fn factor(text: &str) -> Result<f64, Hinted> {
     let hint = "use a number from 0 to 1000, such as 0.5";
-    let number = number(text, hint)?;
-    if (0.0..=1000.0).contains(&number) {
-        return Ok(number);
-    }
-    Err(Hinted::new("out of range", hint))
+    number(text, 0.0..=1000.0, hint)
 }
 
-/// A share of at most all, in percent: `5%` or `5`.
+/// Parses a share of at most 100 %: `5%` or `5`.
 pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     let hint = "use a percentage from 0 to 100, such as 5%";
-    let percent = number(text.strip_suffix('%').unwrap_or(text).trim_end(), hint)?;
-    if (0.0..=100.0).contains(&percent) {
-        return Ok(Share(percent / 100.0));
-    }
-    Err(Hinted::new("out of range", hint))
+    let text = text.strip_suffix('%').unwrap_or(text).trim_end();
+    number(text, 0.0..=100.0, hint).map(|percent| Share(percent / 100.0))
 }
 
-/// A path that is not taken by something else that is served.
+/// Parses a path that no other endpoint uses.
 pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
     const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -133,7 +123,7 @@ pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
     Ok(text.to_owned())
 }
 
-/// The size of a recording: at least a megabyte, so that files do not rotate all the time.
+/// Parses the size of a recording: at least a megabyte, so that files do not rotate all the time.
 pub(crate) fn file_size(text: &str) -> Result<u64, Hinted> {
     let size = bytes(text)?;
     if size < 1_000_000 {
@@ -145,22 +135,18 @@ pub(crate) fn file_size(text: &str) -> Result<u64, Hinted> {
     Ok(size)
 }
 
-/// A time since the start of a recording.
+/// Parses a time since the start of a recording.
 pub(crate) fn moment(text: &str) -> Result<Duration, Hinted> {
     within(text, &(Duration::ZERO..=Duration::from_hours(365 * 24)))
 }
 
-/// Recorded seconds per second of playback.
+/// Parses recorded seconds per second of playback.
 pub(crate) fn speed(text: &str) -> Result<f64, Hinted> {
     let hint = "use a number from 0.01 to 1000, such as 10";
-    let number = number(text, hint)?;
-    if (0.01..=1000.0).contains(&number) {
-        return Ok(number);
-    }
-    Err(Hinted::new("out of range", hint))
+    number(text, 0.01..=1000.0, hint)
 }
 
-/// A number of bytes with or without a unit: `64MiB`, `2GB`, `4096`.
+/// Parses a number of bytes with or without a unit: `64MiB`, `2GB`, `4096`.
 pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),
@@ -184,14 +170,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     bytes.ok_or_else(|| Hinted::new("out of range", hint))
 }
 
-fn number(text: &str, hint: &str) -> Result<f64, Hinted> {
-    text.parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite())
-        .ok_or_else(|| Hinted::new("not a number", hint))
+fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Result<f64, Hinted> {
+    match text.parse::<f64>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        Ok(number) if number.is_finite() => Err(Hinted::new("out of range", hint)),
+        _ => Err(Hinted::new("not a number", hint)),
+    }
 }
 
-/// A duration; a number alone is seconds.
+/// Parses a duration within a range; a number alone is seconds.
 pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
     let seconds = text.parse().ok();
     let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -1,8 +1,6 @@
-//! How figures and sentences of the report read, the same in every output.
+//! Formats figures and sentences of the report, the same for every output.
 //!
-//! Knows neither columns nor markup. Each output puts its own labels around these.
-
-use std::fmt::Display;
+//! Does not depend on columns or markup. Each output adds its own labels.
 
 use crate::job::script;
 use crate::report::{
@@ -10,73 +8,59 @@ use crate::report::{
     RunSource, VerdictReport, WorkerReport,
 };
 
-use crate::units::BytesPerSecond;
+use crate::units::{BytesPerSecond, known};
 
-/// The value, or `n/a`.
-pub(super) fn or_unknown<T: Display>(value: Option<T>) -> String {
-    value.map_or_else(|| "n/a".to_owned(), |value| value.to_string())
-}
-
-/// What runs, without its interpreter: `train.py --lr 1`. Of a long line its beginning.
+/// Returns the command without its interpreter, for example `train.py --lr 1`. A long line is cut at the end.
 pub(crate) fn command(line: &str) -> String {
-    const LONGEST: usize = 100;
+    const MAX_CHARACTERS: usize = 100;
     let script = script(line);
-    match script.char_indices().nth(LONGEST) {
+    match script.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{} ...", &script[..end]),
         None => script,
     }
 }
 
-/// The name that a scheduler gave the job; a process has none but its number.
+/// Returns the name that a scheduler gave the job; `None` for a plain process.
 pub(super) fn run(job: &JobReport) -> Option<&str> {
     let run = job.run.as_ref()?;
     (run.source != RunSource::Process).then_some(run.id.as_str())
 }
 
-/// `1 worker`, `8 workers`
-pub(super) fn count(number: impl Into<u64>, what: &str) -> String {
-    let number = number.into();
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-/// `412 ms`; below ten with one decimal.
+/// Formats milliseconds, for example `412 ms`; below ten with one decimal.
 pub(super) fn ms(value: Option<f64>) -> String {
-    or_unknown(value.map(|ms| format!("{ms:.*} ms", usize::from(ms < 9.95))))
+    known(value.map(|ms| format!("{ms:.*} ms", usize::from(ms < 9.95))))
 }
 
-/// `9.7 batches/s`
+/// Formats a rate, for example `9.7 batches/s`.
 pub(super) fn batches_per_second(rate: Option<f64>) -> String {
-    format!(
-        "{} batches/s",
-        or_unknown(rate.map(|rate| format!("{rate:.1}")))
-    )
+    format!("{} batches/s", known(rate.map(|rate| format!("{rate:.1}"))))
 }
 
-/// `212 MB/s`
+/// Formats a rate, for example `212 MB/s`.
 pub(super) fn bytes_per_second(rate: Option<u64>) -> String {
-    or_unknown(rate.map(|rate| BytesPerSecond(rate as f64)))
+    known(rate.map(|rate| BytesPerSecond(rate as f64)))
 }
 
-/// `63 %`
+/// Formats percent, for example `63 %`.
 pub(super) fn percent(percent: Option<f64>) -> String {
     whole(percent, "%")
 }
 
 fn whole(value: Option<f64>, unit: &str) -> String {
-    or_unknown(value.map(|value| format!("{value:.0} {unit}")))
+    known(value.map(|value| format!("{value:.0} {unit}")))
 }
 
-/// `0.4 of 8`
+/// Formats the fill level of a queue, for example `0.4 of 8`.
 pub(super) fn ready(queue: &QueueReport) -> String {
-    format!("{:.1} of {}", queue.ready, or_unknown(queue.capacity))
+    format!("{:.1} of {}", queue.ready, known(queue.capacity))
 }
 
-/// `0.4 of 8, empty 91 %`
+/// Formats a queue, for example `0.4 of 8, empty 91 %`.
 pub(super) fn queue(queue: Option<&QueueReport>) -> String {
-    or_unknown(queue.map(|queue| format!("{}, empty {}", ready(queue), queue.empty_share)))
+    known(queue.map(|queue| format!("{}, empty {}", ready(queue), queue.empty_share)))
 }
 
-/// The verdict in parts: what is lost, why, and how sure that is. Left out is what is not known.
+/// Returns the known parts of the verdict: what is lost, why, and how certain that is.
 pub(super) fn judgement(verdict: &VerdictReport) -> Vec<String> {
     let Headline {
         loss: [loss, ..],
@@ -89,7 +73,7 @@ pub(super) fn judgement(verdict: &VerdictReport) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// Advice and evidence in the order of their weight, each with its label.
+/// Returns advice and evidence in order of importance, each with its label.
 pub(super) fn reasons(verdict: &VerdictReport) -> impl Iterator<Item = (&'static str, &str)> {
     let advice = verdict.advice.iter().map(|advice| ("do", advice.as_str()));
     let evidence = verdict.evidence.iter().map(|fact| {
@@ -99,26 +83,26 @@ pub(super) fn reasons(verdict: &VerdictReport) -> impl Iterator<Item = (&'static
     advice.chain(evidence)
 }
 
-/// Something that could not be read.
-pub(super) struct Unseen<'a> {
+/// A signal that could not be read.
+pub(super) struct MissingSignal<'a> {
     pub(super) what: &'a str,
     pub(super) why: &'a str,
-    /// What would change that; empty where nothing would.
+    /// How to get it; empty if nothing helps.
     pub(super) hint: &'a str,
 }
 
-/// Everything that could not be read, each once: the verdict repeats the gaps that concern it.
-pub(super) fn unseen(report: &Report) -> Vec<Unseen<'_>> {
+/// Returns everything that could not be read, each once: the verdict repeats the gaps that concern it.
+pub(super) fn unseen(report: &Report) -> Vec<MissingSignal<'_>> {
     let missing = &report.verdict.missing;
     let known = |what: &str| missing.iter().any(|signal| signal.id == what);
     let gaps = report.gaps.iter();
     let gaps = gaps.filter(|gap| !known(&gap.source) && !gap.is_no_gpu());
-    let gaps = gaps.map(|gap| Unseen {
+    let gaps = gaps.map(|gap| MissingSignal {
         what: &gap.source,
         why: &gap.reason,
         hint: &gap.hint,
     });
-    let missing = missing.iter().map(|signal| Unseen {
+    let missing = missing.iter().map(|signal| MissingSignal {
         what: &signal.id,
         why: &signal.why,
         hint: &signal.hint,
@@ -126,10 +110,10 @@ pub(super) fn unseen(report: &Report) -> Vec<Unseen<'_>> {
     missing.chain(gaps).collect()
 }
 
-/// Wait share, step, wait, load and rate of a rank.
+/// Returns wait share, step, wait, load and rate of a rank.
 pub(super) fn rank(rank: &RankReport) -> [String; 5] {
     [
-        or_unknown(rank.wait_share),
+        known(rank.wait_share),
         ms(rank.step.step_ms),
         ms(rank.step.wait_ms),
         ms(rank.step.load_ms),
@@ -137,20 +121,20 @@ pub(super) fn rank(rank: &RankReport) -> [String; 5] {
     ]
 }
 
-/// CPU, busy share, reads, rate and load time of a worker.
+/// Returns CPU, busy share, reads, rate and load time of a worker.
 pub(super) fn worker(worker: &WorkerReport) -> [String; 5] {
     [
         percent(worker.cpu_percent),
-        or_unknown(worker.busy_share),
+        known(worker.busy_share),
         bytes_per_second(worker.read_bytes_per_s),
         batches_per_second(worker.batches_per_s),
         ms(worker.load_ms),
     ]
 }
 
-/// Utilisation, memory, power and temperature of a GPU.
+/// Returns utilisation, memory, power and temperature of a GPU.
 pub(super) fn gpu(gpu: &GpuReport) -> [String; 4] {
-    let memory = [gpu.mem_used_bytes, gpu.mem_total_bytes].map(or_unknown);
+    let memory = [gpu.mem_used_bytes, gpu.mem_total_bytes].map(known);
     [
         percent(gpu.util_percent),
         memory.join(" of "),
@@ -159,7 +143,7 @@ pub(super) fn gpu(gpu: &GpuReport) -> [String; 4] {
     ]
 }
 
-/// Reads, writes, utilisation and time of a request of a disk.
+/// Returns reads, writes, utilisation and request time of a disk.
 pub(super) fn disk(disk: &DiskReport) -> [String; 4] {
     [
         bytes_per_second(disk.read_bytes_per_s),
@@ -169,17 +153,17 @@ pub(super) fn disk(disk: &DiskReport) -> [String; 4] {
     ]
 }
 
-/// Disks that hold files of the job: the others are not worth a line.
+/// Returns the disks that hold files of the job; the others are left out.
 pub(super) fn disks(report: &Report) -> impl Iterator<Item = &DiskReport> {
     report.disks.iter().filter(|disk| disk.holds_job_files)
 }
 
-/// CPU, and pressure on CPU, I/O and memory.
+/// Returns CPU, and pressure on CPU, I/O and memory.
 pub(super) fn host(host: &HostReport) -> [String; 4] {
     [
         percent(host.cpu_percent),
-        or_unknown(host.psi.cpu),
-        or_unknown(host.psi.io),
-        or_unknown(host.psi.memory),
+        known(host.psi.cpu),
+        known(host.psi.io),
+        known(host.psi.memory),
     ]
 }

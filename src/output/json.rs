@@ -1,15 +1,15 @@
-//! The report as JSON, as its derive writes it.
+//! Writes the report as JSON, as derived.
 //!
-//! Which keys there are and what they mean is the report's business.
+//! The keys and their meaning are defined by the report.
 
 use std::io::{self, Write};
 
 use crate::report::Report;
 
-/// Writes one document over many lines, with a line end.
+/// Writes one pretty-printed document, with a line end.
 ///
 /// # Errors
-/// Where `out` cannot be written to.
+/// Returns an error if `out` cannot be written.
 pub(crate) fn page(out: &mut impl Write, report: &Report) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, report)?;
     writeln!(out)
@@ -18,7 +18,7 @@ pub(crate) fn page(out: &mut impl Write, report: &Report) -> io::Result<()> {
 /// Writes one document in one line.
 ///
 /// # Errors
-/// Where `out` cannot be written to.
+/// Returns an error if `out` cannot be written.
 pub(crate) fn line(out: &mut impl Write, report: &Report) -> io::Result<()> {
     serde_json::to_writer(&mut *out, report)?;
     writeln!(out)

@@ -1,11 +1,13 @@
-//! One plain line per interval, for a stdout that is no terminal: a log, a pipe, a CI run.
+//! One plain line per interval, for a stdout that is not a terminal: a log, a pipe, a CI run.
 //!
-//! Waits, steps and batches are of the verdict's window, since an interval may hold less than a batch; all else is of
-//! the last interval.
+//! Waits, steps and batches cover the verdict's window, since an interval may contain less than a batch; all other
+//! figures cover the last interval.
 
-use super::format::{batches_per_second, bytes_per_second, ms, or_unknown, percent, ready};
+use super::format::{batches_per_second, bytes_per_second, ms, percent, ready};
 use crate::report::{Headline, Report};
+use crate::units::known;
 
+/// Returns the line of an interval:
 /// `12 s  wait 63 %  queue 0.4 of 8  step 38 ms  9.7 batches/s  gpu 37 %  disk 212 MB/s  DATA-BOUND ...`
 pub(crate) fn line(report: &Report) -> String {
     let latest = &report.latest;
@@ -19,15 +21,15 @@ pub(crate) fn line(report: &Report) -> String {
     }
     let rank = job.ranks.first();
     let step = rank.map(|rank| &rank.step);
-    // A short interval may hold no poll at the queue.
+    // A short interval may have no poll of the queue.
     let queue = latest
         .queue
         .as_ref()
         .or(rank.and_then(|rank| rank.queue.as_ref()));
     format!(
         "{seconds:.0} s  wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
-        or_unknown(rank.and_then(|rank| rank.wait_share)),
-        or_unknown(queue.map(ready)),
+        known(rank.and_then(|rank| rank.wait_share)),
+        known(queue.map(ready)),
         ms(step.and_then(|step| step.step_ms)),
         batches_per_second(step.and_then(|step| step.batches_per_s)),
         percent(latest.gpu_util_percent),
@@ -35,7 +37,8 @@ pub(crate) fn line(report: &Report) -> String {
     )
 }
 
-/// `DATA-BOUND (CPU preprocessing)  88 % sure`; without an answer, in place of how sure, why.
+/// Returns for example `DATA-BOUND (CPU preprocessing)  88 % sure`; without an answer, the reason replaces the
+/// certainty.
 fn judgement(headline: &Headline) -> String {
     let Headline {
         kind,
@@ -50,7 +53,7 @@ fn judgement(headline: &Headline) -> String {
     format!("{kind}{cause}  {certainty}").trim_end().to_owned()
 }
 
-/// Why no job is watched.
+/// Returns why no job is watched.
 fn no_job(report: &Report) -> String {
     let jobs: Vec<String> = report
         .candidates
@@ -58,7 +61,9 @@ fn no_job(report: &Report) -> String {
         .map(|job| job.pid.to_string())
         .collect();
     if jobs.is_empty() {
-        return "no training job yet".to_owned();
+        let why = report.gaps.iter().find(|gap| gap.source == "job");
+        let why = why.map_or_else(String::new, |gap| format!(": {}", gap.reason));
+        return format!("no training job yet{why}");
     }
     format!(
         "several training jobs; choose one: pipetop {}",

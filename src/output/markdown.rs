@@ -1,9 +1,10 @@
-//! The report in Markdown, for an issue or a chat: the figures in tables.
+//! The report in Markdown, for an issue or a chat, with the figures in tables.
 
-use super::format::{self, or_unknown};
+use super::format;
 use crate::report::{GpuReport, RankReport, Report, WorkerReport};
+use crate::units::known;
 
-/// A page that ends with a line end.
+/// Returns a page that ends with a line end.
 pub(crate) fn markdown(report: &Report) -> String {
     let mut lines = judgement(report);
     lines.push(String::new());
@@ -13,7 +14,7 @@ pub(crate) fn markdown(report: &Report) -> String {
             code(&job.command),
             job.pid,
             format::run(job).map_or_else(String::new, |run| format!(", {}", plain(run))),
-            or_unknown(report.window.access.map(|access| format!("{access:?}"))),
+            known(report.window.access.map(|access| format!("{access:?}"))),
             report.window.seconds,
             if job.ended { " before it ended" } else { "" },
         ));
@@ -99,7 +100,7 @@ fn machine(report: &Report, lines: &mut Vec<String>) {
 }
 
 fn gpu(gpu: &GpuReport) -> Vec<String> {
-    let name = or_unknown(gpu.name.as_deref().map(plain));
+    let name = known(gpu.name.as_deref().map(plain));
     let mut cells = vec![gpu.index.to_string(), name];
     cells.extend(format::gpu(gpu));
     cells.push(gpu.gap.as_deref().map(plain).unwrap_or_default());
@@ -111,7 +112,7 @@ fn unseen(report: &Report, lines: &mut Vec<String>) {
     if !unseen.is_empty() {
         heading("Not seen", lines);
     }
-    for format::Unseen { what, why, hint } in unseen {
+    for format::MissingSignal { what, why, hint } in unseen {
         let hint = match hint {
             "" => String::new(),
             hint => format!(" ({})", plain(hint)),
@@ -129,7 +130,7 @@ fn table(names: &[&str], rows: impl IntoIterator<Item = Vec<String>>, lines: &mu
     );
 }
 
-/// Escaped for Markdown: names are chosen by others.
+/// Escapes text for Markdown: names may contain anything.
 fn plain(text: &str) -> String {
     let text = crate::units::printable(text);
     let mut out = String::with_capacity(text.len());
@@ -142,7 +143,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// As code; a bar would end the cell of a table even there.
+/// Formats text as code. A bar must be escaped: even in code it would end a table cell.
 fn code(text: &str) -> String {
     let text = crate::units::printable(text);
     format!("`{}`", text.replace('`', "'").replace('|', "\\|"))

@@ -30,10 +30,7 @@ not seen  psi: the kernel has none (boot with psi=1)
 #[test]
 fn the_text_without_a_job_says_so() {
     let text = text(&empty_report());
-    assert_eq!(
-        text,
-        "no job is watched\nWARMING UP   collecting samples (3 of 10 s, 5 of 20 batches)\n"
-    );
+    assert_eq!(text, "no job is watched\n");
 }
 
 #[test]
@@ -54,7 +51,7 @@ fn the_text_names_the_jobs_to_choose_from_and_no_gap_twice() {
     });
     assert_eq!(
         text(&report),
-        "no job is watched\nWARMING UP   collecting samples (3 of 10 s, 5 of 20 batches)\n\
+        "no job is watched\n\
          not seen  nvml: absent\nnot seen  psi: absent\n\
          pipetop 48213   1 rank, 4 workers: train.py\n"
     );
@@ -67,7 +64,7 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
         "7 s  wait 60 %  queue 0.5 of 4  step 40 ms  10.0 batches/s  gpu 40 %  disk 60.0 MB/s  \
          DATA-BOUND (CPU preprocessing)  94 % sure"
     );
-    // In an interval shorter than a step no batch ends.
+    // No batch ends in an interval shorter than a step.
     let mut short = full_report();
     short.latest.wait_share = Some(Share::ONE);
     short.latest.step.step_ms = None;
@@ -75,6 +72,15 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
     assert_eq!(line(&short), line(&full_report()));
     assert_eq!(line(&empty_report()), "0 s  no training job yet");
     let mut none = empty_report();
+    none.gaps.push(Gap {
+        source: "job".to_owned(),
+        reason: "the command has not started Python".to_owned(),
+        hint: String::new(),
+    });
+    assert_eq!(
+        line(&none),
+        "0 s  no training job yet: the command has not started Python"
+    );
     none.candidates = [7, 9].map(candidate).to_vec();
     assert_eq!(
         line(&none),

@@ -1,17 +1,22 @@
-//! The report of `--once` for a human: the verdict first, then what it rests on, from trainer to disks.
+//! The report of `--once` as text: the verdict first, then its evidence, from trainer to disks.
 
-use super::format::{self, or_unknown};
+use super::format;
 use crate::report::{
     DeviceReport, DiskReport, GpuReport, LoaderKind, LoaderReport, RankReport, Report, WorkerReport,
 };
+use crate::units::{counted, known};
 
-/// A page of plain text that ends with a line end.
+/// Returns a page of plain text that ends with a line end.
 pub(crate) fn text(report: &Report) -> String {
     let verdict = &report.verdict;
-    let mut sentence = vec![verdict.headline.kind.clone()];
-    sentence.extend(format::judgement(verdict));
-    let mut lines = vec![heading(report), sentence.join("   ")];
-    lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
+    let mut lines = vec![heading(report)];
+    // Without a job there is nothing to judge.
+    if report.job.is_some() {
+        let mut sentence = vec![verdict.headline.kind.clone()];
+        sentence.extend(format::judgement(verdict));
+        lines.push(sentence.join("   "));
+        lines.extend(format::reasons(verdict).map(|(side, text)| entry(side, text)));
+    }
     // Without a reading there are no figures.
     if report.host.cpus.is_some() {
         lines.push(String::new());
@@ -31,8 +36,8 @@ pub(crate) fn text(report: &Report) -> String {
         lines.push(entry("not seen", &text));
     }
     for job in &report.candidates {
-        let ranks = format::count(job.ranks as u64, "rank");
-        let workers = format::count(job.workers as u64, "worker");
+        let ranks = counted(job.ranks, "rank");
+        let workers = counted(job.workers, "worker");
         let who = format!("  {ranks}, {workers}: {}", format::command(&job.command));
         lines.push(entry(&format!("pipetop {}", job.pid), &who));
     }
@@ -50,9 +55,9 @@ fn heading(report: &Report) -> String {
         format::command(&job.command),
         job.pid,
         format::run(job).map_or_else(String::new, |run| format!("  {run}")),
-        or_unknown(window.batches.map(|batches| format!("{batches} batches"))),
+        known(window.batches.map(|batches| format!("{batches} batches"))),
         window.seconds,
-        or_unknown(window.access.map(|access| format!("{access:?}"))),
+        known(window.access.map(|access| format!("{access:?}"))),
         if job.ended { "  ended" } else { "" },
     )
 }
@@ -65,20 +70,17 @@ fn rank(rank: &RankReport) -> Vec<String> {
     let figures = format!("wait {share}   step {step}   wait {wait}   load {load}   {rate}");
     let mut lines = vec![entry(&name, &figures)];
     if let Some(loader) = &rank.loader {
-        lines.push(entry("loader", &settings(loader)));
+        let several = !rank.other_loaders.is_empty();
+        lines.push(self::loader(loader, several));
         lines.push(entry("queue", &format::queue(rank.queue.as_ref())));
         lines.extend(rank.workers.iter().map(worker));
     }
     for other in &rank.other_loaders {
-        let rate = format::batches_per_second(other.batches_per_s);
-        lines.push(entry(
-            "loader",
-            &format!("{}   {rate}", settings(&other.loader)),
-        ));
+        lines.push(self::loader(&other.loader, true));
         lines.push(entry("queue", &format::queue(other.queue.as_ref())));
         lines.extend(other.workers.iter().map(worker));
     }
-    // One of which nothing is known is worth no line.
+    // Leave out a device of which nothing is known.
     let is_known = |device: &&DeviceReport| {
         device.name.is_some() || device.notice.is_some() || device.busy_share.is_some()
     };
@@ -86,15 +88,27 @@ fn rank(rank: &RankReport) -> Vec<String> {
     lines
 }
 
-/// What the rank computes on, in its own words.
+/// Formats the device that the rank computes on, in the job's words.
 fn device(device: &DeviceReport) -> String {
     let mut parts = vec![
-        or_unknown(device.name.as_ref()),
-        format!("busy {}", or_unknown(device.busy_share)),
-        format!("copy {}", or_unknown(device.copy_share)),
+        known(device.name.as_ref()),
+        format!("busy {}", known(device.busy_share)),
+        format!("copy {}", known(device.copy_share)),
     ];
     parts.extend(device.notice.clone());
     entry("device", &parts.join("   "))
+}
+
+/// Formats a loader. `several` adds what distinguishes it from the others of the rank.
+fn loader(loader: &LoaderReport, several: bool) -> String {
+    let number = loader.number.filter(|_| several);
+    let name = number.map_or_else(|| "loader".to_owned(), |number| format!("loader {number}"));
+    let mut parts = vec![settings(loader)];
+    if several {
+        parts.push(format::batches_per_second(loader.batches_per_s));
+        parts.extend(loader.wait_share.map(|wait| format!("wait {wait}")));
+    }
+    entry(&name, &parts.join("   "))
 }
 
 fn settings(loader: &LoaderReport) -> String {
@@ -109,9 +123,7 @@ fn settings(loader: &LoaderReport) -> String {
     let pinned = settings.pin_memory == Some(true);
     let parts = [
         Some(kind.to_owned()),
-        settings
-            .num_workers
-            .map(|count| format::count(count, "worker")),
+        settings.num_workers.map(|count| counted(count, "worker")),
         settings
             .prefetch_factor
             .map(|count| format!("prefetch {count}")),
@@ -141,7 +153,7 @@ fn gpu(gpu: &GpuReport) -> String {
         .as_ref()
         .map_or_else(String::new, |gap| format!("   {gap}"));
     let [util, memory, power, temperature] = format::gpu(gpu);
-    let name = or_unknown(gpu.name.as_ref());
+    let name = known(gpu.name.as_ref());
     let figures = format!("{name}   util {util}   memory {memory}   {power}   {temperature}{gap}");
     entry(&format!("GPU {}", gpu.index), &figures)
 }
@@ -156,7 +168,7 @@ fn disk(disk: &DiskReport) -> String {
 fn host(report: &Report) -> String {
     let [cpu, pressure, io, memory] = format::host(&report.host);
     let cost = report.window.own_cpu_percent;
-    let cost = or_unknown(cost.map(|cost| format!("{cost:.1} %")));
+    let cost = known(cost.map(|cost| format!("{cost:.1} %")));
     let figures = format!(
         "CPU {cpu}   pressure cpu {pressure}   io {io}   memory {memory}   own cost {cost}"
     );

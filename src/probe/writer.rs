@@ -1,4 +1,4 @@
-//! The writing end of the probe protocol: never waits, counts what it could not send.
+//! The sending end of the probe protocol: never blocks, and counts what it could not send.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -9,13 +9,13 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::{Cached, MAGIC, Step, VARIABLE, words};
 
-/// Steps are gathered for at most so long before they are sent, in nanoseconds: a datagram for each of two
-/// thousand steps a second would cost more than the steps.
+/// Longest time, in nanoseconds, that steps are collected before they are sent: a datagram for each of two thousand
+/// steps a second would cost more than the steps.
 const GATHERED: u64 = 20_000_000;
-/// And at most so many bytes of them.
-const LARGEST: usize = 4096;
-/// While the reader is behind, so many bytes are kept for it; then all of them are lost.
-const KEPT: usize = 32 * 1024;
+/// Number of collected bytes at which they are sent.
+const SEND_AT: usize = 4096;
+/// Bytes kept while the reader is behind; with more, all of them are lost.
+const MAX_BYTES: usize = 32 * 1024;
 
 /// Reports the steps of one trainer.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct ProbeWriter {
     capacity: Option<u32>,
     cached: Option<Cached>,
     device: Option<String>,
-    /// Lines that were not sent yet, and the steps among them.
+    /// Lines that were not sent yet, and the number of steps among them.
     lines: String,
     steps: u64,
     sent_at: u64,
@@ -32,8 +32,8 @@ pub struct ProbeWriter {
 }
 
 impl ProbeWriter {
-    /// Connects to the socket that the environment names. `None` where it names none, or where nobody
-    /// listens there: then nobody wants to know.
+    /// Connects to the socket named in the environment. `None` if none is named, or if nothing listens there: then
+    /// reports are not wanted.
     pub fn from_environment(capacity: Option<u32>, cached: Option<Cached>) -> Option<Self> {
         let mut writer = Self::connect(&std::env::var_os(VARIABLE)?, capacity)?;
         writer.cached = cached;
@@ -61,37 +61,38 @@ impl ProbeWriter {
         })
     }
 
-    /// Says what the job computes on; sent with every datagram, as any of them may be the first that is read.
+    /// Sets the device that the job computes on. It is sent with every datagram, because any of them may be the first
+    /// that is read.
     pub fn device(&mut self, name: &str) {
         self.device = Some(words(name));
     }
 
-    /// Says something that the user should know, at once.
+    /// Sends a message for the user at once.
     pub fn notice(&mut self, text: &str) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.lines, "notice {}", words(text));
         self.flush();
     }
 
-    /// Takes note of a step that has ended. What was gathered goes out with a later step or with
-    /// [`ProbeWriter::flush`]: a trainer that is about to wait for long calls that first.
+    /// Adds a step that has ended. Collected steps are sent with a later step or by [`ProbeWriter::flush`], which a
+    /// trainer should call before a long wait.
     pub fn step(&mut self, step: &Step) {
         let _ = write!(self.lines, "{step}");
         self.steps += 1;
-        if step.step_to.saturating_sub(self.sent_at) >= GATHERED || self.lines.len() >= LARGEST {
+        if step.step_to.saturating_sub(self.sent_at) >= GATHERED || self.lines.len() >= SEND_AT {
             self.sent_at = step.step_to;
             self.flush();
         }
     }
 
-    /// Steps that could not be sent so far.
+    /// Returns the number of steps that could not be sent so far.
     #[cfg(test)]
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Sends what was gathered, without waiting. What the reader has no room for is tried again with the
-    /// next, and counted as lost once it is too much.
+    /// Sends the collected lines without blocking. If the reader has no room, they are kept for the next call, and
+    /// counted as lost once there are too many.
     pub fn flush(&mut self) {
         if self.lines.is_empty() {
             return;
@@ -109,7 +110,7 @@ impl ProbeWriter {
         text.push('\n');
         text.push_str(&self.lines);
         if let Err(error) = self.socket.send(text.as_bytes()) {
-            if error.kind() == ErrorKind::WouldBlock && self.lines.len() < KEPT {
+            if error.kind() == ErrorKind::WouldBlock && self.lines.len() < MAX_BYTES {
                 return;
             }
             self.lost += self.steps;

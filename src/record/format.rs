@@ -1,7 +1,7 @@
-//! How a recording is written down: its head, its groups, and the errors of both.
+//! The format of a recording: its head, its groups, and the errors of both.
 //!
-//! A recording is a zstd file that any zstd reads: frames of JSON lines, a sample each, and between them frames
-//! that zstd skips. Knows bytes; opens no file.
+//! A recording is a zstd file that any zstd can read: frames of JSON lines, a sample each, and between them frames that
+//! zstd skips. Works on bytes; opens no file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,36 +9,36 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Of the skippable frames of zstd, the one that recordings use.
+/// Magic number of the skippable zstd frames that recordings use.
 const SKIPPABLE: [u8; 4] = 0x184D_2A5C_u32.to_le_bytes();
-/// What a recording begins with, behind the eight bytes of the frame.
+/// Start of a recording, after the eight bytes of the frame header.
 const HEAD: &[u8] = b"pipetop-recording/";
-/// The version that is written, and the newest that is read; the older ones are read, too. Since version 2 events
-/// have numbers.
+/// The version that is written, and the newest that is read; older ones are read, too. Since version 2, events are
+/// numbered.
 pub(super) const VERSION: u32 = 2;
-/// Longest head that is believed.
-const LONGEST_HEAD: usize = 1 << 16;
+/// Maximum length of a head, in bytes.
+const MAX_HEAD: usize = 1 << 16;
 /// Bytes before the content of a skippable frame.
 pub(super) const FRAME: usize = 8;
 
-/// A group is closed after so many samples, or so many bytes of text: what a seek must read at most.
+/// A group is closed after this many samples or bytes of text: the most that a seek must read.
 pub(super) const GROUP_SAMPLES: u32 = 64;
 pub(super) const GROUP_BYTES: usize = 4 << 20;
-/// Longest line that is believed: a sample of thousands of workers.
-pub(super) const LONGEST_LINE: usize = 64 << 20;
+/// Maximum length of a line in bytes: a sample of thousands of workers.
+pub(super) const MAX_LINE: usize = 64 << 20;
 
-/// What stands at the head of a recording.
+/// The head of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The version of pipetop that wrote it.
     pub pipetop: String,
-    /// From one sample to the next, when it began.
+    /// Time from one sample to the next when the recording began.
     pub interval: Duration,
-    /// Command lines are in it.
+    /// Whether the recording has command lines.
     pub command_lines: bool,
 }
 
-/// Why there is no recording, or nothing of it can be read.
+/// Why a recording could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     #[error("cannot record to {}: {error}", path.display())]
@@ -58,7 +58,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// What helps.
+    /// Returns what helps.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Create { error, .. } if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -77,7 +77,7 @@ impl RecordError {
     }
 }
 
-/// A frame that zstd skips.
+/// Returns a frame that zstd skips.
 pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).expect("heads and indices are short");
     let mut frame = Vec::with_capacity(FRAME + content.len());
@@ -87,13 +87,13 @@ pub(super) fn skippable(content: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The length of the content of a skippable frame that begins with these bytes; `None` where it is another.
+/// Returns the content length of a skippable frame that starts with these bytes; `None` if it is another frame.
 pub(super) fn skippable_length(frame: [u8; FRAME]) -> Option<usize> {
     let length = frame[4..].try_into().map(u32::from_le_bytes).ok()?;
     (frame[..4] == SKIPPABLE).then_some(length as usize)
 }
 
-/// The head of a file.
+/// Returns the head of a file.
 pub(super) fn head(header: &Header) -> serde_json::Result<Vec<u8>> {
     let mut content = HEAD.to_vec();
     content.extend_from_slice(format!("{VERSION}\n").as_bytes());
@@ -101,7 +101,7 @@ pub(super) fn head(header: &Header) -> serde_json::Result<Vec<u8>> {
     Ok(skippable(&content))
 }
 
-/// Reads the head from the first bytes of a file, and gives its length.
+/// Reads the head from the first bytes of a file. Returns it with its length.
 pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), RecordError> {
     let foreign = || RecordError::Foreign {
         path: path.to_owned(),
@@ -128,7 +128,7 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     }
     let length = bytes[..FRAME].try_into().ok().and_then(skippable_length);
     let length = length
-        .filter(|length| (HEAD.len()..=LONGEST_HEAD).contains(length))
+        .filter(|length| (HEAD.len()..=MAX_HEAD).contains(length))
         .ok_or_else(foreign)?;
     let content = bytes.get(FRAME..FRAME + length).ok_or_else(cut)?;
     let text = content[HEAD.len()..].split(|byte| *byte == b'\n');
@@ -147,10 +147,10 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     Ok((header, FRAME + length))
 }
 
-/// Bytes that are enough to read a head from.
-pub(super) const HEAD_BYTES: usize = FRAME + LONGEST_HEAD;
+/// Number of bytes that always contain the whole head.
+pub(super) const HEAD_BYTES: usize = FRAME + MAX_HEAD;
 
-/// Where a full file goes: `run.rec.1`.
+/// Returns the name that a full file is renamed to, for example `run.rec.1`.
 pub(super) fn rotated(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");

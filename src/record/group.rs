@@ -1,4 +1,4 @@
-//! A group of samples as it is written: JSON lines, compressed together. Knows no file.
+//! A group of samples as it is written: JSON lines, compressed together. Opens no file.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -8,19 +8,19 @@ use zstd::stream::write::Encoder;
 use super::format::{GROUP_BYTES, GROUP_SAMPLES};
 use crate::sample::Sample;
 
-/// Of lines that are as alike as these, zstd's quickest level makes less than the next ones do.
+/// For lines as similar as these, zstd's fastest level compresses better than the next ones do.
 const LEVEL: i32 = 1;
 
 /// Samples that were compressed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Group {
-    /// Where its frame begins and ends in the file.
+    /// Start and end of its frame in the file.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// The number of its first sample in the recording, and how many there are.
+    /// Number of its first sample in the recording, and number of its samples.
     pub(super) first: u64,
     pub(super) count: u32,
-    /// When the first and the last of them were taken, since pipetop started.
+    /// When its first and last sample were taken, measured from when pipetop started.
     pub(super) first_at: Duration,
     pub(super) last_at: Duration,
 }
@@ -29,14 +29,14 @@ pub(super) struct Group {
 pub(super) struct OpenGroup {
     encoder: Encoder<'static, Vec<u8>>,
     pub(super) group: Group,
-    /// Bytes of text.
+    /// Bytes of uncompressed text.
     text: usize,
-    /// The newest: of its events none is written again.
+    /// The newest sample: its events are not written again.
     last: Option<Box<Sample>>,
 }
 
 impl OpenGroup {
-    /// A group at this place whose first sample has this number.
+    /// Returns a group at offset `from` whose first sample has the number `first`.
     pub(super) fn new(from: u64, first: u64) -> io::Result<Self> {
         let mut encoder = Encoder::new(Vec::new(), LEVEL)?;
         encoder.include_checksum(true)?;
@@ -55,10 +55,10 @@ impl OpenGroup {
         })
     }
 
-    /// Takes a sample in and gives the bytes to append.
+    /// Adds a sample. Returns the bytes to append to the file.
     pub(super) fn add(&mut self, mut sample: Sample) -> io::Result<Vec<u8>> {
         if let Some(last) = &self.last {
-            sample.forget_events(last);
+            sample.drop_events(last);
         }
         let mut line = serde_json::to_vec(&sample)?;
         line.push(b'\n');
@@ -79,7 +79,7 @@ impl OpenGroup {
         self.group.count >= GROUP_SAMPLES || self.text >= GROUP_BYTES
     }
 
-    /// The bytes that end it, and where it lies.
+    /// Ends the group. Returns its last bytes and its position.
     pub(super) fn close(mut self) -> io::Result<(Vec<u8>, Group)> {
         self.encoder.do_finish()?;
         let bytes = self.taken();

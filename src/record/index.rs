@@ -1,8 +1,8 @@
-//! Where the groups of a recording lie: written behind each group, found again from the end of the file.
+//! Index of the groups of a recording: written after each group, and found again from the end of the file.
 //!
-//! The index behind a group names the groups of its block, up to [`BLOCK`], and where the index of the block before
-//! lies. So a file that was cut off anywhere has an index up to its last whole group, and a long one is opened in
-//! few reads. Knows bytes and places; decodes no sample.
+//! The index after a group lists the groups of its block, up to [`BLOCK`], and the offset of the previous block's last
+//! index. So a file that was cut off anywhere has an index up to its last whole group, and a long one is opened in few
+//! reads. Works on bytes and offsets; decodes no sample.
 
 use std::fs::File;
 use std::io;
@@ -12,29 +12,29 @@ use std::time::Duration;
 use super::format::{FRAME, GROUP_SAMPLES, skippable, skippable_length};
 use super::group::Group;
 
-/// Groups that one index names at most.
+/// Maximum number of groups in one index.
 const BLOCK: usize = 64;
-/// What the content of an index begins with.
+/// Start of the content of an index.
 const MAGIC: &[u8; 8] = b"ptindex1";
-/// Magic, own place, place of the index before, number of groups.
+/// Bytes of magic, own offset, offset of the index before, number of groups.
 const FIXED: usize = 8 + 8 + 8 + 4;
 /// Bytes of one group's entry.
 const ENTRY: usize = 8 + 8 + 8 + 4 + 8 + 8;
 /// Bytes that are searched at a time.
 const PIECE: usize = 1 << 16;
 
-/// What is written behind a group.
+/// Builds the indices of a file that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// The groups of the block that is being filled.
     block: Vec<Group>,
-    /// Where the last index of the block before lies; 0 where there is none.
+    /// Offset of the last index of the block before; 0 if there is none.
     before: u64,
     last: u64,
 }
 
 impl Index {
-    /// Takes a group in, and gives the frame to write behind it, at `place`.
+    /// Adds a group. Returns the frame to write after it, at offset `place`.
     pub(super) fn add(&mut self, group: Group, place: u64) -> Vec<u8> {
         if self.block.len() == BLOCK {
             self.block.clear();
@@ -64,18 +64,18 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// One index, read again.
-struct Found {
-    /// Where it ends.
+/// An index that was read from a file.
+struct FoundIndex {
+    /// Offset of its end.
     end: u64,
     before: u64,
     groups: Vec<Group>,
 }
 
-/// Every group that an index names, in order, and where the last index ends; that is `start` where there is none.
+/// Returns all groups in the indices, in order, and the end of the last index, or `start` if there is no index.
 ///
 /// # Errors
-/// Where the file cannot be read at all.
+/// Returns an error if the file cannot be read.
 pub(super) fn find(file: &File, start: u64, length: u64) -> io::Result<(Vec<Group>, u64)> {
     let mut at = length;
     let mut last = None;
@@ -99,12 +99,12 @@ pub(super) fn find(file: &File, start: u64, length: u64) -> io::Result<(Vec<Grou
             groups.dedup();
             return Ok((groups, end));
         }
-        // An index only ever names what lies before it.
+        // An index only refers to what comes before it.
         next = (before < begin)
             .then(|| read(file, before, length))
             .flatten();
     }
-    // The chain is broken, so the file is damaged: whatever index there is counts.
+    // The chain is broken, so the file is damaged: use every index that can be found.
     let mut groups = vec![];
     let mut at = start;
     while at < end {
@@ -121,9 +121,9 @@ pub(super) fn find(file: &File, start: u64, length: u64) -> io::Result<(Vec<Grou
     Ok((groups, end))
 }
 
-/// The indices that begin in a piece of the file, in order.
-fn in_piece(file: &File, from: u64, to: u64, length: u64) -> io::Result<Vec<Found>> {
-    // The magic of one that begins at the end lies behind it.
+/// Returns the indices that start in a piece of the file, in order.
+fn in_piece(file: &File, from: u64, to: u64, length: u64) -> io::Result<Vec<FoundIndex>> {
+    // The magic of an index that starts at the end of the piece is after it.
     let reach = (to + (FRAME + MAGIC.len()) as u64).min(length);
     let mut bytes = vec![0; usize::try_from(reach - from).unwrap_or(0)];
     file.read_exact_at(&mut bytes, from)?;
@@ -135,8 +135,8 @@ fn in_piece(file: &File, from: u64, to: u64, length: u64) -> io::Result<Vec<Foun
         .collect())
 }
 
-/// The index at this place; `None` where there is none, or a part of one.
-fn read(file: &File, place: u64, length: u64) -> Option<Found> {
+/// Reads the index at this offset; `None` if there is none, or only a part of one.
+fn read(file: &File, place: u64, length: u64) -> Option<FoundIndex> {
     let mut frame = [0; FRAME];
     file.read_exact_at(&mut frame, place).ok()?;
     let size = skippable_length(frame)?;
@@ -147,7 +147,7 @@ fn read(file: &File, place: u64, length: u64) -> Option<Found> {
     file.read_exact_at(&mut content, place + FRAME as u64)
         .ok()?;
     let mut rest = content.strip_prefix(MAGIC.as_slice())?;
-    // Bytes that only look like one do not know where they are.
+    // Bytes that look like an index by chance do not have their own offset in them.
     let own = take_u64(&mut rest)?;
     let before = take_u64(&mut rest)?;
     let count = take_u32(&mut rest)?;
@@ -164,7 +164,7 @@ fn read(file: &File, place: u64, length: u64) -> Option<Found> {
             first_at: Duration::from_nanos(take_u64(&mut rest)?),
             last_at: Duration::from_nanos(take_u64(&mut rest)?),
         };
-        // A sample takes more than a byte, so its number is less than its place.
+        // A sample takes more than a byte, so its number is less than its offset.
         let sound = group.from < group.to
             && group.to <= place
             && (1..=GROUP_SAMPLES).contains(&group.count)
@@ -172,7 +172,7 @@ fn read(file: &File, place: u64, length: u64) -> Option<Found> {
         groups.push(Some(group).filter(|_| sound)?);
     }
     let end = place + (FRAME + size) as u64;
-    Some(Found {
+    Some(FoundIndex {
         end,
         before,
         groups,

@@ -1,4 +1,4 @@
-//! Opens a recording, and of a damaged one what can be read; a recording that was rotated is read as one.
+//! Opens a recording. Reads as much as possible of a damaged one, and a rotated one as a whole.
 
 use std::io::Read as _;
 use std::ops::{Deref, DerefMut};
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::format::{HEAD_BYTES, Header, RecordError, read_head, rotated};
 use super::index::find;
-use super::samples::{Bytes, Samples, Taken, parse};
+use super::samples::{GroupBytes, SampleTime, Samples, parse};
 use crate::regular_file;
 use crate::units::Moment;
 
-/// Two files of one run began within this, as the clock on the wall has it.
+/// Maximum difference between the start times (wall clock) in two files of one run.
 const SAME_RUN: Duration = Duration::from_mins(1);
 
-/// What can be read of a file that `Recorder` has written, and of the one that gave way to it.
+/// The readable samples of a file that `Recorder` has written, and of the rotated file before it.
 #[derive(Debug)]
 pub struct Recording {
     header: Header,
@@ -38,16 +38,16 @@ impl DerefMut for Recording {
 }
 
 impl Recording {
-    /// Opens a file; one that was cut off, up to its last whole sample. What the same run wrote before, into the file
-    /// that was renamed to `NAME.1`, comes first.
+    /// Opens a file. A file that was cut off is read up to its last whole sample. Samples of the same run in the
+    /// rotated file `NAME.1` come first.
     ///
     /// # Errors
-    /// Where it cannot be read, is no recording, is one of a newer version, or holds no whole sample. Whatever is
-    /// wrong with the file before, it is left out.
+    /// Returns an error if the file cannot be read, is not a recording, is of a newer version, or has no whole sample.
+    /// The rotated file is left out if it has any error.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let recording = Self::open_alone(path)?;
         match Self::open_alone(&rotated(path)) {
-            Ok(older) if recording.goes_on_from(&older) => Ok(recording.behind_older(older)),
+            Ok(older) if recording.continues(&older) => Ok(recording.prepend(older)),
             _ => Ok(recording),
         }
     }
@@ -68,7 +68,7 @@ impl Recording {
         let file = Arc::new(file);
         let mut samples = Samples::default();
         for group in groups {
-            samples.add(group, Bytes::File(Arc::clone(&file)));
+            samples.add(group, GroupBytes::File(Arc::clone(&file)));
         }
         let cut = end < length;
         if cut {
@@ -86,33 +86,34 @@ impl Recording {
         })
     }
 
-    /// When the first sample was taken.
+    /// Returns when the first sample was taken.
     fn begin(&self) -> Option<Moment> {
-        let taken: Taken = parse(&self.text(0, Some(1)).ok()?).ok()?;
+        let taken: SampleTime = parse(&self.text(0, Some(1)).ok()?).ok()?;
         Some(taken.at)
     }
 
-    /// Both are of one run, and the other one ends before this one begins.
-    fn goes_on_from(&self, older: &Self) -> bool {
-        let Some((ours, theirs)) = self.begin().zip(older.begin()) else {
+    /// Returns whether both are of one run, and `older` ends before this one starts.
+    fn continues(&self, older: &Self) -> bool {
+        let Some((this_start, other_start)) = self.begin().zip(older.begin()) else {
             return false;
         };
         let started = |at: Moment| at.wall.checked_sub(at.since_start);
-        let (Some(ours), Some(theirs)) = (started(ours), started(theirs)) else {
+        let (Some(this_start), Some(other_start)) = (started(this_start), started(other_start))
+        else {
             return false;
         };
-        let apart = ours.duration_since(theirs);
+        let apart = this_start.duration_since(other_start);
         let apart = apart.unwrap_or_else(|before| before.duration());
         apart < SAME_RUN && older.span().1 <= self.span().0
     }
 
-    fn behind_older(mut self, mut older: Self) -> Self {
+    fn prepend(mut self, mut older: Self) -> Self {
         older.samples.append(self.samples);
         self.samples = older.samples;
         self
     }
 
-    /// What is in it, without the file's own facts.
+    /// Returns the samples, without the header.
     pub fn into_samples(self) -> Samples {
         self.samples
     }
@@ -121,7 +122,7 @@ impl Recording {
         &self.header
     }
 
-    /// The file ends without the index that ends a whole one: it is still being written, or was cut off.
+    /// Returns whether the file lacks its final index: it is still being written, or was cut off.
     pub fn is_cut(&self) -> bool {
         self.cut
     }

@@ -1,4 +1,4 @@
-//! The newest samples of a job that runs, in memory: a recording without a file, which forgets its oldest groups.
+//! The newest samples of a running job in memory: a recording without a file, which drops its oldest groups.
 
 use std::fmt;
 use std::io;
@@ -7,12 +7,12 @@ use super::group::OpenGroup;
 use super::samples::Samples;
 use crate::sample::Sample;
 
-/// Samples within so many bytes, as they would stand in a file.
+/// Samples in a limited number of bytes, in the format of a file.
 pub struct Ring {
     samples: Samples,
     /// The group that is being written.
     open: Option<OpenGroup>,
-    /// What all groups take.
+    /// Total size of all groups in bytes.
     bytes: u64,
     budget: u64,
 }
@@ -26,7 +26,7 @@ impl fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// An empty one. The newest group stays, whatever it takes.
+    /// Returns an empty ring. The newest group is kept, whatever its size.
     pub fn new(budget: usize) -> Self {
         Self {
             samples: Samples::default(),
@@ -36,15 +36,15 @@ impl Ring {
         }
     }
 
-    /// What is kept, to be read as that of a recording.
+    /// Returns the samples, which can be read like those of a recording.
     pub fn samples(&mut self) -> &mut Samples {
         &mut self.samples
     }
 
-    /// Adds a sample, and forgets the oldest where that makes too many.
+    /// Adds a sample, and drops the oldest groups if the ring is too large.
     ///
     /// # Errors
-    /// Where it cannot be compressed.
+    /// Returns an error if the sample cannot be compressed.
     pub fn push(&mut self, sample: &Sample) -> io::Result<()> {
         let mut open = match self.open.take() {
             Some(open) => open,
@@ -62,7 +62,7 @@ impl Ring {
         self.samples.write(group, &bytes);
         self.bytes += bytes.len() as u64;
         while self.bytes > self.budget && self.samples.groups() > 1 {
-            self.bytes -= self.samples.forget_oldest();
+            self.bytes -= self.samples.drop_oldest();
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_while_more_is_added() {
+    fn kept_samples_are_readable_while_more_are_added() {
         let mut ring = ring(usize::MAX, 100);
         assert_eq!(ring.samples().len(), 100);
         for number in [99, 0, 63, 64, 70] {
@@ -96,9 +96,9 @@ mod tests {
         assert_eq!(
             newest.job,
             training(100.0).job.map(|mut job| {
-                // What the sample before holds is not repeated.
+                // Events of the sample before are not repeated.
                 let mut sample = training(100.0);
-                sample.forget_events(&training(99.0));
+                sample.drop_events(&training(99.0));
                 job.ranks = sample.job.unwrap().ranks;
                 job
             })
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_groups_are_forgotten_within_the_budget() {
+    fn the_oldest_groups_are_dropped_to_stay_within_the_budget() {
         const BUDGET: usize = 64 << 10;
         let mut ring = ring(BUDGET, 10_000);
         assert!(ring.bytes <= BUDGET as u64, "{}", ring.bytes);

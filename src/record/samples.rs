@@ -1,6 +1,6 @@
-//! Samples by number and by time, in compressed groups: of a file or in memory, it makes no difference.
+//! Samples by number and by time, in compressed groups that are in a file or in memory.
 //!
-//! Holds the places of the groups and one decoded group, however many there are.
+//! Keeps the positions of all groups, but only one decoded group.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,33 +11,33 @@ use std::time::Duration;
 use serde::Deserialize;
 use zstd::stream::read::Decoder;
 
-use super::format::{GROUP_BYTES, LONGEST_LINE, RecordError};
+use super::format::{GROUP_BYTES, MAX_LINE, RecordError};
 use super::group::Group;
 use crate::sample::Sample;
 use crate::units::Moment;
 
-/// What can be read of a recording, or of what is kept of a job that runs.
+/// The readable samples of a recording, or of a running job's ring.
 #[derive(Debug, Default)]
 pub struct Samples {
     groups: Vec<Group>,
-    /// Where each group is read from.
-    bytes: Vec<Bytes>,
+    /// Source of each group's bytes.
+    bytes: Vec<GroupBytes>,
     decoded: Option<Decoded>,
 }
 
-/// What a group is read from.
+/// Source of a group's bytes.
 #[derive(Debug)]
-pub(super) enum Bytes {
+pub(super) enum GroupBytes {
     File(Arc<File>),
     Memory(Vec<u8>),
 }
 
-/// The lines of one group, each with its line end.
+/// The lines of one group, including line ends.
 #[derive(Debug)]
 struct Decoded {
     place: usize,
     text: Vec<u8>,
-    /// Where each line ends.
+    /// Offset after each line.
     ends: Vec<usize>,
 }
 
@@ -51,46 +51,47 @@ impl Decoded {
     }
 }
 
-/// The part of a sample that says when it was taken.
+/// The part of a sample with the time at which it was taken.
 #[derive(Deserialize)]
-pub(super) struct Taken {
+pub(super) struct SampleTime {
     pub(super) at: Moment,
 }
 
 impl Samples {
-    /// The number of the first sample; of none, that of the next.
+    /// Returns the number of the first sample.
     pub fn first(&self) -> u64 {
         self.groups.first().map_or(0, |group| group.first)
     }
 
-    /// One more than the number of the last sample.
+    /// Returns one more than the number of the last sample.
     pub fn len(&self) -> u64 {
         self.groups
             .last()
             .map_or(0, |group| group.first + u64::from(group.count))
     }
 
-    /// Never of a recording: without a sample it is not opened.
+    /// Returns whether there are no samples. Always false for an open recording: without a sample it is not opened.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
 
-    /// When the first and the last sample were taken, since pipetop started.
+    /// Returns when the first and the last sample were taken, measured from when pipetop started.
     pub fn span(&self) -> (Duration, Duration) {
         let first = self.groups.first().map(|group| group.first_at);
         let last = self.groups.last().map(|group| group.last_at);
         (first.unwrap_or_default(), last.unwrap_or_default())
     }
 
-    /// The numbers of the first samples of all groups, in order: reading one of them decodes no other.
-    pub fn landmarks(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
+    /// Returns the numbers of the first samples of all groups, in order. Reading one of these samples decodes no
+    /// others.
+    pub fn group_starts(&self) -> impl DoubleEndedIterator<Item = u64> + '_ {
         self.groups.iter().map(|group| group.first)
     }
 
-    /// The number of the last sample that was taken at `time` or before; that of the first where there is none.
+    /// Returns the number of the last sample taken at `time` or before; that of the first sample if there is none.
     ///
     /// # Errors
-    /// Where the file is damaged there.
+    /// Returns an error if the file is damaged there.
     pub fn at(&mut self, time: Duration) -> Result<u64, RecordError> {
         let place = self.groups.partition_point(|group| group.first_at <= time);
         let Some(place) = place.checked_sub(1) else {
@@ -103,7 +104,7 @@ impl Samples {
         let (mut low, mut high) = (0, group.count as usize);
         while high - low > 1 {
             let middle = usize::midpoint(low, high);
-            let taken: Taken = parse(self.line(place, middle)?)?;
+            let taken: SampleTime = parse(self.line(place, middle)?)?;
             if taken.at.since_start <= time {
                 low = middle;
             } else {
@@ -113,10 +114,10 @@ impl Samples {
         Ok(group.first + low as u64)
     }
 
-    /// The sample of this number, and the bytes that it takes as text.
+    /// Returns the sample with this number, and its size as text in bytes.
     ///
     /// # Errors
-    /// Where there is none of this number, or the file is damaged there.
+    /// Returns an error if there is no sample with this number, or if the file is damaged there.
     pub fn read(&mut self, number: u64) -> Result<(Sample, usize), RecordError> {
         let place = self.groups.partition_point(|group| group.first <= number);
         let place = place.checked_sub(1);
@@ -127,7 +128,7 @@ impl Samples {
             .ok_or_else(|| damaged("there is no sample with this number"))?;
         let inside = usize::try_from(inside).unwrap_or(usize::MAX);
         let line = if inside == 0 && self.decoded.as_ref().is_none_or(|now| now.place != place) {
-            // Of a landmark alone the rest of its group is not needed.
+            // Reading only the first sample of a group does not need the rest.
             let text = self.text(place, Some(1))?;
             return Ok((parse(&text)?, text.len()));
         } else {
@@ -136,30 +137,30 @@ impl Samples {
         Ok((parse(line)?, line.len()))
     }
 
-    /// The number of the first sample behind the group of this one: where to go on behind damage.
-    pub fn behind(&self, number: u64) -> Option<u64> {
+    /// Returns the number of the first sample of the next group: where to continue after damage.
+    pub fn next_group_after(&self, number: u64) -> Option<u64> {
         let place = self.groups.partition_point(|group| group.first <= number);
         self.groups.get(place).map(|group| group.first)
     }
 
-    /// The text of a group: its whole lines, or as many as are wanted.
+    /// Returns the text of a group: all its whole lines, or the first `lines`.
     pub(super) fn text(&self, place: usize, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
         let Group { from, to, .. } = self.groups[place];
         match &self.bytes[place] {
-            Bytes::File(file) => text(Part { file, at: from, to }, lines),
-            Bytes::Memory(bytes) => text(bytes.as_slice(), lines),
+            GroupBytes::File(file) => text(FileRange { file, at: from, to }, lines),
+            GroupBytes::Memory(bytes) => text(bytes.as_slice(), lines),
         }
     }
 
-    /// Adds a group behind the others.
-    pub(super) fn add(&mut self, group: Group, bytes: Bytes) {
+    /// Adds a group after the others.
+    pub(super) fn add(&mut self, group: Group, bytes: GroupBytes) {
         self.groups.push(group);
         self.bytes.push(bytes);
     }
 
-    /// Adds what lies behind the last index of a file: the samples of a group that was never closed.
+    /// Adds the samples after the last index of a file: those of a group that was never closed.
     pub(super) fn add_open(&mut self, file: Arc<File>, from: u64, to: u64) {
-        let part = Part {
+        let part = FileRange {
             file: &file,
             at: from,
             to,
@@ -173,7 +174,7 @@ impl Samples {
             text,
         };
         let taken = |number| -> Option<Duration> {
-            let taken: Taken = serde_json::from_slice(decoded.line(number)?).ok()?;
+            let taken: SampleTime = serde_json::from_slice(decoded.line(number)?).ok()?;
             Some(taken.at.since_start)
         };
         let count = decoded.ends.len();
@@ -187,12 +188,12 @@ impl Samples {
                 first_at,
                 last_at,
             };
-            self.add(group, Bytes::File(file));
+            self.add(group, GroupBytes::File(file));
             self.decoded = Some(decoded);
         }
     }
 
-    /// Adds all of `later`, numbered on.
+    /// Adds all of `later`, and continues the numbering.
     pub(super) fn append(&mut self, later: Self) {
         let samples = self.len();
         self.groups
@@ -204,38 +205,38 @@ impl Samples {
         self.decoded = None;
     }
 
-    /// Adds bytes in memory: to the last group, or as the first of a new one.
+    /// Adds bytes in memory: to the last group if it is the same, else as a new group.
     pub(super) fn write(&mut self, group: Group, bytes: &[u8]) {
         match (self.groups.last_mut(), self.bytes.last_mut()) {
-            (Some(last), Some(Bytes::Memory(written))) if last.first == group.first => {
+            (Some(last), Some(GroupBytes::Memory(written))) if last.first == group.first => {
                 *last = group;
                 written.extend_from_slice(bytes);
                 let place = self.groups.len() - 1;
                 self.decoded.take_if(|decoded| decoded.place == place);
             }
             (_, before) => {
-                if let Some(Bytes::Memory(whole)) = before {
+                if let Some(GroupBytes::Memory(whole)) = before {
                     whole.shrink_to_fit();
                 }
-                self.add(group, Bytes::Memory(bytes.to_vec()));
+                self.add(group, GroupBytes::Memory(bytes.to_vec()));
             }
         }
     }
 
-    /// Forgets the first group, and gives what it took.
-    pub(super) fn forget_oldest(&mut self) -> u64 {
+    /// Drops the first group. Returns its size in bytes.
+    pub(super) fn drop_oldest(&mut self) -> u64 {
         self.bytes.remove(0);
         self.decoded = None;
         let forgotten = self.groups.remove(0);
         forgotten.to - forgotten.from
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub(super) fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Where a group lies in the file.
+    /// Returns the range of a group in the file.
     #[cfg(test)]
     pub(crate) fn group(&self, place: usize) -> std::ops::Range<usize> {
         let at = |byte| usize::try_from(byte).unwrap_or(usize::MAX);
@@ -257,15 +258,15 @@ impl Samples {
     }
 }
 
-/// The whole lines of the frame that lies here, as many as can be decoded, or as many as are wanted; never more
-/// than a writer puts into one.
+/// Returns the whole lines of the frame that starts here: all that can be decoded or the first `lines`, but no more
+/// than a writer puts into one frame.
 fn text(part: impl Read, lines: Option<usize>) -> Result<Vec<u8>, RecordError> {
     let decoder = Decoder::new(part).map_err(|error| damaged(&error.to_string()))?;
     let mut decoder = BufReader::new(decoder.single_frame());
     let (mut text, mut whole, mut count) = (vec![], 0, 0);
     while lines.is_none_or(|lines| count < lines) && whole <= GROUP_BYTES {
-        let room = LONGEST_LINE as u64;
-        // What was decoded before an error stays.
+        let room = MAX_LINE as u64;
+        // Keep what was decoded before an error.
         let read = (&mut decoder).take(room).read_until(b'\n', &mut text);
         if text.len() == whole || text.last() != Some(&b'\n') || read.is_err() {
             break;
@@ -295,14 +296,14 @@ fn ends(text: &[u8]) -> Vec<usize> {
     ends.map(|(at, _)| at + 1).collect()
 }
 
-/// A part of a file, read without moving anybody's place in it.
-struct Part<'a> {
+/// A part of a file, read without changing the file's offset.
+struct FileRange<'a> {
     file: &'a File,
     at: u64,
     to: u64,
 }
 
-impl Read for Part<'_> {
+impl Read for FileRange<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.to - self.at).unwrap_or(usize::MAX);
         let room = bytes.len().min(left);

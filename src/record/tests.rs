@@ -33,7 +33,7 @@ impl Place {
         }
     }
 
-    /// A recording of so many seconds, as a file that was closed.
+    /// Writes a closed recording of `seconds` seconds.
     fn recorded(&self, seconds: u32) -> PathBuf {
         let options = self.options();
         let mut writer = Writer::create(&options).unwrap();
@@ -51,22 +51,22 @@ fn all(recording: &mut Recording) -> Vec<Sample> {
         .collect()
 }
 
-/// The first so many samples of what `Place::recorded` writes.
+/// Returns the first `count` samples of what `Place::recorded` writes.
 fn expected(count: usize) -> Vec<Sample> {
     (0..count as u64).map(in_file).collect()
 }
 
-/// A sample as it stands in the file: of the events of the one before it has none again, but for the first of a group.
+/// Returns a sample as stored: without the events of the one before, except for the first of a group.
 fn in_file(at: u64) -> Sample {
     let mut sample = training(at as f64);
     if !at.is_multiple_of(format::GROUP_SAMPLES.into()) {
-        sample.forget_events(&training(at as f64 - 1.0));
+        sample.drop_events(&training(at as f64 - 1.0));
     }
     sample
 }
 
 #[test]
-fn what_was_recorded_is_read_again() {
+fn a_recording_is_read_back() {
     let place = Place::new();
     let mut recording = Recording::open(&place.recorded(200)).unwrap();
     assert_eq!(recording.len(), 200);
@@ -130,7 +130,7 @@ fn each_sample_is_in_the_file_at_once() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_the_reason() {
+fn other_files_are_rejected() {
     let place = Place::new();
     let path = place.folder.path().join("other");
     let open = |content: &[u8]| {
@@ -160,7 +160,7 @@ fn what_is_no_recording_is_refused_with_the_reason() {
 }
 
 #[test]
-fn fields_that_a_later_version_adds_are_passed_over() {
+fn fields_of_later_versions_are_ignored() {
     let place = Place::new();
     let mut value = serde_json::to_value(training(1.0)).unwrap();
     value["later"] = serde_json::json!({"a": [1, 2]});
@@ -199,7 +199,7 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
-fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
+fn a_full_file_is_rotated_and_both_are_readable() {
     let place = Place::new();
     let options = RecordOptions {
         size: 20_000,
@@ -217,7 +217,7 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
     assert!(!old.is_cut());
     let size = fs::metadata(rotated(&options.path)).unwrap().len();
     assert!(size < 2 * options.size, "{size}");
-    // What the new one opens is both.
+    // Opening the new file reads both.
     let mut both = Recording::open(&options.path).unwrap();
     let times = |samples: Vec<Sample>| -> Vec<_> {
         let at = |sample: &Sample| sample.at.since_start;
@@ -232,7 +232,7 @@ fn a_full_file_gives_way_to_a_new_one_and_both_can_be_read() {
 }
 
 #[test]
-fn what_another_run_wrote_before_is_none_of_its_past() {
+fn files_of_another_run_are_not_its_past() {
     let place = Place::new();
     let path = place.recorded(3);
     let options = |name: &str| RecordOptions {
@@ -282,7 +282,7 @@ fn command_lines_can_be_left_out() {
 }
 
 #[test]
-fn a_disk_that_is_full_stops_the_recording_and_says_so() {
+fn full_disk_stops_recording_with_gap() {
     if !std::path::Path::new("/dev/full").exists() {
         eprintln!("skipped: no /dev/full here");
         return;
@@ -290,15 +290,15 @@ fn a_disk_that_is_full_stops_the_recording_and_says_so() {
     let place = Place::new();
     let options = place.options();
     let mut writer = Writer::create(&options).unwrap();
-    writer.divert(fs::File::options().write(true).open("/dev/full").unwrap());
+    writer.set_file(fs::File::options().write(true).open("/dev/full").unwrap());
     let recorder = Recorder::run(writer).unwrap();
-    let told = (0..u32::MAX).find_map(|at| {
+    let gap = (0..u32::MAX).find_map(|at| {
         std::thread::yield_now();
         recorder.take(&training(f64::from(at)))
     });
-    let told = told.expect("it says so");
-    assert_eq!(told.source, SOURCE);
-    assert!(told.reason.contains("No space left"), "{}", told.reason);
+    let gap = gap.expect("it says so");
+    assert_eq!(gap.source, SOURCE);
+    assert!(gap.reason.contains("No space left"), "{}", gap.reason);
     assert!(Recording::open(&options.path).is_err());
 }
 
@@ -317,11 +317,11 @@ fn a_recorder_writes_all_until_it_is_dropped() {
 }
 
 #[test]
-fn damage_in_the_middle_costs_its_group_alone() {
+fn damage_loses_only_the_damaged_group() {
     let place = Place::new();
     let path = place.recorded(64 * 5);
     let whole = Recording::open(&path).unwrap();
-    let marks: Vec<u64> = whole.landmarks().collect();
+    let marks: Vec<u64> = whole.group_starts().collect();
     assert_eq!(marks, [0, 64, 128, 192, 256]);
     let hurt = whole.group(2);
     drop(whole);
@@ -332,14 +332,14 @@ fn damage_in_the_middle_costs_its_group_alone() {
     fs::write(&path, &bytes).unwrap();
     let mut recording = Recording::open(&path).unwrap();
     assert!(recording.read(128).is_err());
-    assert_eq!(recording.behind(130), Some(192));
+    assert_eq!(recording.next_group_after(130), Some(192));
     assert_eq!(recording.read(192).unwrap().0, training(192.0));
     assert_eq!(recording.read(127).unwrap().0, in_file(127));
-    // Without the index of the end, and that of the block before, whatever index there is counts.
+    // Without the last index and that of the block before, every other index is used.
     assert_eq!(recording.len(), 64 * 5);
 }
 
-/// A recording of three groups and a part of a fourth, which was never closed, as bytes.
+/// Returns a recording of three groups and a part of a fourth, which was never closed, as bytes.
 fn unfinished() -> &'static (usize, Vec<u8>) {
     static BYTES: OnceLock<(usize, Vec<u8>)> = OnceLock::new();
     BYTES.get_or_init(|| {
@@ -380,7 +380,7 @@ proptest! {
     }
 }
 
-/// Two groups of hardly anything, so that most of what is hurt is neither compressed nor figures.
+/// Returns two nearly empty groups, so that most damaged bytes are neither compressed nor figures.
 fn small() -> Vec<u8> {
     let place = Place::new();
     let options = place.options();
@@ -441,9 +441,9 @@ fn a_head_that_says_it_is_shorter_than_its_mark_is_foreign() {
     }
 }
 
-/// The shortest prefixes, each: the head, and the first sample.
+/// The shortest prefixes one by one: the head, and the first sample.
 #[test]
-fn every_short_prefix_says_what_it_is() {
+fn every_short_prefix_gives_a_precise_error() {
     let (_, bytes) = unfinished();
     let place = Place::new();
     let path = place.folder.path().join("cut.rec");

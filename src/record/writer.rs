@@ -1,6 +1,6 @@
-//! Writes samples: each is in the file before the next is taken, so that a kill loses at most the one under way.
+//! Writes samples: each is in the file before the next is accepted, so that a kill loses at most the one being written.
 //!
-//! Knows one file and the one that it was rotated from; whether anybody waits for it is not its business.
+//! Works on one file and the one it was rotated to; does not depend on the thread that it runs on.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,10 +14,10 @@ use super::group::OpenGroup;
 use super::index::Index;
 use crate::sample::Sample;
 
-/// What stands in the place of a command line that is left out.
+/// Replaces a command line that is left out.
 const LEFT_OUT: &str = "(command line left out)";
 
-/// One recording that is being written. [`super::Recorder`] does it beside a job that is watched.
+/// A recording that is being written. [`super::Recorder`] uses it on a separate thread.
 pub struct Writer {
     options: RecordOptions,
     file: File,
@@ -39,16 +39,16 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// A new file with its head. Nothing is overwritten.
+    /// Creates a new file with its head. Nothing is overwritten.
     ///
     /// # Errors
-    /// Where it is there already, or cannot be made.
+    /// Returns an error if the file exists or cannot be created.
     pub fn create(options: &RecordOptions) -> Result<Self, RecordError> {
         let refused = |error| RecordError::Create {
             path: options.path.clone(),
             error,
         };
-        // What it would be renamed to must be free, too.
+        // The name for the rotated file must be free, too.
         if rotated(&options.path).exists() {
             return Err(RecordError::Create {
                 path: rotated(&options.path),
@@ -78,10 +78,10 @@ impl Writer {
         self.append(&head)
     }
 
-    /// Writes a sample, and begins a new file before it where this one is full.
+    /// Writes a sample. If the file is full, rotates it first.
     ///
     /// # Errors
-    /// Where the file does not take it; what was written before can be read.
+    /// Returns an error if the file cannot be written; what was written before can be read.
     pub fn write(&mut self, sample: &Sample) -> io::Result<()> {
         if self.length >= self.options.size && self.samples > 0 {
             self.finish()?;
@@ -103,15 +103,15 @@ impl Writer {
         if full { self.close() } else { Ok(()) }
     }
 
-    /// Writes what makes the file whole.
+    /// Completes the file.
     ///
     /// # Errors
-    /// Where the file does not take it.
+    /// Returns an error if the file cannot be written.
     pub fn finish(&mut self) -> io::Result<()> {
         self.close()
     }
 
-    /// Ends the group, with an index behind it.
+    /// Ends the group, and writes an index after it.
     fn close(&mut self) -> io::Result<()> {
         let Some(group) = self.group.take() else {
             return Ok(());
@@ -122,9 +122,9 @@ impl Writer {
         self.append(&index)
     }
 
-    /// Writes elsewhere from now on.
+    /// Writes to another file from now on.
     #[cfg(test)]
-    pub(super) fn divert(&mut self, file: File) {
+    pub(super) fn set_file(&mut self, file: File) {
         self.file = file;
     }
 
@@ -144,7 +144,7 @@ impl Writer {
     }
 }
 
-/// Readable by its owner alone: command lines can hold what is nobody else's business.
+/// Creates a file that only its owner can read: command lines can hold private data.
 fn create(options: &RecordOptions) -> io::Result<File> {
     let mut new = OpenOptions::new();
     new.write(true).create_new(true).mode(0o600);
@@ -163,10 +163,10 @@ fn leave_out_command_lines(sample: &mut Sample) {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordOptions {
     pub path: PathBuf,
-    /// From this size on the file is renamed to `NAME.1`, in place of an older one, and a new one begun.
+    /// Size in bytes from which on the file is renamed to `NAME.1`, replacing an older one, and a new one is started.
     pub size: u64,
-    /// Write the command lines of the job and of the jobs to choose from.
+    /// Whether to write the command lines of the job and of the jobs to choose from.
     pub command_lines: bool,
-    /// From one sample to the next, as far as it is known when the recording begins.
+    /// Time from one sample to the next, as known when the recording starts.
     pub interval: Duration,
 }

@@ -1,6 +1,6 @@
-//! A GPU in the report: what was read, what came of it in the window, and why the rest is missing.
+//! A GPU in the report: what was read, its rates in the window, and why the rest is missing.
 //!
-//! Knows nothing of the job but which of its ranks use the GPU.
+//! Does not depend on the job, except for the list of ranks that use the GPU.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,14 +11,14 @@ use crate::model::rates::GpuRates;
 use crate::sample::{Absent, GpuHealth, GpuInstance, GpuProcess, GpuUser, Link, ProcessPlace, Xid};
 use crate::units::{Bytes, Moment, Pid, Share};
 
-/// One GPU, as its driver (NVML) reports it. null: not known; `absent` or `gap` says why.
+/// One GPU, as its driver (NVML) reports it. null: not known; `absent` or `gap` has the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuReport {
     /// Index in PCI bus order, as in `nvidia-smi`.
     pub index: u32,
     pub uuid: Option<String>,
     pub name: Option<String>,
-    /// Why this GPU gives nothing, or less than others. null: nothing is wrong.
+    /// Why figures of this GPU are missing. null: nothing is wrong.
     pub gap: Option<String>,
     /// Mean utilisation in percent: time with a kernel, as `nvidia-smi` shows it.
     #[schemars(range(min = 0.0))]
@@ -115,7 +115,7 @@ pub struct SwingReport {
     /// Mean seconds from one rise to the next.
     #[schemars(range(min = 0.0))]
     pub period_seconds: f64,
-    /// The periods are much alike.
+    /// The periods are similar.
     pub regular: bool,
     /// Share of the time idle.
     pub rest_share: Share,
@@ -159,12 +159,12 @@ pub struct GpuInstanceReport {
     pub mem_used_bytes: Option<Bytes>,
     pub mem_total_bytes: Option<Bytes>,
     pub processes: Option<Vec<GpuProcessReport>>,
-    /// Why this part gives less than others. null: nothing is wrong.
+    /// Why figures of this part are missing. null: nothing is wrong.
     pub gap: Option<String>,
 }
 
 impl GpuReport {
-    /// `at` is the moment of the report, for ages.
+    /// Returns the report of a GPU; `at` is the moment of the report, for ages.
     pub(super) fn new(gpu: &GpuRates, at: Option<Moment>) -> Self {
         let (now, counters) = (&gpu.now, &gpu.counters);
         let stale = gpu

@@ -1,6 +1,6 @@
 //! The job in the report: its ranks, the loader of each, and that loader's workers.
 //!
-//! Of several loaders of a rank it holds the one that yields most.
+//! If a rank has several loaders, the one that represents it comes first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub struct JobReport {
     pub pid: Pid,
     /// Command line of that process.
     pub command: String,
-    /// Who it is among all runs of a cluster. null: in recordings of older versions.
+    /// Its identity among all runs of a cluster. null: in recordings of older versions.
     #[serde(default)]
     pub run: Option<Run>,
     /// Ranks of the whole run: `WORLD_SIZE` in its environment. null: not set, or not readable.
@@ -34,7 +34,7 @@ pub struct JobReport {
     pub ended: bool,
 }
 
-/// One trainer process and its loader: of several loaders the one that yields most batches.
+/// One trainer process and its loader: of several the one that it waits for, else the one that yields most batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RankReport {
     /// `RANK` in its environment. null: not set, or not readable.
@@ -49,7 +49,7 @@ pub struct RankReport {
     pub workers: Vec<WorkerReport>,
     /// Queue of ready batches between workers and trainer. null: not visible.
     pub queue: Option<QueueReport>,
-    /// Further loaders that it takes batches from, as of two that take turns.
+    /// Further loaders that it takes batches from, for example if two alternate.
     #[serde(default)]
     pub other_loaders: Vec<OtherLoaderReport>,
     pub step: StepReport,
@@ -59,6 +59,18 @@ pub struct RankReport {
     pub wait_share: Option<Share>,
     /// Low and high end of `wait_share` at 95 %. null: not visible.
     pub wait_interval: Option<[Share; 2]>,
+    /// Time spent on data other than the training data. null: not visible.
+    #[serde(default)]
+    pub validation: Option<ValidationReport>,
+}
+
+/// Time spent on validation, in shares of wall time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ValidationReport {
+    /// Its waits and its steps.
+    pub share: Share,
+    /// Its waits.
+    pub wait_share: Share,
 }
 
 /// The device of a rank, as the job reports it. Shares are of the rank's time and may overlap.
@@ -77,14 +89,26 @@ pub struct DeviceReport {
 /// A loader and its settings. A setting that is null could not be read; it is not the default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoaderReport {
+    /// Number from 1 that distinguishes it from the rank's other loaders with worker processes. null: it is not one of
+    /// these.
+    #[serde(default)]
+    pub number: Option<u32>,
     pub kind: LoaderKind,
-    /// What a loader of kind `other` is called; `null` where it has no name that is known.
+    /// Name of a loader of kind `other`. null: no name is known.
     pub name: Option<String>,
     #[serde(flatten)]
     pub settings: LoaderSettings,
+    /// Share of wall time that the main thread was blocked in this loader. null: not visible for every loader of the
+    /// rank.
+    #[serde(default)]
+    pub wait_share: Option<Share>,
+    /// Batches per second that the trainer takes from it. null: not counted.
+    #[serde(default)]
+    #[schemars(range(min = 0.0))]
+    pub batches_per_s: Option<f64>,
 }
 
-/// A loader beside the one that stands for its rank.
+/// A loader of a rank other than the one that represents it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherLoaderReport {
     #[serde(flatten)]
@@ -92,17 +116,14 @@ pub struct OtherLoaderReport {
     pub workers: Vec<WorkerReport>,
     /// null: not visible.
     pub queue: Option<QueueReport>,
-    /// null: not counted.
-    #[schemars(range(min = 0.0))]
-    pub batches_per_s: Option<f64>,
 }
 
 /// One worker process of the loader. Shares are of wall time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerReport {
-    /// The loader's number of the worker; in order of start where that is not readable.
+    /// The loader's number of the worker; in order of start if that is not readable.
     pub id: u32,
-    /// Of its process. Where `thread`: of the thread.
+    /// Process ID. If `thread`: ID of the thread.
     pub pid: Pid,
     /// It is a thread of the trainer, not a process.
     pub thread: bool,
@@ -217,6 +238,10 @@ impl RankReport {
             device: rank.device.as_ref().map(DeviceReport::new),
             wait_share: wait.map(|wait| share(wait.share)),
             wait_interval: wait.map(|wait| interval(wait.low, wait.high)),
+            validation: rank.validation.map(|validation| ValidationReport {
+                share: share(validation.time),
+                wait_share: share(validation.waiting),
+            }),
         }
     }
 }
@@ -235,9 +260,12 @@ impl DeviceReport {
 impl LoaderReport {
     fn new(loader: &LoaderRates) -> Self {
         Self {
+            number: loader.number(),
             kind: loader.kind,
             name: loader.name.clone(),
             settings: loader.settings.clone(),
+            wait_share: loader.wait.map(share),
+            batches_per_s: number(loader.batches_per_s, 3),
         }
     }
 }
@@ -248,14 +276,13 @@ impl OtherLoaderReport {
             loader: LoaderReport::new(loader),
             workers: loader.workers.iter().map(WorkerReport::new).collect(),
             queue: loader.queue.as_ref().map(QueueReport::new),
-            batches_per_s: number(loader.batches_per_s, 3),
         }
     }
 }
 
 impl WorkerReport {
     fn new(worker: &WorkerRates) -> Self {
-        // The verdict's cause tells disk and network apart.
+        // The report has only the sum; the verdict's cause distinguishes disk and network.
         let io_wait = worker.disk.zip(worker.network);
         let io_wait = io_wait.map(|(disk, network)| Share(disk.0 + network.0).clamped());
         Self {

@@ -1,6 +1,6 @@
 //! Disks, CPUs and pressure in the report.
 //!
-//! GPUs have a file of their own.
+//! GPUs are in another file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,13 +19,13 @@ pub struct DiskReport {
     pub read_bytes_per_s: Option<u64>,
     /// Bytes per second written to it.
     pub write_bytes_per_s: Option<u64>,
-    /// Percent of time with at least one request under way.
+    /// Percent of time with at least one request in progress.
     #[schemars(range(min = 0.0))]
     pub util_percent: Option<f64>,
     /// Mean time of a request in milliseconds. null: no request.
     #[schemars(range(min = 0.0))]
     pub await_ms: Option<f64>,
-    /// Mean number of requests under way.
+    /// Mean number of requests in progress.
     #[schemars(range(min = 0.0))]
     pub queue_depth: Option<f64>,
     /// Open files of the job are on this device.
@@ -51,8 +51,8 @@ pub struct HostReport {
     pub cpus: Option<u32>,
 }
 
-/// Share of time in which at least one task waited for the resource, from `/proc/pressure` or the job's control
-/// group. null: the kernel does not say.
+/// Share of time in which at least one task waited for the resource, from `/proc/pressure` or the job's control group.
+/// null: the kernel does not report it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PressureReport {
     pub cpu: Option<Share>,

@@ -15,7 +15,7 @@ fn document(model: &Model, verdict: &Verdict) -> Value {
     serde_json::to_value(Report::new(model, verdict)).unwrap()
 }
 
-/// Where the schema is kept for those who read reports.
+/// Path of the published schema.
 const SCHEMA: &str = "config/report.schema.json";
 
 fn schema() -> Value {
@@ -37,7 +37,7 @@ fn a_full_report_keeps_the_schema() {
 }
 
 #[test]
-fn what_a_job_reports_of_itself_is_in_the_report() {
+fn reported_values_are_in_the_report() {
     let mut model = empty();
     for at in 1..8_u32 {
         let mut sample = training(f64::from(at));
@@ -111,7 +111,7 @@ fn a_machine_and_a_job_of_which_nothing_is_known_keep_the_schema() {
 }
 
 #[test]
-fn the_schema_refuses_what_the_contract_does_not_know() {
+fn the_schema_rejects_unknown_keys() {
     let validator = jsonschema::draft202012::new(&schema()).unwrap();
     let report = document(&watched(), &full_verdict());
     assert!(validator.is_valid(&report));
@@ -179,7 +179,7 @@ fn figures_are_rounded_to_what_they_mean() {
     assert!(decimals.max() <= Some(4), "{text}");
 }
 
-/// `INSTA_UPDATE=always` writes it anew, as it does snapshots.
+/// `INSTA_UPDATE=always` updates the file, as it does snapshots.
 #[test]
 fn the_published_schema_is_the_derived_one() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(SCHEMA);
@@ -220,7 +220,7 @@ fn loaders_that_take_turns_are_both_reported() {
         panic!("{:#?}", job.ranks[0].other_loaders);
     };
     assert_eq!((job.ranks[0].workers.len(), other.workers.len()), (2, 1));
-    assert!(other.queue.is_some() && other.batches_per_s.is_some());
+    assert!(other.queue.is_some() && other.loader.batches_per_s.is_some());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The verdict in the report, with its evidence and advice.
 //!
-//! Judges nothing: the values are the judge's, rounded.
+//! Does not judge: the values are the judge's, rounded.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::verdict::{
     WarmingUp, WorkerAdvice,
 };
 
-/// What limits the job, how sure that is, why, and what to change. Intervals are at 95 %; at 97.5 % where
+/// What limits the job, how sure that is, why, and what to change. Intervals are at 95 %, or at 97.5 % if
 /// the verdict came early.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictReport {
@@ -38,16 +38,16 @@ pub struct VerdictReport {
     pub confidence: Share,
     /// null: no verdict yet.
     pub headspace: Option<HeadspaceReport>,
-    /// null: another number of workers is not the question.
+    /// null: the number of workers is not in question.
     pub workers: Option<WorkerAdvice>,
     pub what_if: WhatIfReport,
-    /// The trainer waits once in so many batches. null: no such period.
+    /// Period in batches at which the trainer waits. null: no such period.
     pub period_batches: Option<u32>,
     /// What limits a compute-bound GPU, by its performance counters. null: not known, or not compute-bound.
     pub limit: Option<Limit>,
     /// The rank the verdict is about: the one that loses most. null: no rank number.
     pub rank: Option<u32>,
-    /// The process of that rank. null: there is none to speak of.
+    /// The process of that rank. null: no rank is known.
     pub pid: Option<Pid>,
     /// The facts, strongest first; those that support the kind before those against it.
     pub evidence: Vec<EvidenceReport>,
@@ -78,9 +78,9 @@ pub struct HeadspaceReport {
 /// The wait to expect with other numbers of workers, computed from load time, step time and CPUs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WhatIfReport {
-    /// Fewest workers first. null: `gap` says why.
+    /// Fewest workers first. null: `gap` has the reason.
     pub rows: Option<Vec<ExpectedReport>>,
-    /// Why there are no rows. null: there are.
+    /// Why there are no rows. null: there are rows.
     pub gap: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub struct ExpectedReport {
     pub workers: u32,
     /// Share of wall time that the main thread would wait.
     pub wait_share: Share,
-    /// Low and high end of `wait_share`. Not in it: that batches take unequal time.
+    /// Low and high end of `wait_share`, not allowing for load times that vary.
     pub wait_interval: Option<[Share; 2]>,
     #[schemars(range(min = 0.0))]
     pub batches_per_s: Option<f64>,
@@ -104,7 +104,7 @@ pub struct EvidenceReport {
     pub id: String,
     /// true: for the verdict. false: against it.
     pub supports: bool,
-    /// A share where there is a threshold, else in the unit that `text` names.
+    /// A share if there is a threshold, else in the unit that `text` names.
     pub value: Option<f64>,
     /// The value that decided. null: the fact has no threshold.
     pub threshold: Option<f64>,
@@ -112,8 +112,8 @@ pub struct EvidenceReport {
     pub text: String,
 }
 
-/// Progress of the warm-up: to the least that a verdict needs; from there on, while the shares leave it open, to what is
-/// enough for one that is not clear. It needs both.
+/// Progress of the warm-up: towards the minimum for a verdict; after that, while the shares are not clear, towards what
+/// is enough without clear shares. Both batches and seconds are needed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WarmingUpReport {
     /// Batches seen. null: nothing counts them.
@@ -131,7 +131,7 @@ pub(super) fn interval(low: Share, high: Share) -> [Share; 2] {
 }
 
 impl VerdictReport {
-    /// `rates` are those that the report shows with it.
+    /// Returns the report of the verdict; `rates` are those of the same report.
     pub(super) fn new(verdict: &Verdict, rates: Option<&Rates>) -> Self {
         let (wait, stall) = (verdict.wait, verdict.stall);
         Self {

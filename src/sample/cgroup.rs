@@ -1,4 +1,4 @@
-//! Limits of the control group that the job runs in.
+//! Limits of the job's control group.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Limits and accounting of the job's control group: the tightest on the way up.
+/// Limits and accounting of the job's control group: the tightest of it and its ancestors.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct CgroupSample {
-    /// The job's own group, as `/proc/PID/cgroup` names it.
+    /// The job's own group, as named in `/proc/PID/cgroup`.
     pub path: String,
-    /// CPUs' worth of time per second; `None` = no limit or not known.
+    /// Limit in CPUs; `None` means no limit or not known.
     pub cpu_quota: Option<f64>,
-    /// Scheduler periods and how many of them were cut short, cumulative.
+    /// Scheduler periods, and how many of them were throttled, cumulative.
     pub periods: Option<u64>,
     pub throttled_periods: Option<u64>,
     pub throttled: Option<Duration>,

@@ -1,11 +1,11 @@
-//! Counts that only grow, and how far they grew from one sample to another.
+//! Counts that only grow, and by how much they grew between two samples.
 
-/// Gives a type of counts `since`.
+/// Implements `since` for a type of counts.
 macro_rules! counts {
     ($type:ident: $($count:ident),+) => {
         impl $type {
-            /// How far it grew since an older one, without which it counts from 0; `None` where a count went backwards.
-            /// What is not counted stays as it is now.
+            /// Returns the growth since an older value, or since 0 without one; `None` if a count went backwards.
+            /// Fields that are not counts keep their present value.
             pub fn since(self, older: Option<Self>) -> Option<Self> {
                 let older = older.unwrap_or_default();
                 let mut grown = self;

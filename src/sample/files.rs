@@ -1,5 +1,4 @@
-//! What one process has open. Read only while somebody looks at it, and never recorded: the names of files are the
-//! user's own.
+//! The open files of one process. Read only while they are on screen, and never recorded: file names are private.
 
 use crate::units::{Bytes, ProcessKey};
 
@@ -7,21 +6,21 @@ use crate::units::{Bytes, ProcessKey};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFiles {
     pub process: ProcessKey,
-    /// By descriptor, the first some dozens; or why they cannot be read.
+    /// By descriptor, the first few dozen; or why they cannot be read.
     pub files: Result<Vec<OpenFile>, String>,
-    /// Files that were not listed.
+    /// Number of files that were not listed.
     pub more: usize,
 }
 
-/// A regular file that is open.
+/// An open regular file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFile {
-    /// Cleaned of control characters.
+    /// Path, cleaned of control characters.
     pub path: String,
-    /// Where the next read begins, in bytes. A file that is mapped or read in place leaves it at 0.
+    /// Offset of the next read, in bytes. Stays 0 for a file that is mapped or read with `pread`.
     pub position: u64,
-    /// `None` where the file system may be a server's: asking could hang.
+    /// `None` if the file may be on a network file system, where `stat` could hang.
     pub size: Option<Bytes>,
-    /// The file has no name any more.
+    /// The file was deleted while open.
     pub deleted: bool,
 }

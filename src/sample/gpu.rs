@@ -1,6 +1,6 @@
-//! One GPU as the driver tells of it, with its instances where it is divided and the processes on it.
+//! One GPU as reported by the driver, with its instances if it is partitioned (MIG), and the processes on it.
 //!
-//! Knows nothing of how it was read. What is read less often than the rest carries its own time.
+//! Does not depend on how it was read. Values that are read less often than the rest have their own time.
 
 use std::time::Duration;
 
@@ -10,40 +10,41 @@ use serde::{Deserialize, Serialize};
 use crate::sample::Tail;
 use crate::units::{Bytes, BytesPerSecond, Moment, Pid, Share};
 
-/// One GPU. A figure that the driver does not give is `None`, never 0; `absent` says why.
+/// One GPU. A figure that the driver does not report is `None`, never 0; `absent` has the reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GpuSample {
     /// Index in PCI bus order, as NVML and `nvidia-smi` count.
     pub index: u32,
     pub uuid: Option<String>,
     pub name: Option<String>,
-    /// The N of `/dev/nvidiaN`; need not be the index.
+    /// The N of `/dev/nvidiaN`; may differ from the index.
     #[serde(default)]
     pub minor: Option<u32>,
-    /// When these figures were read; a hung driver leaves an old moment here.
+    /// When these figures were read; stays at an old moment if the driver hangs.
     pub read_at: Option<Moment>,
     /// Share of the driver's last period in which any kernel ran, in percent.
     pub util_percent: Option<f64>,
     /// Share of that period in which device memory was read or written, in percent.
     pub mem_util_percent: Option<f64>,
-    /// Utilisation samples: (driver time in us, percent). Each speaks of the time since the one before it.
+    /// Utilisation samples: (driver time in us, percent). Each covers the time since the one before it.
     pub util_samples: Tail<(u64, f64)>,
-    /// Driver time at the start of pipetop, in us: places the samples in our time. `None` = not known.
+    /// Driver time at the start of pipetop, in us: converts sample times to time since pipetop started. `None` = not
+    /// known.
     #[serde(default)]
     pub driver_zero_us: Option<u64>,
     pub mem_used: Option<Bytes>,
     pub mem_total: Option<Bytes>,
-    /// What the driver keeps for itself, beside what is used.
+    /// Memory reserved by the driver, in addition to what is used.
     #[serde(default)]
     pub mem_reserved: Option<Bytes>,
     /// One-second average on Ampere and newer.
     pub power_watts: Option<f64>,
-    /// At this moment, where the driver tells it.
+    /// Power at this moment, if the driver reports it.
     #[serde(default)]
     pub power_instant_watts: Option<f64>,
-    /// The limit that is enforced now.
+    /// The limit that is currently enforced.
     pub power_limit_watts: Option<f64>,
-    /// Since the driver was loaded, in joules.
+    /// Energy since the driver was loaded, in joules.
     #[serde(default)]
     pub energy_joules: Option<f64>,
     pub temperature_c: Option<f64>,
@@ -51,24 +52,24 @@ pub struct GpuSample {
     pub mem_temperature_c: Option<f64>,
     pub sm_clock_mhz: Option<f64>,
     pub mem_clock_mhz: Option<f64>,
-    /// Reasons for a lowered clock, in words; `None` = not known, empty = not held back.
+    /// Reasons for a lowered clock, in words; `None` = not known, empty = not throttled.
     pub throttle: Option<Vec<String>>,
-    /// What the performance counters say of the time between two polls at them (Hopper and newer).
+    /// Performance counters over the time between two polls of them (Hopper and newer).
     #[serde(default)]
     pub counters: Option<GpuCounters>,
     #[serde(default)]
     pub traffic: Option<GpuTraffic>,
     #[serde(default)]
     pub health: Option<GpuHealth>,
-    /// Errors that the driver reported since pipetop started, the newest sixteen, oldest first. `None` = it
-    /// does not tell.
+    /// Errors that the driver reported since pipetop started: the newest sixteen, oldest first. `None` if it does not
+    /// report them.
     #[serde(default)]
     pub xids: Option<Vec<Xid>>,
-    /// The parts of a GPU that is divided by MIG; empty where it is not.
+    /// The parts of a GPU that is partitioned by MIG; empty if it is not.
     #[serde(default)]
     pub instances: Vec<GpuInstance>,
     pub processes: Option<Vec<GpuProcess>>,
-    /// Which ranks of the watched job use it, and what tells so. `None` = not known.
+    /// Ranks of the watched job that use it, with the evidence. `None` = not known.
     #[serde(default)]
     pub users: Option<Vec<GpuUser>>,
     /// Time spent in calls of the driver for this GPU, since pipetop started.
@@ -77,21 +78,22 @@ pub struct GpuSample {
     /// Figures that are missing, with the reason.
     #[serde(default)]
     pub absent: Vec<Absent>,
-    /// Why this GPU gives nothing, or nothing new: `lost`, `no permission`, `driver does not answer`; or no utilisation
-    /// of the whole, as MIG is on. `None` where it gives most figures: `absent` has the reasons for the others.
+    /// Why there are no figures of this GPU, or no new ones: `lost`, `no permission`, `driver does not answer`; or no
+    /// utilisation of the whole GPU, because MIG is on. `None` if most figures are present: `absent` has the reasons
+    /// for the others.
     pub gap: Option<String>,
     /// The watched job may use this GPU (its `CUDA_VISIBLE_DEVICES`); `None` = not known.
     pub visible_to_job: Option<bool>,
 }
 
 impl GpuSample {
-    /// Both are of one GPU.
+    /// Returns whether both are samples of the same GPU.
     pub fn is(&self, other: &Self) -> bool {
         (self.index, &self.uuid) == (other.index, &other.uuid)
     }
 }
 
-/// The reason of a figure that the driver denies to this user.
+/// The reason of a figure that the driver does not let this user read.
 pub const NO_PERMISSION: &str = "no permission";
 
 /// Why a figure is missing.
@@ -99,23 +101,23 @@ pub const NO_PERMISSION: &str = "no permission";
 pub struct Absent {
     /// As the report names it, without its unit: `power`, `pcie`, `processes`.
     pub figure: String,
-    /// `not supported by this GPU`
+    /// For example `not supported by this GPU`.
     pub reason: String,
 }
 
-/// Means over the time between two polls at the performance counters. Shares are of what the part could do.
+/// Means over the time between two polls of the performance counters. Shares are of the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GpuCounters {
     pub from: Moment,
     pub to: Moment,
-    /// Any kernel ran.
+    /// Share of time with any kernel running.
     pub graphics: Option<Share>,
     /// Multiprocessors with at least one warp, on average over all of them.
     pub sm_active: Option<Share>,
-    /// Warps that were resident, of those that could be.
+    /// Resident warps over the maximum number.
     pub sm_occupancy: Option<Share>,
     pub tensor: Option<Share>,
-    /// Bandwidth of the device memory.
+    /// Used share of the device memory's bandwidth.
     pub dram: Option<Share>,
     pub pcie_rx: Option<BytesPerSecond>,
     pub pcie_tx: Option<BytesPerSecond>,
@@ -123,20 +125,20 @@ pub struct GpuCounters {
     pub nvlink_tx: Option<BytesPerSecond>,
 }
 
-/// Bytes that went in (`rx`) and out (`tx`) of the GPU, since the driver was loaded.
+/// Bytes that the GPU received (`rx`) and sent (`tx`) since the driver was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GpuTraffic {
     pub read_at: Moment,
     pub pcie_rx: Option<Bytes>,
     pub pcie_tx: Option<Bytes>,
-    /// All links together.
+    /// Over all links together.
     pub nvlink_rx: Option<Bytes>,
     pub nvlink_tx: Option<Bytes>,
-    /// Where nothing counts bytes.
+    /// Used if nothing counts bytes.
     pub pcie_sampled: Option<PcieSampled>,
 }
 
-/// A rate that the driver measured over 20 ms, seldom: the call takes as long.
+/// A rate that the driver measured over 20 ms. Read seldom, since the call takes as long.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PcieSampled {
     pub read_at: Moment,
@@ -144,30 +146,30 @@ pub struct PcieSampled {
     pub tx: BytesPerSecond,
 }
 
-/// What changes seldom.
+/// Values that seldom change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct GpuHealth {
     pub read_at: Moment,
     pub link: Option<Link>,
-    /// Of the driver's last period, in percent.
+    /// Over the driver's last period, in percent.
     pub encoder_percent: Option<f64>,
     pub decoder_percent: Option<f64>,
     /// Memory errors since the driver was loaded.
     pub ecc_corrected: Option<u64>,
     pub ecc_uncorrected: Option<u64>,
-    /// Pages taken out of use (before Ampere), and whether more wait for a restart.
+    /// Retired memory pages (before Ampere), and whether more will be retired at the next restart.
     pub retired_pages: Option<u64>,
     pub retirement_pending: Option<bool>,
-    /// Rows that spare ones stand in for (Ampere and newer), whether more wait for a restart, and whether
-    /// that once failed.
+    /// Remapped memory rows (Ampere and newer), whether more will be remapped at the next restart, and whether
+    /// remapping ever failed.
     pub remapped_rows: Option<u64>,
     pub remapping_pending: Option<bool>,
     pub remapping_failed: Option<bool>,
-    /// The driver stays loaded without a user.
+    /// Persistence mode: the driver stays loaded when no process uses it.
     pub persistence: Option<bool>,
 }
 
-/// The bus: its generation and lanes now, and the most that card and slot can.
+/// The PCIe link: its generation and lanes now, and the maximum of card and slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
     pub generation: u32,
@@ -179,13 +181,13 @@ pub struct Link {
 /// An error that the driver reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Xid {
-    /// NVIDIA's number for its kind.
+    /// NVIDIA's number for this kind of error.
     pub number: u64,
-    /// When pipetop heard of it.
+    /// When pipetop received it.
     pub at: Moment,
 }
 
-/// A part of a divided GPU.
+/// A part of a partitioned (MIG) GPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GpuInstance {
     pub uuid: Option<String>,
@@ -195,56 +197,56 @@ pub struct GpuInstance {
     pub mem_total: Option<Bytes>,
     pub counters: Option<GpuCounters>,
     pub processes: Option<Vec<GpuProcess>>,
-    /// Why this part gives less.
+    /// Why some figures of this part are missing.
     pub gap: Option<String>,
 }
 
-/// A process that holds memory on a GPU, numbered as the driver numbers it: in a container that may
-/// be a number of another namespace.
+/// A process that holds memory on a GPU, with its pid as the driver reports it: in a container that may be a pid of
+/// another namespace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuProcess {
     pub pid: Pid,
     pub mem: Option<Bytes>,
     /// Share of the multiprocessors' time at the driver's last sample of this process, in percent.
     pub sm_percent: Option<f64>,
-    /// When the driver took that sample, since pipetop started. `None` = not known.
+    /// When the driver took that sample, measured from when pipetop started. `None` = not known.
     #[serde(default)]
     pub sm_at: Option<Duration>,
     #[serde(default)]
     pub place: ProcessPlace,
 }
 
-/// Whether the driver's number of a process is a number here.
+/// Whether the pid that the driver reports is valid in pipetop's pid namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProcessPlace {
     #[default]
     Unknown,
-    /// A process of this number is here, and is known to be the one that is meant.
+    /// There is a process with this pid here, and it is known to be the right one.
     Here,
-    /// None that is seen here: the process lives outside of this container.
+    /// No process that is visible here: it is outside of this container.
     Outside,
 }
 
 /// A rank of the watched job that uses a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuUser {
-    /// As `/proc` numbers it here.
+    /// Its pid in `/proc` here.
     pub pid: Pid,
     pub by: UsedBy,
-    /// The part of a divided GPU that it was given.
+    /// The part of a partitioned (MIG) GPU that it was assigned.
     pub instance: Option<u32>,
 }
 
-/// What tells that a rank uses a GPU. The later the surer.
+/// Evidence that a rank uses a GPU, weakest first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum UsedBy {
-    /// Its `LOCAL_RANK` counts to this one of several that it may use.
+    /// Its `LOCAL_RANK` is the index of this GPU among those that it may use.
     LocalRank,
-    /// It may use no other.
+    /// It may use only this GPU.
     OnlyVisible,
     /// It has this GPU's device file open, and no other GPU's.
     DeviceFile,

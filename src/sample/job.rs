@@ -1,6 +1,6 @@
-//! The watched job: its ranks, and what each did.
+//! The watched job and its ranks.
 //!
-//! As all of a sample: cumulative counters as they were read, `None` where not known.
+//! As everywhere in a sample: cumulative counters as they were read, `None` if not known.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::units::ProcessKey;
 /// The watched job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSample {
-    /// The process that stands for the job: the lowest rank's.
+    /// The process that represents the job: that of the lowest rank.
     pub key: ProcessKey,
     /// Its command line, cleaned of control characters.
     pub command: String,
@@ -25,14 +25,14 @@ pub struct JobSample {
     /// Ordered by rank, then by pid.
     pub ranks: Vec<RankSample>,
     pub cgroup: Option<CgroupSample>,
-    /// CPUs that the job's processes may run on (affinity and cpuset), the widest of them.
+    /// CPUs that the job's processes may run on (affinity and cpuset); of several sets, the largest.
     pub cpus_allowed: Option<u32>,
-    /// The job has ended; what else is here is the last that was seen.
+    /// The job has ended; all other fields are as they were last read.
     pub ended: bool,
 }
 
 impl JobSample {
-    /// Of which no rank is known yet.
+    /// Returns a job without known ranks.
     pub fn new(key: ProcessKey, command: impl Into<String>, access: Tier) -> Self {
         Self {
             key,
@@ -51,54 +51,55 @@ impl JobSample {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankSample {
     pub key: ProcessKey,
-    /// `RANK` of its environment; `None` where it has none or it cannot be read.
+    /// `RANK` in its environment; `None` if it is not set or cannot be read.
     pub rank: Option<u32>,
-    /// `WORLD_SIZE` of its environment.
+    /// `WORLD_SIZE` in its environment.
     pub world_size: Option<u32>,
-    /// `LOCAL_RANK` of its environment: its rank among those of the machine.
+    /// `LOCAL_RANK` in its environment: its rank among those on this machine.
     #[serde(default)]
     pub local_rank: Option<u32>,
-    /// Threads of a process group on NCCL were seen in it. Also `false` where they have no name: before PyTorch
-    /// 2.4 or so, unless NCCL was reported to name its own.
+    /// Threads of an NCCL process group were seen in it. Also `false` if they have no name: before PyTorch 2.4 or so,
+    /// unless NCCL was configured to name its threads.
     #[serde(default)]
     pub nccl: bool,
     pub process: ProcessSample,
-    /// How often the main thread was seen in each state. `None` where the state cannot be seen.
+    /// How often the main thread was seen in each state. `None` if the state cannot be seen.
     pub main: Option<MainTally>,
-    /// What `main` was when it was learned where the main thread asks for its batches: polls before say nothing. `None` where
-    /// that was known from the start, or is not known yet.
+    /// The value of `main` when pipetop found where the main thread requests its batches: polls before that cannot tell
+    /// waits from steps. `None` if that was known from the start, or is not known yet.
     #[serde(default)]
     pub recognised: Option<MainTally>,
-    /// What it tells of its own steps. `None` where it has reported nothing.
+    /// Its reports of its own steps. `None` if it has reported nothing.
     pub reported: Option<Reported>,
-    /// Stays in the loader that ended; where the rank reports its steps, the reported ones, also those of no length.
+    /// Waits in the loader that ended; if the rank reports its steps, the reported waits, including those of length
+    /// zero.
     pub waits: Tail<Wait>,
-    /// Python functions that the main thread was seen in, with how often; empty without stacks.
+    /// Python functions that the main thread was seen in, with the number of polls; empty without stacks.
     pub activity: BTreeMap<String, u64>,
-    /// Python functions that another of its threads was seen in while it held the interpreter's lock and the main
-    /// thread waited for that, with how often.
+    /// Python functions that another of its threads was seen in while that held the interpreter's lock and the main
+    /// thread waited for it, with the number of polls.
     #[serde(default)]
     pub gil_holders: BTreeMap<String, u64>,
-    /// Every loader that has workers or was seen in use, in order of creation.
+    /// All loaders that have workers or were seen in use, in order of creation.
     pub loaders: Vec<LoaderSample>,
-    /// How often each dataset was gone through, as the loaders' iterators tell, in the order in which they were
-    /// first seen. Empty without the right to read memory.
+    /// Passes through each dataset, by the loaders' iterators; the last one is the one that yielded last. Empty without
+    /// permission to read memory.
     #[serde(default)]
     pub passes: Vec<Passes>,
-    /// Time that the main thread was seen to write a checkpoint, in polls of 10 ms. `None` without stacks.
+    /// Time that the main thread was seen writing a checkpoint, in polls of 10 ms. `None` without stacks.
     #[serde(default)]
     pub saving: Option<u64>,
-    /// Time that the main thread was seen to wait for something that is no batch, by what that is: `communication`.
-    /// In polls of 10 ms.
+    /// Time that the main thread was seen waiting for something other than a batch, by what it waited for (such as
+    /// `communication`). In polls of 10 ms.
     #[serde(default)]
     pub not_data: BTreeMap<String, u64>,
-    /// What its main thread was seen doing, poll by poll: the newest.
+    /// States of its main thread, poll by poll: the newest.
     #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]
     pub polls: PollTrace,
 }
 
 impl RankSample {
-    /// Of which nothing is known but that it is there.
+    /// Returns a rank of which nothing is known except that it exists.
     pub fn new(key: ProcessKey) -> Self {
         Self {
             key,
@@ -125,28 +126,41 @@ impl RankSample {
 /// Passes through one dataset: the epochs of training, or validations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Passes {
-    /// Tells it from the others of the rank.
+    /// Identifies the dataset among those of the rank.
     pub dataset: u64,
-    /// Begun since attaching, the one under way then counted in.
+    /// Passes that began since attaching, plus the one that was then in progress.
     pub begun: u64,
-    /// Batches of all of them, those before attaching of the one under way then counted in.
+    /// Batches of all these passes, including those before attaching of the pass that was then in progress.
     pub batches: u64,
+    /// How often the trainer came back to it from another dataset. 0 in recordings of older versions, as below.
+    #[serde(default)]
+    pub returns: u64,
+    /// Time that the main thread spent on it, waits and steps, in polls of 10 ms. Incomplete if datasets alternate in
+    /// each step.
+    #[serde(default)]
+    pub polls: u64,
+    /// Part of `polls` in its loader.
+    #[serde(default)]
+    pub waited: u64,
+    /// Part of `polls` in training-only code.
+    #[serde(default)]
+    pub trained: u64,
 }
 
-/// How long the trainer's main thread was seen doing what, since attaching, in polls of 10 ms: one that
-/// came later counts for the time since the one before.
+/// Time that the trainer's main thread was seen in each state, since attaching, in polls of 10 ms: a late poll counts
+/// for the time since the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MainTally {
-    /// Polls in all. The other fields add up to it.
+    /// Total number of polls: the sum of the states below, up to `stopped`.
     #[serde(rename = "looks")]
     pub polls: u64,
-    /// Blocked until the loader hands over a batch.
+    /// Blocked until the loader delivers a batch.
     pub waiting: u64,
     /// Receiving a batch that is ready: reading the pipe, fetching shared memory, unpickling.
     pub receiving: u64,
     /// Making the batch itself, in the main thread (`num_workers=0`).
     pub loading: u64,
-    /// On a CPU or runnable, outside the loader as far as could be seen.
+    /// On a CPU or runnable, and not in the loader, if that could be seen.
     pub running: u64,
     /// Asleep for another reason: device, lock, timer, network.
     pub other: u64,
@@ -154,29 +168,39 @@ pub struct MainTally {
     pub disk: u64,
     /// Stopped by a signal or a debugger.
     pub stopped: u64,
-    /// Of `running` and `other`: polls at which no stack could tell whether the loader was in use. Falls back where it turns
-    /// out that PyTorch's loader feeds the job, which stacks show.
+    /// Part of `running` and `other`: polls at which no stack showed whether the loader was in use. Decreases if the
+    /// job turns out to be fed by PyTorch's loader, which stacks show.
     pub unseen: u64,
-    /// Of `waiting`: for a batch that another rank reads and sends.
+    /// Part of `unseen`: in a generator, perhaps making a batch, whichever loader feeds the generator.
+    #[serde(default)]
+    pub in_generator: u64,
+    /// Part of `waiting`: for a batch that another rank reads and sends.
     #[serde(default)]
     pub dispatched: u64,
-    /// Of all these: asleep until another thread of the process gives up Python's lock (the GIL). `None` where such
-    /// waits cannot be told from others.
+    /// Part of `waiting`: while the pinning thread was working on a batch.
+    #[serde(default)]
+    pub pinning: u64,
+    /// Part of `other`: asleep neither in a timer nor in a wait that has a name, without an accelerator.
+    #[serde(default)]
+    pub blocked: u64,
+    /// Part of all polls: asleep until another thread of the process releases Python's lock (the GIL). `None` if such
+    /// waits cannot be distinguished from others.
     #[serde(default)]
     pub gil: Option<GilTally>,
-    /// `None` where the kernel does not count it, and in recordings of older versions.
+    /// `None` if the kernel does not count it, and in recordings of older versions.
     #[serde(default)]
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, waiting, receiving, loading, running, other, disk, stopped, dispatched);
+counts!(MainTally: polls, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, blocked);
 
-/// When the main thread was on a CPU or waiting for one: as the kernel counts it, and of the polls.
+/// Time that the main thread was on a CPU or waiting for one, as counted by the kernel and by polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReadyTally {
-    /// By its `schedstat`, since attaching: exact, where polls are a sample.
+    /// From its `schedstat`, since attaching: exact, whereas polls are a sample.
     pub time: Duration,
-    /// Of the polls in the loader, those at a thread that was ready. All of [`MainTally::running`] was, and none of the others.
+    /// Polls in the loader at which the thread was ready. Those of [`MainTally::running`] are all ready, those of the
+    /// other states are not.
     pub waiting: u64,
     pub receiving: u64,
     pub loading: u64,
@@ -184,10 +208,10 @@ pub struct ReadyTally {
 
 counts!(ReadyTally: time, waiting, receiving, loading);
 
-/// Polls at which the main thread slept until another thread of its process gives up Python's lock.
+/// Polls at which the main thread slept until another thread of its process releases Python's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GilTally {
-    /// With a batch at hand or on its way, in the loader.
+    /// In the loader, while a batch is ready or on its way.
     pub in_loader: u64,
     /// In the step and elsewhere.
     pub outside: u64,
@@ -195,33 +219,33 @@ pub struct GilTally {
 
 counts!(GilTally: in_loader, outside);
 
-/// What a rank reported of its own steps through the probe protocol (T3), since it began to.
+/// Reports of a rank on its own steps through the probe protocol (T3), since its first report.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reported {
-    /// Steps whose report came.
+    /// Steps whose report arrived.
     pub steps: u64,
-    /// Steps that are known to have been whose report did not come.
+    /// Steps that must have happened but whose report did not arrive.
     pub lost: u64,
-    /// Waited for a batch, and worked on a step, summed over the steps whose report came.
+    /// Time waited for batches and time worked on steps, summed over the steps whose report arrived.
     pub waited: Duration,
     pub stepped: Duration,
-    /// Copies of batches to the device. `None` where the rank does not tell them.
+    /// Copies of batches to the device. `None` if the rank does not report them.
     pub copy: Option<DeviceTime>,
-    /// The device's computing. `None` where the rank does not tell it.
+    /// The device's computing. `None` if the rank does not report it.
     pub busy: Option<DeviceTime>,
-    /// Time of the waits in which the device had nothing to do: what is lost. `None` where the rank does not
-    /// tell it.
+    /// Time of the waits in which the device had nothing to do, that is, lost time. `None` if the rank does not report
+    /// it.
     #[serde(default)]
     pub idle: Option<DeviceTime>,
-    /// Time that the device computed for a step beyond the step's own length: it did not come to rest with
-    /// each step. 0 also where computing is not reported.
+    /// Time that the device computed for a step beyond the step's own length: it was still busy when the step ended. 0
+    /// if computing is not reported, either.
     pub overrun: Duration,
-    /// When the wait of the first step began, and when the newest step ended, since pipetop started.
+    /// When the wait of the first step began, and when the newest step ended, measured from when pipetop started.
     pub first_from: Duration,
     pub last_to: Duration,
-    /// What it computes on, in its own words. `None` = not reported.
+    /// The device that it computes on, in its own words. `None` = not reported.
     pub device: Option<String>,
-    /// What the user should know, in its own words, the newest. `None` = nothing was reported.
+    /// The newest notice for the user, in its own words. `None` = not reported.
     pub notice: Option<String>,
 }
 
@@ -229,16 +253,16 @@ pub struct Reported {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeviceTime {
     pub took: Duration,
-    /// The length of the steps, waits included, that reported it.
+    /// Total length of the steps, waits included, that reported it.
     pub of: Duration,
 }
 
-/// One stay of the main thread in the loader: until a batch was there, received or made.
+/// One wait of the main thread in the loader: until a batch was there, received or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
-    /// Since pipetop started.
+    /// Measured from when pipetop started.
     pub from: Duration,
     pub to: Duration,
-    /// Batches yielded before it, where the batch clock is known.
+    /// Batches yielded before it, if the batch clock is known.
     pub batch: Option<u64>,
 }

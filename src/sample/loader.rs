@@ -1,6 +1,6 @@
-//! What feeds a rank: its settings, its queue, its batches, and its workers.
+//! A loader of a rank: its settings, its queue, its batches, and its workers.
 //!
-//! As all of a sample: cumulative counters as they were read, `None` where not known.
+//! As everywhere in a sample: cumulative counters as they were read, `None` if not known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,24 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::counts::counts;
 use crate::sample::{PollTrace, WorkerSample};
 
-/// What feeds a rank.
+/// A loader of a rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoaderSample {
-    /// Stays the same while the job keeps its loader, also when the workers are re-made.
+    /// Stays the same while the job keeps its loader, even if the workers are restarted.
     pub id: u64,
     pub kind: LoaderKind,
-    /// What [`LoaderKind::Other`] is called; `None` = it has no name that is known.
+    /// Name of the library if the kind is [`LoaderKind::Other`]; `None` if no name is known.
     #[serde(default)]
     pub name: Option<String>,
     pub settings: LoaderSettings,
-    /// Ordered by worker number, then by start.
+    /// Ordered by worker id, then by start.
     pub workers: Vec<WorkerSample>,
-    /// Workers that ended or were re-made since attaching.
+    /// Workers that were started since the loader's first set of workers.
     pub workers_started: u64,
     pub queue: Option<QueueTally>,
-    /// Batches yielded to the trainer; counts on over epochs. `None` where nothing counts them.
+    /// Batches yielded to the trainer, over all epochs. `None` if nothing counts them.
     pub batches: Option<BatchCount>,
-    /// Batches that were ready, poll by poll: the newest.
+    /// Polls that found the trainer in it. `None` if polls do not show which of its loaders a trainer is in.
+    #[serde(default)]
+    pub waits: Option<u64>,
+    /// Number of ready batches, poll by poll: the newest.
     #[serde(
         rename = "queue_looks",
         default,
@@ -35,7 +38,7 @@ pub struct LoaderSample {
 }
 
 impl LoaderSample {
-    /// Of which nothing is known but that it is there.
+    /// Returns a loader of which nothing is known except that it exists.
     pub fn new(id: u64, kind: LoaderKind) -> Self {
         Self {
             id,
@@ -46,11 +49,12 @@ impl LoaderSample {
             workers_started: 0,
             queue: None,
             batches: None,
+            waits: None,
             queue_polls: PollTrace::default(),
         }
     }
 
-    /// The workers that are processes. What threads count, their trainer counts, too.
+    /// Returns the workers that are processes. The usage of worker threads is part of their trainer's.
     pub fn processes(&self) -> impl Iterator<Item = &WorkerSample> {
         self.workers.iter().filter(|worker| !worker.thread)
     }
@@ -63,16 +67,16 @@ pub enum LoaderKind {
     PytorchProcesses,
     /// PyTorch `DataLoader` with `num_workers=0`.
     PytorchMain,
-    /// The built-in job's: worker processes, queued as PyTorch's are.
+    /// The loader of the built-in job: worker processes with queues like PyTorch's.
     Builtin,
-    /// Another library's, or the program's own: known by the names of its functions, or by where the training loop asks
-    /// for its next batch.
+    /// A loader of another library or the program's own: recognised by the names of its functions, or by where the
+    /// training loop requests its next batch.
     Other,
-    /// None was found: that there is one is known from the steps that the job reports.
+    /// No loader was found, but the steps that the job reports show that there is one.
     Reported,
 }
 
-/// As far as it can be read; a `None` is not a default but not known.
+/// Settings that could be read; `None` means not known, not the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoaderSettings {
     pub num_workers: Option<u32>,
@@ -85,7 +89,7 @@ pub struct LoaderSettings {
     pub batch_size: Option<u32>,
 }
 
-/// Batches so far, and what counted them.
+/// Number of batches so far, and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchCount {
     pub count: u64,
@@ -97,8 +101,8 @@ pub struct BatchCount {
 pub enum BatchClock {
     /// The iterator's own counter, read from memory (T2): exact, includes batches before attaching.
     Iterator,
-    /// What was taken from the queue object that feeds the main thread, read from memory (T2): exact, from when it was
-    /// found on.
+    /// Items taken from the queue object that feeds the main thread, read from memory (T2): exact, from when it was
+    /// found.
     Queue,
     /// Numbers in the names of shared-memory segments (T1).
     SharedMemory,
@@ -110,7 +114,7 @@ pub enum BatchClock {
     Probe,
 }
 
-/// How full the queue between workers and trainer was seen.
+/// Fill levels of the queue between workers and trainer, as polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QueueTally {
     #[serde(rename = "looks")]
@@ -121,7 +125,7 @@ pub struct QueueTally {
     pub ready_sum: u64,
     /// Ready batches at the last poll.
     pub ready: u32,
-    /// The most that can be ready: `num_workers x prefetch_factor`.
+    /// Maximum number of ready batches: `num_workers x prefetch_factor`.
     pub capacity: Option<u32>,
     pub source: QueueSource,
 }
@@ -140,6 +144,6 @@ pub enum QueueSource {
     Iterator,
     /// The length of the queue object in memory.
     Object,
-    /// The job tells it, each time that it comes for a batch: a poll is a step.
+    /// The job reports it each time that it requests a batch: a poll is a step.
     Probe,
 }

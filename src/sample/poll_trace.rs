@@ -1,4 +1,4 @@
-//! What polls saw of a worker, a trainer or a queue, in slots of time: a byte a slot. Knows nothing of how they are made.
+//! States of a worker, a trainer or a queue by slots of time, a byte per slot. Does not depend on how polls are made.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::WorkerNow;
 
 /// The length of a slot. Slots are numbered from when pipetop started.
 pub const SLOT: Duration = Duration::from_millis(25);
-/// Not polled.
+/// Byte of a slot without a poll.
 const BLANK: u8 = b' ';
 /// The byte of a queue without batches; each batch adds one.
 const NO_BATCH: u8 = b'!';
@@ -27,7 +27,7 @@ const STATES: [(u8, WorkerNow); 10] = [
     (b'g', WorkerNow::Gone),
 ];
 
-/// What a trainer's main thread does, as far as its loader goes.
+/// State of a trainer's main thread relative to its loader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrainerNow {
     /// In the loader, until it has a batch.
@@ -37,15 +37,15 @@ pub enum TrainerNow {
     Stopped,
 }
 
-/// What can be seen in a slot.
-pub trait Seen: Copy {
-    /// `None` where it does not fit into a byte.
+/// A state that can be stored in a slot.
+pub trait SlotState: Copy {
+    /// Returns the byte of the state; `None` if it does not fit into a byte.
     fn byte(self) -> Option<u8>;
-    /// `None` where the byte stands for nothing of its kind.
+    /// Returns the state for a byte; `None` if the byte is no state of this type.
     fn of(byte: u8) -> Option<Self>;
 }
 
-impl Seen for WorkerNow {
+impl SlotState for WorkerNow {
     fn byte(self) -> Option<u8> {
         let state = STATES.iter().find(|(_, now)| *now == self);
         state.map(|(byte, _)| *byte)
@@ -57,7 +57,7 @@ impl Seen for WorkerNow {
     }
 }
 
-impl Seen for TrainerNow {
+impl SlotState for TrainerNow {
     fn byte(self) -> Option<u8> {
         Some(match self {
             Self::Waiting => b'w',
@@ -76,8 +76,8 @@ impl Seen for TrainerNow {
     }
 }
 
-/// Batches that are ready.
-impl Seen for u32 {
+/// Number of batches that are ready.
+impl SlotState for u32 {
     fn byte(self) -> Option<u8> {
         NO_BATCH.checked_add(u8::try_from(self).ok()?)
     }
@@ -87,10 +87,10 @@ impl Seen for u32 {
     }
 }
 
-/// What was seen in slots that follow each other, the last of each.
+/// The last state seen in each of a row of consecutive slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PollTrace {
-    /// The number of the first slot.
+    /// Number of the first slot.
     first: u64,
     #[serde(serialize_with = "as_text", deserialize_with = "from_text")]
     slots: Vec<u8>,
@@ -101,23 +101,29 @@ impl PollTrace {
         self.slots.is_empty()
     }
 
-    /// The number of the slot after the last.
+    /// Returns the number of the slot after the last.
     pub fn end(&self) -> u64 {
         self.first + self.slots.len() as u64
     }
 
-    /// The number of the slot after the last in which something was seen.
+    /// Returns the number of the first slot in which something was seen.
+    pub fn seen_from(&self) -> Option<u64> {
+        let place = self.slots.iter().position(|byte| *byte != BLANK)?;
+        Some(self.first + place as u64)
+    }
+
+    /// Returns the number of the slot after the last one in which something was seen.
     pub fn seen_until(&self) -> u64 {
         let last = self.slots.iter().rposition(|byte| *byte != BLANK);
         self.first + last.map_or(0, |place| place as u64 + 1)
     }
 
-    /// Takes in what was seen at a time; `most` slots are kept. What does not fit into a byte was not seen.
-    pub fn see(&mut self, at: Duration, what: impl Seen, most: usize) {
+    /// Records a poll at `at`. Keeps at most `most` slots. A state that does not fit into a byte counts as not seen.
+    pub fn record(&mut self, at: Duration, what: impl SlotState, most: usize) {
         self.put(slot(at), what.byte().unwrap_or(BLANK), most);
     }
 
-    /// Takes in the slots that come after its own.
+    /// Appends the slots of `newer` that come after its own.
     pub fn append(&mut self, newer: &Self, most: usize) {
         let end = self.end();
         for (number, byte) in (newer.first..).zip(&newer.slots) {
@@ -141,7 +147,7 @@ impl PollTrace {
         };
         let place = usize::try_from(place).unwrap_or(usize::MAX);
         if place + 1 < self.slots.len() {
-            // Time does not run backwards.
+            // A poll older than the last slot is ignored.
             return;
         }
         self.slots.resize(place + 1, BLANK);
@@ -153,7 +159,15 @@ impl PollTrace {
         self.first += surplus as u64;
     }
 
-    /// The slots from this one on.
+    /// Drops the last slots in which nothing but `what` was seen.
+    pub fn cut_end(&mut self, what: impl SlotState) {
+        let what = what.byte();
+        let other = |byte: &u8| *byte != BLANK && Some(*byte) != what;
+        let last = self.slots.iter().rposition(other);
+        self.slots.truncate(last.map_or(0, |last| last + 1));
+    }
+
+    /// Returns the slots from `slot` on.
     #[must_use]
     pub fn since(&self, slot: u64) -> Self {
         let known = slot.saturating_sub(self.first);
@@ -165,24 +179,24 @@ impl PollTrace {
         }
     }
 
-    /// Drops what `earlier` knew.
+    /// Drops the slots that are in `earlier`.
     pub fn forget(&mut self, earlier: &Self) {
         *self = self.since(earlier.end());
     }
 
-    /// What was seen in this slot.
-    pub fn seen<T: Seen>(&self, slot: u64) -> Option<T> {
+    /// Returns the state seen in this slot.
+    pub fn seen<T: SlotState>(&self, slot: u64) -> Option<T> {
         let place = usize::try_from(slot.checked_sub(self.first)?).ok()?;
         self.slots.get(place).and_then(|byte| T::of(*byte))
     }
 }
 
-/// The number of the slot that a time lies in.
+/// Returns the number of the slot at `at`.
 pub fn slot(at: Duration) -> u64 {
     u64::try_from(at.as_nanos() / SLOT.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
-/// A character for each byte: shorter than numbers.
+/// Writes one character per byte: shorter than a list of numbers.
 fn as_text<S: Serializer>(slots: &[u8], to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(
         &slots
@@ -213,18 +227,18 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_holds_the_last_look_in_it_and_nothing_where_there_was_none() {
+    fn a_slot_holds_its_last_poll_or_nothing() {
         let mut polls = PollTrace::default();
         for (at, now) in [
             (100, WorkerNow::Idle),
             (110, WorkerNow::Cpu),
             (155, WorkerNow::Idle),
         ] {
-            polls.see(ms(at), now, 10);
+            polls.record(ms(at), now, 10);
         }
         let seen = [Some(WorkerNow::Cpu), None, Some(WorkerNow::Idle)];
         assert_eq!((polls.first, states(&polls)), (4, seen.to_vec()));
-        polls.see(ms(0), WorkerNow::Cpu, 10);
+        polls.record(ms(0), WorkerNow::Cpu, 10);
         assert_eq!(states(&polls), seen, "time ran backwards");
     }
 
@@ -232,34 +246,50 @@ mod tests {
     fn the_newest_slots_are_kept() {
         let mut polls = PollTrace::default();
         for at in 0..100 {
-            polls.see(ms(25 * at), WorkerNow::Cpu, 8);
+            polls.record(ms(25 * at), WorkerNow::Cpu, 8);
         }
         assert_eq!((polls.first, polls.slots.len()), (92, 8));
-        polls.see(ms(1_000_000_000), WorkerNow::Cpu, 8);
+        polls.record(ms(1_000_000_000), WorkerNow::Cpu, 8);
         assert_eq!(polls.slots.len(), 1);
+    }
+
+    #[test]
+    fn polls_of_a_successor_follow_those_of_a_worker_that_ended() {
+        let mut polls = PollTrace::default();
+        let seen = [WorkerNow::Cpu, WorkerNow::Gone, WorkerNow::Gone];
+        for (at, now) in [0, 50, 75].into_iter().zip(seen) {
+            polls.record(ms(at), now, 10);
+        }
+        polls.cut_end(WorkerNow::Gone);
+        assert_eq!(states(&polls), [Some(WorkerNow::Cpu)]);
+        let mut newer = PollTrace::default();
+        newer.record(ms(50), WorkerNow::Idle, 10);
+        polls.append(&newer, 10);
+        let seen = [Some(WorkerNow::Cpu), None, Some(WorkerNow::Idle)];
+        assert_eq!(states(&polls), seen);
     }
 
     #[test]
     fn samples_that_repeat_each_other_add_up() {
         let mut all = PollTrace::default();
         for at in [0, 30, 60, 90, 120] {
-            all.see(ms(at), WorkerNow::Cpu, 8);
+            all.record(ms(at), WorkerNow::Cpu, 8);
         }
         let mut kept = all.since(0);
         kept.append(&all.since(2), 8);
         assert_eq!(kept, all);
         assert!(all.since(99).is_empty());
-        all.see(ms(150), WorkerNow::Idle, 8);
+        all.record(ms(150), WorkerNow::Idle, 8);
         kept.append(&all.since(3), 8);
         assert_eq!(kept, all);
     }
 
     #[test]
-    fn what_is_written_down_is_read_again() {
+    fn a_serialised_trace_is_read_back() {
         let mut polls = PollTrace::default();
         for ready in [0_u32, 5, 222, 223, 4000] {
             let at = polls.end().max(40);
-            polls.see(SLOT * u32::try_from(at).unwrap(), ready, 8);
+            polls.record(SLOT * u32::try_from(at).unwrap(), ready, 8);
         }
         let text = serde_json::to_string(&polls).unwrap();
         let again: PollTrace = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Counters that every process has, as the kernel gives them. `None` where not known.
+//! Counters of every process, as the kernel reports them. `None` if not known.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::units::Bytes;
 
-/// Counters that every process has.
+/// Counters of every process.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessSample {
-    /// `R`, `S`, `D`, `T`, `Z`, ... of the main thread; `None` once gone.
+    /// State (`R`, `S`, `D`, `T`, `Z`, ...) of the main thread; `None` once gone.
     pub state: Option<char>,
     /// CPU time of all its threads (`utime + stime`).
     pub cpu: Option<Duration>,
@@ -28,10 +28,10 @@ pub struct ProcessSample {
 /// `/proc/PID/io`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IoSample {
-    /// Bytes asked for by read calls, wherever they came from (page cache, pipes, devices).
+    /// Bytes requested by read calls, from any source (page cache, pipes, devices).
     pub rchar: Bytes,
     pub wchar: Bytes,
-    /// Bytes that were fetched from a block device for this process.
+    /// Bytes fetched from a block device for this process.
     pub read_bytes: Bytes,
     pub write_bytes: Bytes,
 }

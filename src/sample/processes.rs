@@ -1,6 +1,7 @@
-//! All processes of the job beside its ranks and workers, and the threads of some: read only while somebody looks.
+//! All processes of the job other than its ranks and workers, and the threads of some: read only while they are on
+//! screen.
 //!
-//! As all of a sample: cumulative counters as they were read, `None` where not known. Never recorded.
+//! As everywhere in a sample: cumulative counters as they were read, `None` if not known. Never recorded.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,18 +9,18 @@ use std::time::Duration;
 use crate::sample::ProcessSample;
 use crate::units::{Pid, ProcessKey};
 
-/// The job's processes as they stood at one moment.
+/// The job's processes at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProcessesSample {
     /// Parents before their children.
     pub processes: Vec<ProcessSeen>,
-    /// Processes that were too many to be read.
+    /// Number of processes that were not read because there were too many.
     pub left_out: usize,
-    /// Of the processes whose threads were asked for, as they were last read.
+    /// Threads of the processes for which they were requested, as they were last read.
     pub threads: BTreeMap<ProcessKey, ThreadsSample>,
 }
 
-/// A process below a rank, a rank, or one that ranks were launched by.
+/// A rank, a process below a rank, or a launcher of ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessSeen {
     pub key: ProcessKey,
@@ -30,14 +31,14 @@ pub struct ProcessSeen {
     pub process: ProcessSample,
 }
 
-/// What a process is there for, as far as its name and its arguments tell.
+/// The purpose of a process, as shown by its name and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessRole {
-    /// A rank was started by it, or by one that it started.
+    /// It launched a rank, directly or through another process.
     Launcher,
     /// Starts workers for `multiprocessing`.
     ForkServer,
-    /// Clears away what `multiprocessing` leaves.
+    /// Cleans up after `multiprocessing`.
     ResourceTracker,
     #[default]
     Other,
@@ -46,18 +47,18 @@ pub enum ProcessRole {
 /// The threads of one process.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ThreadsSample {
-    /// When they were read, since pipetop started: not every reading reads all.
+    /// When they were read, measured from when pipetop started: not every round reads all of them.
     pub at: Duration,
-    /// Ordered by number; the main thread has the number of the process.
+    /// Ordered by thread id; the main thread has the id of the process.
     pub threads: Vec<ThreadSample>,
-    /// Threads that were too many to be read.
+    /// Number of threads that were not read because there were too many.
     pub left_out: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadSample {
     pub key: ProcessKey,
-    /// The kernel's name of it, at most 15 bytes, control characters replaced.
+    /// The kernel's name of the thread, at most 15 bytes, control characters replaced.
     pub name: String,
     pub state: char,
     pub cpu: Option<Duration>,

@@ -1,11 +1,11 @@
-//! Who a job is among all those of a cluster, as its environment and its control group tell.
+//! The identity of a job in a cluster, from its environment and its control group.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who a job is. null: does not apply, or cannot be read.
+/// The identity of a job. null: does not apply, or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The same on every node of the run: `slurm-JOB`, `pod-UID` (its first eight digits) or `torchrun-ID`. Else
@@ -15,7 +15,7 @@ pub struct Run {
     pub source: RunSource,
     /// Name of the machine.
     pub host: String,
-    /// Who owns the trainer; the number where no name is known.
+    /// The owner of the trainer; the number if no name is known.
     pub user: Option<String>,
     pub slurm_job_id: Option<String>,
     pub slurm_step_id: Option<String>,

@@ -1,7 +1,7 @@
-//! Events and their numbers: what came one by one, of which a sample carries the newest.
+//! Numbered events, of which a sample carries the newest.
 //!
-//! A sample repeats what the ones shortly before it carried, and every event keeps its number: who misses a sample
-//! finds its events in the next one, and who has them passes them over.
+//! Consecutive samples overlap in their events, and every event keeps its number: a reader that misses a sample finds
+//! its events in the next one, and a reader that already has them skips them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,18 +11,18 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The newest of a row of events that are numbered from 0.
+/// The newest of a series of events that are numbered from 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tail<T> {
-    /// Events so far: the last of `newest` has the number before this. `None` in recordings of version 1, whose
-    /// samples carry what came since the sample before.
+    /// Number of events so far: the last of `newest` has the number before this. `None` in recordings of version 1,
+    /// whose samples carry the events since the sample before.
     pub count: Option<u64>,
     /// Oldest first.
     pub newest: VecDeque<T>,
 }
 
 impl<T> Default for Tail<T> {
-    /// Of a row that has just begun.
+    /// Returns a series without events.
     fn default() -> Self {
         Self {
             count: Some(0),
@@ -32,7 +32,7 @@ impl<T> Default for Tail<T> {
 }
 
 impl<T> From<Vec<T>> for Tail<T> {
-    /// Events without a number, as recordings of version 1 have them.
+    /// Returns events without numbers, as in recordings of version 1.
     fn from(events: Vec<T>) -> Self {
         Self {
             count: None,
@@ -42,7 +42,7 @@ impl<T> From<Vec<T>> for Tail<T> {
 }
 
 impl<T> Tail<T> {
-    /// These as the newest of `count` events.
+    /// Returns `newest` as the newest of `count` events.
     pub fn new(count: u64, newest: impl IntoIterator<Item = T>) -> Self {
         Self {
             count: Some(count),
@@ -50,7 +50,7 @@ impl<T> Tail<T> {
         }
     }
 
-    /// Adds the next event; of more than `most` the oldest is dropped.
+    /// Adds the next event. If there are more than `most`, the oldest is dropped.
     pub fn push(&mut self, event: T, most: usize) {
         self.skip(1);
         self.newest.push_back(event);
@@ -58,15 +58,15 @@ impl<T> Tail<T> {
         self.newest.drain(..surplus);
     }
 
-    /// So many events came that are lost.
+    /// Counts events that happened but are lost.
     pub fn skip(&mut self, events: u64) {
         if let Some(count) = &mut self.count {
             *count = count.saturating_add(events);
         }
     }
 
-    /// Events that came since `earlier`, those that are lost among them; all that are here where there is no `earlier`,
-    /// where they have no numbers, and where the row began anew.
+    /// Returns the number of events since `earlier`, including lost ones. Returns the number of events in this tail if
+    /// there is no `earlier`, if they have no numbers, or if the series restarted.
     pub fn grown(&self, earlier: Option<&Self>) -> u64 {
         let before = earlier.and_then(|earlier| earlier.count);
         let grown = self.count.zip(before);
@@ -74,18 +74,18 @@ impl<T> Tail<T> {
         grown.unwrap_or(self.newest.len() as u64)
     }
 
-    /// Those of them that are here, oldest first.
+    /// Returns the events since `earlier` that are in this tail, oldest first.
     pub fn since(&self, earlier: Option<&Self>) -> impl DoubleEndedIterator<Item = &T> {
         self.newest.range(self.known(earlier)..)
     }
 
-    /// Drops what `earlier` knew.
+    /// Drops the events that are in `earlier`.
     pub fn forget(&mut self, earlier: &Self) {
         let known = self.known(Some(earlier));
         self.newest.drain(..known);
     }
 
-    /// How many of those that are here came before `earlier` ended.
+    /// Returns how many of the events in this tail came before `earlier` ended.
     fn known(&self, earlier: Option<&Self>) -> usize {
         let grown = usize::try_from(self.grown(earlier)).unwrap_or(usize::MAX);
         self.newest.len().saturating_sub(grown)
@@ -105,7 +105,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Tail<T> {
     }
 }
 
-/// An object; in recordings of version 1 a list.
+/// An object or, in recordings of version 1, a list.
 struct Either<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_misses_a_sample_finds_its_events_in_the_next() {
+    fn events_of_a_missed_sample_are_in_the_next_one() {
         let mut tail = Tail::default();
         let mut samples = vec![];
         for event in 0..6 {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(since(&samples[1], &samples[0]), (1, vec![1]));
         assert_eq!(since(&samples[2], &samples[0]), (2, vec![1, 2]));
         assert_eq!(since(&samples[2], &samples[2]), (0, vec![]));
-        // Two of five were dropped before anybody looked: that they were is known.
+        // Two of five were dropped before they were read: the count still shows that they happened.
         assert_eq!(since(&samples[5], &samples[0]), (5, vec![3, 4, 5]));
         let before = samples[1].clone();
         samples[2].forget(&before);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_anew_or_has_no_number_is_all_new() {
+    fn restarted_or_unnumbered_tails_are_new() {
         let anew = Tail::new(2, [7, 8]);
         assert_eq!(since(&anew, &Tail::new(100, [])), (2, vec![7, 8]));
         let without = Tail::from(vec![7, 8]);

@@ -1,3 +1,3 @@
-//! Samples for the tests of all that reads them.
+//! Samples for the tests of all modules that use them.
 
 pub(crate) mod literals;

@@ -1,9 +1,9 @@
-//! What pipetop has the right to read of the job.
+//! What pipetop has permission to read of the job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How deep the watched job can be looked into.
+/// How much of the watched job can be read.
 #[derive(
     Debug,
     Clone,
@@ -24,7 +24,7 @@ pub enum Tier {
     T0,
     /// The same user: wait channels, descriptors, I/O counters.
     T1,
-    /// The right to attach: system call arguments and memory, so Python stacks.
+    /// Permission to attach: system call arguments and memory, and so Python stacks.
     T2,
     /// The job reports its own steps.
     T3,

@@ -1,4 +1,4 @@
-//! A loader's worker: its counters, its batches, and what it was seen doing. Knows nothing of how it is polled.
+//! A loader's worker: its counters, its batches, and its states. Does not depend on how it is polled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,77 +13,77 @@ use crate::units::ProcessKey;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkerSample {
     pub key: ProcessKey,
-    /// The loader's number for it; by order of start where it cannot be read.
+    /// The loader's id for it; if that cannot be read, its position in order of start.
     pub id: u32,
-    /// It is a thread of the trainer, whose counters include its own; not a process.
+    /// It is a thread of the trainer and not a process: its usage is part of the trainer's counters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub thread: bool,
     pub process: ProcessSample,
     pub tally: Option<WorkerTally>,
-    /// Batches that this worker made; `None` where nothing counts them.
+    /// Batches that this worker made; `None` if nothing counts them.
     pub batches: Option<u64>,
-    /// Python functions that it was seen in while busy, with how often; empty without stacks.
+    /// Python functions that it was seen in while busy, with the number of polls; empty without stacks.
     pub activity: BTreeMap<String, u64>,
-    /// Its batches one by one. `None` where it cannot be seen which of them is in work.
+    /// Its batches one by one. `None` if it cannot be seen which of them is being made.
     #[serde(default)]
     pub loads: Option<WorkerLoads>,
-    /// What it was seen doing, poll by poll: the newest.
+    /// Its states, poll by poll: the newest.
     #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]
     pub polls: PollTrace,
 }
 
-/// Single batches of a worker, as far as polls tell when each was begun and handed over.
+/// Single batches of a worker, if polls show when each was started and handed over.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerLoads {
-    /// Those that ended.
+    /// Batches that ended.
     pub ended: Tail<BatchLoad>,
-    /// Those since attaching that ended too soon for polls to tell how long they took. What came and went between
-    /// two polls is not among them.
+    /// Batches since attaching that ended too soon for polls to time them, not counting those that started and ended
+    /// between two polls.
     pub short: u64,
-    /// What is in work. `None` while it waits for its next.
+    /// The batch that is being made. `None` while it waits for its next.
     pub under_way: Option<UnderWay>,
 }
 
-/// How long a worker had one batch in work: between two bounds, as it was polled only now and then.
+/// How long a worker took for one batch: two bounds, since it is polled at intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchLoad {
-    /// The loader's number for it, from 0 in each epoch.
+    /// The loader's number of the batch, from 0 in each epoch.
     pub batch: u64,
     pub low_ms: u32,
     pub high_ms: u32,
-    /// When it was handed over, since pipetop started: halfway between the polls around that. `None` in recordings from
-    /// before this was kept.
+    /// When it was handed over, measured from when pipetop started: halfway between the polls before and after. `None`
+    /// in recordings of versions without this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Duration>,
 }
 
 impl BatchLoad {
-    /// Milliseconds: halfway between the bounds.
+    /// Returns the middle between the bounds, in milliseconds.
     pub fn middle_ms(&self) -> f64 {
         f64::midpoint(f64::from(self.low_ms), f64::from(self.high_ms))
     }
 
-    /// Milliseconds that the load may have been shorter or longer than that.
+    /// Returns by how many milliseconds the load may have been shorter or longer than that.
     pub fn uncertainty_ms(&self) -> f64 {
         f64::from(self.high_ms.saturating_sub(self.low_ms)) / 2.0
     }
 }
 
-/// A batch in work.
+/// A batch that is being made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnderWay {
     pub batch: u64,
-    /// For at least so long.
+    /// Lower bound of the time so far, in milliseconds.
     pub for_ms: u32,
 }
 
-/// How often a worker's main thread was seen doing what, since attaching.
+/// Number of polls that found a worker's main thread in each state, since attaching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerTally {
-    /// Polls in all. The other fields add up to it.
+    /// Polls in all. The next six fields add up to it.
     #[serde(rename = "looks")]
     pub polls: u64,
-    /// Waiting for the next index: nothing to do (upstream is the trainer).
+    /// Waiting for the next index: nothing to do, because the trainer has requested nothing.
     pub idle: u64,
     /// On a CPU or runnable.
     pub cpu: u64,
@@ -91,18 +91,21 @@ pub struct WorkerTally {
     pub disk: u64,
     /// Blocked on a socket or a network file system.
     pub network: u64,
-    /// Blocked on handing a batch over.
+    /// Blocked on handing over a batch.
     pub handover: u64,
-    /// Asleep in a timer, on a lock or elsewhere while a batch is due.
+    /// Asleep in a timer, on a lock or elsewhere while it has a batch to make.
     pub other: u64,
+    /// Of those blocked on a disk or a network: in calls that open, list or ask about files.
+    #[serde(default)]
+    pub about_files: u64,
     /// What it was doing at the last poll.
     pub now: WorkerNow,
 }
 
-counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other);
+counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files);
 
 impl WorkerTally {
-    /// Both together; what is done now is `more`'s.
+    /// Returns the sum of both; `now` is that of `more`.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
@@ -113,6 +116,7 @@ impl WorkerTally {
             network: self.network.saturating_add(more.network),
             handover: self.handover.saturating_add(more.handover),
             other: self.other.saturating_add(more.other),
+            about_files: self.about_files.saturating_add(more.about_files),
             now: more.now,
         }
     }

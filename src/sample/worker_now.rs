@@ -1,4 +1,4 @@
-//! What a loader's worker does at a moment.
+//! The state of a loader's worker at a moment.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub enum WorkerNow {
     Read,
     Network,
     Handover,
-    /// Asleep while a batch is due.
+    /// Asleep while it has a batch to make.
     Sleep,
     Stopped,
     /// Importing, before its first batch.

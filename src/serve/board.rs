@@ -1,6 +1,6 @@
-//! What is known of each watched job and of the machine: samples go in, metrics and reports come out.
+//! The state of each watched job and of the machine: takes samples, returns metrics and reports.
 //!
-//! Shared by the threads that read and those who ask. Knows nothing of threads, files and sockets.
+//! Shared by the threads that sample and those that answer requests. Does not start threads or use files and sockets.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,37 +9,39 @@ use std::time::Duration;
 use super::exposition::Format;
 use super::job::{Job, Machine};
 use super::metrics::families;
-use super::totals::{GpuTotals, Totals, add_gpus};
+use super::totals::{GpuTotals, JobTotals, add_gpus};
 use crate::engine::{Engine, State};
 use crate::report::Report;
 use crate::sample::Sample;
 use crate::units::ProcessKey;
 
-/// What a verdict speaks of.
+/// Window of a verdict.
 const WINDOW: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<Known>);
+pub(crate) struct Board(Mutex<BoardState>);
 
 #[derive(Debug, Default)]
-struct Known {
-    /// By the process that stands for each.
-    jobs: BTreeMap<ProcessKey, Watched>,
+struct BoardState {
+    /// By the process that represents each job.
+    jobs: BTreeMap<ProcessKey, BoardJob>,
     machine: Option<(Engine, BTreeMap<u32, GpuTotals>)>,
-    /// Jobs were looked for.
+    /// The machine was searched for jobs at least once.
     searched: bool,
+    /// Number of searches that are running. During a search, only the jobs that it finds are kept.
+    searches: usize,
 }
 
 #[derive(Debug)]
-struct Watched {
-    /// What its metrics call it. `None` before its first sample.
+struct BoardJob {
+    /// Name of the run in its metrics. `None` before its first sample.
     run: Option<String>,
     engine: Engine,
-    totals: Totals,
+    totals: JobTotals,
 }
 
-impl Known {
-    /// What to call a job that says this of itself: two that a scheduler started as one are told apart here.
+impl BoardState {
+    /// Returns the name of a job with this id. Two jobs that a scheduler started as one get different names.
     fn name(&self, id: &str, job: ProcessKey) -> String {
         let mut others = self.jobs.iter().filter(|(key, _)| **key != job);
         if others.any(|(_, other)| other.run.as_deref() == Some(id)) {
@@ -50,16 +52,16 @@ impl Known {
 }
 
 impl Board {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, BoardState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins with a job, or anew with one that has other ranks by now: what was counted of those that stay stays.
+    /// Starts watching a job, or restarts with one whose ranks have changed: the totals of remaining ranks are kept.
     pub(super) fn begin(&self, job: ProcessKey) {
         let mut known = self.known();
         let before = known.jobs.remove(&job);
         let (run, totals) = before.map_or_else(Default::default, |it| (it.run, it.totals));
-        let watched = Watched {
+        let watched = BoardJob {
             run,
             engine: Engine::new(WINDOW),
             totals,
@@ -67,7 +69,7 @@ impl Board {
         known.jobs.insert(job, watched);
     }
 
-    /// Takes a job's sample in. `false` = it has ended, and is known no more.
+    /// Adds a sample of a job. Returns `false` if the job has ended; it is then removed.
     pub(super) fn job(&self, job: ProcessKey, sample: Sample) -> bool {
         let mut known = self.known();
         if sample.job.as_ref().is_none_or(|job| job.ended) {
@@ -98,10 +100,26 @@ impl Board {
         add_gpus(gpus, engine.push(sample));
     }
 
-    /// Takes in the sample of whoever watches one job, and that alone.
+    pub(super) fn search_begins(&self) {
+        self.known().searches += 1;
+    }
+
+    /// Ends a search. Its jobs are no longer watched, so they are no longer served.
+    pub(super) fn search_ends(&self) {
+        let mut known = self.known();
+        known.searches -= 1;
+        if known.searches == 0 {
+            known.jobs.clear();
+        }
+    }
+
+    /// Adds the sample of a screen or a command that watches one job.
     pub(crate) fn take(&self, sample: &Sample) {
         self.machine(sample.clone());
         self.searched();
+        if self.known().searches > 0 {
+            return;
+        }
         let job = sample.job.as_ref().map(|job| job.key);
         self.known().jobs.retain(|key, _| Some(*key) == job);
         if let Some(job) = job {
@@ -116,7 +134,7 @@ impl Board {
         self.known().searched = true;
     }
 
-    /// The machine was read, and jobs were looked for.
+    /// Returns whether the machine was read and searched for jobs.
     pub(super) fn is_ready(&self) -> bool {
         let known = self.known();
         known.searched && known.machine.is_some()
@@ -124,7 +142,7 @@ impl Board {
 
     pub(super) fn metrics(&self, format: Format) -> String {
         let known = self.known();
-        let job = |watched: &Watched| {
+        let job = |watched: &BoardJob| {
             let state = watched.engine.state();
             Some(Job {
                 run: watched.run.clone()?,
@@ -146,14 +164,14 @@ impl Board {
         format.write(&families(&jobs, machine.as_ref()))
     }
 
-    /// What `of` makes of the state of each job.
+    /// Returns the results of `of` for the state of each job.
     pub(crate) fn each<T>(&self, of: impl Fn(&State) -> Option<T>) -> Vec<T> {
         let known = self.known();
         let jobs = known.jobs.values();
         jobs.filter_map(|job| of(job.engine.state())).collect()
     }
 
-    /// The report on each job; on the one of this trainer, where it is named.
+    /// Returns the report on each job, or only on the job with the trainer `pid`.
     pub(super) fn reports(&self, pid: Option<i32>) -> Vec<Report> {
         let reports = self.each(State::report).into_iter();
         let wanted = |report: &Report| {

@@ -1,13 +1,13 @@
-//! Metrics as text: in the newer format (1.0 of its own standard) for those who ask for it, in Prometheus' text format 0.0.4 for
-//! all others and for files.
+//! Metrics as text: in `OpenMetrics` 1.0 for clients that request it, in Prometheus' text format 0.0.4 for all others
+//! and for files.
 //!
-//! Knows nothing of what the metrics mean.
+//! Does not depend on what the metrics mean.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Characters of a label's value that are kept.
-const LONGEST: usize = 200;
+/// Maximum number of characters of a label's value.
+const MAX_LABEL: usize = 200;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
@@ -21,21 +21,21 @@ pub(super) enum Type {
     Gauge,
 }
 
-/// Name and value of each, in the order in which they are written. An empty value is no label.
+/// Name and value of each label, in the order in which they are written. An empty value means no label.
 pub(super) type Labels = Vec<(&'static str, String)>;
 
-/// Every metric of one name.
+/// All metrics with one name.
 #[derive(Debug, Clone)]
-pub(super) struct Family {
-    /// Without the `_total` of a counter.
+pub(super) struct MetricFamily {
+    /// Name without the `_total` of a counter.
     name: &'static str,
     metric: Type,
     help: &'static str,
-    /// Each set of labels once.
+    /// By label set.
     values: BTreeMap<Labels, f64>,
 }
 
-impl Family {
+impl MetricFamily {
     pub(super) fn new(metric: Type, name: &'static str, help: &'static str) -> Self {
         Self {
             name,
@@ -45,7 +45,7 @@ impl Family {
         }
     }
 
-    /// Adds a value. One that is not known is left out.
+    /// Adds a value. `None` is left out.
     pub(super) fn add(&mut self, labels: Labels, value: impl Into<Option<f64>>) {
         if let Some(value) = value.into() {
             self.values.insert(labels, value);
@@ -54,7 +54,7 @@ impl Family {
 }
 
 impl Format {
-    /// What a client wants that says this of what it accepts.
+    /// Returns the format for a client with this `Accept` header.
     pub(super) fn wanted(accept: &str) -> Self {
         let quality = |wanted: &str| {
             let ranges = accept.split(',').filter_map(|range| {
@@ -82,8 +82,8 @@ impl Format {
         }
     }
 
-    /// All families that have a value.
-    pub(super) fn write(self, families: &[Family]) -> String {
+    /// Writes all families that have a value.
+    pub(super) fn write(self, families: &[MetricFamily]) -> String {
         let mut out = String::new();
         for family in families.iter().filter(|family| !family.values.is_empty()) {
             let (kind, total) = match family.metric {
@@ -95,11 +95,11 @@ impl Format {
                 Self::Text => total,
                 Self::OpenMetrics => "",
             };
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = writeln!(out, "# HELP {name}{title} {help}");
             let _ = writeln!(out, "# TYPE {name}{title} {kind}");
             for (labels, value) in &family.values {
-                let labels = written(labels);
+                let labels = format_labels(labels);
                 let _ = writeln!(out, "{name}{total}{labels} {value}");
             }
         }
@@ -110,7 +110,7 @@ impl Format {
     }
 }
 
-fn written(labels: &Labels) -> String {
+fn format_labels(labels: &Labels) -> String {
     let labels = labels.iter().filter(|(_, value)| !value.is_empty());
     let labels: Vec<String> = labels
         .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
@@ -124,7 +124,7 @@ fn written(labels: &Labels) -> String {
 
 fn escaped(value: &str) -> String {
     let mut out = String::new();
-    for character in value.chars().take(LONGEST) {
+    for character in value.chars().take(MAX_LABEL) {
         match character {
             '\\' => out.push_str("\\\\"),
             '"' => out.push_str("\\\""),
@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    /// As a reader of the format takes it apart: up to the quote that is not escaped.
+    /// Reads a value as a parser of the format does: up to the first quote that is not escaped.
     fn read(written: &str) -> Option<(String, &str)> {
         let mut value = String::new();
         let mut rest = written.char_indices();
@@ -163,9 +163,9 @@ mod tests {
         fn any_label_is_read_as_it_was_meant(value in any::<String>(), tricky in "[\"\\\\\n}{,= a]{0,300}") {
             for value in [value, tricky] {
                 let value: String = value.chars().collect();
-                let line = written(&vec![("a", value.clone()), ("b", "2".to_owned())]);
+                let line = format_labels(&vec![("a", value.clone()), ("b", "2".to_owned())]);
                 prop_assert!(!line.contains('\n'));
-                let kept: String = value.chars().take(LONGEST).collect();
+                let kept: String = value.chars().take(MAX_LABEL).collect();
                 if kept.is_empty() {
                     prop_assert_eq!(line, "{b=\"2\"}");
                 } else {
@@ -179,10 +179,10 @@ mod tests {
 
     #[test]
     fn a_counter_has_its_suffix_in_the_title_of_the_text_format_alone() {
-        let mut waits = Family::new(Type::Counter, "wait_seconds", "Time waited.");
+        let mut waits = MetricFamily::new(Type::Counter, "wait_seconds", "Time waited.");
         waits.add(vec![("rank", "0".to_owned())], 1.5);
         waits.add(vec![("rank", "1".to_owned())], None);
-        let none = Family::new(Type::Gauge, "nothing", "Not known.");
+        let none = MetricFamily::new(Type::Gauge, "nothing", "Not known.");
         let families = [waits, none];
         assert_eq!(
             Format::Text.write(&families),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_ask_for_openmetrics_gets_text() {
+    fn default_format_is_text() {
         let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;\
              version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(Format::wanted(prometheus), Format::OpenMetrics);

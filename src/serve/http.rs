@@ -1,6 +1,6 @@
-//! The endpoints over HTTP. One request a connection, so that one deadline bounds all that a client can do.
+//! The endpoints over HTTP. One request per connection, so that one deadline limits everything that a client can do.
 //!
-//! Knows nothing of jobs; what is on the board is made anew for each request.
+//! Does not depend on jobs; each answer is built from the board at the time of the request.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,26 +24,26 @@ use super::board::Board;
 use super::exposition::Format;
 use super::web_config::WebConfig;
 
-/// For a request and its answer, however slowly the client sends and reads.
+/// Time limit of a request and its answer, however slowly the client sends and reads.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Clients that are served at a time; more wait in the listener's queue.
+/// Number of clients that are served at a time; more wait in the listener's queue.
 const CLIENTS: usize = 64;
-/// After a client could not be accepted, as too many files are open.
+/// Pause after a client could not be accepted because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 
-/// What is served.
-pub(super) struct Site {
+/// The site and its limits.
+pub(super) struct HttpService {
     board: Arc<Board>,
-    /// Where the metrics are: `/metrics`.
+    /// Path of the metrics, usually `/metrics`.
     metrics: String,
     config: WebConfig,
     clients: Semaphore,
 }
 
-impl Site {
+impl HttpService {
     pub(super) fn new(board: Arc<Board>, metrics: String, config: WebConfig) -> Self {
         Self {
             board,
@@ -53,16 +53,16 @@ impl Site {
         }
     }
 
-    /// Answers for as long as it is polled.
+    /// Answers requests while it is polled.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
         loop {
-            // A permit stays with its client; the semaphore is never closed.
+            // The permit is given back when its client is done; the semaphore is never closed.
             if let Ok(permit) = self.clients.acquire().await {
                 permit.forget();
             }
             match listener.accept().await {
                 Ok((client, _)) => {
-                    tokio::spawn(Arc::clone(&self).attend(client));
+                    tokio::spawn(Arc::clone(&self).serve_client(client));
                 }
                 Err(error) => {
                     tracing::warn!("cannot accept a client: {error}");
@@ -73,14 +73,14 @@ impl Site {
         }
     }
 
-    async fn attend(self: Arc<Self>, client: TcpStream) {
+    async fn serve_client(self: Arc<Self>, client: TcpStream) {
         let served = async {
             match &self.config.tls {
-                None => self.talk(client).await,
+                None => self.serve_http(client).await,
                 Some(tls) => {
-                    // With one that speaks no TLS there is nothing to talk about.
+                    // A client that does not speak TLS gets no answer.
                     if let Ok(client) = tls.accept(client).await {
-                        self.talk(client).await;
+                        self.serve_http(client).await;
                     }
                 }
             }
@@ -89,7 +89,7 @@ impl Site {
         self.clients.add_permits(1);
     }
 
-    async fn talk(self: &Arc<Self>, client: impl AsyncRead + AsyncWrite + Unpin) {
+    async fn serve_http(self: &Arc<Self>, client: impl AsyncRead + AsyncWrite + Unpin) {
         let answer = |request| {
             let site = Arc::clone(self);
             async move { Ok::<_, Infallible>(site.answer(&request).await) }
@@ -97,19 +97,19 @@ impl Site {
         let mut http = http1::Builder::new();
         http.keep_alive(false);
         let served = http.serve_connection(TokioIo::new(client), service_fn(answer));
-        // Of a client that leaves there is nothing to say.
+        // An error means that the client has left: nothing to report.
         let _ = served.await;
     }
 
     async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         let proof = request.headers().get(AUTHORIZATION);
         let proof = proof.map(HeaderValue::as_bytes);
-        if !self.config.users.let_in(proof).await {
-            let refused = said(StatusCode::UNAUTHORIZED, "unauthorized\n");
+        if !self.config.users.authenticate(proof).await {
+            let refused = text_response(StatusCode::UNAUTHORIZED, "unauthorized\n");
             return with(refused, WWW_AUTHENTICATE, "Basic realm=\"pipetop\"");
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let refused = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            let refused = text_response(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
             return with(refused, ALLOW, "GET, HEAD");
         }
         match request.uri().path() {
@@ -121,39 +121,39 @@ impl Site {
                 response(StatusCode::OK, format.content_type(), text)
             }
             "/report" => self.report(request.uri().query()),
-            "/-/healthy" => said(StatusCode::OK, "healthy\n"),
-            "/-/ready" if self.board.is_ready() => said(StatusCode::OK, "ready\n"),
-            "/-/ready" => said(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+            "/-/healthy" => text_response(StatusCode::OK, "healthy\n"),
+            "/-/ready" if self.board.is_ready() => text_response(StatusCode::OK, "ready\n"),
+            "/-/ready" => text_response(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
             "/" => {
                 let metrics = &self.metrics;
                 let text = format!("pipetop: {metrics} /report /-/healthy /-/ready\n");
-                said(StatusCode::OK, text)
+                text_response(StatusCode::OK, text)
             }
-            _ => said(StatusCode::NOT_FOUND, "not found\n"),
+            _ => text_response(StatusCode::NOT_FOUND, "not found\n"),
         }
     }
 
-    /// All reports, or the one of the job with the trainer `?pid=`.
+    /// Returns all reports, or the one of the job with the trainer `?pid=`.
     fn report(&self, query: Option<&str>) -> Response<Full<Bytes>> {
         let mut pairs = query.into_iter().flat_map(|query| query.split('&'));
         let pid = pairs.find_map(|pair| pair.strip_prefix("pid="));
         let Ok(pid) = pid.map(str::parse::<i32>).transpose() else {
-            return said(StatusCode::BAD_REQUEST, "pid must be a number\n");
+            return text_response(StatusCode::BAD_REQUEST, "pid must be a number\n");
         };
         let reports = self.board.reports(pid);
         let text = match (pid, reports.first()) {
-            (Some(_), None) => return said(StatusCode::NOT_FOUND, "no job of this pid\n"),
+            (Some(_), None) => return text_response(StatusCode::NOT_FOUND, "no job of this pid\n"),
             (Some(_), Some(report)) => serde_json::to_string(report),
             (None, _) => serde_json::to_string(&reports),
         };
         match text {
             Ok(text) => response(StatusCode::OK, JSON, text),
-            Err(error) => said(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            Err(error) => text_response(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     }
 }
 
-fn said(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+fn text_response(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
     response(status, PLAIN, text)
 }
 

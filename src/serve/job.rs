@@ -1,10 +1,12 @@
-//! A watched job and the machine as metrics see them, and how a figure of each becomes a metric with its labels. Pure.
+//! A watched job and the machine as sources of metrics, and helpers that build metrics with labels from them.
+//!
+//! Does no I/O.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use super::exposition::{Family, Labels, Type};
-use super::totals::{GpuTotals, RankTotals, Seconds, Totals};
+use super::exposition::{Labels, MetricFamily, Type};
+use super::totals::{GpuTotals, JobTotals, RankTotals, Seconds};
 use crate::report::{RankReport, Report, Tier};
 use crate::sample::OwnSample;
 use crate::units::Pid;
@@ -12,13 +14,13 @@ use crate::units::Pid;
 /// A job that is watched.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Names it among all runs that a server knows.
+    /// Identifies it among all runs of a server.
     pub(super) run: String,
     pub(super) report: Report,
-    pub(super) totals: Totals,
+    pub(super) totals: JobTotals,
 }
 
-/// What does not belong to one job.
+/// Figures that do not belong to one job.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) report: Report,
@@ -27,7 +29,7 @@ pub(super) struct Machine {
     pub(super) at: SystemTime,
 }
 
-/// A rank with what names it.
+/// A rank with the labels that identify it.
 pub(super) struct Rank<'a> {
     pub(super) labels: Labels,
     pub(super) access: Option<Tier>,
@@ -39,7 +41,7 @@ pub(super) fn label(name: &'static str, value: &impl ToString) -> (&'static str,
     (name, value.to_string())
 }
 
-/// The same with another label; `None` is none.
+/// Returns the labels with further ones; those with `None` are left out.
 pub(super) fn with(
     labels: &Labels,
     more: impl IntoIterator<Item = (&'static str, Option<String>)>,
@@ -76,13 +78,13 @@ pub(super) fn ranks(job: &Job) -> impl Iterator<Item = Rank<'_>> {
     })
 }
 
-/// A family with a value for each of `items`.
+/// Returns a family with a value for each of `items`.
 pub(super) fn each<'a, T: 'a>(
     (metric, name, help): (Type, &'static str, &'static str),
     items: impl IntoIterator<Item = &'a T>,
     value: impl Fn(&'a T) -> (Labels, Option<f64>),
-) -> Family {
-    let mut family = Family::new(metric, name, help);
+) -> MetricFamily {
+    let mut family = MetricFamily::new(metric, name, help);
     for item in items {
         let (labels, value) = value(item);
         family.add(labels, value);
@@ -90,14 +92,14 @@ pub(super) fn each<'a, T: 'a>(
     family
 }
 
-/// A family with a value for each entry of a rank's totals.
+/// Returns a family with a value for each entry of a rank's totals.
 pub(super) fn each_of<'a>(
     (name, help): (&'static str, &'static str),
     state: &'static str,
     ranks: &'a [Rank<'a>],
     seconds: impl Fn(&'a RankTotals) -> &'a Seconds,
-) -> Family {
-    let mut family = Family::new(Type::Counter, name, help);
+) -> MetricFamily {
+    let mut family = MetricFamily::new(Type::Counter, name, help);
     for rank in ranks {
         for (what, value) in rank.totals.into_iter().flat_map(&seconds) {
             family.add(with(&rank.labels, [(state, Some(what.clone()))]), *value);
@@ -106,8 +108,8 @@ pub(super) fn each_of<'a>(
     family
 }
 
-/// The rank that the verdict speaks of.
-pub(super) fn about_rank(job: &Job, pid: Option<Pid>) -> Labels {
+/// Returns the labels of the rank that the verdict is about.
+pub(super) fn rank_labels(job: &Job, pid: Option<Pid>) -> Labels {
     let rank = ranks(job).find(|rank| Some(rank.report.pid) == pid);
     rank.map_or_else(|| of(job), |rank| rank.labels)
 }

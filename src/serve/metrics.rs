@@ -1,18 +1,20 @@
-//! Which metrics there are, and what each is made of: a job's report, and its totals since it was attached to.
+//! Defines the metrics and their sources: a job's report, and its totals since attaching.
 //!
-//! Made anew for each reader, so that a job that has ended leaves nothing. What is not known is absent. A job's identity is
-//! in `pipetop_run_info` alone; all else of it carries `run` and `rank`. Pure.
+//! Built for each request, so that a job that has ended leaves nothing behind. Unknown figures are absent. A job's
+//! identity is only in `pipetop_run_info`; all its other metrics have the labels `run` and `rank`. Does no I/O.
 
 use std::time::SystemTime;
 
-use super::exposition::Family;
+use super::exposition::MetricFamily;
 use super::exposition::Type::{Counter, Gauge};
-use super::job::{Job, Machine, Rank, about_rank, each, label, of, ranks, with};
+use super::job::{Job, Machine, Rank, each, label, of, rank_labels, ranks, with};
 use super::rank_metrics::{loaders, rank_times, workers};
+use super::totals::GpuTotals;
+use crate::report::GpuReport;
 use crate::verdict::Kind;
 
-/// Every metric, in a fixed order.
-pub(super) fn families(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
+/// Returns every metric, in a fixed order.
+pub(super) fn families(jobs: &[Job], machine: Option<&Machine>) -> Vec<MetricFamily> {
     let mut all = about(jobs, machine);
     all.extend(runs(jobs));
     let ranks: Vec<Rank<'_>> = jobs.iter().flat_map(ranks).collect();
@@ -25,16 +27,16 @@ pub(super) fn families(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
     all
 }
 
-fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
-    let mut build = Family::new(Gauge, "pipetop_build_info", "Version of pipetop.");
+fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<MetricFamily> {
+    let mut build = MetricFamily::new(Gauge, "pipetop_build_info", "Version of pipetop.");
     build.add(vec![label("version", &env!("CARGO_PKG_VERSION"))], 1.0);
-    let mut count = Family::new(
+    let mut count = MetricFamily::new(
         Gauge,
         "pipetop_runs",
         "Training jobs watched on this machine.",
     );
     count.add(vec![], jobs.len() as f64);
-    let mut gaps = Family::new(
+    let mut gaps = MetricFamily::new(
         Gauge,
         "pipetop_gap",
         "1 for each source that cannot be read.",
@@ -48,21 +50,21 @@ fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
             gaps.add(with(&labels, about), 1.0);
         }
     }
-    let mut at = Family::new(
+    let mut at = MetricFamily::new(
         Gauge,
         "pipetop_last_sample_timestamp_seconds",
         "Time of the newest sample.",
     );
     let since = machine.and_then(|machine| machine.at.duration_since(SystemTime::UNIX_EPOCH).ok());
     at.add(vec![], since.map(|since| since.as_secs_f64()));
-    let mut cpu = Family::new(
+    let mut cpu = MetricFamily::new(
         Counter,
         "process_cpu_seconds",
         "CPU time of pipetop itself.",
     );
     let own = machine.map(|machine| &machine.own);
     cpu.add(vec![], own.and_then(|own| Some(own.cpu?.as_secs_f64())));
-    let mut memory = Family::new(
+    let mut memory = MetricFamily::new(
         Gauge,
         "process_resident_memory_bytes",
         "Memory of pipetop itself.",
@@ -71,7 +73,7 @@ fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<Family> {
     vec![build, count, gaps, at, cpu, memory]
 }
 
-fn runs(jobs: &[Job]) -> [Family; 2] {
+fn runs(jobs: &[Job]) -> [MetricFamily; 2] {
     let info = (Gauge, "pipetop_run_info", "Who a run is.");
     let info = each(info, jobs, |job| {
         let reported = job.report.job.as_ref();
@@ -102,19 +104,19 @@ fn runs(jobs: &[Job]) -> [Family; 2] {
     [info, cpus]
 }
 
-fn verdicts(jobs: &[Job]) -> [Family; 6] {
+fn verdicts(jobs: &[Job]) -> [MetricFamily; 6] {
     let verdict = |job: &Job| job.report.verdict.clone();
-    let mut state = Family::new(
+    let mut state = MetricFamily::new(
         Gauge,
         "pipetop_verdict_state",
         "1 for the kind of the verdict.",
     );
-    let mut cause = Family::new(
+    let mut cause = MetricFamily::new(
         Gauge,
         "pipetop_verdict_cause",
         "1 for the cause of the verdict.",
     );
-    let mut times = Family::new(
+    let mut times = MetricFamily::new(
         Counter,
         "pipetop_verdict_seconds",
         "Time of each kind of verdict.",
@@ -123,7 +125,7 @@ fn verdicts(jobs: &[Job]) -> [Family; 6] {
         let said = verdict(job);
         let kind = said.kind.to_string();
         state.add(with(&of(job), [("kind", Some(kind.clone()))]), 1.0);
-        // A kind that was is 0 by now.
+        // A kind of an earlier verdict is 0 now.
         for (known, seconds) in &job.totals.verdicts {
             let labels = with(&of(job), [("kind", Some(known.clone()))]);
             state.add(labels.clone(), f64::from(u8::from(*known == kind)));
@@ -167,14 +169,14 @@ fn verdicts(jobs: &[Job]) -> [Family; 6] {
         each(advised, jobs, |job| {
             let said = verdict(job);
             let advised = said.workers.and_then(|workers| workers.advised);
-            (about_rank(job, said.pid), advised.map(f64::from))
+            (rank_labels(job, said.pid), advised.map(f64::from))
         }),
     ]
 }
 
-/// Which rank uses which GPU.
-fn gpus_of(jobs: &[Job]) -> Family {
-    let mut info = Family::new(
+/// Returns which rank uses which GPU.
+fn gpus_of(jobs: &[Job]) -> MetricFamily {
+    let mut info = MetricFamily::new(
         Gauge,
         "pipetop_gpu_rank_info",
         "A GPU that a rank uses; joins what other exporters tell of it.",
@@ -182,7 +184,7 @@ fn gpus_of(jobs: &[Job]) -> Family {
     for job in jobs {
         for gpu in &job.report.gpus {
             for user in gpu.ranks.iter().flatten() {
-                let labels = about_rank(job, Some(user.pid));
+                let labels = rank_labels(job, Some(user.pid));
                 let gpu = [
                     ("gpu", Some(gpu.index.to_string())),
                     ("uuid", gpu.uuid.clone()),
@@ -194,54 +196,33 @@ fn gpus_of(jobs: &[Job]) -> Family {
     info
 }
 
-fn gpus(machine: &Machine) -> Vec<Family> {
-    let who = |index: u32, uuid: &Option<String>| {
-        with(&vec![label("gpu", &index)], [("uuid", uuid.clone())])
+fn gpus(machine: &Machine) -> Vec<MetricFamily> {
+    type Value = fn(&GpuReport, Option<&GpuTotals>) -> Option<f64>;
+    let family = |metric, name, help, value: Value| {
+        each((metric, name, help), &machine.report.gpus, |gpu| {
+            let who = vec![label("gpu", &gpu.index)];
+            let who = with(&who, [("uuid", gpu.uuid.clone())]);
+            (who, value(gpu, machine.gpus.get(&gpu.index)))
+        })
     };
-    let gpus = &machine.report.gpus;
-    let total = |index: u32| machine.gpus.get(&index);
     vec![
-        each(
-            (
-                Counter,
-                "pipetop_gpu_busy_seconds",
-                "Time in which a kernel ran.",
-            ),
-            gpus,
-            |gpu| {
-                (
-                    who(gpu.index, &gpu.uuid),
-                    total(gpu.index).map(|total| total.busy),
-                )
-            },
+        family(
+            Counter,
+            "pipetop_gpu_busy_seconds",
+            "Time in which a kernel ran.",
+            |_, total| Some(total?.busy),
         ),
-        each(
-            (
-                Counter,
-                "pipetop_gpu_observed_seconds",
-                "Time in which it could be seen whether a kernel ran.",
-            ),
-            gpus,
-            |gpu| {
-                (
-                    who(gpu.index, &gpu.uuid),
-                    total(gpu.index).map(|total| total.observed),
-                )
-            },
+        family(
+            Counter,
+            "pipetop_gpu_observed_seconds",
+            "Time in which it could be seen whether a kernel ran.",
+            |_, total| Some(total?.observed),
         ),
-        each(
-            (
-                Gauge,
-                "pipetop_gpu_sm_active_ratio",
-                "Multiprocessors with work.",
-            ),
-            gpus,
-            |gpu| {
-                (
-                    who(gpu.index, &gpu.uuid),
-                    gpu.sm_active_share.map(|share| share.0),
-                )
-            },
+        family(
+            Gauge,
+            "pipetop_gpu_sm_active_ratio",
+            "Multiprocessors with work.",
+            |gpu, _| Some(gpu.sm_active_share?.0),
         ),
     ]
 }

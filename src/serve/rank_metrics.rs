@@ -1,20 +1,28 @@
-//! Metrics of a rank: its main thread, its loader and that loader's workers. Pure.
+//! Metrics of a rank: its main thread, its loader and that loader's workers. Does no I/O.
 
-use super::exposition::Family;
 use super::exposition::Type::{Counter, Gauge};
+use super::exposition::{MetricFamily, Type};
 use super::job::{Rank, each, each_of, with};
-use super::totals::RankTotals;
-use crate::report::RankReport;
 
-pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [Family; 5] {
+/// Returns a family with one value for each rank.
+fn one(
+    metric: Type,
+    name: &'static str,
+    help: &'static str,
+    ranks: &[Rank<'_>],
+    value: fn(&Rank<'_>) -> Option<f64>,
+) -> MetricFamily {
+    let value = |rank: &Rank<'_>| (rank.labels.clone(), value(rank));
+    each((metric, name, help), ranks, value)
+}
+
+pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [MetricFamily; 5] {
     let info = (
         Gauge,
         "pipetop_rank_info",
         "Process of a rank, and how deep it can be looked into.",
     );
-    let total = |value: fn(&RankTotals) -> Option<f64>| {
-        move |rank: &Rank<'_>| (rank.labels.clone(), rank.totals.and_then(value))
-    };
+    let one = |metric, name, help, value| one(metric, name, help, ranks, value);
     [
         each(info, ranks, |rank| {
             let access = rank.access.map(|tier| format!("{tier:?}"));
@@ -43,33 +51,24 @@ pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [Family; 5] {
             ranks,
             |totals| &totals.stall,
         ),
-        each(
-            (
-                Counter,
-                "pipetop_rank_stall_uncertainty_seconds",
-                "Half the width of the interval that the time lost to data lies in.",
-            ),
-            ranks,
-            total(|totals| totals.stall_uncertainty),
+        one(
+            Counter,
+            "pipetop_rank_stall_uncertainty_seconds",
+            "Half the width of the interval that the time lost to data lies in.",
+            |rank| rank.totals?.stall_uncertainty,
         ),
-        each(
-            (
-                Counter,
-                "pipetop_rank_batches",
-                "Batches that the trainer took.",
-            ),
-            ranks,
-            total(|totals| totals.batches),
+        one(
+            Counter,
+            "pipetop_rank_batches",
+            "Batches that the trainer took.",
+            |rank| rank.totals?.batches,
         ),
     ]
 }
 
-pub(super) fn loaders(ranks: &[Rank<'_>]) -> [Family; 6] {
+pub(super) fn loaders(ranks: &[Rank<'_>]) -> [MetricFamily; 6] {
     let yes_or_no = |value: Option<bool>| value.map(|value| value.to_string());
-    let setting = |value: fn(&RankReport) -> Option<u32>| {
-        move |rank: &Rank<'_>| (rank.labels.clone(), value(rank.report).map(f64::from))
-    };
-    let queue = |rank: &RankReport| rank.queue.as_ref()?.capacity;
+    let one = |metric, name, help, value| one(metric, name, help, ranks, value);
     [
         each(
             (Gauge, "pipetop_loader_info", "Settings of a rank's loader."),
@@ -89,64 +88,50 @@ pub(super) fn loaders(ranks: &[Rank<'_>]) -> [Family; 6] {
                 (with(&rank.labels, settings), Some(1.0))
             },
         ),
-        each(
-            (Gauge, "pipetop_loader_workers", "Workers of the loader."),
-            ranks,
+        one(
+            Gauge,
+            "pipetop_loader_workers",
+            "Workers of the loader.",
             |rank| {
-                let loader = rank.report.loader.as_ref();
-                let workers = loader.map(|_| rank.report.workers.len() as f64);
-                (rank.labels.clone(), workers)
+                rank.report
+                    .loader
+                    .as_ref()
+                    .map(|_| rank.report.workers.len() as f64)
             },
         ),
-        each(
-            (
-                Gauge,
-                "pipetop_loader_prefetch_factor",
-                "Batches that each worker makes ahead.",
-            ),
-            ranks,
-            setting(|rank| rank.loader.as_ref()?.settings.prefetch_factor),
-        ),
-        each(
-            (
-                Gauge,
-                "pipetop_loader_queue_capacity",
-                "Most batches that can be ready.",
-            ),
-            ranks,
-            setting(queue),
-        ),
-        each(
-            (
-                Gauge,
-                "pipetop_loader_queue_ready",
-                "Batches that are ready.",
-            ),
-            ranks,
+        one(
+            Gauge,
+            "pipetop_loader_prefetch_factor",
+            "Batches that each worker makes ahead.",
             |rank| {
-                let ready = rank.totals.and_then(|totals| totals.queue_ready);
-                (rank.labels.clone(), ready.map(f64::from))
+                Some(f64::from(
+                    rank.report.loader.as_ref()?.settings.prefetch_factor?,
+                ))
             },
         ),
-        each(
-            (
-                Counter,
-                "pipetop_loader_queue_empty_seconds",
-                "Time in which no batch was ready.",
-            ),
-            ranks,
-            |rank| {
-                let empty = rank.totals.and_then(|totals| totals.queue_empty);
-                (rank.labels.clone(), empty)
-            },
+        one(
+            Gauge,
+            "pipetop_loader_queue_capacity",
+            "Most batches that can be ready.",
+            |rank| Some(f64::from(rank.report.queue.as_ref()?.capacity?)),
+        ),
+        one(
+            Gauge,
+            "pipetop_loader_queue_ready",
+            "Batches that are ready.",
+            |rank| rank.totals?.queue_ready.map(f64::from),
+        ),
+        one(
+            Counter,
+            "pipetop_loader_queue_empty_seconds",
+            "Time in which no batch was ready.",
+            |rank| rank.totals?.queue_empty,
         ),
     ]
 }
 
-pub(super) fn workers(ranks: &[Rank<'_>]) -> [Family; 4] {
-    let total = |value: fn(&RankTotals) -> Option<f64>| {
-        move |rank: &Rank<'_>| (rank.labels.clone(), rank.totals.and_then(value))
-    };
+pub(super) fn workers(ranks: &[Rank<'_>]) -> [MetricFamily; 4] {
+    let one = |metric, name, help, value| one(metric, name, help, ranks, value);
     [
         each_of(
             (
@@ -157,32 +142,23 @@ pub(super) fn workers(ranks: &[Rank<'_>]) -> [Family; 4] {
             ranks,
             |totals| &totals.workers,
         ),
-        each(
-            (
-                Counter,
-                "pipetop_loader_load_seconds",
-                "Time that workers had a batch in work; over the batches, the load time of one.",
-            ),
-            ranks,
-            total(|totals| totals.load),
+        one(
+            Counter,
+            "pipetop_loader_load_seconds",
+            "Time that workers had a batch in work; over the batches, the load time of one.",
+            |rank| rank.totals?.load,
         ),
-        each(
-            (
-                Counter,
-                "pipetop_loader_storage_read_bytes",
-                "Bytes that workers fetched from block devices.",
-            ),
-            ranks,
-            total(|totals| Some(totals.storage_read?.round())),
+        one(
+            Counter,
+            "pipetop_loader_storage_read_bytes",
+            "Bytes that workers fetched from block devices.",
+            |rank| Some(rank.totals?.storage_read?.round()),
         ),
-        each(
-            (
-                Counter,
-                "pipetop_loader_read_bytes",
-                "Bytes that workers got by read calls, from anywhere.",
-            ),
-            ranks,
-            total(|totals| Some(totals.read?.round())),
+        one(
+            Counter,
+            "pipetop_loader_read_bytes",
+            "Bytes that workers got by read calls, from anywhere.",
+            |rank| Some(rank.totals?.read?.round()),
         ),
     ]
 }

@@ -1,6 +1,6 @@
-//! Finds the jobs to watch, those that begin later too, and keeps a sampler for each.
+//! Finds the jobs to watch, including those that start later, and runs a sampler for each.
 //!
-//! Knows nothing of what is made of their samples.
+//! Does not depend on how their samples are used.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
@@ -15,7 +15,7 @@ use crate::source::discovery::Discovery;
 use crate::source::sampler::{Common, Options, Sampler};
 use crate::units::{Pid, ProcessKey};
 
-/// Between two searches of the whole machine.
+/// Pause between two searches of the whole machine.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Watches until it is dropped.
@@ -25,25 +25,25 @@ pub(crate) struct Search {
     thread: Option<JoinHandle<()>>,
 }
 
-struct Round {
+struct SearchState {
     options: Options,
     common: Common,
     all: bool,
     board: Arc<Board>,
     discovery: Discovery,
-    watched: BTreeMap<ProcessKey, Watched>,
+    watched: BTreeMap<ProcessKey, JobSampler>,
 }
 
-struct Watched {
+struct JobSampler {
     ranks: Vec<ProcessKey>,
     _sampler: Sampler,
 }
 
 impl Search {
-    /// Watches the jobs that the target of `options` names: one at a time, or `all`.
+    /// Watches the jobs that match the target of `options`: one at a time, or `all`.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub(crate) fn start(
         options: Options,
         common: Common,
@@ -51,7 +51,8 @@ impl Search {
         board: Arc<Board>,
     ) -> Result<Self, Hinted> {
         let (stop, stopped) = mpsc::channel();
-        let mut round = Round {
+        board.search_begins();
+        let mut round = SearchState {
             discovery: Discovery::new(&options.proc_root),
             options,
             common,
@@ -85,23 +86,22 @@ impl Drop for Search {
     }
 }
 
-impl Drop for Round {
-    /// What nobody watches any more is not to be read.
+impl Drop for SearchState {
     fn drop(&mut self) {
-        for key in self.watched.keys() {
-            self.board.forget(*key);
-        }
+        // Stop the samplers first.
+        self.watched.clear();
+        self.board.search_ends();
     }
 }
 
-impl Round {
+impl SearchState {
     fn search(&mut self) {
         self.watched.retain(|key, _| self.board.is_watched(*key));
         if self.all || self.watched.is_empty() {
             let found = match self.discovery.find(&self.options.target) {
                 Ok(job) => job.into_iter().collect(),
                 Err(NoTarget::Several(jobs)) if self.all => jobs,
-                // Nothing matches now.
+                // No job matches at present.
                 Err(_) => Vec::new(),
             };
             for job in found {
@@ -111,12 +111,13 @@ impl Round {
         self.board.searched();
     }
 
-    /// Watches a job that is new, or that has more ranks than before.
+    /// Watches a job if it is new or has more ranks than before.
     fn take(&mut self, job: &Candidate) {
         let Some(first) = job.ranks.first().copied() else {
             return;
         };
-        let shares = |watched: &Watched| job.ranks.iter().any(|rank| watched.ranks.contains(rank));
+        let shares =
+            |watched: &JobSampler| job.ranks.iter().any(|rank| watched.ranks.contains(rank));
         let before = self.watched.iter().find(|(_, watched)| shares(watched));
         if let Some((key, before)) = before.map(|(key, watched)| (*key, watched)) {
             if job.ranks.iter().all(|rank| before.ranks.contains(rank)) {
@@ -139,13 +140,13 @@ impl Round {
         ) {
             Ok(sampler) => {
                 let ranks = job.ranks.clone();
-                let watched = Watched {
+                let watched = JobSampler {
                     ranks,
                     _sampler: sampler,
                 };
                 self.watched.insert(first, watched);
             }
-            // The next search tries again.
+            // The next search will try again.
             Err(error) => {
                 tracing::warn!(pid = %first.pid, "{error}");
                 self.board.forget(first);
@@ -154,10 +155,10 @@ impl Round {
     }
 }
 
-/// Watches the machine itself: no job, whoever runs.
+/// Watches the machine itself, without a job.
 ///
 /// # Errors
-/// Where no thread can be started.
+/// Returns an error if no thread can be started.
 pub(super) fn machine(
     common: &Common,
     options: &Options,
@@ -169,7 +170,7 @@ pub(super) fn machine(
     })
 }
 
-/// Of this trainer's job alone: after its end no other is looked for.
+/// Returns a sampler for this trainer's job only: after its end it does not look for another.
 fn sampler(
     common: &Common,
     options: &Options,
@@ -181,5 +182,6 @@ fn sampler(
         target: Target::Launched(trainer),
         ..options.clone()
     };
-    Sampler::beside(common.clone(), options, job, take).map_err(|error| Hinted::no_thread(&error))
+    Sampler::start_with(common.clone(), options, job, take)
+        .map_err(|error| Hinted::no_thread(&error))
 }

@@ -1,6 +1,6 @@
-//! The server: a thread that answers on the addresses that were named, until it is dropped.
+//! The server: a thread that answers on the given addresses until it is dropped.
 //!
-//! Knows nothing of what is watched, and of who began it.
+//! Does not depend on what is watched.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -11,38 +11,39 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use super::board::Board;
-use super::http::Site;
+use super::http::HttpService;
 use super::web_config::WebConfig;
 use crate::error::Hinted;
 
-/// Where metrics are if nothing is said.
+/// Default path of the metrics.
 const METRICS: &str = "/metrics";
 
-/// Where to listen, and who is let in.
+/// Where to listen, and which clients have access.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Endpoints {
     /// `HOST:PORT`; without a host, all addresses.
     pub listen: Vec<String>,
-    /// The path of the metrics. `None` = the usual one.
+    /// Path of the metrics. `None` means the default.
     pub metrics: Option<String>,
-    /// The web configuration file of Prometheus' exporters.
+    /// Path of a web configuration file as used by Prometheus' exporters.
     pub config: Option<PathBuf>,
 }
 
 /// Answers until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Of the metrics.
+    /// Addresses of the metrics.
     addresses: Vec<String>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Endpoints {
-    /// Serves what is on the board.
+    /// Serves the metrics and reports of the board.
     ///
     /// # Errors
-    /// Where an address cannot be listened on, the configuration cannot be used, or no thread can be started.
+    /// Returns an error if an address cannot be listened on, the configuration cannot be used, or no thread can be
+    /// started.
     pub(crate) fn serve(self, board: Arc<Board>) -> Result<Server, Hinted> {
         let config = self.config.as_deref().map(WebConfig::read).transpose()?;
         let config = config.unwrap_or_default();
@@ -57,7 +58,7 @@ impl Endpoints {
         let addresses = listeners.iter().filter_map(|it| it.local_addr().ok());
         let addresses = addresses.map(|address| format!("{scheme}://{address}{metrics}"));
         let addresses = addresses.collect();
-        let site = Arc::new(Site::new(board, metrics, config));
+        let site = Arc::new(HttpService::new(board, metrics, config));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -65,7 +66,7 @@ impl Endpoints {
         for listener in listeners {
             let _entered = runtime.enter();
             let listener = listener.set_nonblocking(true).and_then(|()| {
-                // The runtime's own.
+                // Convert to the runtime's type.
                 tokio::net::TcpListener::from_std(listener)
             });
             let listener = listener.map_err(|error| no_runtime(&error))?;
@@ -74,7 +75,7 @@ impl Endpoints {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("http".into());
         let thread = thread.spawn(move || {
-            // Whoever drops the sender stops it, too.
+            // Dropping the sender stops it, too.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         });
@@ -87,10 +88,10 @@ impl Endpoints {
 }
 
 impl Server {
-    /// Says where the metrics are.
+    /// Prints where the metrics are.
     pub(crate) fn announce(&self, mut out: impl Write) {
         for address in &self.addresses {
-            // Nobody reads it: nothing to do about that.
+            // If the output is closed, the address is not needed.
             let _ = writeln!(out, "serving {address}");
         }
     }

@@ -3,13 +3,13 @@ use super::exposition::Format;
 use crate::sample::literals::{first_rank, key, machine, training};
 use crate::units::{Pid, ProcessKey};
 
-/// The text without what changes with each version.
+/// Returns the metrics without the version, which changes.
 fn text(board: &Board, format: Format) -> String {
     let version = env!("CARGO_PKG_VERSION");
     board.metrics(format).replace(version, "VERSION")
 }
 
-/// A job of two ranks, of which the second tells nothing of its waits.
+/// Returns a job of two ranks, of which the waits of the second are not visible.
 fn watched() -> Board {
     let board = Board::default();
     board.begin(key(100));
@@ -38,7 +38,7 @@ fn every_metric_of_a_job_and_its_machine() {
     insta::assert_snapshot!("text", text(&board, Format::Text));
     let open = text(&board, Format::OpenMetrics);
     assert!(open.ends_with("# EOF\n"), "{open}");
-    // The formats differ in the titles of counters and in the end.
+    // The formats differ in the titles of counters and in the last line.
     let values = |text: &str| -> Vec<String> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         lines.map(str::to_owned).collect()
@@ -100,7 +100,7 @@ fn a_report_is_found_by_any_trainer_of_its_job() {
 }
 
 #[test]
-fn it_is_ready_when_the_machine_was_read_and_jobs_were_looked_for() {
+fn ready_after_the_first_reading_and_job_search() {
     let board = Board::default();
     assert!(!board.is_ready());
     board.searched();

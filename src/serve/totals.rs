@@ -1,7 +1,7 @@
-//! Seconds, batches and bytes of a job since it was attached to: what counters are made of.
+//! Seconds, batches and bytes of a job since attaching: the source of counters.
 //!
-//! Each sample's interval adds its own part, so a reader may come as seldom as it likes. What cannot be seen adds
-//! nothing, and a counter that was never known is absent. Pure.
+//! The interval of each sample is added, so readers may come at any interval. What cannot be seen adds nothing, and a
+//! counter that was never known is absent. Does no I/O.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ use crate::sample::GpuSample;
 use crate::units::{ProcessKey, Share};
 use crate::verdict::Lost;
 
-/// Seconds by what they were spent on.
+/// Seconds by state, cause or kind.
 pub(super) type Seconds = BTreeMap<String, f64>;
 
-/// Of one job.
+/// Totals of one job.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Totals {
+pub(super) struct JobTotals {
     /// By trainer.
     pub(super) ranks: BTreeMap<ProcessKey, RankTotals>,
     /// By the kind of the verdict.
     pub(super) verdicts: Seconds,
 }
 
-/// Of one rank. `None`, or no entry, where it was never known.
+/// Totals of one rank. `None`, or no entry, if it was never known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct RankTotals {
-    /// What its main thread did. The sum is the time in which its waits could be seen.
+    /// Seconds of its main thread by state. The sum is the time in which its waits could be seen.
     pub(super) main: Seconds,
     /// Time lost to data, by cause.
     pub(super) stall: Seconds,
@@ -36,16 +36,16 @@ pub(super) struct RankTotals {
     pub(super) queue_empty: Option<f64>,
     /// Batches ready at the last poll.
     pub(super) queue_ready: Option<u32>,
-    /// What all its workers did.
+    /// Seconds of all its workers together, by state.
     pub(super) workers: Seconds,
-    /// Time that they had a batch in work.
+    /// Seconds in which they were working on a batch.
     pub(super) load: Option<f64>,
-    /// Bytes from block devices, and by read calls from anywhere.
+    /// Bytes from block devices, and by read calls from any source.
     pub(super) storage_read: Option<f64>,
     pub(super) read: Option<f64>,
 }
 
-impl Totals {
+impl JobTotals {
     /// Adds the time since the sample before the newest.
     pub(super) fn add(&mut self, state: &State) {
         let Some(rates) = state.model.latest() else {
@@ -56,7 +56,7 @@ impl Totals {
         };
         let verdict = state.verdict();
         if let Some(verdict) = verdict {
-            grow(&mut self.verdicts, &verdict.kind.to_string(), rates.seconds);
+            add_to(&mut self.verdicts, &verdict.kind.to_string(), rates.seconds);
         }
         let cause = verdict.and_then(|verdict| verdict.cause);
         let cause = cause.map_or_else(|| "unknown".to_owned(), |cause| cause.to_string());
@@ -72,7 +72,7 @@ impl Totals {
     }
 }
 
-/// What the rank loses in the verdict's window, which shows more of it than an interval.
+/// Returns what the rank loses in the verdict's window, which shows more of it than a single interval.
 fn lost(window: &Rates, key: ProcessKey, progress: &Progress) -> Option<Lost> {
     let ranks = &window.job.as_ref()?.ranks;
     let rank = ranks.iter().find(|rank| rank.key == key)?;
@@ -85,10 +85,10 @@ impl RankTotals {
             let seen = seconds * wait.unknown.complement().0;
             let waited = wait.share.0 * seen;
             self.spent(rank, seen, waited);
-            // Of the waits in the window, the part that was lost.
+            // The lost part of the waits in the window.
             let part =
                 Share::of(lost.stall.share.0, lost.wait.0).map_or(0.0, |part| part.0.min(1.0));
-            grow(&mut self.stall, cause, waited * part);
+            add_to(&mut self.stall, cause, waited * part);
             let half = (lost.stall.high.0 - lost.stall.low.0) / 2.0;
             more(&mut self.stall_uncertainty, Some(half * seen));
         }
@@ -107,11 +107,11 @@ impl RankTotals {
         }
     }
 
-    /// What the main thread did beside its waits for data.
+    /// Adds the time of the main thread by state; `waited` is that of its waits for data.
     fn spent(&mut self, rank: &RankRates, seen: f64, waited: f64) {
         let mut rest = seen - waited;
         let mut take = |share: f64| {
-            // The sum of none is -0.
+            // An empty sum of floats is -0: adding 0 removes the sign.
             let taken = (share * seen).clamp(0.0, rest) + 0.0;
             rest -= taken;
             taken
@@ -131,7 +131,7 @@ impl RankTotals {
             ("sync", sync),
             ("other", other),
         ] {
-            grow(&mut self.main, state, seconds);
+            add_to(&mut self.main, state, seconds);
         }
     }
 
@@ -140,7 +140,7 @@ impl RankTotals {
             if let Some(busy) = worker.busy {
                 more(&mut self.load, Some(busy.0 * seconds));
                 for (state, share) in states(worker, busy) {
-                    grow(&mut self.workers, state, share * seconds);
+                    add_to(&mut self.workers, state, share * seconds);
                 }
             }
             let bytes = |rate: Option<crate::units::BytesPerSecond>| Some(rate?.0 * seconds);
@@ -165,15 +165,15 @@ fn states(worker: &WorkerRates, busy: Share) -> [(&'static str, f64); 6] {
     ]
 }
 
-/// Of one GPU.
+/// Totals of one GPU.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct GpuTotals {
     pub(super) busy: f64,
-    /// Time in which it could be seen whether it was busy.
+    /// Seconds in which it could be seen whether it was busy.
     pub(super) observed: f64,
 }
 
-/// Adds an interval to those of each GPU, by index.
+/// Adds an interval to the totals of each GPU, by index.
 pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
     let Some(rates) = state.model.latest() else {
         return;
@@ -189,7 +189,7 @@ pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
     }
 }
 
-fn grow(totals: &mut Seconds, what: &str, seconds: f64) {
+fn add_to(totals: &mut Seconds, what: &str, seconds: f64) {
     match totals.get_mut(what) {
         Some(total) => *total += seconds,
         None => {
@@ -213,9 +213,9 @@ mod tests {
     use crate::sample::Sample;
     use crate::sample::literals::{first_loader, first_rank, key, machine, training};
 
-    fn after(samples: impl IntoIterator<Item = Sample>) -> Totals {
+    fn after(samples: impl IntoIterator<Item = Sample>) -> JobTotals {
         let mut engine = Engine::new(Duration::from_secs(10));
-        let mut totals = Totals::default();
+        let mut totals = JobTotals::default();
         for sample in samples {
             totals.add(engine.push(sample));
         }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_cannot_be_seen_are_not_counted_as_none() {
+    fn unseen_waits_are_not_counted_as_zero() {
         let blind = |at: u32| {
             let mut sample = training(f64::from(at));
             first_rank(&mut sample).main = None;

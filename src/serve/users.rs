@@ -1,7 +1,7 @@
-//! Who is let in: basic authentication against bcrypt hashes.
+//! Authenticates clients: basic authentication against bcrypt hashes.
 //!
-//! Such a hash takes long on purpose. One is computed at a time, after a wrong password no more than one a second, and a
-//! password that was right is known from then on: neither a scraper nor a guesser costs the watched machine much.
+//! Such a hash is slow on purpose. Only one is computed at a time, after a wrong password at most one per second, and a
+//! right password is remembered: neither a scraper nor a guesser costs the watched machine much.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,28 +15,28 @@ use bcrypt::HashParts;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
-/// After a wrong password.
+/// Pause after a wrong password.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A hash of this cost takes about a second.
-const HIGHEST_COST: u32 = 14;
+/// Highest accepted cost: a hash of this cost takes about a second.
+const MAX_COST: u32 = 14;
 
 #[derive(Default)]
-pub(super) struct Users {
+pub(super) struct BasicAuth {
     hashes: BTreeMap<String, String>,
-    /// What each has sent that was right, under a secret hash.
+    /// Right credentials by user, hashed with a secret.
     right: Mutex<BTreeMap<String, u64>>,
     secret: RandomState,
     turn: tokio::sync::Mutex<()>,
 }
 
-impl Users {
+impl BasicAuth {
     /// # Errors
-    /// A user whose hash is none, and why.
+    /// Returns the first user whose hash is not usable, and why.
     pub(super) fn new(hashes: BTreeMap<String, String>) -> Result<Self, (String, String)> {
         for (user, hash) in &hashes {
             let why = match HashParts::from_str(hash) {
                 Err(_) => "not a bcrypt hash".to_owned(),
-                Ok(parts) if parts.get_cost() > HIGHEST_COST => {
+                Ok(parts) if parts.get_cost() > MAX_COST => {
                     format!("a hash of cost {} takes too long", parts.get_cost())
                 }
                 Ok(_) => continue,
@@ -49,8 +49,8 @@ impl Users {
         })
     }
 
-    /// Whether the one who sends this `Authorization` is let in: without users, everybody is.
-    pub(super) async fn let_in(&self, authorization: Option<&[u8]>) -> bool {
+    /// Returns whether a client with this `Authorization` header has access: without users, all clients have.
+    pub(super) async fn authenticate(&self, authorization: Option<&[u8]>) -> bool {
         if self.hashes.is_empty() {
             return true;
         }
@@ -58,14 +58,14 @@ impl Users {
             return false;
         };
         let sent = self.secret.hash_one((&user, &password));
-        if self.was_right(&user, sent) {
+        if self.is_known(&user, sent) {
             return true;
         }
         let _turn = self.turn.lock().await;
-        if self.was_right(&user, sent) {
+        if self.is_known(&user, sent) {
             return true;
         }
-        // Who asks cannot tell by the time that there is no such user.
+        // Verify a hash for an unknown user too, so that the response time does not show whether the user exists.
         let known = self.hashes.get(&user);
         let hash = known.or_else(|| self.hashes.values().next()).cloned();
         let matches = spawn_blocking(move || bcrypt::verify(password, &hash.unwrap_or_default()));
@@ -79,13 +79,13 @@ impl Users {
         false
     }
 
-    fn was_right(&self, user: &str, sent: u64) -> bool {
+    fn is_known(&self, user: &str, sent: u64) -> bool {
         let right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
         right.get(user) == Some(&sent)
     }
 }
 
-/// User and password of `Basic ...`.
+/// Returns user and password of a `Basic ...` header.
 fn credentials(authorization: &[u8]) -> Option<(String, String)> {
     let text = std::str::from_utf8(authorization).ok()?;
     let (scheme, pair) = text.split_once(' ')?;
@@ -106,11 +106,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_the_right_password_of_the_right_user_is_let_in() {
+    async fn only_a_correct_user_and_password_are_accepted() {
         let hash = bcrypt::hash_with_salt("secret", 4, *b"sixteen bytes...");
         let hash = hash.unwrap().format_for_version(bcrypt::Version::TwoY);
         let users = [("anna".to_owned(), hash)].into_iter().collect();
-        let users = Users::new(users).unwrap();
+        let users = BasicAuth::new(users).unwrap();
         for (header, expected) in [
             (sent("anna:secret"), true),
             (sent("anna:secret"), true),
@@ -120,18 +120,18 @@ mod tests {
             ("Bearer secret".to_owned(), false),
             ("Basic !".to_owned(), false),
         ] {
-            let let_in = users.let_in(Some(header.as_bytes())).await;
+            let let_in = users.authenticate(Some(header.as_bytes())).await;
             assert_eq!(let_in, expected, "{header}");
         }
-        assert!(!users.let_in(None).await);
-        assert!(Users::default().let_in(None).await);
+        assert!(!users.authenticate(None).await);
+        assert!(BasicAuth::default().authenticate(None).await);
     }
 
     #[test]
-    fn what_is_no_hash_or_takes_too_long_is_refused() {
+    fn invalid_or_too_slow_hashes_are_rejected() {
         let refused = |hash: &str| {
             let users = [("anna".to_owned(), hash.to_owned())];
-            Users::new(users.into_iter().collect()).err().unwrap().1
+            BasicAuth::new(users.into_iter().collect()).err().unwrap().1
         };
         assert_eq!(refused("secret"), "not a bcrypt hash");
         let costly = "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";

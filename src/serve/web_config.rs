@@ -1,6 +1,7 @@
-//! The web configuration file, as other exporters read it: a certificate to serve with, and who is let in.
+//! The web configuration file, in the format of other exporters: a certificate to serve with, and the users that have
+//! access.
 //!
-//! Knows files, and no connection.
+//! Reads files; does not depend on connections.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -15,25 +16,25 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::users::Users;
+use super::users::BasicAuth;
 use crate::error::Hinted;
 use crate::regular_file;
 
-/// In bytes: more than any certificate chain.
-const LONGEST: u64 = 1 << 20;
-/// Others on this machine may read it.
+/// Maximum size of a file in bytes: more than any certificate chain.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Permission bit with which every user can read the file.
 const WORLD_READABLE: u32 = 0o004;
 
-/// How clients are met. The default: in plain text, whoever they are.
+/// Which clients have access. The default: all of them, in plain text.
 #[derive(Default)]
 pub(super) struct WebConfig {
     pub(super) tls: Option<TlsAcceptor>,
-    pub(super) users: Users,
+    pub(super) users: BasicAuth,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
-struct Content {
+struct WebConfigFile {
     tls_server_config: Option<Certificate>,
     basic_auth_users: BTreeMap<String, String>,
 }
@@ -47,11 +48,11 @@ struct Certificate {
 
 impl WebConfig {
     /// # Errors
-    /// Where a file cannot be read or used, and where others may read a secret in it.
+    /// Returns an error if a file cannot be read or used, or if other users can read a secret in it.
     pub(super) fn read(path: &Path) -> Result<Self, Hinted> {
         let (bytes, mode) = read(path)?;
-        let content: Option<Content> = serde_saphyr::from_slice(&bytes).map_err(|error| {
-            // Not the lines of the file that it would quote: they hold secrets.
+        let content: Option<WebConfigFile> = serde_saphyr::from_slice(&bytes).map_err(|error| {
+            // The error must not quote lines of the file: they hold secrets.
             let error = error.without_snippet().to_string();
             let error = error.lines().next().unwrap_or_default().to_owned();
             let hint = "of Prometheus' web configuration, `tls_server_config` (`cert_file`, `key_file`) and \
@@ -62,11 +63,11 @@ impl WebConfig {
         if !content.basic_auth_users.is_empty() {
             secret(path, mode, "passwords")?;
         }
-        let users = Users::new(content.basic_auth_users).map_err(|(user, why)| {
+        let users = BasicAuth::new(content.basic_auth_users).map_err(|(user, why)| {
             let message = format!("{}: user `{user}`: {why}", path.display());
             Hinted::new(message, "make a hash with `htpasswd -nB USER`")
         })?;
-        // A name without a folder is meant beside this file.
+        // A relative name is resolved from the folder of this file.
         let folder = path.parent().unwrap_or(Path::new(""));
         let tls = content.tls_server_config;
         let tls = tls.map(|tls| acceptor(&folder.join(tls.cert_file), &folder.join(tls.key_file)));
@@ -82,7 +83,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, u32), Hinted> {
         let file = regular_file::open(path)?;
         let mode = file.metadata()?.mode();
         let mut bytes = Vec::new();
-        file.take(LONGEST).read_to_end(&mut bytes)?;
+        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
         Ok((bytes, mode))
     };
     read().map_err(|error: std::io::Error| {

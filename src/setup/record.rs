@@ -1,16 +1,16 @@
-//! `--record`: begins the recording that a live mode was asked for.
+//! `--record`: starts and ends the recording of a live mode.
 
 use std::sync::Arc;
 
 use crate::error::Hinted;
-use crate::options::Watch;
+use crate::options::WatchArgs;
 use crate::record::{self, Recorder};
 use crate::source::sampler::Options;
 
-/// Ends a recording, once nothing reads samples any more.
+/// Ends a recording, after the last sample was read.
 ///
 /// # Errors
-/// Where it is not whole.
+/// Returns an error if the recording is incomplete.
 pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
     match recorder
         .and_then(Arc::into_inner)
@@ -21,8 +21,8 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
     }
 }
 
-/// The options with a recorder, where one was asked for.
-pub(crate) fn with(options: Options, watch: &Watch) -> Result<Options, Hinted> {
+/// Adds a recorder to the options if one was requested.
+pub(crate) fn with(options: Options, watch: &WatchArgs) -> Result<Options, Hinted> {
     let Some(path) = &watch.record else {
         return Ok(options);
     };

@@ -1,9 +1,9 @@
-//! `--web.listen-address`: serves the metrics of what a live mode watches.
+//! `--web.listen-address`: serves the metrics of the watched job.
 
 use std::sync::Arc;
 
 use crate::error::Hinted;
-use crate::options::{Watch, Web};
+use crate::options::{WatchArgs, Web};
 use crate::serve::{Board, Endpoints, Server};
 use crate::source::sampler::{Options, Tee};
 
@@ -15,25 +15,42 @@ pub(crate) fn endpoints(web: Web) -> Endpoints {
     }
 }
 
-/// The options with a server beside, where one was asked for: what is watched is served until it is dropped.
+/// Options for what is watched, and the board that the server reads.
+pub(crate) struct Served {
+    pub options: Options,
+    pub board: Arc<Board>,
+    /// Serves until it is dropped. `None` = no address was given.
+    pub server: Option<Server>,
+}
+
+/// Starts a server in the background if one was requested.
 ///
 /// # Errors
-/// Where it cannot serve.
-pub(crate) fn served(options: Options, watch: &Watch) -> Result<(Options, Option<Server>), Hinted> {
+/// Returns an error if it cannot serve.
+pub(crate) fn served(options: Options, watch: &WatchArgs) -> Result<Served, Hinted> {
+    let board = Arc::<Board>::default();
     let web = &watch.web;
     if web.listen.is_empty() {
         if *web == Web::default() {
-            return Ok((options, None));
+            return Ok(Served {
+                options,
+                board,
+                server: None,
+            });
         }
         return Err(Hinted::new(
             "--web.telemetry-path and --web.config.file need an address to listen on",
             "add one, as in --web.listen-address 127.0.0.1:9977",
         ));
     }
-    let board = Arc::new(Board::default());
-    // Reports are on standard output.
+    // Standard output is used for reports.
     let server = endpoints(web.clone()).serve(Arc::clone(&board))?;
     server.announce(std::io::stderr());
-    let tee = Some(Tee(Arc::new(move |sample| board.take(sample))));
-    Ok((Options { tee, ..options }, Some(server)))
+    let seen = Arc::clone(&board);
+    let tee = Some(Tee(Arc::new(move |sample| seen.take(sample))));
+    Ok(Served {
+        options: Options { tee, ..options },
+        board,
+        server: Some(server),
+    })
 }

@@ -1,7 +1,7 @@
-//! The control group of a process: its limits, the tightest on the way up, and what they did.
+//! The control group of a process: its limits, the tightest of it and the groups above, and their effects.
 //!
-//! Version 1, version 2 and both at once, nested, on the host and in a container. Knows the group's files;
-//! knows nothing of what the process does.
+//! Supports version 1, version 2 and both at once, nested, on the host and in a container. Does not depend on what the
+//! process does.
 
 mod files;
 mod membership;
@@ -9,7 +9,7 @@ mod membership;
 use std::path::{Path, PathBuf};
 
 use crate::sample::{CgroupSample, Gap, PressureSample};
-use crate::source::file::{self, not_understood, unreadable};
+use crate::source::file::{self, unparsable, unreadable};
 use crate::source::host::pressure;
 use crate::source::mounts;
 use crate::units::{Bytes, Pid};
@@ -17,29 +17,29 @@ use crate::units::{Bytes, Pid};
 use files::{cpu_quota, cpuset, memory_limit, memory_used, read_throttling};
 use membership::{Location, Membership};
 
-/// The reader of one process's control group. Follows the process when it is moved to another group.
+/// Reads one process's control group. Follows the process when it is moved to another group.
 #[derive(Debug)]
 pub struct Cgroup {
     proc_root: PathBuf,
     sys_root: PathBuf,
-    /// `/proc/PID/cgroup`, and its text when `groups` was made from it.
+    /// Path of `/proc/PID/cgroup`, and its text when `groups` was made from it.
     membership: PathBuf,
     text: String,
-    groups: Option<Groups>,
+    groups: Option<CgroupLocations>,
 }
 
-/// What one reading of a group brought.
+/// Result of reading a group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CgroupReading {
-    /// `None` where the process's group is not known.
+    /// `None` if the process's group is not known.
     pub cgroup: Option<CgroupSample>,
-    /// Pressure within the group: in version 2 only, and better than the machine's where it exists.
+    /// Pressure within the group: only in version 2, and preferred to the machine's if it exists.
     pub pressure: Option<PressureSample>,
     pub gaps: Vec<Gap>,
 }
 
 impl Cgroup {
-    /// Reads nothing yet.
+    /// Creates the reader; reads nothing yet.
     pub fn new(proc_root: &Path, sys_root: &Path, pid: Pid) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
@@ -58,36 +58,36 @@ impl Cgroup {
         match file::read(&self.membership) {
             Ok(text) if text == self.text && self.groups.is_some() => {}
             Ok(text) => {
-                self.groups = Groups::find(&self.proc_root, &self.sys_root, &text);
+                self.groups = CgroupLocations::find(&self.proc_root, &self.sys_root, &text);
                 self.text = text;
             }
             Err(error) => return unknown(unreadable("cgroup", &self.membership, &error)),
         }
         match &self.groups {
             Some(groups) => groups.read(),
-            None => unknown(not_understood("cgroup", &self.membership)),
+            None => unknown(unparsable("cgroup", &self.membership)),
         }
     }
 }
 
-/// Where the process's groups are. `None` where the kernel has no such controller, or it cannot be found.
+/// Locations of the process's groups. `None` if the kernel has no such controller, or it cannot be found.
 #[derive(Debug)]
-struct Groups {
+struct CgroupLocations {
     path: String,
     cpu: Option<Location>,
     cpuset: Option<Location>,
     memory: Option<Location>,
     unified: Option<PathBuf>,
-    /// What could not be found.
+    /// Reasons for locations that could not be found.
     gaps: Vec<Gap>,
 }
 
-impl Groups {
+impl CgroupLocations {
     fn find(proc_root: &Path, sys_root: &Path, text: &str) -> Option<Self> {
         let membership = Membership::parse(text)?;
         let mut gaps = Vec::new();
-        // A process's group is named, and mounts are numbered, as the reader's namespaces see them: so the
-        // mount table is our own, wherever the job lives.
+        // A process's group is named, and mounts are numbered, relative to the reader's namespaces, so the mount table
+        // must be our own, wherever the job runs.
         let own = proc_root.join("self");
         let mounts = mounts::read(&own).unwrap_or_else(|error| {
             gaps.push(unreadable("cgroup", &own.join("mountinfo"), &error));
@@ -139,7 +139,7 @@ impl Groups {
         }
         CgroupReading {
             cgroup: Some(sample),
-            // Where the group has none, the machine's own stands and its reader says why it is missing.
+            // If the group has none, the machine's pressure is used, and its reader reports why that is missing.
             pressure: self
                 .unified
                 .as_ref()
@@ -149,8 +149,8 @@ impl Groups {
     }
 }
 
-/// The lowest limit of the groups and the group that sets it: the one further down where two are equal. `None`
-/// where none sets one.
+/// Returns the lowest limit of the groups and the group that sets it, which is the lower one if two are equal. `None`
+/// if no group sets one.
 fn tightest<'a, T: PartialOrd + Copy>(
     groups: impl Iterator<Item = &'a Path>,
     limit: impl Fn(&Path) -> Result<Option<T>, Gap>,

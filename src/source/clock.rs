@@ -1,4 +1,4 @@
-//! The one clock of the sources: everything above reads time from samples.
+//! The clock of all sources. Other modules read time from samples.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::units::Moment;
 
-/// Measures from when pipetop started. Cheap to copy into every thread.
+/// Measures time since pipetop started. Cheap to copy into every thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     start: Instant,
@@ -36,7 +36,7 @@ impl Clock {
     }
 }
 
-/// CPU time that the calling thread has used.
+/// Returns the CPU time that the calling thread has used.
 pub fn thread_cpu() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(

@@ -1,7 +1,7 @@
-//! The processes of the machine or of a job as `job` wants to know them: listed anew each time, with what is dear to
-//! read read once.
+//! The processes of the machine or of a job in the form that `job` needs: listed again each time, with expensive data
+//! read only once.
 //!
-//! Knows nothing of which of them matter.
+//! Must not depend on which of them matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,33 +18,33 @@ use crate::units::{Pid, ProcessKey};
 
 /// Age below which a Python process may still be importing its framework, in clock ticks (100 Hz).
 const YOUNG_TICKS: u64 = 3000;
-/// Processes of a job that are read at most.
+/// Maximum number of processes of a job that are read.
 const FAMILY: usize = 1024;
 
-/// Lists processes; remembers what does not change while a process lives.
+/// Lists processes; caches what does not change while a process lives.
 #[derive(Debug)]
 pub struct Discovery {
     proc_root: PathBuf,
     reader: ProcessReader,
-    known: BTreeMap<ProcessKey, Known>,
-    /// This process; `None` where those that are read are of another place.
+    known: BTreeMap<ProcessKey, KnownProcess>,
+    /// This process; `None` if the proc root is not `/proc`.
     own: Option<Pid>,
     family: Family,
     gap: Option<Gap>,
 }
 
-/// The processes that the last search below some others found.
+/// The processes found by the last search below given processes.
 #[derive(Debug, Default)]
 pub struct Family {
-    /// Those and everything below them, parents before children.
+    /// The given processes and everything below them, parents before children.
     pub found: Vec<Stat>,
-    /// How many more there are at least: they were too many to be read.
+    /// Lower bound of the number of further processes, which were too many to be read.
     pub left_out: usize,
 }
 
-/// A process with what is read of it once, because that waits for the target's memory map lock, and the children that it
-/// had when its pipes were read.
-type Known = (Process, Vec<Pid>);
+/// A process with the data that is read once, because that waits for the target's memory map lock, and the children
+/// that it had when its pipes were read.
+type KnownProcess = (Process, Vec<Pid>);
 
 impl Discovery {
     pub fn new(proc_root: &Path) -> Self {
@@ -60,22 +60,22 @@ impl Discovery {
         }
     }
 
-    /// The job that `target` names.
+    /// Finds the job that `target` names.
     ///
     /// # Errors
-    /// Where it names none, several, or something that is no training job.
+    /// Returns an error if it names no job, several, or something that is not a training job.
     pub fn find(&mut self, target: &Target) -> Result<Option<Candidate>, NoTarget> {
         let processes = self.everything();
-        let found = resolve(&processes, target, &self.ours(&processes));
+        let found = resolve(&processes, target, &self.own_ancestors(&processes));
         match &self.gap {
-            // One that could not be read may be the one that is meant.
+            // A process that could not be read may be the one that is meant.
             Some(gap) if !matches!(found, Ok(Some(_))) => Err(NoTarget::Unread(gap.reason.clone())),
             _ => found,
         }
     }
 
-    /// Those that have started this one. None where the processes are those of another place.
-    pub fn ours(&self, processes: &[Process]) -> Vec<Pid> {
+    /// Returns the processes that have started this one. Empty if the proc root is not `/proc`.
+    pub fn own_ancestors(&self, processes: &[Process]) -> Vec<Pid> {
         let Some(own) = self.own else {
             return Vec::new();
         };
@@ -89,7 +89,7 @@ impl Discovery {
         })
     }
 
-    /// Every process but this one.
+    /// Returns every process but this one.
     pub fn everything(&mut self) -> Vec<Process> {
         self.gap = None;
         let all = self.all();
@@ -98,7 +98,7 @@ impl Discovery {
         self.with_pipes(found)
     }
 
-    /// The process `root` and everything below it.
+    /// Returns the process `root` and everything below it.
     pub fn below(&mut self, root: Pid) -> Vec<Process> {
         self.read_family(&[root], |_| true, true);
         let stats = self.family.found.clone();
@@ -107,8 +107,8 @@ impl Discovery {
         self.with_pipes(found)
     }
 
-    /// The trainers `ranks` with their children, and the children of their fork servers: all that can train or load.
-    /// Cheap enough for each second; `thorough` also asks threads other than the main one for children.
+    /// Returns the trainers `ranks` with their children, and the children of their fork servers: all that can train or
+    /// load. Cheap enough for each second; `thorough` also reads the children of threads other than the main one.
     pub fn family(&mut self, ranks: &[ProcessKey], thorough: bool) -> Vec<Process> {
         let roots: Vec<Pid> = ranks.iter().map(|rank| rank.pid).collect();
         self.read_family(&roots, |stat| ranks.contains(&stat.key), thorough);
@@ -129,27 +129,27 @@ impl Discovery {
         self.with_pipes(found)
     }
 
-    /// What the last call of [`Discovery::below`] or [`Discovery::family`] read, further descendants included.
+    /// Returns what the last call of [`Discovery::below`] or [`Discovery::family`] read, including further descendants.
     pub fn last_family(&self) -> &Family {
         &self.family
     }
 
-    /// The arguments of a process of the last readings, as they were read once.
+    /// Returns the arguments of a process of the last readings, as they were first read.
     pub fn command(&self, key: ProcessKey) -> Option<&str> {
         Some(&self.known.get(&key)?.0.command)
     }
 
-    /// Why the last listing may lack processes that are there. `None` where it does not.
+    /// Returns why the last listing may lack existing processes. `None` if it is complete.
     pub fn gap(&self) -> Option<&Gap> {
         self.gap.as_ref()
     }
 
-    /// Walks the tree below those of `roots` that `is_meant` takes for the process of that number. A process that
-    /// cannot be read now, and is not gone, stays as it was read last.
+    /// Walks the tree below those of `roots` for which `is_meant` returns true. A process that exists but cannot be
+    /// read now keeps its last state.
     fn read_family(&mut self, roots: &[Pid], is_meant: impl Fn(&Stat) -> bool, thorough: bool) {
         self.gap = None;
         let before = std::mem::take(&mut self.family).found;
-        // Also those that another thread has started, and that may still be there.
+        // Includes processes started by other threads, which may still exist.
         let started: ProcessTree = before.iter().map(link).collect();
         let number = |stat: Stat| (stat.key.pid, stat);
         let before: BTreeMap<Pid, Stat> = before.into_iter().map(number).collect();
@@ -174,7 +174,7 @@ impl Discovery {
                         left_out += 1;
                         return false;
                     }
-                    // One that has another parent by now is not ours.
+                    // A process that now has another parent is not ours.
                     let stat = self.stat(*child, &before);
                     let Some(stat) = stat.filter(|stat| stat.parent == pid) else {
                         return false;
@@ -189,7 +189,7 @@ impl Discovery {
         self.family = Family { found, left_out };
     }
 
-    /// What `stat` says, or said before where it cannot be read now. `None` where the process is gone.
+    /// Returns the `stat`, or the previous one if it cannot be read now. `None` if the process is gone.
     fn stat(&mut self, pid: Pid, before: &BTreeMap<Pid, Stat>) -> Option<Stat> {
         match self.reader.stat(pid) {
             Ok(stat) => Some(stat),
@@ -214,7 +214,7 @@ impl Discovery {
         };
         match listed {
             Ok(children) => children,
-            // A kernel that lists no children: ask every process for its parent.
+            // The kernel does not list children: read the parent of every process.
             Err(error) if Failure::of(&error) == Failure::Gone => {
                 let everyone =
                     everyone.get_or_insert_with(|| self.all().iter().map(link).collect());
@@ -227,7 +227,7 @@ impl Discovery {
         }
     }
 
-    /// The one list of all processes.
+    /// Lists all processes.
     fn all(&mut self) -> Vec<Stat> {
         let all = match self.reader.all() {
             Ok(all) => all,
@@ -241,15 +241,15 @@ impl Discovery {
         stats.collect()
     }
 
-    /// Takes note of the first failure that says nothing of the process itself.
+    /// Records the first failure that is not caused by the process itself.
     fn note(&mut self, file: &str, error: &io::Error) {
         if Failure::of(error) == Failure::NoResources && self.gap.is_none() {
             self.gap = Some(unreadable("job", &self.proc_root.join(file), error));
         }
     }
 
-    /// All that was found, with the pipes of those that may train. New children come with new pipes. What is not
-    /// among them is forgotten.
+    /// Adds the pipes of the processes that may train. New children come with new pipes. Cached processes that are not
+    /// in `found` are dropped.
     fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
         let links = found
             .iter()
@@ -280,13 +280,13 @@ impl Discovery {
         if stat.kernel || stat.state == 'Z' {
             return Some(unread(stat));
         }
-        // In the middle of an `exec` there is the new name already, but no arguments yet.
+        // In the middle of an `exec` the new name is already set, but there are no arguments yet.
         let known = self.known.remove(&stat.key);
         let known = known.filter(|(known, _)| known.comm == stat.comm && !known.command.is_empty());
         let (parent, state) = (stat.parent, stat.state);
         let (mut process, children) = known.unwrap_or_else(|| (self.ask(stat), Vec::new()));
         (process.parent, process.state) = (parent, state);
-        // A library once loaded stays; one that is missing may still come. The built-in job has none.
+        // A loaded library stays, and a missing one may still be loaded. The built-in job has none.
         if process.is_python() && process.framework != Some(true) {
             process.framework = self.framework(&process);
         }
@@ -312,7 +312,7 @@ impl Discovery {
         }
     }
 
-    /// `None`, that is not known, also while a process is so young that it may still be importing.
+    /// Returns `None` (not known) also while a process is so young that it may still be importing.
     fn framework(&self, process: &Process) -> Option<bool> {
         let found = self.reader.has_framework(process.key.pid)?;
         let now = self.reader.uptime_ticks()?;
@@ -320,7 +320,7 @@ impl Discovery {
     }
 }
 
-/// What `stat` alone says.
+/// Returns a process with only what `stat` contains.
 fn unread(stat: Stat) -> Process {
     Process {
         key: stat.key,
@@ -339,7 +339,7 @@ fn unread(stat: Stat) -> Process {
     }
 }
 
-/// The process and its parent.
+/// Returns the process and its parent.
 fn link(stat: &Stat) -> (Pid, Pid) {
     (stat.key.pid, stat.parent)
 }
@@ -351,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn workers_that_are_gone_are_forgotten() {
+    fn ended_workers_are_dropped() {
         let root = tempfile::tempdir().unwrap();
         let process = |pid: i32, parent: i32| {
             let place = root.path().join(pid.to_string());
@@ -378,7 +378,7 @@ mod tests {
             }
             children(&pids.map(|pid| pid.to_string()).join(" "));
             assert_eq!(discovery.family(&[rank], false).len(), 3);
-            // What has ended leaves the table with the next reading.
+            // Processes that have ended leave the table before the next reading.
             for pid in pids {
                 fs::remove_dir_all(root.path().join(pid.to_string())).unwrap();
             }
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_met_in_the_middle_of_an_exec_is_asked_again() {
+    fn a_process_seen_during_exec_is_read_again() {
         let root = tempfile::tempdir().unwrap();
         let place = root.path().join("42");
         fs::create_dir(&place).unwrap();
@@ -406,19 +406,19 @@ mod tests {
         write("cmdline", "bash\0run.sh\0");
         write("environ", "");
         assert_eq!(found(), ("bash run.sh".into(), None));
-        // The name comes first, then arguments and environment.
+        // The name is set first, then arguments and environment.
         write("stat", &stat("python3"));
         write("cmdline", "");
         assert_eq!(found(), (String::new(), None));
         write("cmdline", "python3\0train.py\0");
         write("environ", "RANK=3\0");
         assert_eq!(found(), ("python3 train.py".into(), Some(3)));
-        // Then they are known, and not read each time.
+        // Then they are known, and not read again.
         write("cmdline", "python3\0other.py\0");
         assert_eq!(found(), ("python3 train.py".into(), Some(3)));
     }
 
-    /// A process that starts others with its last thread.
+    /// Adds a process whose last thread has started others.
     fn process(root: &Path, pid: i32, parent: i32, threads: &[i32], children: &str) {
         let folder = root.join(pid.to_string());
         for thread in threads {
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_has_started_stays_known_and_what_has_ended_goes() {
+    fn children_of_threads_are_kept_until_they_end() {
         let root = tempfile::tempdir().unwrap();
         process(root.path(), 42, 1, &[42, 43], "50 51");
         process(root.path(), 50, 42, &[50], "60");
@@ -475,7 +475,7 @@ mod tests {
         let mut discovery = Discovery::new(root.path());
         assert_eq!(discovery.family(&[key(42)], true).len(), 3);
         assert_eq!(found(&discovery), [42, 50, 51, 60]);
-        // Threads other than the main one are not asked each time.
+        // The children of threads other than the main one are not read each time.
         assert_eq!(discovery.family(&[key(42)], false).len(), 3);
         assert_eq!(found(&discovery), [42, 50, 51, 60]);
         fs::remove_dir_all(root.path().join("50")).unwrap();
@@ -501,14 +501,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_for_now_has_not_ended() {
+    fn a_temporarily_unreadable_process_has_not_ended() {
         let root = tempfile::tempdir().unwrap();
         process(root.path(), 42, 1, &[42], "50");
         process(root.path(), 50, 42, &[50], "");
         let mut discovery = Discovery::new(root.path());
         let before = discovery.family(&[key(42)], false);
         assert_eq!(before.len(), 2);
-        // Stands for any failure that is not of the process: it is there, and cannot be read.
+        // Simulates any failure that is not caused by the process: the file exists but cannot be read.
         let stat = root.path().join("42/stat");
         fs::remove_file(&stat).unwrap();
         fs::create_dir(&stat).unwrap();

@@ -1,7 +1,7 @@
 //! `/proc/diskstats`, and which device holds the files that a process has open.
 //!
-//! Knows devices and mounts; knows nothing of loaders, and opens no file of the job. `sysinfo` knows disks too, but
-//! only of the real `/proc`, without the time that they were busy, and asks their file systems for free space.
+//! Does not depend on loaders, and opens no file of the job. `sysinfo` reads disks too, but only from the real `/proc`,
+//! without their busy time, and queries their file systems for free space.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use procfs::DiskStat;
 
 use crate::sample::{DiskSample, Gap};
-use crate::source::file::{self, Failure, not_understood, unreadable};
+use crate::source::file::{self, Failure, unparsable, unreadable};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, Pid};
 
 /// The kernel counts sectors of this many bytes, whatever the device's own sectors are.
 const SECTOR: u64 = 512;
 
-/// The reader of all block devices.
+/// Reads all block devices.
 #[derive(Debug)]
 pub struct Disks {
     diskstats: PathBuf,
@@ -32,8 +32,8 @@ impl Disks {
         }
     }
 
-    /// Every whole device: no partition, no RAM disk, and a loop device only where the job's files lie on
-    /// it (images of containers and data sets are mounted so). `holding` are the devices of the job's files.
+    /// Reads every whole device: not partitions or RAM disks, and a loop device only if it holds files of the job
+    /// (images of containers and data sets are mounted this way). `holding`: the devices of the job's files.
     pub fn read(&self, holding: &BTreeSet<String>) -> (Vec<DiskSample>, Vec<Gap>) {
         let text = match file::read(&self.diskstats) {
             Ok(text) => text,
@@ -58,23 +58,23 @@ impl Disks {
         }
         let mut gaps = Vec::new();
         if torn {
-            gaps.push(not_understood("disk", &self.diskstats));
+            gaps.push(unparsable("disk", &self.diskstats));
         }
         if !disks.is_empty() && !self.sys_block.is_dir() {
-            gaps.push(Gap {
-                source: "disk".to_owned(),
-                reason: format!(
+            gaps.push(Gap::new(
+                "disk",
+                format!(
                     "no {}: cannot tell partitions from disks",
                     self.sys_block.display()
                 ),
-                hint: "mount sysfs at /sys".to_owned(),
-            });
+                "mount sysfs at /sys",
+            ));
         }
         (disks, gaps)
     }
 }
 
-/// Without sysfs nothing tells a partition from a disk, so everything counts as whole.
+/// Without sysfs partitions cannot be distinguished from disks, so everything counts as whole.
 fn is_whole(sys_block: &Path, name: &str) -> bool {
     sys_block.join(name.replace('/', "!")).is_dir() || !sys_block.is_dir()
 }
@@ -94,19 +94,23 @@ fn sample(stat: DiskStat, holds_job_files: bool) -> DiskSample {
     }
 }
 
-/// What files lie on.
+/// The storage of files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
+pub enum Storage {
     /// A whole block device, by its name in `/proc/diskstats`.
     Device(String),
-    /// A file system on no block device that can be seen from here, by its type: `nfs4`, `tmpfs`, `overlay`.
+    /// A file system that is not on a visible block device, by its type: `nfs4`, `tmpfs`, `overlay`.
     FileSystem(String),
 }
 
-/// What the files lie on that the process has open for reading (needs T1).
+/// Returns the storage of the files that the process has open for reading (needs T1).
 ///
-/// Asks `fdinfo` and the mount table, never the file: asking a file of a dead server would hang.
-pub fn holders(proc_root: &Path, sys_root: &Path, pid: Pid) -> Result<BTreeSet<Holder>, Gap> {
+/// Reads `fdinfo` and the mount table, never the file itself: a call for a file on a dead server would hang.
+pub fn storage_of_open_files(
+    proc_root: &Path,
+    sys_root: &Path,
+    pid: Pid,
+) -> Result<BTreeSet<Storage>, Gap> {
     let process = proc_root.join(pid.to_string());
     let mounts = mounts::read(&process)
         .map_err(|error| unreadable("disk", &process.join("mountinfo"), &error))?;
@@ -118,7 +122,7 @@ pub fn holders(proc_root: &Path, sys_root: &Path, pid: Pid) -> Result<BTreeSet<H
         }
         gap
     })?;
-    // One that was closed meanwhile does not count.
+    // A descriptor that was closed meanwhile does not count.
     let mut used: Vec<&MountInfo> = entries
         .flatten()
         .filter_map(|entry| file::read(&entry.path()).ok())
@@ -130,14 +134,14 @@ pub fn holders(proc_root: &Path, sys_root: &Path, pid: Pid) -> Result<BTreeSet<H
     used.dedup_by_key(|mount| mount.mnt_id);
     Ok(used
         .into_iter()
-        .map(|mount| holder_of(sys_root, &mounts, mount))
+        .map(|mount| storage_of(sys_root, &mounts, mount))
         .collect())
 }
 
-/// File systems that hold no data: what a process has open there are devices and figures.
+/// File systems without data: files opened there are devices and figures.
 const KERNEL_MADE: [&str; 5] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2"];
 
-/// The mount of an open file, from its `fdinfo`. `None` for one that is only written to, as logs are.
+/// Returns the mount of an open file, from its `fdinfo`. `None` for a file that is only written, such as a log.
 fn mount_read_from(fdinfo: &str) -> Option<i32> {
     const WRITE_ONLY: u32 = 0o1;
     const ACCESS: u32 = 0o3;
@@ -152,21 +156,24 @@ fn mount_read_from(fdinfo: &str) -> Option<i32> {
     field("mnt_id:")?.parse().ok()
 }
 
-/// What the files of `mount` lie on. `mounts` are those of the same process.
-pub fn holder_of(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Holder {
+/// Returns the storage of the files of `mount`. `mounts` are those of the same process.
+pub fn storage_of(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Storage {
     let source = mount.mount_source.as_deref().unwrap_or_default();
     let device = device_of(sys_root, &mount.majmin)
-        // btrfs and others have a made-up device number, and their device as the source.
+        // btrfs and others have an artificial device number, and their device as the source.
         .or_else(|| {
             let name = source.strip_prefix("/dev/")?;
             whole_device(&sys_root.join("class/block").join(name.replace('/', "!")))
         })
         .or_else(|| device_behind(sys_root, source))
         .or_else(|| upper_device(sys_root, mounts, mount));
-    device.map_or_else(|| Holder::FileSystem(mount.fs_type.clone()), Holder::Device)
+    device.map_or_else(
+        || Storage::FileSystem(mount.fs_type.clone()),
+        Storage::Device,
+    )
 }
 
-/// A name such as `/dev/mapper/data` is a link or a node of its own: its number says which device it is.
+/// Finds the device by its number: a name such as `/dev/mapper/data` is a link or a separate node.
 fn device_behind(sys_root: &Path, source: &str) -> Option<String> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     if !source.starts_with("/dev/") {
@@ -178,25 +185,25 @@ fn device_behind(sys_root: &Path, source: &str) -> Option<String> {
     device_of(sys_root, &format!("{major}:{minor}"))
 }
 
-/// An overlay writes to a directory of another file system. Seen from inside a container that path leads
-/// back to the overlay, and then nothing can be said.
+/// Finds the device below an overlay, which writes to a directory of another file system. Inside a container that path
+/// leads back to the overlay, and then the device is unknown.
 fn upper_device(sys_root: &Path, mounts: &[MountInfo], mount: &MountInfo) -> Option<String> {
     let upper = mounts::option(mount, "upperdir")?;
     let below = mounts::covering(mounts, Path::new(upper))?;
     (below.fs_type != "overlay").then_some(())?;
-    match holder_of(sys_root, mounts, below) {
-        Holder::Device(name) => Some(name),
-        Holder::FileSystem(_) => None,
+    match storage_of(sys_root, mounts, below) {
+        Storage::Device(name) => Some(name),
+        Storage::FileSystem(_) => None,
     }
 }
 
-/// The whole device that a device number (`259:1`) belongs to, by its name in `/proc/diskstats`. `None` for a number
-/// without a device (network file systems, overlays, tmpfs, btrfs) and where sysfs is not mounted.
+/// Returns the whole device that a device number (`259:1`) belongs to, by its name in `/proc/diskstats`. `None` for a
+/// number without a device (network file systems, overlays, tmpfs, btrfs) or if sysfs is not mounted.
 fn device_of(sys_root: &Path, number: &str) -> Option<String> {
     whole_device(&sys_root.join("dev/block").join(number))
 }
 
-/// A partition's directory lies in its disk's.
+/// The directory of a partition is inside that of its disk.
 fn whole_device(link: &Path) -> Option<String> {
     let entry = std::fs::canonicalize(link).ok()?;
     let whole = if entry.join("partition").exists() {

@@ -1,18 +1,18 @@
-//! Events where they come: gathered between two samples, handed out with each of the next few.
+//! Events collected between two samples and included in each of the next few.
 //!
-//! Knows numbers, and nothing of what the events are.
+//! Does not depend on what the events are.
 
 use std::collections::VecDeque;
 
 use crate::sample::Tail;
 
-/// One row of events.
+/// One series of events.
 #[derive(Debug, Clone)]
 pub(super) struct Events<T> {
     tail: Tail<T>,
-    /// How many there were the last times that they were handed out, the longest ago first.
+    /// Number of events at each of the last hand-outs, oldest first.
     handed_out: VecDeque<u64>,
-    /// Kept at most, should nobody ask.
+    /// Maximum number of events kept if they are not taken.
     most: usize,
 }
 
@@ -31,15 +31,15 @@ impl<T: Clone> Events<T> {
         }
     }
 
-    /// So many came that are lost.
+    /// Counts events that came and were lost.
     pub(super) fn skip(&mut self, events: u64) {
         self.tail.skip(events);
     }
 
-    /// Those of this sample and of the two before: of three samples in a row, two may be lost. So many take them in
-    /// turn.
-    pub(super) fn hand_out(&mut self, takers: usize) -> Tail<T> {
-        while self.handed_out.len() >= 3 * takers {
+    /// Returns the events of this sample and of the two before, so that two of three samples in a row may be lost.
+    /// `consumers` callers take them in turn.
+    pub(super) fn take(&mut self, consumers: usize) -> Tail<T> {
+        while self.handed_out.len() >= 3 * consumers {
             let third = self.handed_out.pop_front().unwrap_or_default();
             self.tail.forget(&Tail::new(third, []));
         }
@@ -58,7 +58,7 @@ mod tests {
         let mut events = Events::new(3);
         let mut sample = |new: std::ops::Range<u64>| {
             events.extend(new);
-            let tail = events.hand_out(1);
+            let tail = events.take(1);
             (tail.count.unwrap(), Vec::from(tail.newest))
         };
         assert_eq!(sample(0..1), (1, vec![0]));
@@ -67,6 +67,6 @@ mod tests {
         assert_eq!(sample(3..3), (3, vec![1, 2]));
         assert_eq!(sample(3..8), (8, vec![5, 6, 7]), "not too many");
         events.skip(2);
-        assert_eq!(events.hand_out(1).count, Some(10));
+        assert_eq!(events.take(1).count, Some(10));
     }
 }

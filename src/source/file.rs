@@ -1,12 +1,12 @@
 //! Files of the kernel and of control groups: how one is opened and read, and why one could not be.
 //!
-//! Reads no more than a bound, regular files only as `--proc-root` may name a folder in which anything lies, and keeps
-//! nothing open: for what is read once a second or less. Knows nothing of what is in a file.
+//! Reads at most a fixed number of bytes, and only regular files, because `--proc-root` may name a folder with anything
+//! in it. Keeps nothing open: for files that are read once a second or less. Does not depend on the content of files.
 //!
-//! Only the thread that polls the job's tasks tens of times a second keeps files open, with readers of its own. In one
-//! run of `benches/proc.rs`, CPU time of a reading: `schedstat` kept open 0.29 us, with procfs 1.86 us (6.4 times);
-//! `wchan` 1.0 and 2.6 us (2.6 times); `stat` with its parser 1.6 us kept open, 3.4 us opened as here, 4.4 us with
-//! procfs (2.7 times).
+//! Only the thread that polls the job's tasks tens of times a second keeps files open, with its own readers. In one run
+//! of `benches/proc.rs`, CPU time of a reading: `schedstat` kept open 0.29 us, with procfs 1.86 us (6.4 times); `wchan`
+//! 1.0 and 2.6 us (2.6 times); `stat` with its parser 1.6 us kept open, 3.4 us opened as here, 4.4 us with procfs (2.7
+//! times).
 
 use std::borrow::Cow;
 use std::io;
@@ -19,21 +19,21 @@ use crate::regular_file;
 use crate::sample::Gap;
 use crate::units;
 
-/// In bytes: more than any file of `/proc` or `/sys` that is read here; what is longer is not one.
-const LONGEST: u64 = 8 << 20;
-/// In bytes: holds most of them, so that they are read in one call.
+/// In bytes: more than any file of `/proc` or `/sys` that is read here.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+/// In bytes: holds most of the files, so that they are read in one call.
 const USUAL: usize = 4096;
 
 /// Why something could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// It does not exist, or no longer. Only this says that a process has ended.
+    /// It does not exist, or no longer does. Only this means that a process has ended.
     Gone,
-    /// This user may not.
+    /// This user has no permission.
     Denied,
-    /// We have no descriptor or no memory left: nothing is known of it.
+    /// This process has no descriptor or no memory left; nothing is known of the file.
     NoResources,
-    /// The file is there and cannot be used.
+    /// The file exists but cannot be used.
     Broken,
 }
 
@@ -56,51 +56,51 @@ impl Failure {
     }
 }
 
-/// What is in the file now. Bytes that are no UTF-8 become `U+FFFD`.
+/// Returns the current content of the file. Invalid UTF-8 becomes `U+FFFD`.
 pub fn read(path: &Path) -> io::Result<String> {
     let mut buffer = Vec::new();
     Ok(read_with(path, &mut buffer)?.into_owned())
 }
 
-/// Like [`read`], with a buffer that is used again and again.
+/// Like [`read`], with a buffer that is reused.
 pub fn read_with<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> io::Result<Cow<'a, str>> {
     buffer.clear();
     buffer.reserve(USUAL);
-    regular_file::read(path, LONGEST, buffer)?;
+    regular_file::read(path, MAX_FILE_BYTES, buffer)?;
     Ok(String::from_utf8_lossy(buffer))
 }
 
-/// One of the types of procfs, from the text of a file that was opened here: procfs's own readers block on a FIFO and
-/// read without a bound. Some of them cut a line at a byte and panic within a character, so only ASCII is parsed.
+/// Parses a type of procfs from the text of a file that was opened here: procfs's own readers block on a FIFO and read
+/// without a limit. Some of them cut a line at a byte and panic within a character, so only ASCII is parsed.
 pub fn parse<T: FromRead>(text: &str) -> Option<T> {
     text.is_ascii()
         .then(|| T::from_read(text.as_bytes()).ok())?
 }
 
-/// `cannot read /proc/stat: permission denied`
+/// Returns a gap such as `cannot read /proc/stat: permission denied`.
 pub fn unreadable(source: &str, path: &Path, error: &io::Error) -> Gap {
     let hint = match Failure::of(error) {
         Failure::NoResources => "raise the open file limit (`ulimit -n`), or free memory",
         Failure::Gone | Failure::Denied | Failure::Broken => "",
     };
-    Gap {
-        source: source.to_owned(),
-        reason: format!("cannot read {}: {}", printable(path), words(error)),
-        hint: hint.to_owned(),
-    }
+    Gap::new(
+        source,
+        format!("cannot read {}: {}", printable(path), words(error)),
+        hint,
+    )
 }
 
-/// The gap of a file whose text is not understood.
-pub fn not_understood(source: &str, path: &Path) -> Gap {
+/// Returns the gap of a file whose text cannot be parsed.
+pub fn unparsable(source: &str, path: &Path) -> Gap {
     unreadable(source, path, &io::ErrorKind::InvalidData.into())
 }
 
-/// A path for the eye: anyone may name a directory, and no escape sequence of theirs reaches a terminal.
+/// Formats a path for display. Anyone may name a directory, so escape sequences are removed.
 pub fn printable(path: &Path) -> String {
     units::printable(&path.display().to_string())
 }
 
-/// An error as one reads it, without the number that the standard library adds.
+/// Formats an error without the number that the standard library adds.
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file".to_owned(),
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_as_it_is_now_whatever_its_length() {
+    fn a_file_is_read_fresh_at_any_length() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("stat");
         assert_eq!(read(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_gone_is_gone() {
+    fn only_missing_files_count_as_gone() {
         let of = |errno: Errno| Failure::of(&errno.into());
         for (errno, expected) in [
             (Errno::NOENT, Failure::Gone),
@@ -177,7 +177,7 @@ mod tests {
     fn a_text_that_is_torn_or_no_ascii_is_not_parsed() {
         assert!(parse::<Schedstat>("1 2 3\n").is_some());
         assert!(parse::<Schedstat>("1 2").is_none());
-        // This would end in the middle of a character.
+        // procfs would cut this in the middle of a character.
         assert!(parse::<Io>("rchar\u{e9} 5\n").is_none());
     }
 }

@@ -1,7 +1,7 @@
-//! The GPUs: one thread each reads it at its own pace and leaves the newest reading on a board.
+//! The GPUs: one thread for each reads it at its own pace and stores the newest reading on a board.
 //!
-//! A driver that hangs makes one row old and holds up nobody: not the other GPUs, not who looks at the
-//! board, not the start and not the end of the program. Knows of NVML only how to open it.
+//! A driver that hangs makes one row old and delays nothing else: not the other GPUs, not the reader of the board, not
+//! the start or the end of the program. Depends on NVML only to open it.
 
 mod device;
 mod naming;
@@ -25,48 +25,48 @@ pub struct Gpus {
     shared: Arc<Shared>,
     clock: Box<dyn Fn() -> Moment + Send + Sync>,
     started: Moment,
-    /// Age at which a reading counts as not answered.
+    /// Age at which a reading is reported as a driver that does not respond.
     patience: Duration,
-    /// How long a reading may take before the driver counts as not answering.
+    /// Longest duration of a reading before the driver is reported as not responding.
     deadline: Duration,
 }
 
 struct Shared {
-    board: Mutex<Board>,
-    /// Rung when `Board::stopped` is set.
+    board: Mutex<GpuTable>,
+    /// Notified when `GpuTable::stopped` is set.
     stop: Condvar,
     /// `None` = every GPU.
     selection: Option<Vec<String>>,
 }
 
 #[derive(Default)]
-struct Board {
-    /// By index.
-    rows: Vec<Row>,
+struct GpuTable {
+    /// Ordered by index.
+    rows: Vec<GpuRow>,
     /// `None` while the driver is being opened.
     gaps: Option<Vec<Gap>>,
     stopped: bool,
 }
 
-struct Row {
+struct GpuRow {
     sample: GpuSample,
     util_samples: Events<(u64, f64)>,
     opened: Moment,
-    /// When the reading under way began.
+    /// When the current reading began.
     asked: Option<Moment>,
-    /// The selection names it; `None` while its UUID would be needed to tell.
+    /// Whether the selection names it; `None` if that needs its UUID, which is not known yet.
     chosen: Option<bool>,
 }
 
-/// Utilisation samples kept for a taker that does not come: two minutes' worth.
-const SAMPLES_KEPT: usize = 1024;
-/// The driver keeps 10 s of its history: who comes later misses some.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(4);
+/// Utilisation samples kept if nobody takes them: two minutes' worth.
+const MAX_SAMPLES: usize = 1024;
+/// The driver keeps 10 s of its history: later reads miss some of it.
+const MAX_INTERVAL: Duration = Duration::from_secs(4);
 const SOURCE: &str = "nvml";
 
 impl Gpus {
-    /// Opens NVML (`None` = the driver's own library) and reads every GPU that `selection` names each
-    /// `interval`. A word of the selection is an index in PCI bus order, a UUID or the start of one.
+    /// Opens NVML (`None` = the driver's own library) and reads every GPU that `selection` names once per `interval`. A
+    /// word of the selection is an index in PCI bus order, or a UUID or the start of one.
     pub fn start(
         nvml_lib: Option<PathBuf>,
         selection: Option<Vec<String>>,
@@ -83,7 +83,7 @@ impl Gpus {
         interval: Duration,
         clock: impl Fn() -> Moment + Send + Sync + Clone + 'static,
     ) -> Self {
-        let interval = interval.min(LONGEST_INTERVAL);
+        let interval = interval.min(MAX_INTERVAL);
         let shared = Arc::new(Shared {
             board: Mutex::default(),
             stop: Condvar::new(),
@@ -96,7 +96,7 @@ impl Gpus {
             patience: (interval * 3).max(Duration::from_secs(2)),
             deadline: (interval * 3 / 4).max(Duration::from_millis(300)),
         };
-        // Opening the driver's library may take seconds, or for ever.
+        // Opening the driver's library may take seconds, or hang.
         let opening = spawn("gpu-open".to_owned(), {
             let shared = Arc::clone(&shared);
             move || match open() {
@@ -110,10 +110,10 @@ impl Gpus {
         gpus
     }
 
-    /// The newest reading of each selected GPU, and why there are none or not all. Returns at once.
+    /// Returns the newest reading of each selected GPU, and why readings are missing. Returns at once.
     ///
-    /// All but the utilisation samples stays until it is read anew; those are there for so many takers.
-    pub fn newest(&self, takers: usize) -> (Vec<GpuSample>, Vec<Gap>) {
+    /// All figures but the utilisation samples stay until they are read again; `consumers` callers take those in turn.
+    pub fn newest(&self, consumers: usize) -> (Vec<GpuSample>, Vec<Gap>) {
         let now = (self.clock)();
         let late = |since: &Moment| now.seconds_since(since) > self.patience.as_secs_f64();
         let mut board = self.shared.board();
@@ -121,10 +121,10 @@ impl Gpus {
             None => vec![not_open(late(&self.started))],
             Some(gaps) => gaps.iter().cloned().chain(self.unmatched(&board)).collect(),
         };
-        let chosen = |row: &&mut Row| row.chosen != Some(false);
+        let chosen = |row: &&mut GpuRow| row.chosen != Some(false);
         let rows = board.rows.iter_mut().filter(chosen).map(|row| {
             let mut sample = row.sample.clone();
-            sample.util_samples = row.util_samples.hand_out(takers);
+            sample.util_samples = row.util_samples.take(consumers);
             let overdue = |asked| now.seconds_since(&asked) > self.deadline.as_secs_f64();
             if row.asked.is_some_and(overdue) || late(&sample.read_at.unwrap_or(row.opened)) {
                 sample.gap = Some("driver not responding".to_owned());
@@ -134,8 +134,8 @@ impl Gpus {
         (rows.collect(), gaps)
     }
 
-    /// Words of the selection that name no GPU, once every GPU has said what it is.
-    fn unmatched(&self, board: &Board) -> Vec<Gap> {
+    /// Returns gaps for the words of the selection that name no GPU, once every GPU's UUID is known.
+    fn unmatched(&self, board: &GpuTable) -> Vec<Gap> {
         let names = |word: &str| {
             let mut rows = board.rows.iter().map(|row| &row.sample);
             rows.any(|gpu| named(word, gpu.index, gpu.uuid.as_deref()) != Some(false))
@@ -143,17 +143,19 @@ impl Gpus {
         let words = self.shared.selection.iter().flatten();
         words
             .filter(|word| !board.rows.is_empty() && !names(word))
-            .map(|word| Gap {
-                source: SOURCE.to_owned(),
-                reason: format!("no GPU {word:?}"),
-                hint: "`nvidia-smi -L` lists GPU indices and UUIDs".to_owned(),
+            .map(|word| {
+                Gap::new(
+                    SOURCE,
+                    format!("no GPU {word:?}"),
+                    "`nvidia-smi -L` lists GPU indices and UUIDs",
+                )
             })
             .collect()
     }
 }
 
 impl Drop for Gpus {
-    /// Tells the threads to end and waits for none: one may be inside a driver that hangs.
+    /// Signals the threads to end but does not wait for them: one may be inside a driver that hangs.
     fn drop(&mut self) {
         self.shared.board().stopped = true;
         self.shared.stop.notify_all();
@@ -161,8 +163,8 @@ impl Drop for Gpus {
 }
 
 impl Shared {
-    /// Held only to copy a reading in or out, never while a driver is asked.
-    fn board(&self) -> MutexGuard<'_, Board> {
+    /// Locked only to copy a reading in or out, never during a call of the driver.
+    fn board(&self) -> MutexGuard<'_, GpuTable> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,12 +177,12 @@ impl Shared {
         let mut gaps = Vec::new();
         for (gpu, index) in found.into_iter().zip(0..) {
             let chosen = self.chosen(index, None);
-            self.board().rows.push(Row {
+            self.board().rows.push(GpuRow {
                 sample: GpuSample {
                     index,
                     ..GpuSample::default()
                 },
-                util_samples: Events::new(SAMPLES_KEPT),
+                util_samples: Events::new(MAX_SAMPLES),
                 opened: clock(),
                 asked: None,
                 chosen,
@@ -212,7 +214,7 @@ impl Shared {
                 return;
             }
             let took = clock().since_start.saturating_sub(at.since_start);
-            // A slow driver is let rest as long as it took, up to an interval.
+            // After a slow reading, rests as long as it took, at most one interval.
             let rest = interval.saturating_sub(took).max(took.min(interval));
             let (board, _) = self
                 .stop
@@ -224,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// Notes that a reading begins.
+    /// Records that a reading begins.
     fn ask(&self, index: u32, at: Moment) {
         let mut board = self.board();
         let row = board.rows.iter_mut().find(|row| row.sample.index == index);
@@ -233,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// Puts a reading on the board. `false` where nobody wants another of this GPU.
+    /// Stores a reading. Returns `false` if this GPU need not be read again.
     fn put(&self, index: u32, mut sample: GpuSample) -> bool {
         let chosen = self.chosen(index, sample.uuid.as_deref());
         let mut board = self.board();
@@ -266,10 +268,12 @@ impl Shared {
 fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Gap> {
     let thread = thread::Builder::new().name(name);
     let started = thread.spawn(work).map(drop);
-    started.map_err(|error| Gap {
-        source: SOURCE.to_owned(),
-        reason: format!("cannot start a thread for a GPU: {error}"),
-        hint: "raise the process limit (ulimit -u)".to_owned(),
+    started.map_err(|error| {
+        Gap::new(
+            SOURCE,
+            format!("cannot start a thread for a GPU: {error}"),
+            "raise the process limit (ulimit -u)",
+        )
     })
 }
 
@@ -282,11 +286,7 @@ fn not_open(late: bool) -> Gap {
     } else {
         ("opening the NVIDIA driver", "")
     };
-    Gap {
-        source: SOURCE.to_owned(),
-        reason: reason.to_owned(),
-        hint: hint.to_owned(),
-    }
+    Gap::new(SOURCE, reason, hint)
 }
 
 #[cfg(test)]

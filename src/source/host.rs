@@ -1,12 +1,12 @@
-//! The machine as a whole: CPUs, memory, pressure; and what pipetop itself costs.
+//! The machine as a whole: CPUs, memory, pressure; and the cost of pipetop itself.
 //!
 //! Reads `/proc/stat`, `/proc/meminfo`, `/proc/vmstat`, `/proc/pressure/*`, `/proc/self/statm` and the list of online
-//! CPUs, each at most once a second. Knows no process of the job.
+//! CPUs, each at most once a second. Must not depend on the job's processes.
 //!
-//! `sysinfo` gives such figures too, but only of the real `/proc`, and this reader has a root. The types of
-//! `procfs` for `stat` and `meminfo` are not used: they refuse the whole file where one line is odd or one of some
-//! twenty is missing, as in sandboxes and containers that write these files themselves (gVisor leaves out `Slab` and
-//! `Committed_AS`). Here each figure that can be read is read.
+//! `sysinfo` has such figures too, but only from the real `/proc`, and this reader has a root. The types of `procfs`
+//! for `stat` and `meminfo` are not used: they reject the whole file if one line is odd or one of some twenty is
+//! missing, as in sandboxes and containers that write these files themselves (gVisor omits `Slab` and `Committed_AS`).
+//! Here each figure that can be read is read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use procfs::process::{Process, StatM};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::sample::{Gap, HostSample, OwnSample, PressureSample};
-use crate::source::file::{self, not_understood, unreadable};
+use crate::source::file::{self, unparsable, unreadable};
 use crate::units::Bytes;
 
-/// The reader of the whole machine.
+/// Reads the whole machine.
 #[derive(Debug)]
 pub struct Host {
     proc_root: PathBuf,
@@ -44,13 +44,13 @@ impl Host {
                 sample.cpu_busy = cpu_busy(&text, rustix::param::clock_ticks_per_second());
                 listed = cpus_listed(&text);
                 if sample.cpu_busy.is_none() || listed == 0 {
-                    gaps.push(not_understood("host", &stat));
+                    gaps.push(unparsable("host", &stat));
                 }
             }
             Err(error) => gaps.push(unreadable("host", &stat, &error)),
         }
-        // A masked /sys, as some containers have it, still leaves the lines of /proc/stat. Without either
-        // there is a gap, and no share can be taken of 0 CPUs.
+        // If /sys is masked, as in some containers, the lines of /proc/stat are still there. Without either there is a
+        // gap, and shares of 0 CPUs are not computed.
         let online = file::read(&self.sys_root.join("devices/system/cpu/online"));
         let online = online.ok().as_deref().and_then(cpus_in_list);
         sample.cpus = online.unwrap_or(listed);
@@ -60,7 +60,7 @@ impl Host {
                 sample.mem_total = meminfo(&text, "MemTotal:");
                 sample.mem_available = meminfo(&text, "MemAvailable:");
                 if sample.mem_total.is_none() || sample.mem_available.is_none() {
-                    gaps.push(not_understood("host", &memory));
+                    gaps.push(unparsable("host", &memory));
                 }
             }
             Err(error) => gaps.push(unreadable("host", &memory, &error)),
@@ -75,7 +75,7 @@ impl Host {
     }
 }
 
-/// CPU time of this process and of its children that have ended, in seconds.
+/// Returns the CPU time of this process and of its children that have ended, in seconds.
 pub fn cpu_with_children() -> Option<f64> {
     let own = Process::myself().and_then(|own| own.stat()).ok()?;
     let of_children = u64::try_from(own.cutime + own.cstime).ok()?;
@@ -83,8 +83,9 @@ pub fn cpu_with_children() -> Option<f64> {
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Totals of the three pressure files of the machine or of one control group, since boot or since the group was made.
-/// `path` names the file of a resource: `cpu`, `io`, `memory`. An error only where none of the three is known.
+/// Reads the totals of the three pressure files of the machine or of one control group, since boot or since the group
+/// was created. `path` returns the file of a resource: `cpu`, `io`, `memory`. Returns an error only if none of the
+/// three is known.
 pub fn pressure(path: impl Fn(&str) -> PathBuf) -> Result<PressureSample, Gap> {
     let cpu = stalled(&path("cpu"));
     let sample = PressureSample {
@@ -106,22 +107,18 @@ fn pressure_gap(path: &Path, error: &io::Error) -> Gap {
             "no pressure figures: the kernel lacks PSI or hides it here",
             "use a kernel with CONFIG_PSI=y",
         ),
-        // Built in, but off unless the boot line asks for it: the default of some distributions.
+        // Built in, but off unless the kernel command line enables it: the default of some distributions.
         io::ErrorKind::Unsupported => (
             "pressure figures (PSI) are disabled in the kernel",
             "boot with psi=1 on the kernel command line",
         ),
         _ => return unreadable("psi", path, error),
     };
-    Gap {
-        source: "psi".to_owned(),
-        reason: reason.to_owned(),
-        hint: hint.to_owned(),
-    }
+    Gap::new("psi", reason, hint)
 }
 
-/// Time in which at least one task was stalled: the total of the `some` line. The line alone is parsed, as older
-/// kernels have no second line for the CPU and procfs refuses a file without it.
+/// Returns the time in which at least one task was stalled: the total of the `some` line. Only that line is parsed,
+/// because older kernels have no second line for the CPU and procfs rejects a file without it.
 fn stalled(path: &Path) -> io::Result<Duration> {
     some_total(&file::read(path)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
@@ -133,7 +130,7 @@ fn some_total(text: &str) -> Option<Duration> {
         .map(|record| Duration::from_micros(record.total))
 }
 
-/// What pipetop itself costs.
+/// Reads the cost of pipetop itself.
 #[derive(Debug)]
 pub struct Own {
     statm: PathBuf,
@@ -146,7 +143,7 @@ impl Own {
         }
     }
 
-    /// CPU time of all own threads from the kernel's clock of the process; `late` is the sampler's.
+    /// Reads the CPU time of all own threads from the kernel's process clock. `late` is copied from the sampler.
     pub fn read(&self, late: u64) -> OwnSample {
         let statm = file::read(&self.statm).ok();
         OwnSample {
@@ -162,9 +159,9 @@ fn resident(statm: StatM) -> Option<Bytes> {
     statm.resident.checked_mul(size).map(Bytes)
 }
 
-/// Busy time of all CPUs together, from the `cpu` line of `/proc/stat`: user, nice, system, interrupts
-/// and steal. Steal counts, for the CPU was not to be had; waiting for I/O does not; guest time is in
-/// user time already.
+/// Returns the busy time of all CPUs together, from the `cpu` line of `/proc/stat`: user, nice, system, interrupts and
+/// steal. Steal counts, because the CPU was not available; waiting for I/O does not; guest time is already included in
+/// user time.
 fn cpu_busy(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     let mut times = stat
         .lines()
@@ -184,7 +181,7 @@ fn cpu_busy(stat: &str, ticks_per_second: u64) -> Option<Duration> {
     u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
 }
 
-/// Lines `cpu0`, `cpu1`, ...: one for each CPU that is online.
+/// Counts the lines `cpu0`, `cpu1`, ...: one for each online CPU.
 fn cpus_listed(stat: &str) -> u32 {
     let cpus = stat.lines().filter(|line| {
         line.strip_prefix("cpu")
@@ -193,7 +190,7 @@ fn cpus_listed(stat: &str) -> u32 {
     u32::try_from(cpus.count()).unwrap_or(u32::MAX)
 }
 
-/// How many CPUs a list such as `0-3,8,10-11` names. `None` where it is empty or not such a list.
+/// Returns the number of CPUs in a list such as `0-3,8,10-11`. `None` if it is empty or malformed.
 pub fn cpus_in_list(list: &str) -> Option<u32> {
     let mut cpus = 0_u32;
     for range in list.trim().split(',') {
@@ -204,14 +201,14 @@ pub fn cpus_in_list(list: &str) -> Option<u32> {
     Some(cpus)
 }
 
-/// A figure of `/proc/meminfo`, which are all in KiB.
+/// Returns a figure of `/proc/meminfo`, which are all in KiB.
 fn meminfo(text: &str, name: &str) -> Option<Bytes> {
     let figure = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = figure.split_ascii_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024).map(Bytes)
 }
 
-/// A line of `/proc/vmstat`.
+/// Returns the value of a line of `/proc/vmstat`.
 fn counter(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     lines

@@ -1,6 +1,6 @@
-//! The watched job, read once an interval: who belongs to it now, and every counter of each.
+//! The watched job, read once per interval: its processes, and every counter of each.
 //!
-//! Tells the poller what to poll. Knows nothing of the machine around the job.
+//! Sets the targets of the poller. Must not depend on the machine around the job.
 
 mod builtin;
 mod other;
@@ -15,7 +15,7 @@ use crate::job::{Candidate, Loader, Tree};
 use crate::sample::{Gap, JobSample, Run, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::poll::{PollTargets, PollTrace, Seen};
+use crate::source::poll::{PollTargets, PollerHandle, Seen};
 use crate::source::probe::Listener;
 use crate::source::process::ProcessReader;
 use crate::source::python::PythonError;
@@ -24,7 +24,7 @@ use crate::units::ProcessKey;
 use rank::RankView;
 use reports::Reports;
 
-/// What changes seldom is asked for in every so many intervals.
+/// What seldom changes is read every this many intervals.
 const THOROUGH: u64 = 5;
 
 /// Reads one job until it ends.
@@ -33,7 +33,7 @@ pub struct JobView {
     proc_root: PathBuf,
     reader: ProcessReader,
     discovery: Discovery,
-    polls: PollTrace,
+    polls: PollerHandle,
     reports: Option<Reports>,
     command: String,
     /// Read once.
@@ -46,10 +46,10 @@ pub struct JobView {
 }
 
 impl JobView {
-    /// Begins to watch `job`, which reports its steps to `probe`, where it does.
+    /// Starts to watch `job`, which may report its steps to `probe`.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub fn attach(
         proc_root: &Path,
         clock: Clock,
@@ -60,7 +60,7 @@ impl JobView {
             proc_root: proc_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             discovery: Discovery::new(proc_root),
-            polls: PollTrace::start(proc_root, clock)?,
+            polls: PollerHandle::start(proc_root, clock)?,
             reports: probe.map(|probe| Reports::new(probe, clock)),
             command: job.command.clone(),
             run: None,
@@ -72,8 +72,8 @@ impl JobView {
         })
     }
 
-    /// Reads everything. After the job's end: what was read last, marked as ended; `None` where it ended
-    /// before it was read once.
+    /// Reads everything. After the job's end, returns the last reading, marked as ended; `None` if the job ended before
+    /// the first reading, or cannot be read so far, as a gap says.
     pub fn read(&mut self) -> Option<JobSample> {
         let thorough = self.tick.is_multiple_of(THOROUGH);
         self.tick += 1;
@@ -85,6 +85,11 @@ impl JobView {
                 .is_some_and(|process| process.key == *key && process.state != 'Z')
         };
         if !keys.iter().any(alive) {
+            if let Some(gap) = self.discovery.gap() {
+                // A process that cannot be read now has not ended.
+                self.gaps = vec![gap.clone()];
+                return self.last.clone();
+            }
             let last = self.last.as_mut()?;
             last.ended = true;
             return Some(last.clone());
@@ -99,6 +104,17 @@ impl JobView {
         let seen = self.polls.take();
         self.gaps = python_gaps(&seen);
         self.gaps.extend(self.discovery.gap().cloned());
+        self.gaps.extend(
+            self.ranks
+                .iter()
+                .filter_map(|view| view.gap.clone())
+                .take(1),
+        );
+        if let Some(gap) = &seen.gap {
+            self.gaps.push(gap.clone());
+            // Try again at the next reading.
+            self.targets = PollTargets::default();
+        }
         let reports = self.reports.as_mut();
         let reported = reports
             .map(|reports| reports.take(&keys))
@@ -121,7 +137,7 @@ impl JobView {
         };
         let access = self.ranks.iter().map(access).min().unwrap_or_default();
         let key = ranks.first()?.key;
-        // It may have been found in the middle of an `exec`, when it had no arguments yet.
+        // The process may have been found in the middle of an `exec`, when it had no arguments yet.
         if self.command.is_empty()
             && let Some(command) = self.discovery.command(key)
         {
@@ -142,17 +158,17 @@ impl JobView {
         Some(sample)
     }
 
-    /// The job's processes as they were found for the last reading.
+    /// Returns the job's processes as found for the last reading.
     pub fn discovery(&self) -> &Discovery {
         &self.discovery
     }
 
-    /// What the last reading lacks.
+    /// Returns the gaps of the last reading.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// Polls that came late, so far.
+    /// Returns the number of late polls so far.
     pub fn late(&self) -> u64 {
         self.polls.late()
     }
@@ -165,7 +181,7 @@ impl JobView {
         let views = self.ranks.iter().filter(|view| alive(&view.key));
         let ranks = views
             .zip(placed)
-            // What another user's process sleeps in reads as nothing.
+            // What another user's process is blocked in cannot be read.
             .filter(|(view, _)| view.tier > Tier::T0)
             .map(|(view, loaders)| view.watched(loaders));
         let targets = PollTargets {
@@ -178,16 +194,12 @@ impl JobView {
     }
 }
 
-/// Why there are no stacks of a trainer, once for all ranks.
+/// Returns why there are no stacks of a trainer, once for all ranks.
 fn python_gaps(seen: &Seen) -> Vec<Gap> {
     let errors = seen
         .mains
         .values()
         .filter_map(|main| main.python_error.as_ref());
-    let gap = |error: &PythonError| Gap {
-        source: "python".into(),
-        reason: error.to_string(),
-        hint: error.hint().into(),
-    };
+    let gap = |error: &PythonError| Gap::new("python", error.to_string(), error.hint());
     errors.map(gap).take(1).collect()
 }

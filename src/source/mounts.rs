@@ -1,7 +1,7 @@
-//! `/proc/PID/mountinfo`: which file system stands where.
+//! `/proc/PID/mountinfo`: which file system is mounted where.
 //!
-//! Knows the table and nothing of what lies on the file systems. Lines are split by `procfs`, one by one: it refuses a
-//! whole table for one torn line, and leaves the kernel's escapes in the names.
+//! Does not depend on the content of the file systems. Lines are parsed by `procfs`, one by one: it rejects a whole
+//! table for one torn line, and keeps the kernel's escapes in the names.
 
 use std::io;
 use std::path::Path;
@@ -10,16 +10,17 @@ pub use procfs::process::MountInfo;
 
 use crate::source::file;
 
-/// Every mount that the process sees, in the table's order. Lines that are not understood are left out.
+/// Returns every mount that the process sees, in the table's order. Malformed lines are skipped.
 ///
 /// `process` is the process's directory: `/proc/self`, `/proc/4242`.
 pub fn read(process: &Path) -> io::Result<Vec<MountInfo>> {
     Ok(parse(&file::read(&process.join("mountinfo"))?))
 }
 
-/// The mount that `path` lies on: the deepest, of those on the same point the last (it covers the others).
+/// Returns the mount that `path` is on: the deepest, and of several on the same point the last, which covers the
+/// others.
 pub fn covering<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInfo> {
-    // The table was read as text: where a name is no UTF-8, both sides have the same replacement.
+    // The table was read as text: if a name is not UTF-8, both sides have the same replacement.
     let path = path.to_string_lossy();
     mounts
         .iter()
@@ -27,7 +28,7 @@ pub fn covering<'a>(mounts: &'a [MountInfo], path: &Path) -> Option<&'a MountInf
         .max_by_key(|mount| mount.mount_point.as_os_str().len())
 }
 
-/// The value of an option of the file system itself; empty for one without a value.
+/// Returns the value of an option of the file system itself; empty for one without a value.
 pub fn option<'a>(mount: &'a MountInfo, name: &str) -> Option<&'a str> {
     let value = mount.super_options.get(name)?;
     Some(value.as_deref().unwrap_or_default())
@@ -48,7 +49,7 @@ fn without_escapes(mut mount: MountInfo) -> MountInfo {
     mount
 }
 
-/// Space, tab, newline and backslash stand in the table as `\040` and so on.
+/// Undoes the escapes of the table: space, tab, newline and backslash are `\040` and so on.
 fn plain(name: &str) -> String {
     let mut parts = name.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -87,7 +88,7 @@ torn line
 ";
 
     #[test]
-    fn a_line_with_optional_fields_and_escapes_is_read_and_a_torn_one_left_out() {
+    fn optional_fields_and_escapes_are_read_and_torn_lines_skipped() {
         let mounts = parse(TABLE);
         assert_eq!(mounts.len(), 5);
         let mount = &mounts[2];

@@ -1,7 +1,7 @@
-//! A GPU as NVML, the NVIDIA driver's own library, tells of it.
+//! A GPU as NVML, the NVIDIA driver's own library, describes it.
 //!
-//! Gives what the driver says, less what cannot be true; knows neither threads nor which processes
-//! are the job's. In a container the driver may number processes as another namespace does.
+//! Returns what the driver reports, without values that cannot be true. Does not depend on threads or on which
+//! processes belong to the job. In a container the driver may number processes as in another PID namespace.
 
 mod counters;
 mod errors;
@@ -25,45 +25,46 @@ use nvml_wrapper::{Device, Nvml};
 
 use self::counters::Counters;
 use self::errors::{Trouble, Troubles};
-use self::events::Events;
+use self::events::XidEvents;
 use self::hardware::has_nvidia_gpu;
-use self::history::History;
+use self::history::UtilHistory;
 use self::instances::Instances;
-use self::pace::{Call, Pace};
+use self::pace::{CallGroup, CallSchedule};
 use self::plausible::{percent, text};
-use self::processes::Processes;
+use self::processes::GpuProcesses;
 use super::gpu::Gpu;
 use crate::sample::{Gap, GpuSample};
 use crate::units::Moment;
 
-/// More than any machine has: a larger number is the driver's mistake.
-const MOST_GPUS: u32 = 256;
+/// No machine has more; a larger number is an error of the driver.
+const MAX_GPUS: u32 = 256;
 
-/// The GPUs that `library` (`None` = `libnvidia-ml.so.1`) gives, in PCI bus order. May hang.
+/// Opens the GPUs of `library` (`None` = `libnvidia-ml.so.1`), in PCI bus order. May hang. Returns an error if the
+/// library cannot be used or lists no GPU.
 pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
     let mut builder = Nvml::builder();
     if let Some(path) = library {
         builder.lib_path(path.as_os_str());
     }
-    let unopened = |error: NvmlError| {
-        // A library that somebody names is wanted, whatever the machine has.
+    let open_error = |error: NvmlError| {
+        // A library given by name is loaded, even on a machine without a GPU.
         let has_gpu = match library {
             Some(_) => None,
             None => has_nvidia_gpu(Path::new("/sys")),
         };
-        errors::unopened(&error, library, has_gpu)
+        errors::open_error(&error, library, has_gpu)
     };
-    let nvml = builder.init().map_err(unopened)?;
-    // Never closed: closing may hang as any call may, and another thread may be inside a call.
+    let nvml = builder.init().map_err(open_error)?;
+    // Never closed: closing may hang like any other call, and another thread may be inside a call.
     let nvml: &'static Nvml = Box::leak(Box::new(nvml));
     let count = nvml.device_count();
-    let count = count.map_err(unopened)?;
+    let count = count.map_err(open_error)?;
     if count == 0 {
         return Err(errors::no_gpu());
     }
-    let count = count.min(MOST_GPUS);
+    let count = count.min(MAX_GPUS);
     let version = nvml.sys_driver_version().ok();
-    let joined = release::lists_agree(version.as_deref(), release::in_first_namespace());
+    let same_namespace = release::lists_agree(version.as_deref(), release::in_first_namespace());
     let gpu = |index| NvmlGpu {
         nvml,
         device: None,
@@ -72,9 +73,9 @@ pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
             ..GpuSample::default()
         },
         mig: false,
-        joined,
-        pace: Pace::new(count),
-        parts: Parts::default(),
+        same_namespace,
+        pace: CallSchedule::new(count),
+        parts: CallState::default(),
         troubles: Default::default(),
     };
     Ok((0..count)
@@ -84,27 +85,27 @@ pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
 
 struct NvmlGpu {
     nvml: &'static Nvml,
-    /// `None` until it answers, and while it is lost.
+    /// The driver's handle. `None` until the driver returns one, and while the GPU is lost.
     device: Option<Device<'static>>,
-    /// All that was read, each part when it was its turn.
+    /// The newest value of everything that was read; each part has its own period.
     last: GpuSample,
     mig: bool,
-    /// The driver's lists of processes have numbers of one kind.
-    joined: bool,
-    pace: Pace,
-    parts: Parts,
-    /// What went wrong at the newest turn of each kind of call.
-    troubles: [Troubles; Call::ALL.len()],
+    /// Whether the driver's two lists of processes number them in the same PID namespace.
+    same_namespace: bool,
+    pace: CallSchedule,
+    parts: CallState,
+    /// What failed at the newest turn of each kind of call.
+    troubles: [Troubles; CallGroup::ALL.len()],
 }
 
-/// What calls need to know of earlier ones.
+/// State that calls keep from one turn to the next.
 #[derive(Default)]
-struct Parts {
-    history: History,
+struct CallState {
+    history: UtilHistory,
     counters: Counters,
-    processes: Processes,
+    processes: GpuProcesses,
     instances: Instances,
-    events: Events,
+    events: XidEvents,
 }
 
 impl Gpu for NvmlGpu {
@@ -112,9 +113,9 @@ impl Gpu for NvmlGpu {
         self.last.util_samples.newest.clear();
         let mut worst = self.identify();
         if let Some(device) = self.device.take() {
-            for call in Call::ALL {
-                self.turn(call, &device, at);
-                if self.troubles[call as usize].is_gone() {
+            for call in CallGroup::ALL {
+                self.run_if_due(call, &device, at);
+                if self.troubles[call as usize].is_lost() {
                     break;
                 }
             }
@@ -122,14 +123,14 @@ impl Gpu for NvmlGpu {
             let met = self.troubles.iter().filter_map(|met| met.worst.clone());
             worst = met.max();
         }
-        if worst.as_ref().is_some_and(Trouble::gone) {
-            self.forget(at);
+        if worst.as_ref().is_some_and(Trouble::is_lost) {
+            self.close(at);
         }
         let mig = self.mig && self.last.util_percent.is_none();
         let mig = mig.then(|| "MIG is on: no whole-GPU utilisation".to_owned());
         self.last.read_at = Some(at);
-        // A figure that is denied is named in `absent`; the others are still worth their row.
-        let worst = worst.filter(|trouble| trouble.gone() || is_silent(&self.last));
+        // A figure without permission is listed in `absent`; the other figures are still shown.
+        let worst = worst.filter(|trouble| trouble.is_lost() || is_silent(&self.last));
         self.last.gap = worst.map(|trouble| trouble.to_string()).or(mig);
         self.last.driver_time = self.pace.spent();
         let absent = self.troubles.iter().flat_map(|met| &met.absent);
@@ -141,13 +142,13 @@ impl Gpu for NvmlGpu {
 }
 
 impl NvmlGpu {
-    /// Makes one kind of call where it is due.
-    fn turn(&mut self, call: Call, device: &Device<'static>, at: Moment) {
+    /// Makes one kind of call if it is due.
+    fn run_if_due(&mut self, call: CallGroup, device: &Device<'static>, at: Moment) {
         let wanted = match call {
-            Call::Instances => self.mig,
-            // Of a divided GPU the counters are read part by part.
-            Call::Counters => !self.mig,
-            Call::Pcie => !traffic::pcie_is_told(&self.last),
+            CallGroup::Instances => self.mig,
+            // The counters of a divided GPU are read per instance.
+            CallGroup::Counters => !self.mig,
+            CallGroup::Pcie => !traffic::has_pcie_rate(&self.last),
             _ => true,
         };
         let troubles = &mut self.troubles[call as usize];
@@ -156,41 +157,41 @@ impl NvmlGpu {
             return;
         }
         let (nvml, sample, parts) = (self.nvml, &mut self.last, &mut self.parts);
-        let (mig, joined) = (&mut self.mig, self.joined);
-        self.pace.turn(call, at, || {
+        let (mig, same_namespace) = (&mut self.mig, self.same_namespace);
+        self.pace.run_if_due(call, at, || {
             *troubles = Troubles::of(*mig);
             match call {
-                Call::Util => read_util(device, sample, troubles),
-                Call::History => parts.history.read(device, at, sample, troubles),
-                Call::Counters => {
+                CallGroup::Util => read_util(device, sample, troubles),
+                CallGroup::History => parts.history.read(device, at, sample, troubles),
+                CallGroup::Counters => {
                     let take = || counters::supported(device).and_then(|()| device.gpm_sample());
                     sample.counters = parts.counters.read(nvml, at, take, troubles);
                 }
-                Call::Gauges => gauges::read(device, sample, troubles),
-                Call::Traffic => traffic::read(device, at, sample, troubles),
-                Call::Events => sample.xids = parts.events.read(nvml, device, at, troubles),
-                Call::Processes => {
+                CallGroup::Gauges => gauges::read(device, sample, troubles),
+                CallGroup::Traffic => traffic::read(device, at, sample, troubles),
+                CallGroup::Events => sample.xids = parts.events.read(nvml, device, at, troubles),
+                CallGroup::Processes => {
                     let newest = (sample, troubles);
                     parts
                         .processes
-                        .read(device, at, joined, &parts.history, newest);
+                        .read(device, at, same_namespace, &parts.history, newest);
                 }
-                Call::Instances => {
+                CallGroup::Instances => {
                     sample.instances = parts.instances.read(nvml, device, at, troubles);
                 }
-                Call::Health => {
+                CallGroup::Health => {
                     *mig = device.mig_mode().is_ok_and(|mode| mode.current == 1);
                     if !*mig {
                         sample.instances.clear();
                     }
                     health::read(device, at, sample, troubles);
                 }
-                Call::Pcie => traffic::sample_pcie(device, at, sample, troubles),
+                CallGroup::Pcie => traffic::sample_pcie(device, at, sample, troubles),
             }
         });
     }
 
-    /// Finds the GPU where it is not known, and asks what does not change. Says why there is none.
+    /// Finds the GPU if it is not known yet, and reads what does not change. Returns the reason if there is no GPU.
     fn identify(&mut self) -> Option<Trouble> {
         if self.device.is_some() {
             return None;
@@ -212,16 +213,16 @@ impl NvmlGpu {
         troubles.worst
     }
 
-    /// What a GPU was cannot be said of one that is gone; what it is and what befell it stays.
-    fn forget(&mut self, at: Moment) {
+    /// Clears the figures of a GPU that is gone; keeps its identity and its Xid errors.
+    fn close(&mut self, at: Moment) {
         self.device = None;
         let events = &mut self.parts.events;
-        let (last_words, _) = self.pace.timed(|| events.forget(at));
-        self.parts = Parts {
+        let (last_xids, _) = self.pace.timed(|| events.close(at));
+        self.parts = CallState {
             events: std::mem::take(&mut self.parts.events),
-            ..Parts::default()
+            ..CallState::default()
         };
-        self.pace.anew();
+        self.pace.make_all_due();
         self.troubles = Default::default();
         let last = std::mem::take(&mut self.last);
         self.last = GpuSample {
@@ -229,13 +230,13 @@ impl NvmlGpu {
             uuid: last.uuid,
             name: last.name,
             minor: last.minor,
-            xids: last_words.or(last.xids),
+            xids: last_xids.or(last.xids),
             ..GpuSample::default()
         };
     }
 }
 
-/// None of the figures that every GPU gives is known.
+/// Whether none of the figures that every GPU has is known.
 fn is_silent(sample: &GpuSample) -> bool {
     sample.util_percent.is_none()
         && sample.mem_used.is_none()

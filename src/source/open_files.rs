@@ -1,7 +1,7 @@
 //! `/proc/PID/fd`: the regular files that a process has open, and how far it has read in them (needs T1).
 //!
-//! Reads links and `fdinfo`; opens no file of the job, and asks only file systems of this machine for a size: a
-//! dead server would hold up whoever asks.
+//! Reads links and `fdinfo`; opens no file of the job. Only reads sizes on file systems of this machine, because a dead
+//! server would block the call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,25 +14,25 @@ use crate::source::file::{self, printable, unreadable};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, ProcessKey};
 
-/// Files that are listed at most.
+/// Maximum number of files listed.
 const LISTED: usize = 32;
-/// Descriptors that are looked at at most: a loader can hold thousands of shared batches.
-const LOOKED_AT: usize = 512;
-/// File systems that hold no data of the job's.
+/// Maximum number of descriptors read: a loader can hold thousands of shared batches.
+const MAX_DESCRIPTORS: usize = 512;
+/// File systems without data of the job.
 const NO_DATA: [&str; 6] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2", "mqueue"];
-/// File systems of this machine, which answer at once.
+/// File systems of this machine, which do not block.
 const LOCAL: [&str; 11] = [
     "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs", "overlay", "squashfs", "erofs",
 ];
 
-/// Between two readings, a little less than a second.
+/// Shortest time between two readings: a little less than a second.
 const PAUSE: Duration = Duration::from_millis(900);
 
-/// Reads the open files of one worker, which somebody looks at.
+/// Reads the open files of the worker whose page is open.
 pub(super) struct FilesReader {
     proc_root: PathBuf,
     process: Option<ProcessKey>,
-    /// When they were read, and what they were.
+    /// When the files were last read, and the result.
     newest: Option<(Duration, OpenFiles)>,
 }
 
@@ -45,12 +45,12 @@ impl FilesReader {
         }
     }
 
-    /// Reads those of this process from now on; `None` = of nobody any more.
+    /// Reads the files of this process from now on; `None` = of no process.
     pub(super) fn watch(&mut self, process: Option<ProcessKey>) {
         (self.process, self.newest) = (process, None);
     }
 
-    /// Of a worker of the job alone, read no more than once a second.
+    /// Returns the files if the process is a worker of the job. Reads them at most once a second.
     pub(super) fn read(&mut self, now: Duration, job: Option<&JobSample>) -> Option<OpenFiles> {
         let process = self.process?;
         let ranks = &job.filter(|job| !job.ended)?.ranks;
@@ -67,7 +67,7 @@ impl FilesReader {
     }
 }
 
-/// What `process` has open now.
+/// Returns the files that `process` has open now.
 pub fn open_files(proc_root: &Path, process: ProcessKey) -> OpenFiles {
     let found = read(&proc_root.join(process.pid.to_string()));
     let (files, more) = match found {
@@ -85,7 +85,7 @@ pub fn open_files(proc_root: &Path, process: ProcessKey) -> OpenFiles {
     }
 }
 
-/// The files, and how many descriptors were not looked at.
+/// Returns the files, and the number of descriptors that were not read.
 fn read(process: &Path) -> Result<(Vec<OpenFile>, usize), String> {
     let reason = |path: &Path, error: &io::Error| unreadable("files", path, error).reason;
     let mounts =
@@ -97,16 +97,16 @@ fn read(process: &Path) -> Result<(Vec<OpenFile>, usize), String> {
         .filter_map(|name| name.to_str()?.parse().ok())
         .collect();
     numbers.sort_unstable();
-    let unseen = numbers.len().saturating_sub(LOOKED_AT);
-    numbers.truncate(LOOKED_AT);
-    // One that was closed meanwhile does not count.
+    let unseen = numbers.len().saturating_sub(MAX_DESCRIPTORS);
+    numbers.truncate(MAX_DESCRIPTORS);
+    // A descriptor that was closed meanwhile does not count.
     let files = numbers
         .iter()
         .filter_map(|number| open_file(process, *number, &mounts));
     Ok((files.collect(), unseen))
 }
 
-/// The file behind a descriptor. `None` for pipes, sockets, folders, devices and shared memory.
+/// Returns the file of a descriptor. `None` for pipes, sockets, folders, devices and shared memory.
 fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFile> {
     let link = process.join(format!("fd/{number}"));
     let target = std::fs::read_link(&link).ok()?;
@@ -120,7 +120,7 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
     };
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
     let mount: i32 = field("mnt_id:")?.parse().ok()?;
-    // Shared memory without a name lies on no mount.
+    // Anonymous shared memory is not on any mount.
     let mount = mounts.iter().find(|known| known.mnt_id == mount)?;
     let folder = OFlags::from_bits_retain(flags).contains(OFlags::DIRECTORY);
     if folder || NO_DATA.contains(&&*mount.fs_type) {
@@ -144,7 +144,7 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
     })
 }
 
-/// The kernel writes behind the name that there is none any more.
+/// Splits off the suffix that the kernel adds to the name of a deleted file.
 fn named(target: &Path) -> (PathBuf, bool) {
     let text = target
         .to_str()
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn files_are_found_with_their_place_and_nothing_else_is() {
-        // Beside this package: a temporary folder may lie anywhere.
+        // Not in the temporary folder, which may be on any file system.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = folder.path().join("train\u{1b}[31m.tar");
         std::fs::File::create(&path)
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_has_a_reason() {
+    fn unreadable_files_have_a_reason() {
         let root = tempfile::tempdir().unwrap();
         let reason = open_files(root.path(), own()).files.unwrap_err();
         assert!(reason.contains("mountinfo: no such file"), "{reason}");

@@ -1,7 +1,7 @@
-//! Programs outside the job that use the CPUs, by their names.
+//! Programs outside the job that use the CPUs, by name.
 //!
-//! Lists all processes, so it does so seldom, and only while few CPUs are free. In a container it sees those of the
-//! container alone.
+//! Listing all processes is expensive, so it is done seldom, and only while few CPUs are free. In a container only its
+//! own processes are visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,22 +11,22 @@ use crate::sample::OtherProgram;
 use crate::source::process::ProcessReader;
 use crate::units::{Pid, ProcessKey};
 
-/// Between two listings; the second for each process that there is, so that thousands cost no more.
+/// Shortest time between two listings, in all and per process, so that thousands of processes do not cost more.
 const PAUSE: Duration = Duration::from_secs(4);
 const PAUSE_EACH: Duration = Duration::from_millis(2);
-/// Share of the machine's CPU time in use, from which on it is asked who uses it.
+/// Share of the machine's CPU time in use from which on all processes are listed.
 const FULL: f64 = 0.9;
-/// Programs that are named, and the CPUs that each uses at least.
-const NAMED: usize = 3;
-const CPUS_AT_LEAST: f64 = 0.1;
+/// Maximum number of programs named, and the least number of CPUs that each must use.
+const MAX_PROGRAMS: usize = 3;
+const MIN_CPUS: f64 = 0.1;
 
-/// What is kept from one listing to the next.
+/// State kept from one listing to the next.
 #[derive(Debug)]
 pub(super) struct OtherPrograms {
     reader: ProcessReader,
-    /// When the machine was last asked for its busy time, and what that was.
+    /// When the machine's busy time was last read, and its value.
     busy: Option<(Duration, Duration)>,
-    /// CPU time of each process at the last listing.
+    /// CPU time of each process at the last listing, in clock ticks.
     listed: Option<(Duration, BTreeMap<ProcessKey, u64>)>,
     found: Vec<OtherProgram>,
 }
@@ -41,8 +41,8 @@ impl OtherPrograms {
         }
     }
 
-    /// Those of the last listing. `busy` is the busy time of the machine's `cpus` since boot, `ours` are the job's
-    /// processes and pipetop.
+    /// Returns the programs of the last listing. `busy` is the busy time of the machine's `cpus` since boot, `ours`
+    /// returns the job's processes and pipetop.
     pub(super) fn read(
         &mut self,
         now: Duration,
@@ -83,7 +83,7 @@ impl OtherPrograms {
             let Ok(stat) = self.reader.stat(pid) else {
                 continue;
             };
-            // One that was not there before has used all of its time since.
+            // A new process has used all of its time since the last listing.
             let known = before.as_ref().and_then(|(_, ticks)| ticks.get(&stat.key));
             let used = stat.cpu_ticks.saturating_sub(known.copied().unwrap_or(0));
             *by_name.entry(stat.comm).or_default() += used;
@@ -98,10 +98,10 @@ impl OtherPrograms {
                     name,
                     cpus: used as f64 / ticks,
                 })
-                .filter(|program| program.cpus >= CPUS_AT_LEAST)
+                .filter(|program| program.cpus >= MIN_CPUS)
                 .collect();
             found.sort_by(|one, other| other.cpus.total_cmp(&one.cpus));
-            found.truncate(NAMED);
+            found.truncate(MAX_PROGRAMS);
             found
         });
         self.listed = Some((now, listed));

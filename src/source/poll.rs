@@ -1,11 +1,10 @@
-//! Polls, many times a second: what each trainer's main thread and each worker is blocked in, and how
-//! full the queues are. A thread of its own counts; the sampler takes the counts along.
+//! Polls, many times a second: what each trainer's main thread and each worker is blocked in, and how full the queues
+//! are. Counts in its own thread; the sampler takes the counts.
 //!
-//! Knows who is to be polled, not what the counts will mean. Reads only, holds nothing of the job's
-//! open but files of `/proc`, and polls less often where its budget is short.
+//! Must not depend on what the counts mean. Only reads, keeps no files of the job open except those in `/proc`, and
+//! polls less often if its budget is exceeded.
 
 mod beats;
-mod beyond;
 mod blocked;
 mod fed;
 mod iterators;
@@ -13,6 +12,7 @@ mod loader_threads;
 mod loads;
 mod main_view;
 mod object_queue;
+mod paced;
 mod poller;
 mod python_view;
 mod queue;
@@ -22,6 +22,8 @@ mod semaphore;
 mod thread_numbers;
 mod thread_view;
 mod trainer_thread;
+mod turns;
+mod waits_on;
 mod worker_view;
 
 use std::path::Path;
@@ -37,20 +39,20 @@ pub use seen::{
 };
 use seen::{SLOTS, count_activity, lock};
 
-/// The running poller; dropping it ends it.
+/// The running poller. Dropping it stops it.
 #[derive(Debug)]
-pub struct PollTrace {
+pub struct PollerHandle {
     targets: Arc<Mutex<Option<PollTargets>>>,
     seen: Arc<Mutex<Seen>>,
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl PollTrace {
-    /// Polls nothing yet.
+impl PollerHandle {
+    /// Starts the thread. It polls nothing until [`Self::watch`].
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub fn start(proc_root: &Path, clock: Clock) -> std::io::Result<Self> {
         let targets = Arc::new(Mutex::new(None));
         let seen = Arc::new(Mutex::new(Seen::default()));
@@ -67,17 +69,17 @@ impl PollTrace {
         })
     }
 
-    /// From now on, poll at these; counts of those that stay go on.
+    /// Sets what is polled from now on. Counts of targets that stay are kept.
     pub fn watch(&self, targets: PollTargets) {
         *lock(&self.targets) = Some(targets);
     }
 
-    /// Rounds that began a whole period late, so far.
+    /// Returns the number of rounds so far that began a whole period late.
     pub fn late(&self) -> u64 {
         lock(&self.seen).late
     }
 
-    /// The counts so far; waits that ended are handed over once.
+    /// Returns the counts so far. Each wait that ended is returned only once.
     pub fn take(&self) -> Seen {
         let mut seen = lock(&self.seen);
         let copy = seen.clone();
@@ -88,11 +90,11 @@ impl PollTrace {
     }
 }
 
-impl Drop for PollTrace {
+impl Drop for PollerHandle {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has already reported a panic in that thread.
             let _ = thread.join();
         }
     }

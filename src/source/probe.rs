@@ -1,11 +1,10 @@
-//! The listening end of the probe protocol: what jobs that were launched with our address tell of their steps.
+//! The receiving end of the probe protocol: reports of jobs that were launched with our address.
 //!
-//! The socket has an abstract name, so that no file is left behind however pipetop ends; only processes of
-//! the same network namespace reach it. A thread of its own drains it. Whose steps they are is what the
-//! kernel says of the sender (`SCM_CREDENTIALS`), not what the text claims: a job in a container counts
-//! under the number that pipetop knows it by. What another user sends is passed over (from root, and by root,
-//! everything is taken), and so is what is no probe message. Knows nothing of the watched job: who asks
-//! names the process.
+//! The socket has an abstract name, so that no file is left behind, even after a crash; only processes of the same
+//! network namespace reach it. A separate thread drains it. The kernel identifies the sender (`SCM_CREDENTIALS`), not
+//! the text of the message: a job in a container counts under the PID that pipetop sees. Messages of another user
+//! (unless that user or ours is root) and anything that is not a probe message are refused. Does not depend on the
+//! watched job: the caller names the process.
 
 mod report;
 
@@ -31,10 +30,10 @@ use crate::units::Pid;
 use report::Accounts;
 pub use report::ProbeReport;
 
-/// Room for a datagram. A longer one would be cut in the middle of a number: it is refused.
+/// Size of the buffer in bytes. A longer datagram would be cut in the middle of a number, so it is refused.
 const LARGEST: usize = 64 * 1024;
 
-/// Hears what is reported; dropping it ends the thread and closes the socket.
+/// Receives reports. Dropping it ends the thread and closes the socket.
 #[derive(Debug)]
 pub struct Listener {
     address: String,
@@ -45,10 +44,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen, under a name that nobody has.
+    /// Starts to listen, under an unused name.
     ///
     /// # Errors
-    /// Where no socket or no thread can be made.
+    /// Returns an error if no socket or no thread can be created.
     pub fn bind() -> io::Result<Self> {
         let random = RandomState::new().hash_one(probe::now());
         let name = format!("pipetop-{}-{random:016x}", std::process::id());
@@ -58,7 +57,7 @@ impl Listener {
             SockFlag::SOCK_CLOEXEC,
             None,
         )?;
-        // Before there is a name to send to, so that no datagram comes without its sender.
+        // Set before the socket has a name, so that no datagram arrives without its sender.
         setsockopt(&socket, sockopt::PassCred, &true)?;
         bind(
             socket.as_raw_fd(),
@@ -84,35 +83,34 @@ impl Listener {
         })
     }
 
-    /// What a job finds in [`probe::VARIABLE`].
+    /// Returns the value for the job's [`probe::VARIABLE`].
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// What this process has reported; its list of steps is handed over and begins anew. `None` where it has
-    /// reported nothing.
+    /// Returns the reports of this process, and clears its list of steps. `None` if it has reported nothing.
     pub fn take(&self, pid: Pid) -> Option<ProbeReport> {
         lock(&self.accounts).take(pid)
     }
 
-    /// Who has reported a step or a notice, and not yet been forgotten.
+    /// Returns the processes that have reported a step or a notice and have not been dropped.
     pub fn writers(&self) -> Vec<Pid> {
         lock(&self.accounts).writers()
     }
 
-    /// Datagrams that were passed over so far.
+    /// Returns the number of datagrams refused so far.
     pub fn refused(&self) -> u64 {
         lock(&self.accounts).refused()
     }
 
-    /// Why nothing more is received: what was reported is all that will be. `None` while it listens.
+    /// Returns why nothing more is received. `None` while it listens.
     pub fn broken(&self) -> Option<Errno> {
         lock(&self.accounts).broken
     }
 
-    /// As if receiving had failed.
+    /// Simulates a failure to receive.
     #[cfg(test)]
-    pub fn break_off(&self, error: Errno) {
+    pub fn simulate_failure(&self, error: Errno) {
         lock(&self.accounts).broken = Some(error);
     }
 }
@@ -120,21 +118,21 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes a receive that waits; where it fails the thread is not waiting.
+        // Wakes a blocked receive; if this fails, the thread is not blocked.
         let _ = self.socket.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
-            // A panic in it has been reported by the panic hook.
+            // The panic hook has already reported a panic in that thread.
             let _ = thread.join();
         }
     }
 }
 
-/// Accounts stay usable where a thread panicked while it held them.
+/// Locks the accounts, also after a thread panicked while it held the lock.
 fn lock(accounts: &Mutex<Accounts>) -> MutexGuard<'_, Accounts> {
     accounts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread's part.
+/// The part of the listener that its thread owns.
 struct Listening {
     socket: Arc<UnixDatagram>,
     accounts: Arc<Mutex<Accounts>>,
@@ -173,8 +171,8 @@ impl Listening {
     }
 }
 
-/// The next datagram's length and who sent it. `None` where it was cut, comes from outside of our process
-/// namespace, or carries more than its sender: anybody may send anything, so this is no error.
+/// Receives a datagram and returns its length and its sender. `None` if it was cut, comes from outside our PID
+/// namespace, or carries more than its sender: anybody may send anything, so this is not an error.
 fn receive(
     socket: &UnixDatagram,
     buffer: &mut [u8],
@@ -183,7 +181,7 @@ fn receive(
     let mut parts = [IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let received = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(control), flags)?;
-    // There is room for the sender alone: the kernel keeps descriptors that somebody attaches, and sets MSG_CTRUNC.
+    // There is only room for the sender: the kernel drops attached descriptors and sets MSG_CTRUNC.
     if received
         .flags
         .intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC)
@@ -198,14 +196,14 @@ fn receive(
     Ok(sender.map(|sender| (received.bytes, sender)))
 }
 
-/// Places the protocol's times in the sources' time.
+/// Converts times of the protocol's clock to times of the sources' clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Timeline {
-    /// When the sources' clock began, in the protocol's nanoseconds.
+pub struct ProbeClock {
+    /// Start of the sources' clock, in nanoseconds of the protocol's clock.
     start: u64,
 }
 
-impl Timeline {
+impl ProbeClock {
     pub fn new(clock: Clock) -> Self {
         let since = u64::try_from(clock.since_start().as_nanos()).unwrap_or(u64::MAX);
         Self {
@@ -213,7 +211,7 @@ impl Timeline {
         }
     }
 
-    /// Since the sources' clock began; 0 where it was before that.
+    /// Returns the time since the sources' clock started; 0 for earlier times.
     pub fn at(self, time: u64) -> Duration {
         Duration::from_nanos(time.saturating_sub(self.start))
     }

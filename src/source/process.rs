@@ -1,7 +1,7 @@
-//! One process as `/proc/PID` shows it: identity, times, I/O, descriptors, environment.
+//! One process in `/proc/PID`: identity, times, I/O, descriptors, environment.
 //!
-//! Every figure is read on its own and is `None` where it is denied, gone or malformed. Knows nothing of
-//! roles: which process trains and which loads is for `job` to say.
+//! Every figure is read separately and is `None` if it is denied, gone or malformed. Must not depend on roles: `job`
+//! decides which process trains and which loads.
 
 mod parse;
 
@@ -16,7 +16,7 @@ use procfs::process::{FDInfo, FDPermissions, FDTarget};
 
 use crate::job::PipeEnd;
 use crate::sample::{ProcessSample, ThreadSample, Tier};
-use crate::source::file::{self, read_with};
+use crate::source::file::{self, Failure, read_with};
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
@@ -31,7 +31,7 @@ pub struct ProcessReader {
 }
 
 impl ProcessReader {
-    /// Opens nothing yet.
+    /// Creates the reader; opens nothing yet.
     pub fn new(proc_root: &Path) -> Self {
         Self {
             root: proc_root.to_owned(),
@@ -41,7 +41,7 @@ impl ProcessReader {
         }
     }
 
-    /// Clock ticks in a second: what `start_ticks` counts in.
+    /// Returns the clock ticks per second: the unit of `start_ticks`.
     pub fn ticks_per_second(&self) -> u64 {
         self.ticks_per_second
     }
@@ -59,26 +59,26 @@ impl ProcessReader {
         self.read(pid, file).ok()
     }
 
-    /// Numbers of all processes.
+    /// Returns the numbers of all processes.
     ///
     /// # Errors
-    /// Where the root cannot be listed.
+    /// Returns an error if the root cannot be listed.
     pub fn all(&self) -> io::Result<Vec<Pid>> {
-        // procfs lists them too, and opens each; one that it has no descriptor for it leaves out.
+        // procfs lists them too, but opens each, and omits those for which it has no descriptor left.
         Ok(numbers(&self.root)?.into_iter().map(Pid).collect())
     }
 
-    /// What `/proc/PID/stat` says now.
+    /// Reads `/proc/PID/stat`.
     ///
     /// # Errors
-    /// Where the process is gone, or the text is not understood.
+    /// Returns an error if the process is gone or the text cannot be parsed.
     pub fn stat(&mut self, pid: Pid) -> io::Result<Stat> {
         let text = self.read(pid, "stat")?;
         Stat::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// Arguments joined by spaces. Waits for the target's memory map lock, as every reader of `cmdline`
-    /// does: not for the path that runs each second.
+    /// Returns the arguments joined by spaces. Waits for the target's memory map lock, as every reader of `cmdline`
+    /// does, so do not call it each second.
     pub fn command(&mut self, pid: Pid) -> Option<String> {
         let text = self.text(pid, "cmdline")?;
         Some(printable(
@@ -86,7 +86,7 @@ impl ProcessReader {
         ))
     }
 
-    /// Values of the variables `names`, in their order. `None` where the environment is denied.
+    /// Returns the values of the variables `names`, in their order. `None` if the environment cannot be read.
     pub fn environment<const N: usize>(
         &mut self,
         pid: Pid,
@@ -104,19 +104,19 @@ impl ProcessReader {
         Some(values)
     }
 
-    /// Whether a library of a deep-learning framework is mapped. `None` where the maps are denied.
-    /// Takes the target's memory map lock: once per process.
+    /// Whether a library of a deep-learning framework is mapped. `None` if the maps cannot be read. Takes the target's
+    /// memory map lock: call it once per process.
     pub fn has_framework(&self, pid: Pid) -> Option<bool> {
         const LIBRARIES: [&str; 4] = ["/libtorch", "/libtensorflow", "/libjax", "/xla_extension"];
         let maps = file::read(&self.path(pid, "maps")).ok()?;
-        // A process that we may not read has maps that open but hold nothing.
+        // Without permission, the maps of a process can be opened but are empty.
         (!maps.is_empty()).then(|| LIBRARIES.iter().any(|library| maps.contains(library)))
     }
 
-    /// Children of all threads of the process.
+    /// Returns the children of all threads of the process.
     ///
     /// # Errors
-    /// Where it is gone, or the kernel does not list them.
+    /// Returns an error if the process is gone or the kernel does not list children.
     pub fn children(&mut self, pid: Pid) -> io::Result<Vec<Pid>> {
         let mut children = self.children_of_main_thread(pid)?;
         for thread in numbers(&self.path(pid, "task"))? {
@@ -130,28 +130,35 @@ impl ProcessReader {
         Ok(children)
     }
 
-    /// Children that the main thread started.
+    /// Returns the children that the main thread started.
     ///
     /// # Errors
-    /// Where it is gone, or the kernel does not list them.
+    /// Returns an error if the process is gone or the kernel does not list children.
     pub fn children_of_main_thread(&mut self, pid: Pid) -> io::Result<Vec<Pid>> {
         let text = self.read(pid, &format!("task/{pid}/children"))?;
         Ok(pids(&text).collect())
     }
 
-    /// How deep the process can be looked into: system calls need the right to attach (T2), descriptors
-    /// the same user (T1).
-    pub fn tier(&mut self, pid: Pid) -> Tier {
-        if self.text(pid, "syscall").is_some() {
-            Tier::T2
-        } else if fs::read_dir(self.path(pid, "fd")).is_ok() {
-            Tier::T1
-        } else {
-            Tier::T0
+    /// Returns how much of the process can be read: system calls need the right to attach (T2), descriptors the same
+    /// user (T1).
+    ///
+    /// # Errors
+    /// Returns an error if that cannot be found out now, for lack of descriptors or memory.
+    pub fn tier(&mut self, pid: Pid) -> io::Result<Tier> {
+        let is_short = |error: &io::Error| Failure::of(error) == Failure::NoResources;
+        match self.read(pid, "syscall") {
+            Ok(_) => return Ok(Tier::T2),
+            Err(error) if is_short(&error) => return Err(error),
+            Err(_) => {}
+        }
+        match fs::read_dir(self.path(pid, "fd")) {
+            Ok(_) => Ok(Tier::T1),
+            Err(error) if is_short(&error) => Err(error),
+            Err(_) => Ok(Tier::T0),
         }
     }
 
-    /// Time since boot in clock ticks: what `start_ticks` counts in.
+    /// Returns the time since boot in clock ticks: the unit of `start_ticks`.
     pub fn uptime_ticks(&self) -> Option<u64> {
         let text = file::read(&self.root.join("uptime")).ok()?;
         let up: Uptime = file::parse(&text)?;
@@ -160,7 +167,7 @@ impl ProcessReader {
             .map(|ticks| ticks.as_secs())
     }
 
-    /// Threads by number and name.
+    /// Returns the threads by number and name.
     pub fn threads(&mut self, pid: Pid) -> Vec<(Pid, String)> {
         let threads = self.thread_numbers(pid).into_iter();
         let named = threads.filter_map(|thread| {
@@ -170,7 +177,7 @@ impl ProcessReader {
         named.collect()
     }
 
-    /// Numbers of all threads, in their order; empty where the process is gone.
+    /// Returns the numbers of all threads in ascending order; empty if the process is gone.
     pub fn thread_numbers(&self, pid: Pid) -> Vec<Pid> {
         let threads = numbers(&self.path(pid, "task")).unwrap_or_default();
         let mut threads: Vec<Pid> = threads.into_iter().map(Pid).collect();
@@ -178,7 +185,7 @@ impl ProcessReader {
         threads
     }
 
-    /// The counters of one thread. `None` where it is gone.
+    /// Returns the counters of one thread. `None` if it is gone.
     pub fn thread(&mut self, pid: Pid, thread: Pid) -> Option<ThreadSample> {
         let text = self.text(pid, &format!("task/{thread}/stat"))?;
         let stat = Stat::parse(&text)?;
@@ -188,7 +195,7 @@ impl ProcessReader {
             key: stat.key,
             name: stat.comm,
             state: stat.state,
-            // Counted to the nanosecond where the kernel does; in ticks it always is.
+            // In nanoseconds if the kernel counts them; ticks are always counted.
             cpu: times
                 .map(|(cpu, _)| cpu)
                 .or_else(|| self.ticks(stat.cpu_ticks)),
@@ -196,7 +203,7 @@ impl ProcessReader {
         })
     }
 
-    /// The counters of one thread as if it were a process of its own. `None` where it is gone.
+    /// Returns the counters of one thread as if it were a process. `None` if it is gone.
     pub fn thread_as_worker(
         &mut self,
         pid: Pid,
@@ -220,13 +227,13 @@ impl ProcessReader {
         Duration::try_from_secs_f64(ticks as f64 / self.ticks_per_second as f64).ok()
     }
 
-    /// Open pipe ends, and whether a GPU of NVIDIA's is open. `None` where descriptors are denied (another user's
-    /// process).
+    /// Returns the open pipe ends, and whether an NVIDIA GPU is open. `None` if descriptors cannot be read (another
+    /// user's process).
     pub fn descriptors(&self, pid: Pid) -> Option<(Vec<PipeEnd>, bool)> {
         let mut ends = Vec::new();
         let mut gpu = false;
         for fd in numbers(&self.path(pid, "fd")).ok()? {
-            // One that was closed meanwhile is none.
+            // Skips descriptors that were closed meanwhile.
             let Ok(descriptor) = FDInfo::from_raw_fd_with_root(&self.root, pid.0, fd) else {
                 continue;
             };
@@ -234,10 +241,10 @@ impl ProcessReader {
                 FDTarget::Pipe(inode) => ends.push(PipeEnd {
                     fd: descriptor.fd,
                     inode: *inode,
-                    // The link's own mode bits say which way the descriptor was opened.
+                    // The link's own mode bits show how the descriptor was opened.
                     write: !descriptor.mode().contains(FDPermissions::READ),
                 }),
-                FDTarget::Path(path) => gpu |= is_gpu(path),
+                FDTarget::Path(path) => gpu |= is_accelerator(path),
                 _ => {}
             }
         }
@@ -245,15 +252,15 @@ impl ProcessReader {
         Some((ends, gpu))
     }
 
-    /// Whether its program is a Python interpreter. `None` where that is denied, as it is of another user's process.
+    /// Whether its program is a Python interpreter. `None` if that cannot be read, as for another user's process.
     pub fn runs_python(&self, pid: Pid) -> Option<bool> {
         let program = fs::read_link(self.path(pid, "exe")).ok()?;
         let name = program.file_name()?.to_string_lossy();
         Some(name.starts_with("python"))
     }
 
-    /// The counters of a process, for the path that runs each second: all `None` where it is gone or
-    /// another has its number.
+    /// Returns the counters of a process; cheap enough for each second. All are `None` if the process is gone or its
+    /// number was reused.
     pub fn sample(&mut self, key: ProcessKey) -> ProcessSample {
         match self.stat(key.pid) {
             Ok(stat) if stat.key == key => self.sample_with(&stat),
@@ -261,7 +268,7 @@ impl ProcessReader {
         }
     }
 
-    /// Like [`ProcessReader::sample`], of a process whose `stat` was just read.
+    /// Like [`ProcessReader::sample`], for a process whose `stat` was just read.
     pub fn sample_with(&mut self, stat: &Stat) -> ProcessSample {
         let pid = stat.key.pid;
         let times = self.text(pid, "schedstat");
@@ -280,21 +287,36 @@ impl ProcessReader {
         }
     }
 
-    /// How many CPUs the main thread may run on (`Cpus_allowed` of `status`).
+    /// Returns the number of CPUs that the main thread may run on (`Cpus_allowed` of `status`).
     pub fn cpus_allowed(&mut self, pid: Pid) -> Option<u32> {
         cpus_in_mask(&self.text(pid, "status")?)
     }
 }
 
-/// One GPU; `nvidiactl` and `nvidia-uvm` are opened by whoever only asks what there is.
-fn is_gpu(path: &Path) -> bool {
-    let number = path
-        .to_str()
-        .and_then(|path| path.strip_prefix("/dev/nvidia"));
-    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
+/// Whether the path is that of one accelerator; `nvidiactl` and `nvidia-uvm` are also opened just to list GPUs.
+fn is_accelerator(path: &Path) -> bool {
+    const FOLDER: &str = "/dev/";
+    /// NVIDIA, AMD and Intel, TPU and Gaudi, TPU, Ascend, Trainium: each is followed by a number, or by nothing.
+    const NAMES: [&str; 7] = [
+        "nvidia",
+        "dri/renderD",
+        "accel",
+        "accel/accel",
+        "vfio/",
+        "davinci",
+        "neuron",
+    ];
+    let Some(name) = path.to_str().and_then(|path| path.strip_prefix(FOLDER)) else {
+        return false;
+    };
+    let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+    name == "kfd"
+        || NAMES
+            .iter()
+            .any(|known| name.strip_prefix(known).is_some_and(is_number))
 }
 
-/// The entries of a folder that are numbers: processes, threads or descriptors.
+/// Returns the entries of a folder that are numbers: processes, threads or descriptors.
 fn numbers(folder: &Path) -> io::Result<Vec<i32>> {
     let names = fs::read_dir(folder)?.flatten();
     let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,8 +1,8 @@
 //! The job's processes as a tree, with what launched them and the threads of some.
 //!
-//! Reads only while somebody looks, no more often than each second, and no more at once than is set here. Takes the
-//! ranks, the workers and the tree below them from what was read for the job's sample; asks for nothing that waits for
-//! a lock on memory.
+//! Reads only while the processes are shown, at most once a second, and at most a fixed number at once. The ranks, the
+//! workers and the tree below them come from what was read for the job's sample. Reads nothing that waits for a lock on
+//! memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::source::discovery::Discovery;
 use crate::source::process::{ProcessReader, Stat};
 use crate::units::ProcessKey;
 
-/// Between two readings, however short the interval.
+/// Shortest time between two readings, even if the interval is shorter.
 const PAUSE: Duration = Duration::from_millis(800);
-/// Threads in a reading: some 20 us each.
+/// Maximum number of threads in a reading: about 20 us each.
 const THREADS: usize = 256;
-/// Ancestors of a rank that are looked at.
+/// Maximum number of ancestors of a rank that are checked.
 const ANCESTORS: usize = 4;
-/// Names of programs that launch ranks; so do scripts of Python.
+/// Names of programs that launch ranks; Python scripts do, too.
 const LAUNCHERS: [&str; 8] = [
     "torchrun",
     "accelerate",
@@ -35,11 +35,11 @@ const LAUNCHERS: [&str; 8] = [
     "horovodrun",
 ];
 
-/// What is read of the job's processes, and for whom.
+/// Reads the job's processes.
 #[derive(Debug)]
 pub struct Processes {
     reader: ProcessReader,
-    /// Whose threads are wanted. `None` = nobody looks.
+    /// Processes whose threads are wanted. `None` = processes are not shown.
     wanted: Option<BTreeSet<ProcessKey>>,
     read_at: Option<Duration>,
     threads: BTreeMap<ProcessKey, ThreadsSample>,
@@ -55,18 +55,18 @@ impl Processes {
         }
     }
 
-    /// Reads from now on, with the threads of these; nothing any more where nobody looks.
+    /// Sets the processes whose threads are read from now on; `None` stops all reading.
     pub fn watch(&mut self, wanted: Option<BTreeSet<ProcessKey>>) {
         if wanted.is_none() {
             self.threads.clear();
         }
-        // Who asks for more sees it with the next sample.
+        // A new request is answered by the next sample.
         self.read_at = None;
         self.wanted = wanted;
     }
 
-    /// The processes of `job`, as `discovery` has found them for its sample. `None` where nobody looks, the job has
-    /// ended, or the last reading is too near.
+    /// Returns the processes of `job`, as `discovery` found them for its sample. `None` if they are not shown, the job
+    /// has ended, or the last reading was too recent.
     pub fn read(
         &mut self,
         now: Duration,
@@ -110,7 +110,7 @@ impl Processes {
         })
     }
 
-    /// What started the ranks, the uppermost first.
+    /// Returns the processes that started the ranks, topmost first.
     fn launchers(&mut self, ranks: &[ProcessKey]) -> Vec<Stat> {
         let mut found: Vec<Stat> = Vec::new();
         for rank in ranks {
@@ -135,7 +135,7 @@ impl Processes {
         found
     }
 
-    /// Reads the threads of as many processes as may be read at once: those first that were read longest ago.
+    /// Reads the threads of as many processes as fit in one reading, those read longest ago first.
     fn read_threads(&mut self, now: Duration, wanted: &BTreeSet<ProcessKey>) {
         self.threads.retain(|key, _| wanted.contains(key));
         let mut turns: Vec<ProcessKey> = wanted.iter().copied().collect();
@@ -143,7 +143,7 @@ impl Processes {
         let mut left = THREADS;
         for key in turns {
             let numbers = self.reader.thread_numbers(key.pid);
-            // The first of all may be cut, every other waits for its turn.
+            // Only the first process may be cut; every other waits for its turn.
             if numbers.len() > left && left < THREADS {
                 break;
             }
@@ -163,7 +163,7 @@ impl Processes {
     }
 }
 
-/// The counters that the job's sample holds already.
+/// Returns the counters that the job's sample already has.
 fn counted(job: &JobSample) -> BTreeMap<ProcessKey, &ProcessSample> {
     let ranks = job.ranks.iter().map(|rank| (rank.key, &rank.process));
     let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
@@ -184,7 +184,7 @@ fn role(command: Option<&str>) -> ProcessRole {
     }
 }
 
-/// By its name, it may have started a rank.
+/// Whether it may have started a rank, judged by its name.
 fn launches(stat: &Stat) -> bool {
     let name = stat.comm.as_str();
     name.starts_with("python") || name.starts_with("pt_") || LAUNCHERS.contains(&name)
@@ -206,7 +206,7 @@ mod tests {
             Self(tempfile::tempdir().unwrap())
         }
 
-        /// A process of these threads, each with 10 ticks of CPU time, that has started at tick 1.
+        /// Adds a process with these threads, each with 10 ticks of CPU time, started at tick 1.
         fn process(&self, pid: i32, parent: i32, name: &str, children: &[i32], threads: &[i32]) {
             let stat = |id: i32| {
                 format!(
@@ -238,7 +238,7 @@ mod tests {
             Processes::new(self.0.path())
         }
 
-        /// What was found for a sample of this job.
+        /// Returns the discovery of this job's processes.
         fn found(&self, job: &JobSample) -> Discovery {
             let ranks: Vec<ProcessKey> = job.ranks.iter().map(|rank| rank.key).collect();
             let mut discovery = Discovery::new(self.0.path());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_where_nobody_looks() {
+    fn nothing_is_read_while_processes_are_hidden() {
         let root = root();
         let mut processes = root.processes();
         let found = root.found(&job());
@@ -316,7 +316,7 @@ mod tests {
         let rank = job.ranks[0].key;
         let workers = &job.ranks[0].loaders[0].workers;
         assert_eq!(sample.processes.len(), 4 + workers.len());
-        // The shell above launched no rank, for all that is known.
+        // The shell above is not known to launch ranks.
         let launchers: Vec<_> = sample
             .processes
             .iter()
@@ -331,7 +331,7 @@ mod tests {
                 .find(|seen| seen.key == key)
                 .unwrap()
         };
-        // Counters that are known are taken as they are, others are read.
+        // Known counters are used as they are, others are read.
         assert_eq!(of(rank).process, job.ranks[0].process);
         assert_eq!(of(key(900)).process.cpu, Some(Duration::from_millis(100)));
         assert_eq!(of(key(900)).parent, rank.pid);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_read_of_those_alone_whose_are_wanted() {
+    fn threads_are_read_only_for_requested_processes() {
         let root = root();
         let mut processes = root.processes();
         let job = job();

@@ -1,8 +1,8 @@
-//! Python from outside: what a trainer's and a worker's main thread runs, and the loader's counters.
+//! Python from outside: what the main threads of trainers and workers run, and the loader's counters.
 //!
-//! Reads the memory of a running process (tier T2) and never stops, signals or writes to it. py-spy
-//! finds the interpreter; the rest is `process_vm_readv`. What is read may be half changed: that is an
-//! error which the caller counts, never a wrong answer or a panic. Knows nothing of shares or verdicts.
+//! Reads the memory of a running process (tier T2) and never stops, signals or writes to it. py-spy finds the
+//! interpreter; the rest is `process_vm_readv`. A read may see half a change: that is an error which the caller counts,
+//! never a wrong answer or a panic. Must not depend on shares or verdicts.
 
 mod code;
 mod deque;
@@ -27,6 +27,7 @@ mod worker_loop;
 mod tests;
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
@@ -38,21 +39,25 @@ use self::gil::Gil;
 pub use self::iterator::IteratorState;
 pub use self::iterator::LoaderIterator;
 use self::layout::Layout;
-pub use self::main_stack::{Asks, MainStack};
+pub use self::main_stack::{Asks, MainStack, ThreadContext};
 use self::memory::Memory;
+use self::naming::{CodeLocation, activity, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};
-use self::naming::{Place, activity, worker_frame, worker_phase};
-pub use self::queues::QueueSeen;
+pub use self::queues::QueueState;
 use self::queues::Queues;
 use self::reach::Reach;
 use self::site::Sites;
-use self::threads::Threads;
-pub use self::threads::{Does, OtherThread, Trainer};
+use self::threads::ThreadCache;
+pub use self::threads::{Does, OtherThread, TrainerCandidate};
 pub use self::worker_loop::{BatchInWork, WorkerLoop};
 use crate::foreign;
 use crate::units::Pid;
 
-/// What the main thread of a loader worker does. A `None` was not in sight at this poll.
+/// py-spy finds no interpreter with more threads, and takes seconds for each attempt. A folder has two links more than
+/// folders in it.
+const MAX_THREADS: u64 = 4096;
+
+/// What the main thread of a loader worker does. `None` means that this poll did not show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerStack {
     pub phase: WorkerPhase,
@@ -63,42 +68,47 @@ pub struct WorkerStack {
     pub batch: Option<u64>,
     /// Samples in the batch in work.
     pub batch_size: Option<u32>,
-    /// The function that tells most; only while it prepares or makes a batch, or starts.
+    /// The most specific function; only while the worker starts, prepares or makes a batch.
     pub function: Option<String>,
-    /// Where it shows the batch in work from now on. `None` also where its frame is not as it is known.
+    /// Where the batch in work can be read from now on. `None` if its frame does not have the known layout.
     pub in_loop: Option<WorkerLoop>,
 }
 
-/// The right and the knowledge to read one process's stacks.
+/// Reads the stacks of one process.
 #[derive(Debug)]
 pub struct Stacks {
     memory: Memory,
     walker: Walker,
-    /// A worker's, once a stack has shown it.
+    /// The loop of a worker, once a stack has shown it.
     worker_loop: Option<WorkerLoop>,
-    /// A trainer's main thread, stack by stack.
+    /// Places in a trainer's main thread, learned stack by stack.
     sites: Sites,
-    /// Its newest stack.
+    /// The newest stack of the main thread.
     last: Option<Walked>,
     queues: Queues,
-    threads: Threads,
-    /// `None` where it was not found: a stripped interpreter before 3.12.
+    threads: ThreadCache,
+    /// `None` if it was not found: a stripped interpreter before 3.12.
     gil: Option<Gil>,
 }
 
 impl Stacks {
-    /// Finds the interpreter of a process: 4 to 10 ms with symbols, more where memory is searched.
-    /// Reads only; the process runs on.
+    /// Finds the interpreter of a process: 4 to 10 ms with symbols, more if memory must be searched. Only reads; the
+    /// process keeps running.
     pub fn attach(pid: Pid) -> Result<Self, PythonError> {
         may_read(pid)?;
+        let task = std::fs::metadata(format!("/proc/{pid}/task"));
+        if task.is_ok_and(|task| task.nlink() > MAX_THREADS + 2) {
+            let reason = format!("it has more than {MAX_THREADS} threads");
+            return Err(PythonError::Attach { pid, reason });
+        }
         let config = Config {
             blocking: LockingStrategy::NonBlocking,
             lineno: LineNo::NoLine,
             collect_thread_names: false,
             ..Config::default()
         };
-        // py-spy parses the binaries and the memory of a process that may end or exec meanwhile; it
-        // unwraps some of what it finds there (`from_binaries`).
+        // py-spy parses the binaries and the memory of a process that may end or exec meanwhile, and unwraps some of
+        // what it finds there (`from_binaries`).
         let spy = foreign::call(|| PythonSpy::new(pid.0, &config))
             .ok_or_else(|| "py-spy could not parse the interpreter".to_owned())
             .and_then(|spy| spy.map_err(|error| format!("{error:#}")))
@@ -117,8 +127,8 @@ impl Stacks {
         Self::at(pid, layout, spy.addresses.interpreter_address, gil)
     }
 
-    /// As [`attach`](Self::attach), but first tries where another process has its interpreter: a forked
-    /// worker has it where its trainer has, and is attached in well under a millisecond.
+    /// Like [`attach`](Self::attach), but first tries the address of another process's interpreter: a forked worker has
+    /// it at the same address as its trainer, and is attached in well under a millisecond.
     pub fn attach_like(pid: Pid, relative: &Self) -> Result<Self, PythonError> {
         may_read(pid)?;
         let layout = relative.memory.layout;
@@ -139,10 +149,10 @@ impl Stacks {
             sites: Sites::default(),
             last: None,
             queues: Queues::default(),
-            threads: Threads::default(),
+            threads: ThreadCache::default(),
             gil,
         };
-        // A process that runs on may be torn a few times, but not always.
+        // Reads of a running process may be torn a few times, but not always.
         let reason = match (0..8)
             .map(|_| stacks.frames())
             .find(|poll| !matches!(poll, Err(PythonError::Torn(_))))
@@ -154,7 +164,7 @@ impl Stacks {
         Err(PythonError::Attach { pid, reason })
     }
 
-    /// What a worker's main thread does now. Some 40 us of CPU.
+    /// Returns what a worker's main thread does now. Costs about 40 us of CPU.
     pub fn worker(&mut self) -> Result<WorkerStack, PythonError> {
         let frames = self.frames()?;
         let places = places(&frames);
@@ -200,18 +210,18 @@ impl Stacks {
         Ok(())
     }
 
-    /// Whether the interpreter's lock (the GIL) was found, so that waits for it can be told.
-    pub fn knows_gil(&self) -> bool {
+    /// Whether the interpreter's lock (the GIL) was found, so that waits for it are known.
+    pub fn has_gil(&self) -> bool {
         self.gil.is_some()
     }
 
-    /// Whether a thread that sleeps on this futex waits for the interpreter's lock. No where that was not found.
+    /// Whether a thread that sleeps on this futex waits for the interpreter's lock. False if the lock was not found.
     pub fn waits_for_gil(&self, futex: usize) -> bool {
         self.gil.is_some_and(|gil| gil.is_waited_for(futex))
     }
 
-    /// The function that another thread than the main one runs while it holds the interpreter's lock. `None`
-    /// where nobody else holds it now, and where no function of that thread tells anything. Some 10 us.
+    /// Returns the function that a thread other than the main one runs while it holds the interpreter's lock. `None` if
+    /// no other thread holds it now, or if that thread has no specific function. Costs about 10 us.
     pub fn gil_holder(&mut self) -> Result<Option<String>, PythonError> {
         let Some(gil) = self.gil else { return Ok(None) };
         let holder = gil.holder(&self.memory)?;
@@ -222,14 +232,14 @@ impl Stacks {
         Ok(activity(&places(&frames)))
     }
 
-    /// The iterator at an address that [`main_thread`](Self::main_thread) gave.
+    /// Returns the iterator at an address from [`main_thread`](Self::main_thread).
     pub fn iterator(&self, address: usize) -> Result<LoaderIterator, PythonError> {
         LoaderIterator::at(self.memory, address)
     }
 
-    /// Every loader iterator that the main thread's frames hold, innermost first: in a local, under a
-    /// `for`, in `enumerate`, in a generator (so `tqdm` too), or in a `DataLoader` with persistent
-    /// workers. Some 0.5 ms; one that only attributes of other objects lead to is not found.
+    /// Returns every loader iterator that the main thread's frames hold, innermost first: in a local or a name of the
+    /// script, under a `for`, in `enumerate`, in a generator (so `tqdm` too), or in a `DataLoader` with persistent
+    /// workers. Costs about 0.5 ms. Does not find one that is only reachable through attributes of other objects.
     pub fn find_iterators(&mut self) -> Result<Vec<LoaderIterator>, PythonError> {
         let frames = self.frames()?;
         let mut reach = Reach {
@@ -240,34 +250,34 @@ impl Stacks {
         Ok(found.filter_map(|at| self.iterator(at).ok()).collect())
     }
 
-    /// Looks for the queues that the main thread's frames lead to, unless the one that feeds it is known. Some
+    /// Searches for the queues that the main thread's frames lead to, unless the one that feeds it is known. Costs some
     /// milliseconds.
     pub fn find_queues(&mut self) -> Result<(), PythonError> {
-        if self.queues.lacks_source() {
+        if self.queues.has_no_source() {
             let frames = self.frames()?;
             self.queues.search(self.memory, &mut self.walker, &frames);
         }
         Ok(())
     }
 
-    /// What the threads beside the main one do. Some 30 us for each.
+    /// Returns what the threads other than the main one do. Costs about 30 us for each.
     ///
     /// # Errors
-    /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
+    /// Returns an error if the threads cannot be listed. A thread whose stack changes meanwhile is omitted.
     pub fn other_threads(&mut self) -> Result<Vec<OtherThread>, PythonError> {
         self.threads
             .poll(self.memory, &mut self.walker, &mut self.queues)
     }
 
-    /// The threads beside the main one that may be the trainer. Some 30 us for each thread.
+    /// Returns the threads other than the main one that may be the trainer. Costs about 30 us for each thread.
     ///
     /// # Errors
-    /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
-    pub fn trainers(&mut self) -> Result<Vec<Trainer>, PythonError> {
+    /// Returns an error if the threads cannot be listed. A thread whose stack changes meanwhile is omitted.
+    pub fn trainers(&mut self) -> Result<Vec<TrainerCandidate>, PythonError> {
         self.threads.trainers(self.memory, &mut self.walker)
     }
 
-    /// From now on takes the thread whose state lies there for the main one; `None` = the main one again.
+    /// Reads the thread whose state is at `thread` instead of the main one from now on; `None` = the main one again.
     pub fn follow(&mut self, thread: Option<usize>) {
         self.walker.follow(thread);
         self.sites = Sites::default();
@@ -275,17 +285,17 @@ impl Stacks {
         self.last = None;
     }
 
-    /// There are queues that may feed the main thread.
-    pub fn knows_queues(&self) -> bool {
-        self.queues.knows_any()
+    /// Whether queues are known that may feed the main thread.
+    pub fn has_queues(&self) -> bool {
+        self.queues.has_any()
     }
 
     fn type_name_of(&self, object: usize) -> Result<String, PythonError> {
         self.memory.type_name(self.memory.type_of(object)?)
     }
 
-    /// A second try makes up for nearly every stack that moved while it was read: it moves most while
-    /// Python runs, so leaving those polls out would make waits look longer.
+    /// Retries once, which succeeds for nearly every stack that changed while it was read. Stacks change most while
+    /// Python runs, so omitting those polls would make waits look longer.
     fn frames(&mut self) -> Result<Vec<Frame>, PythonError> {
         match self.walker.main_frames(&self.memory) {
             Err(PythonError::Torn(_)) => self.walker.main_frames(&self.memory),
@@ -294,18 +304,18 @@ impl Stacks {
     }
 }
 
-fn places(frames: &[Frame]) -> Vec<&Place> {
+fn places(frames: &[Frame]) -> Vec<&CodeLocation> {
     frames.iter().map(|frame| &frame.code.place).collect()
 }
 
-/// What the frame at `index` called; the whole stack where there is no such frame.
-fn within<'a>(places: &'a [&'a Place], index: Option<usize>) -> &'a [&'a Place] {
+/// Returns what the frame at `index` called; the whole stack if there is no such frame.
+fn within<'a>(places: &'a [&'a CodeLocation], index: Option<usize>) -> &'a [&'a CodeLocation] {
     places
         .get(..index.unwrap_or(places.len()))
         .unwrap_or(places)
 }
 
-/// Asks the kernel for the right to attach, before anything large is read.
+/// Checks the right to attach before anything large is read.
 fn may_read(pid: Pid) -> Result<(), PythonError> {
     match std::fs::File::open(format!("/proc/{pid}/mem")) {
         Ok(_) => Ok(()),
@@ -320,7 +330,7 @@ fn may_read(pid: Pid) -> Result<(), PythonError> {
     }
 }
 
-/// What py-spy's refusal means; it tells only in words.
+/// Converts an error of py-spy, which is only a message.
 fn attach_error(pid: Pid, reason: String) -> PythonError {
     if std::fs::read_link(format!("/proc/{pid}/exe")).is_err() {
         return PythonError::Gone(pid);

@@ -1,7 +1,8 @@
-//! A recording as a source: its samples at the times at which they were taken, or faster, slower, from elsewhere.
+//! A recording as a source: plays its samples at the times at which they were taken, or faster, slower, or from another
+//! position.
 //!
-//! Stands in for the sampler. Knows where in the recording it is, and nothing of what the samples mean: whoever
-//! takes them begins anew where it is told to. What seeks in a recording seeks in the samples of a job that runs, too.
+//! Replaces the sampler. Must not depend on what the samples mean: their reader starts again at each jump. The same
+//! code seeks in the samples of a running job.
 
 mod past;
 mod player;
@@ -18,16 +19,16 @@ use crate::record::{RecordError, Samples};
 
 pub use past::past;
 pub use player::Player;
-pub use seek::{Seek, Spot};
+pub use seek::{Position, Seek};
 pub use update::{ReplayCommand, ReplayUpdate};
 
 #[cfg(test)]
-pub use update::Place;
+pub use update::ReplayPosition;
 
-/// The numbers of the samples of a window, in times since the first sample of the recording.
+/// Returns the numbers of the samples of a window, given as times since the first sample of the recording.
 ///
 /// # Errors
-/// Where the file is damaged at its ends.
+/// Returns an error if the file is damaged at the ends of the window.
 pub fn window(
     recording: &mut Samples,
     from: Option<Duration>,
@@ -40,7 +41,7 @@ pub fn window(
         Some(from) => {
             let number = recording.at(begin + from)?;
             let (sample, _) = recording.read(number)?;
-            // The one at or before is not in the window, unless it is just there.
+            // The sample at or before `from` is not in the window, unless it is exactly at `from`.
             let before = sample.at.since_start < begin + from;
             (number + u64::from(before)).min(last)
         }

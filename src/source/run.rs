@@ -1,6 +1,6 @@
-//! Who a job is: read once, from the environment, the control group and the owner of its first trainer.
+//! The identity of a job: read once, from the environment, the control group and the owner of its first trainer.
 //!
-//! Knows how Slurm, Kubernetes and torchrun name what they start; knows nothing of what the job does.
+//! Depends on the names that Slurm, Kubernetes and torchrun use; must not depend on what the job does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use super::process::ProcessReader;
 use crate::sample::{Run, RunSource};
 use crate::units::{Pid, ProcessKey, printable};
 
-/// Characters of a name that are kept: a metric carries it as a label.
-const LONGEST: usize = 128;
-/// Digits of a pod's UID that its name has.
+/// Maximum length of a name in characters: metrics carry it as a label.
+const MAX_NAME: usize = 128;
+/// Number of digits of a pod's UID that are part of the run's id.
 const SHORT_UID: usize = 8;
-/// A UID with its dashes, and without: that of a static pod is a hash.
+/// Length of a UID with its dashes and without: that of a static pod is a hash.
 const UID: [usize; 2] = [36, 32];
 
-/// What of its environment says who the job is.
+/// Environment variables that identify the job.
 const VARIABLES: [&str; 10] = [
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
@@ -33,14 +33,14 @@ const VARIABLES: [&str; 10] = [
     "USER",
 ];
 
-/// Those that are set, not empty, and readable.
+/// The variables that are set, not empty, and readable.
 #[derive(Debug, Default)]
-struct Environment(BTreeMap<&'static str, String>);
+struct RunVariables(BTreeMap<&'static str, String>);
 
-impl Environment {
+impl RunVariables {
     fn of(reader: &mut ProcessReader, pid: Pid) -> Self {
         let values = reader.environment(pid, VARIABLES).unwrap_or_default();
-        let kept = |value: String| value.chars().take(LONGEST).collect::<String>();
+        let kept = |value: String| value.chars().take(MAX_NAME).collect::<String>();
         let set = VARIABLES
             .into_iter()
             .zip(values)
@@ -53,16 +53,16 @@ impl Environment {
     }
 }
 
-/// What the names of control groups tell.
+/// Identifiers found in the names of control groups.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Groups {
+struct CgroupIds {
     slurm_job: Option<String>,
     slurm_step: Option<String>,
     pod_uid: Option<String>,
 }
 
-impl Groups {
-    /// By the lines of `/proc/PID/cgroup`.
+impl CgroupIds {
+    /// Parses the lines of `/proc/PID/cgroup`.
     fn of(text: &str) -> Self {
         let mut found = Self::default();
         for line in text.lines() {
@@ -84,14 +84,14 @@ impl Groups {
     }
 }
 
-/// The first value stays.
+/// Sets a value, unless there is already one.
 fn keep(kept: &mut Option<String>, value: Option<&str>) {
     if kept.is_none() {
-        *kept = value.map(|value| printable(value).chars().take(LONGEST).collect());
+        *kept = value.map(|value| printable(value).chars().take(MAX_NAME).collect());
     }
 }
 
-/// Of `kubepods-burstable-pod1d2c...slice` (dashes as underscores) and of `pod1d2c...`.
+/// Returns the UID in `kubepods-burstable-pod1d2c...slice` (dashes as underscores) and `pod1d2c...`.
 fn pod_uid(group: &str) -> Option<String> {
     let (_, uid) = group.rsplit_once("pod")?;
     let uid = uid.strip_suffix(".slice").unwrap_or(uid).replace('_', "-");
@@ -99,7 +99,7 @@ fn pod_uid(group: &str) -> Option<String> {
     (UID.contains(&uid.len()) && uid.chars().all(of_uid)).then_some(uid)
 }
 
-/// The name in `/etc/passwd`. A directory service is not asked: it may take long.
+/// Returns the name in `/etc/passwd`. Directory services are not queried: they may be slow.
 fn user_name(passwd: &str, uid: u32) -> Option<String> {
     let uid = uid.to_string();
     let mut users = passwd.lines().map(|line| line.split(':'));
@@ -110,11 +110,11 @@ fn user_name(passwd: &str, uid: u32) -> Option<String> {
     found.map(printable)
 }
 
-/// Who the job is whose first trainer this is.
+/// Returns the identity of the job whose first trainer this is.
 pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessKey) -> Run {
     let folder = proc_root.join(first.pid.to_string());
-    let environment = Environment::of(reader, first.pid);
-    let groups = Groups::of(&file::read(&folder.join("cgroup")).unwrap_or_default());
+    let environment = RunVariables::of(reader, first.pid);
+    let groups = CgroupIds::of(&file::read(&folder.join("cgroup")).unwrap_or_default());
     let owner = fs::metadata(&folder).ok().map(|metadata| metadata.uid());
     let passwd = file::read(Path::new("/etc/passwd")).unwrap_or_default();
     let by_owner = owner.map(|uid| user_name(&passwd, uid).unwrap_or_else(|| uid.to_string()));
@@ -124,22 +124,22 @@ pub(super) fn read(proc_root: &Path, reader: &mut ProcessReader, first: ProcessK
 }
 
 fn named(
-    mut environment: Environment,
-    groups: Groups,
+    mut environment: RunVariables,
+    groups: CgroupIds,
     owner: Option<String>,
     host: &str,
     first: ProcessKey,
 ) -> Run {
-    // From Slurm 26.05 on the group has another name than the job's number.
+    // From Slurm 26.05 on the name of the group is not the job's number.
     let numbered = |job: &String| job.bytes().all(|byte| byte.is_ascii_digit());
     let slurm_job_id = groups.slurm_job.filter(numbered);
     let slurm_job_id = slurm_job_id.or_else(|| environment.take("SLURM_JOB_ID"));
     let k8s_pod_uid = groups.pod_uid.or_else(|| environment.take("POD_UID"));
-    // The host of a container in a pod has the pod's name, unless it has the node's network.
+    // The host name of a container in a pod is the pod's name, unless it uses the node's network.
     let in_pod = environment.take("KUBERNETES_SERVICE_HOST");
     let host_of_pod = in_pod.and(environment.take("HOSTNAME"));
     let k8s_pod_name = environment.take("POD_NAME").or(host_of_pod);
-    // What torchrun says where it was given none.
+    // The id that torchrun sets if none was given.
     let torchrun_id = environment.take("TORCHELASTIC_RUN_ID");
     let torchrun_id = torchrun_id.filter(|id| id != "none");
     let pod = k8s_pod_uid
@@ -185,14 +185,14 @@ mod tests {
     };
     const UID: &str = "1d2c3b4a-0011-2233-4455-66778899aabb";
 
-    fn set(name: &'static str, value: &str) -> Environment {
-        Environment([(name, value.to_owned())].into())
+    fn set(name: &'static str, value: &str) -> RunVariables {
+        RunVariables([(name, value.to_owned())].into())
     }
 
-    fn run(cgroup: &str, environment: Environment) -> Run {
+    fn run(cgroup: &str, environment: RunVariables) -> Run {
         named(
             environment,
-            Groups::of(cgroup),
+            CgroupIds::of(cgroup),
             Some("anna".to_owned()),
             "gpu-03",
             FIRST,
@@ -207,22 +207,22 @@ mod tests {
             "0::/system.slice/slurmstepd.scope/job_4711/step_0/user/task_3\n",
             "0::/system.slice/gpu-03_slurmstepd.scope/job_4711/step_0/user/task_3\n",
         ] {
-            let run = run(group, Environment::default());
+            let run = run(group, RunVariables::default());
             assert_eq!(run.id, "slurm-4711", "{group}");
             assert_eq!(run.source, RunSource::Slurm);
             assert_eq!(run.slurm_step_id.as_deref(), Some("0"));
         }
         let environment = || set("SLURM_JOB_ID", "4711");
-        // A SLUID in the group's place.
+        // A SLUID instead of the number.
         for group in [
             "0::/system.slice/slurmstepd.scope/job_s0123456789ABC/step_1\n",
             "0::/\n",
         ] {
             assert_eq!(run(group, environment()).id, "slurm-4711", "{group}");
         }
-        // A folder that happens to be called so.
+        // A folder that happens to have such a name.
         assert_eq!(
-            run("0::/job_4711/step_0\n", Environment::default()).source,
+            run("0::/job_4711/step_0\n", RunVariables::default()).source,
             RunSource::Process
         );
     }
@@ -237,14 +237,14 @@ mod tests {
             format!("3:memory:/kubepods/besteffort/pod{UID}/00ff"),
             format!("0::/kubelet/kubepods/pod{UID}"),
         ] {
-            let run = run(&group, Environment::default());
+            let run = run(&group, RunVariables::default());
             assert_eq!(
                 (run.id.as_str(), run.source),
                 ("pod-1d2c3b4a", RunSource::Kubernetes)
             );
             assert_eq!(run.k8s_pod_uid.as_deref(), Some(UID));
         }
-        // A private namespace of control groups hides it.
+        // A private namespace of control groups hides the UID.
         let pod = set("POD_NAME", "train-0");
         assert_eq!(run("0::/", pod).id, "pod-train-0");
         for group in [
@@ -253,7 +253,7 @@ mod tests {
             "0::/kubepods/pod1234",
         ] {
             assert_eq!(
-                run(group, Environment::default()).source,
+                run(group, RunVariables::default()).source,
                 RunSource::Process,
                 "{group}"
             );
@@ -261,10 +261,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_names_has_the_name_of_its_process() {
+    fn an_unnamed_run_is_named_after_its_process() {
         let torchrun = set("TORCHELASTIC_RUN_ID", "exp-7");
         assert_eq!(run("", torchrun).id, "torchrun-exp-7");
-        let plain = run("garbage\n0::\n", Environment::default());
+        let plain = run("garbage\n0::\n", RunVariables::default());
         assert_eq!(plain.id, "gpu-03-70-900");
         assert_eq!(plain.user.as_deref(), Some("anna"));
         assert_eq!(plain.slurm_step_id, None);
@@ -289,7 +289,10 @@ mod tests {
         );
         assert_eq!(run.user.as_deref(), Some("berta"));
         assert_eq!(run.torchrun_id, None);
-        assert_eq!(run.k8s_namespace_name.map(|name| name.len()), Some(LONGEST));
+        assert_eq!(
+            run.k8s_namespace_name.map(|name| name.len()),
+            Some(MAX_NAME)
+        );
     }
 
     #[test]

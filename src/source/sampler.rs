@@ -1,7 +1,7 @@
-//! The thread that reads everything once an interval and sends one sample.
+//! The thread that reads everything once per interval and sends one sample.
 //!
-//! Finds the job, stays with it to its end, and looks for the next one. Knows nothing of what the
-//! samples will mean; slow sources have threads of their own, whose newest reading it takes along.
+//! Finds the job, watches it to its end, and searches for the next one. Must not depend on what the samples mean. Slow
+//! sources have their own threads, whose newest reading is added to the sample.
 
 mod common;
 mod launched;
@@ -29,29 +29,29 @@ use crate::source::process::ProcessReader;
 use crate::source::processes::Processes;
 use crate::units::{Pid, ProcessKey};
 pub use common::Common;
-use launched::Launched;
+use launched::LaunchSearch;
 pub use options::{Options, Tee};
-use watched::Watched;
+use watched::AttachedJob;
 
-/// Between two searches of the whole machine for a job.
+/// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
 
-/// What the screen can ask of the sampler.
+/// What the screen can request from the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// From one sample to the next, from now on.
+    /// Changes the time from one sample to the next.
     Interval(Duration),
-    /// Watch the job of this process.
+    /// Watches the job of this process.
     Attach(Pid),
-    /// Watch none, and list what there is to watch.
+    /// Watches no job, and lists the candidates.
     List,
-    /// List the open files of this process of the job with each sample; `None` = of nobody any more.
+    /// Lists the open files of this process of the job with each sample; `None` = of no process.
     Files(Option<ProcessKey>),
-    /// Read all of the job's processes, too, with the threads of these; `None` = not any more.
+    /// Also reads all of the job's processes, with the threads of these; `None` = stops that.
     Processes(Option<BTreeSet<ProcessKey>>),
 }
 
-/// The running thread; dropping it ends it.
+/// The running thread. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sampler {
     requests: Option<mpsc::Sender<Request>>,
@@ -59,25 +59,25 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts to read. `job` is what the target was resolved to, where that was done already. Samples
-    /// go to `send`, until it answers that nobody takes them any more.
+    /// Starts to read. `job` is what the target was resolved to, if that was already done. Samples are passed to `send`
+    /// until it returns `false`.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub fn start(
         options: Options,
         job: Option<Candidate>,
         send: impl FnMut(Sample) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let common = Common::start(&options);
-        Self::beside(common, options, job, send)
+        Self::start_with(common, options, job, send)
     }
 
-    /// The same beside others.
+    /// Starts a sampler that shares `common` with other samplers.
     ///
     /// # Errors
-    /// Where no thread can be started.
-    pub fn beside(
+    /// Returns an error if no thread can be started.
+    pub fn start_with(
         common: Common,
         options: Options,
         job: Option<Candidate>,
@@ -86,17 +86,17 @@ impl Sampler {
         let (requests, asked) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || Round::new(options, common, job).run(&asked, &mut send))?;
+            .spawn(move || SamplerState::new(options, common, job).run(&asked, &mut send))?;
         Ok(Self {
             requests: Some(requests),
             thread: Some(thread),
         })
     }
 
-    /// Asks for something else from the next sample on.
+    /// Sends a request, which applies from the next sample on.
     pub fn request(&self, request: Request) {
         if let Some(requests) = &self.requests {
-            // A sampler that has ended has nobody to tell.
+            // If the sampler has ended, there is nothing to change.
             let _ = requests.send(request);
         }
     }
@@ -111,15 +111,15 @@ impl Drop for Sampler {
     }
 }
 
-/// The job that `target` names, among the processes below `proc_root`.
+/// Finds the job that `target` names among the processes below `proc_root`.
 ///
 /// # Errors
-/// Where it names none, several, or something that is no training job.
+/// Returns an error if it names no job, several, or something that is not a training job.
 pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTarget> {
     Discovery::new(proc_root).find(target)
 }
 
-/// The job of a trainer that was just started, and need not look like one yet. `None` where it is gone.
+/// Returns the job of a trainer that was just started and need not look like one yet. `None` if it is gone.
 pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
     let mut reader = ProcessReader::new(proc_root);
     let stat = reader.stat(trainer).ok()?;
@@ -130,8 +130,8 @@ pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
     })
 }
 
-/// Everything that one round needs from the round before.
-struct Round {
+/// The state kept from one round to the next.
+struct SamplerState {
     options: Options,
     clock: Clock,
     host: Host,
@@ -143,22 +143,22 @@ struct Round {
     processes: Processes,
     others: OtherPrograms,
     boot_ticks: Option<u64>,
-    watched: Option<Watched>,
-    /// What was named before one was chosen from the list.
+    watched: Option<AttachedJob>,
+    /// The target before a job was chosen from the list.
     listed: Option<Target>,
-    /// When the job was last seen to run, in ticks since boot: what began before is no job that comes after it, as are
-    /// the workers that it leaves behind.
+    /// When the job was last seen running, in ticks since boot. A process that began earlier is not the next job: it
+    /// may be a worker that the last job left behind.
     ran_at: Option<u64>,
     candidates: Vec<JobCandidate>,
     searched_at: Option<Duration>,
     discovery: Discovery,
-    /// Where a command was launched: what is known below it.
-    launched: Option<Launched>,
+    /// What is known below the process that launched a command.
+    launched: Option<LaunchSearch>,
     gaps: Vec<Gap>,
     files: FilesReader,
 }
 
-impl Round {
+impl SamplerState {
     fn new(options: Options, common: Common, job: Option<Candidate>) -> Self {
         let Common { clock, gpus } = common;
         let (proc_root, sys_root) = (&options.proc_root, &options.sys_root);
@@ -186,7 +186,7 @@ impl Round {
             searched_at: None,
             discovery: Discovery::new(proc_root),
             launched: match options.target {
-                Target::Below(root) => Some(Launched::new(root, options.probe.clone())),
+                Target::Below(root) => Some(LaunchSearch::new(root, options.probe.clone())),
                 _ => None,
             },
             gaps: vec![],
@@ -247,11 +247,11 @@ impl Round {
         let now = self.clock.since_start();
         self.search_below(now);
         let launched = matches!(self.options.target, Target::Launched(_) | Target::Below(_));
-        if !launched && self.watched.as_ref().is_none_or(Watched::ended) {
+        if !launched && self.watched.as_ref().is_none_or(AttachedJob::ended) {
             let recently = |at: Duration| now.saturating_sub(at) < SEARCH_PAUSE;
             if !self.searched_at.is_some_and(recently) {
                 self.searched_at = Some(now);
-                // A process that was named is not waited for again; any job that begins now is taken.
+                // A process given by PID is not awaited again; any job that begins now is watched.
                 let target = match &self.options.target {
                     Target::Word(word) => Target::Word(word.clone()),
                     _ => Target::Any,
@@ -271,12 +271,12 @@ impl Round {
         let job = job.map(|(job, _)| job);
         let watched = self.watched.as_ref();
         let devices = watched.map(|watched| watched.devices().clone());
-        let late = watched.map_or(0, Watched::late);
+        let late = watched.map_or(0, AttachedJob::late);
         let (disks, gaps) = self.disks.read(&devices.unwrap_or_default());
         self.gaps.extend(gaps);
         let gpus = self.gpus(now, job.as_ref());
         let files = self.files.read(now, job.as_ref());
-        let found = self.watched.as_ref().map(Watched::discovery);
+        let found = self.watched.as_ref().map(AttachedJob::discovery);
         if let Some(found) = found {
             host.others = self.others.read(now, host.cpu_busy, host.cpus, || {
                 let family = found.last_family().found.iter();
@@ -302,13 +302,13 @@ impl Round {
         }
     }
 
-    /// The job's sample, and its own group's pressure.
+    /// Returns the job's sample, and the pressure of its control group.
     fn job(&mut self, now: Duration) -> Option<(JobSample, Option<PressureSample>)> {
         let watched = self.watched.as_mut()?;
         let had_ended = watched.ended();
         let read = watched.read(now, &mut self.gaps);
         if read.is_none() {
-            // There is nothing to show of it.
+            // Nothing of it can be shown.
             self.watched = None;
         } else if !watched.ended() {
             let ticks = now.as_secs_f64() * self.reader.ticks_per_second() as f64;
@@ -325,32 +325,32 @@ impl Round {
         self.gaps.extend(gaps);
         let ranks = job.filter(|job| !job.ended).map(|job| &job.ranks);
         let ranks: Vec<_> = ranks.into_iter().flatten().map(|rank| rank.key).collect();
-        self.users.mark(now, &ranks, &mut gpus);
+        self.users.annotate(now, &ranks, &mut gpus);
         gpus
     }
 
-    /// Looks for the job below what was launched, until it is found for sure.
+    /// Searches for the job below what was launched, until it is certain.
     fn search_below(&mut self, now: Duration) {
         let Some(launched) = &mut self.launched else {
             return;
         };
         let watched = self.watched.as_ref();
         let running = watched.filter(|watched| !watched.ended());
-        let found = launched.search(now, running.map(Watched::ranks), &mut self.discovery);
+        let found = launched.search(now, running.map(AttachedJob::ranks), &mut self.discovery);
         self.gaps.extend(launched.gap());
         if let Some(job) = found {
             self.attach(&job);
         }
     }
 
-    /// Looks for the job among what began at `since`, in ticks since boot, or later.
+    /// Searches for the job among the processes that began at `since`, in ticks since boot, or later.
     fn search(&mut self, target: &Target, since: Option<u64>) {
         let mut processes = self.discovery.everything();
         self.gaps.extend(self.discovery.gap().cloned());
         processes.retain(|process| since.is_none_or(|since| process.key.start_ticks >= since));
         self.candidates.clear();
-        let ours = self.discovery.ours(&processes);
-        match resolve(&processes, target, &ours) {
+        let own_ancestors = self.discovery.own_ancestors(&processes);
+        match resolve(&processes, target, &own_ancestors) {
             Ok(Some(job)) => self.attach(&job),
             Err(NoTarget::Several(jobs)) => {
                 let choice = |job: Candidate| {
@@ -363,7 +363,7 @@ impl Round {
                 };
                 self.candidates = jobs.into_iter().filter_map(choice).collect();
             }
-            // While looking on, that nothing matches yet is no news.
+            // While searching, it is normal that nothing matches yet.
             Ok(None) | Err(_) => {}
         }
     }
@@ -372,13 +372,13 @@ impl Round {
         let Some(first) = job.ranks.first() else {
             return;
         };
-        match Watched::attach(&self.options, self.clock, job, *first) {
+        match AttachedJob::attach(&self.options, self.clock, job, *first) {
             Ok(watched) => self.watched = Some(watched),
-            Err(error) => self.gaps.push(Gap {
-                source: "job".into(),
-                reason: format!("cannot start a thread: {error}"),
-                hint: "raise the process limit (ulimit -u)".into(),
-            }),
+            Err(error) => self.gaps.push(Gap::new(
+                "job",
+                format!("cannot start a thread: {error}"),
+                "raise the process limit (ulimit -u)",
+            )),
         }
     }
 }

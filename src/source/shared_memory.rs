@@ -1,14 +1,14 @@
 //! The batch clock that any process of the same user can read: shared-memory segments are named
 //! `torch_PID_RANDOM_NUMBER` after the worker that made them, and each worker counts its own.
 //!
-//! Knows nothing of loaders but how their segments are named.
+//! Depends only on the names of segments, not on loaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::units::Pid;
 
-/// A segment's maker and number.
+/// Parses a segment's maker and number.
 fn segment(target: &Path) -> Option<(Pid, u64)> {
     let name = target.to_str()?.strip_prefix("/dev/shm/torch_")?;
     let name = name.strip_suffix(" (deleted)").unwrap_or(name);
@@ -21,16 +21,16 @@ fn segment(target: &Path) -> Option<(Pid, u64)> {
 /// Counts batches by the segments that the trainer holds.
 #[derive(Debug, Clone, Default)]
 pub struct SegmentClock {
-    /// Of these workers, and of these alone, are batches counted.
+    /// The workers whose batches are counted.
     alive: BTreeSet<Pid>,
     workers: BTreeMap<Pid, Made>,
-    /// How often a worker's segments were seen in runs of each length: one run is one batch.
+    /// How often runs of each length were seen among a worker's segments: one run is one batch.
     runs: BTreeMap<u64, u64>,
     /// Batches of workers that are gone, since each was first seen.
     gone: u64,
 }
 
-/// Segments that a worker had made when it was first and last seen.
+/// Number of segments that a worker had made when it was first and last seen.
 #[derive(Debug, Clone, Copy)]
 struct Made {
     first: u64,
@@ -38,7 +38,7 @@ struct Made {
 }
 
 impl SegmentClock {
-    /// Takes the targets of the trainer's descriptors.
+    /// Records the targets of the trainer's descriptors.
     pub fn poll<'a>(&mut self, targets: impl Iterator<Item = &'a Path>) {
         let mut held: BTreeMap<Pid, Vec<u64>> = BTreeMap::new();
         for (maker, number) in targets.filter_map(segment) {
@@ -64,7 +64,7 @@ impl SegmentClock {
         }
     }
 
-    /// Tensors in a batch: the commonest run. `None` before a few batches were seen.
+    /// Returns the number of tensors in a batch: the most common run. `None` before a few batches were seen.
     fn tensors(&self) -> Option<u64> {
         let seen: u64 = self.runs.values().sum();
         let (run, _) = self
@@ -74,20 +74,20 @@ impl SegmentClock {
         (seen >= 3).then_some(*run)
     }
 
-    /// Batches that `worker` made and the trainer took, since the worker began.
+    /// Returns the number of batches that `worker` made and the trainer took, since the worker began.
     pub fn batches(&self, worker: Pid) -> Option<u64> {
         Some(self.workers.get(&worker)?.last / self.tensors()?)
     }
 
-    /// Batches that the trainer took from all workers since each was first seen.
+    /// Returns the number of batches that the trainer took from all workers since each was first seen.
     pub fn taken(&self) -> Option<u64> {
         let tensors = self.tensors()?;
         let since_seen = |made: &Made| (made.last - made.first) / tensors + 1;
         Some(self.gone + self.workers.values().map(since_seen).sum::<u64>())
     }
 
-    /// From now on count for these workers. Those that are gone are counted for the last time: their
-    /// number may be used again.
+    /// Counts for these workers from now on. Those that are gone are counted for the last time, because their PIDs may
+    /// be used again.
     pub fn follow(&mut self, workers: impl Iterator<Item = Pid>) {
         let before = self.taken();
         self.alive = workers.collect();

@@ -1,6 +1,6 @@
-//! Samples one after the other, of a job that runs or from a recording: what other programs need of this folder.
+//! A stream of samples, from a running job or a recording: the API of this folder for other programs.
 //!
-//! Knows nothing of what the samples mean.
+//! Must not depend on what the samples mean.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler, find};
 use crate::units::Pid;
 
-/// Gives one [`Sample`] after the other, from a training job on this machine or from a recording.
+/// Iterates over [`Sample`]s, from a training job on this machine or from a recording.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), pipetop::Hinted> {
@@ -24,10 +24,10 @@ use crate::units::Pid;
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Source(Kind);
+pub struct Source(SourceKind);
 
 #[derive(Debug)]
-enum Kind {
+enum SourceKind {
     Job {
         samples: mpsc::Receiver<Sample>,
         _sampler: Sampler,
@@ -39,11 +39,11 @@ enum Kind {
 }
 
 impl Source {
-    /// Watches the training job of this process and gives a sample per interval. Goes on after the end of the job,
-    /// which its samples tell.
+    /// Watches the training job of this process and returns a sample per interval. Continues after the end of the job,
+    /// which its samples show.
     ///
     /// # Errors
-    /// If the process does not run training, or no thread can be started.
+    /// Returns an error if the process does not run training, or no thread can be started.
     pub fn process(pid: i32, interval: Duration) -> Result<Self, Hinted> {
         let options = Options {
             proc_root: "/proc".into(),
@@ -65,7 +65,7 @@ impl Source {
     /// Reads a recording that `pipetop --record` wrote, from its first sample to its last.
     ///
     /// # Errors
-    /// If the file cannot be read as a recording.
+    /// Returns an error if the file cannot be read as a recording.
     pub fn recording(path: &Path) -> Result<Self, Hinted> {
         let recording = Recording::open(path);
         let recording = recording.map_err(|error| Hinted::new(error.to_string(), error.hint()))?;
@@ -73,39 +73,38 @@ impl Source {
         Ok(Self::part(recording, 0..=last))
     }
 
-    /// Samples as `options` say; `job` is what the target was resolved to, if that was done already.
+    /// Returns samples as `options` say; `job` is what the target was resolved to, if that was already done.
     pub(crate) fn job(options: Options, job: Option<Candidate>) -> Result<Self, Hinted> {
         let (send, samples) = mpsc::channel();
         let sampler = Sampler::start(options, job, move |sample| send.send(sample).is_ok());
         let sampler = sampler.map_err(|error| Hinted::no_thread(&error))?;
-        Ok(Self(Kind::Job {
+        Ok(Self(SourceKind::Job {
             samples,
             _sampler: sampler,
         }))
     }
 
-    /// The samples of a recording with these numbers.
+    /// Returns the samples of a recording with these numbers.
     pub(crate) fn part(recording: Recording, numbers: RangeInclusive<u64>) -> Self {
-        Self(Kind::Recording { recording, numbers })
+        Self(SourceKind::Recording { recording, numbers })
     }
 }
 
-/// Waits for the next sample of a job. Of a damaged part of a recording there is one error; the samples behind it
-/// follow.
+/// Waits for the next sample of a job. A damaged part of a recording yields one error; the samples after it follow.
 impl Iterator for Source {
     type Item = Result<Sample, Hinted>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (recording, numbers) = match &mut self.0 {
-            Kind::Job { samples, .. } => return samples.recv().ok().map(Ok),
-            Kind::Recording { recording, numbers } => (recording, numbers),
+            SourceKind::Job { samples, .. } => return samples.recv().ok().map(Ok),
+            SourceKind::Recording { recording, numbers } => (recording, numbers),
         };
         let number = numbers.next()?;
         Some(match recording.read(number) {
             Ok((sample, _)) => Ok(sample),
             Err(error) => {
                 let last = *numbers.end();
-                *numbers = recording.behind(number).unwrap_or(last + 1)..=last;
+                *numbers = recording.next_group_after(number).unwrap_or(last + 1)..=last;
                 Err(Hinted::new(error.to_string(), error.hint()))
             }
         })
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_watched_or_read_is_an_error() {
+    fn unwatchable_or_unreadable_sources_are_errors() {
         let error = Source::process(i32::MAX, Duration::from_secs(1)).unwrap_err();
         assert!(error.message.contains(&i32::MAX.to_string()), "{error}");
         assert!(Source::recording(Path::new("/proc/self/no-such-file")).is_err());

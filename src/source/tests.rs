@@ -1,4 +1,4 @@
-//! The readers, on trees that stand for a machine and on scripted drivers.
+//! Tests of the readers, on directory trees that imitate a machine and on scripted drivers.
 
 mod gpu;
 mod gpu_figures;

@@ -1,4 +1,4 @@
-//! `pipetop config --check`: whether a configuration file can be used, and what is wrong where it cannot.
+//! `pipetop config --check`: whether a configuration file can be used, and what is wrong with it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use crate::config::{Config, usual_path};
 use crate::error::Hinted;
 use crate::loaders::{FILE, Names};
-use crate::options::Places;
+use crate::options::PathArgs;
 use crate::setup::print;
 use crate::units::printable;
 
-/// Checks the file that was named, else the one that would be in use.
-pub(super) fn configuration(file: Option<&Path>, places: &Places) -> Result<ExitCode, Hinted> {
+/// Checks the given file, or else the one that would be used.
+pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<ExitCode, Hinted> {
     if let Some(path) = file.filter(|path| path.file_name().is_some_and(|name| name == FILE)) {
         return loaders(path);
     }
@@ -38,17 +38,10 @@ pub(super) fn configuration(file: Option<&Path>, places: &Places) -> Result<Exit
 
 const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
 
-/// Checks a file of loaders' names.
+/// Checks a file of loader names.
 fn loaders(path: &Path) -> Result<ExitCode, Hinted> {
     let shown = printable(&path.display().to_string());
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Hinted::new(
-            format!("cannot read {shown}: {error}"),
-            "give a file that exists",
-        )
-    })?;
-    let names = Names::parse(&text)
-        .map_err(|trouble| Hinted::new(format!("{shown}:{trouble}"), NAMES_HINT))?;
+    let names = Names::read(path).map_err(|trouble| Hinted::new(trouble, NAMES_HINT))?;
     let count = names.loaders.len();
     let line = format!("{shown}: OK, {count} loaders\n");
     print(&mut std::io::stdout(), line.as_bytes())

@@ -1,13 +1,13 @@
-//! `pipetop diff`: reads two recordings or reports, and prints what came of the change.
+//! `pipetop diff`: reads two recordings or reports, and prints the effect of the change between them.
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::cli::Diff;
-use crate::diff::{Comparison, Counts, Side, text};
+use crate::cli::DiffArgs;
+use crate::diff::{BatchSlices, Comparison, Side, text};
 use crate::engine::Engine;
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 use crate::record::{RecordError, Recording};
 use crate::regular_file;
 use crate::report::Report;
@@ -15,19 +15,14 @@ use crate::setup::{FAILED_IF, print};
 use crate::source::Source;
 use crate::units::printable;
 
-/// Bytes of the longest report that is read: one of a thousand workers has less than a megabyte.
-const LONGEST_REPORT: u64 = 16 << 20;
+/// Most bytes of a report: one with a thousand workers has less than a megabyte.
+const MAX_REPORT: u64 = 16 << 20;
 
-pub(super) fn run(args: &Diff) -> Result<ExitCode, Hinted> {
+pub(super) fn run(args: &DiffArgs) -> Result<ExitCode, Hinted> {
     let comparison = Comparison::new(side(&args.before)?, side(&args.after)?);
     let page = if args.json {
         let json = serde_json::to_string_pretty(&comparison);
-        let json = json.map_err(|error| {
-            Hinted::new(
-                format!("cannot write JSON: {error}"),
-                "this is a bug in pipetop",
-            )
-        })?;
+        let json = json.explain("cannot write JSON", "this is a bug in pipetop")?;
         format!("{json}\n")
     } else {
         text(&comparison)
@@ -46,7 +41,7 @@ pub(super) fn run(args: &Diff) -> Result<ExitCode, Hinted> {
     }
 }
 
-/// A recording in full, or a report.
+/// Reads a whole recording, or a report.
 fn side(path: &Path) -> Result<Side, Hinted> {
     let file = printable(&path.display().to_string());
     let recording = match Recording::open(path) {
@@ -56,7 +51,7 @@ fn side(path: &Path) -> Result<Side, Hinted> {
     };
     let numbers = recording.first()..=recording.first() + recording.len().saturating_sub(1);
     let mut engine = Engine::new(Duration::MAX);
-    let mut counts = Counts::default();
+    let mut counts = BatchSlices::default();
     for sample in Source::part(recording, numbers) {
         let state = engine.push(sample?);
         if let Some((seconds, batches)) = state.batches_taken() {
@@ -69,12 +64,10 @@ fn side(path: &Path) -> Result<Side, Hinted> {
 
 fn report(path: &Path) -> Result<Report, Hinted> {
     let mut text = vec![];
-    regular_file::read(path, LONGEST_REPORT, &mut text).map_err(|error| {
-        Hinted::new(
-            format!("cannot read {}: {error}", path.display()),
-            "give a recording, or a report made with --once --json",
-        )
-    })?;
+    regular_file::read(path, MAX_REPORT, &mut text).explain(
+        format_args!("cannot read {}", path.display()),
+        "give a recording, or a report made with --once --json",
+    )?;
     serde_json::from_slice(&text).map_err(|_| nothing(path))
 }
 

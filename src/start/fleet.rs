@@ -1,27 +1,27 @@
-//! `pipetop fleet`: reads what proves who asks, then the server.
+//! `pipetop fleet`: reads the credentials, then the server.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
 use crate::cli;
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 use crate::fleet::{Credentials, Fleet, show, text};
-use crate::options::{Places, Watch};
+use crate::options::{PathArgs, WatchArgs};
 use crate::regular_file;
 use crate::setup::{can_draw, config, no_screen, print};
 
 const TOKEN: &str = "PIPETOP_PROMETHEUS_TOKEN";
 const BASIC: &str = "PIPETOP_PROMETHEUS_BASIC";
-/// In bytes: more than any token.
-const LONGEST: u64 = 64 << 10;
+/// Most bytes of a token file, more than any token needs.
+const MAX_TOKEN_BYTES: u64 = 64 << 10;
 
 /// Runs the command.
-pub(super) fn run(args: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted> {
-    let look = Watch {
+pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+    let look = WatchArgs {
         theme: args.theme,
         ascii: args.ascii,
-        ..Watch::default()
+        ..WatchArgs::default()
     };
     let config = config(&look, places)?;
     let fleet = Fleet {
@@ -52,12 +52,10 @@ pub(super) fn run(args: cli::Fleet, places: &Places) -> Result<ExitCode, Hinted>
 fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
     if let Some(path) = file {
         let mut bytes = Vec::new();
-        regular_file::read(path, LONGEST, &mut bytes).map_err(|error| {
-            Hinted::new(
-                format!("cannot read {}: {error}", path.display()),
-                "--token-file needs a file with a token in it",
-            )
-        })?;
+        regular_file::read(path, MAX_TOKEN_BYTES, &mut bytes).explain(
+            format_args!("cannot read {}", path.display()),
+            "--token-file needs a file with a token in it",
+        )?;
         let text = String::from_utf8_lossy(&bytes);
         return secret(path.as_os_str(), text.trim().to_owned()).map(Some);
     }
@@ -68,7 +66,7 @@ fn credentials(file: Option<&Path>) -> Result<Option<Credentials>, Hinted> {
     Ok(set(BASIC).map(Credentials::Basic))
 }
 
-/// A token can stand in a header.
+/// Checks that a token can be used in a header.
 fn secret(from: &OsStr, token: String) -> Result<Credentials, Hinted> {
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Hinted::new(

@@ -4,19 +4,19 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::app::{self, ReplaySession};
-use crate::cli::Replay;
-use crate::error::Hinted;
-use crate::headless::{Observation, observe_again};
-use crate::options::Places;
+use crate::cli::ReplayArgs;
+use crate::error::{Explain as _, Hinted};
+use crate::headless::observe_again;
+use crate::options::PathArgs;
 use crate::record::{RecordError, Recording};
-use crate::setup::{config, exit_code, has_screen};
+use crate::setup::{config, exit_code, has_screen, observation};
 use crate::source::replay::window;
 use crate::units::span;
 
-pub(super) fn run(args: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let watch = args.watch();
     let mut config = config(&watch, places)?;
-    let mut recording = Recording::open(&args.file).map_err(|error| refused(&error))?;
+    let mut recording = Recording::open(&args.file).map_err(|error| no_target_error(&error))?;
     let (begin, end) = recording.span();
     if args
         .from
@@ -28,7 +28,8 @@ pub(super) fn run(args: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
             format!("the recording is {length} long"),
         ));
     }
-    let numbers = window(&mut recording, args.from, args.to).map_err(|error| refused(&error))?;
+    let numbers =
+        window(&mut recording, args.from, args.to).map_err(|error| no_target_error(&error))?;
     config.interval = recording.header().interval;
     let cut = recording.is_cut().then(|| {
         format!(
@@ -38,34 +39,27 @@ pub(super) fn run(args: &Replay, places: &Places) -> Result<ExitCode, Hinted> {
     });
     if has_screen(&watch) {
         let session = ReplaySession {
-            recording,
+            samples: recording.into_samples(),
             numbers,
             speed: args.speed,
             config,
             notice: cut,
         };
-        let kind = app::replay(session).map_err(|error| {
-            Hinted::new(
-                format!("cannot use this terminal: {error:#}"),
-                "--once prints a report without a screen",
-            )
-        })?;
+        let kind = app::replay(session).explain(
+            "cannot use this terminal",
+            "--once prints a report without a screen",
+        )?;
         return Ok(exit_code(kind, &args.fail_if));
     }
     if let Some(cut) = cut {
-        // Nobody reads it: nothing to do about that.
+        // If the output is closed, there is nothing to do.
         let _ = writeln!(std::io::stderr(), "note: {}", crate::units::printable(&cut));
     }
-    let how = Observation {
-        once: args.once,
-        json: args.json,
-        span: None,
-        steady: false,
-    };
+    let how = observation(&watch, false);
     let kind = observe_again(recording, numbers, how, &mut std::io::stdout())?;
     Ok(exit_code(kind, &args.fail_if))
 }
 
-fn refused(error: &RecordError) -> Hinted {
+fn no_target_error(error: &RecordError) -> Hinted {
     Hinted::new(error.to_string(), error.hint())
 }

@@ -1,4 +1,4 @@
-//! `pipetop run`: launches the user's command, watches what trains below it, and ends as the command does.
+//! `pipetop run`: launches the user's command, watches the training job it starts, and exits with the command's code.
 
 mod command;
 mod headless;
@@ -10,22 +10,22 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use crate::cli::Run;
+use crate::cli::RunArgs;
 use crate::error::Hinted;
-use crate::job::{Target, leaves_site_out};
+use crate::job::{Target, skips_site};
 use crate::launch::{LaunchSpec, LoaderOverrides};
-use crate::options::Places;
+use crate::options::PathArgs;
 use crate::sample::Gap;
 use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
 use crate::source::sampler::Options;
 
 /// Runs the command.
-pub(super) fn run(args: &Run, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let config = config(&args.watch, places)?;
     exists(places)?;
     let (environment, command) = args.words.parts();
-    // A Python that would not load the hook would keep its directory in `sys.path`.
-    let unhookable = leaves_site_out(&command);
+    // A Python that does not load the hook would keep the hook's directory in `sys.path`.
+    let unhookable = skips_site(&command);
     let probe = (!args.no_hook && !unhookable).then(|| listen("use --no-hook to go without it"));
     let probe = probe.transpose()?;
     let spec = LaunchSpec {
@@ -38,14 +38,16 @@ pub(super) fn run(args: &Run, places: &Places) -> Result<ExitCode, Hinted> {
         probe: probe.map(Arc::new),
         ..sampling(places, &config, Target::Any)
     };
-    // To the end of what is watched.
-    let (mut options, _server) = served(recorded(options, &args.watch)?, &args.watch)?;
+    let served = served(recorded(options, &args.watch)?, &args.watch)?;
+    let mut options = served.options;
+    // Serves until the end of this function.
+    let _server = served.server;
     if unhookable && !args.no_hook {
-        options.lacking.push(Gap {
-            source: "probe".into(),
-            reason: "Python's option -S keeps the hook out".into(),
-            hint: "omit -S for exact figures; they are estimates with it".into(),
-        });
+        options.lacking.push(Gap::new(
+            "probe",
+            "Python's option -S keeps the hook out",
+            "omit -S for exact figures; they are estimates with it",
+        ));
     }
     if has_screen(&args.watch) {
         screen::run(args, spec, options, config)
@@ -54,7 +56,7 @@ pub(super) fn run(args: &Run, places: &Places) -> Result<ExitCode, Hinted> {
     }
 }
 
-/// The process that owns the command.
+/// Runs the supervisor, the process that owns the command.
 #[expect(
     unsafe_code,
     reason = "takes over the descriptor that it was started with"
@@ -67,7 +69,7 @@ pub(super) fn supervise(control: i32) -> Result<ExitCode, Hinted> {
             "use `pipetop run -- COMMAND`",
         ));
     }
-    // SAFETY: it is open, and nobody else in this process knows of it.
+    // SAFETY: it is open, and nothing else in this process owns it.
     crate::launch::supervise(unsafe { OwnedFd::from_raw_fd(control) });
     Ok(ExitCode::SUCCESS)
 }

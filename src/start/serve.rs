@@ -1,30 +1,30 @@
-//! `pipetop serve`: checks that what was named is there, then serves.
+//! `pipetop serve`: checks that the given files exist, then serves.
 
 use std::process::ExitCode;
 
-use super::target::{meant, refused};
-use crate::cli::Serve;
+use super::target::{no_target_error, requested_target};
+use crate::cli::ServeArgs;
 use crate::error::Hinted;
-use crate::options::{Places, Watch};
+use crate::options::{PathArgs, WatchArgs};
 use crate::serve::{ADDRESS, Exporter};
 use crate::setup::{config, endpoints, exists, sampling};
 use crate::source::sampler::find;
 
 /// Runs the command.
-pub(super) fn run(args: Serve, places: &Places) -> Result<ExitCode, Hinted> {
-    let watch = Watch {
+pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
+    let watch = WatchArgs {
         interval: args.interval,
-        ..Watch::default()
+        ..WatchArgs::default()
     };
     let config = config(&watch, places)?;
     exists(places)?;
-    let target = meant(args.target);
+    let target = requested_target(args.target);
     if !args.all {
         find(&places.proc_root, &target).map_err(|error| {
-            let refused = refused(&error);
+            let no_target_error = no_target_error(&error);
             Hinted {
-                hint: format!("{}; or watch all with --all", refused.hint),
-                ..refused
+                hint: format!("{}; or watch all with --all", no_target_error.hint),
+                ..no_target_error
             }
         })?;
     }

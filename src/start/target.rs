@@ -1,21 +1,22 @@
-//! The job that the command line names, and what to say where there is none.
+//! The job named on the command line, and the error if there is none.
 
 use crate::error::Hinted;
 use crate::job::{Candidate, NoTarget, Target};
 use crate::options;
 use crate::output;
+use crate::units::counted;
 
-/// The target that was named; none is any.
-pub(super) fn meant(named: Option<options::Target>) -> Target {
+/// Returns the given target; without one, any job.
+pub(super) fn requested_target(named: Option<options::TargetArg>) -> Target {
     match named {
         None => Target::Any,
-        Some(options::Target::Pid(pid)) => Target::Pid(pid),
-        Some(options::Target::Word(word)) => Target::Word(word),
+        Some(options::TargetArg::Pid(pid)) => Target::Pid(pid),
+        Some(options::TargetArg::Word(word)) => Target::Word(word),
     }
 }
 
-/// Why there is no such job, with the jobs to choose from.
-pub(super) fn refused(error: &NoTarget) -> Hinted {
+/// Returns why there is no such job, with the jobs to choose from.
+pub(super) fn no_target_error(error: &NoTarget) -> Hinted {
     let jobs = match error {
         NoTarget::Several(jobs) | NoTarget::SeveralBelow(.., jobs) => &jobs[..],
         _ => &[],
@@ -32,8 +33,4 @@ fn listed(job: &Candidate) -> String {
     let workers = counted(job.workers, "worker");
     let command = output::command(&job.command);
     format!("{pid:>8}  {ranks:>8}  {workers:>11}  {command}")
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

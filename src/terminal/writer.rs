@@ -1,6 +1,6 @@
-//! The thread that writes to the terminal, so that a terminal that takes nothing blocks nothing else.
+//! The thread that writes to the terminal, so that a blocked terminal blocks nothing else.
 //!
-//! It queues what it is given without limit; the event loop skips frames while it is busy, so at most one frame is
+//! Its queue has no limit; the event loop skips frames while it is busy, so at most one frame is
 //! queued. Must not know what the bytes mean.
 
 use std::io;
@@ -11,16 +11,16 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{Action, QueueSelector, tcflow, tcflush};
 
-/// Called with whether there is output still to be written.
+/// Called with whether there is output left to write.
 type OnChange = Box<dyn Fn(bool) + Send>;
 
-pub(super) struct Writer {
-    state: Mutex<State>,
+pub(super) struct TerminalWriter {
+    state: Mutex<WriterState>,
     changed: Condvar,
 }
 
-struct State {
-    /// Not yet taken by the thread.
+struct WriterState {
+    /// Bytes that the thread has not taken yet.
     queue: Vec<u8>,
     /// The thread is in `write`.
     writing: bool,
@@ -31,7 +31,7 @@ struct State {
     on_change: Option<OnChange>,
 }
 
-impl State {
+impl WriterState {
     fn is_busy(&self) -> bool {
         self.failed.is_none() && (self.writing || !self.queue.is_empty())
     }
@@ -43,9 +43,9 @@ impl State {
     }
 }
 
-/// There is one standard output.
-pub(super) static WRITER: Writer = Writer {
-    state: Mutex::new(State {
+/// The only writer, as there is only one standard output.
+pub(super) static WRITER: TerminalWriter = TerminalWriter {
+    state: Mutex::new(WriterState {
         queue: Vec::new(),
         writing: false,
         started: false,
@@ -55,7 +55,7 @@ pub(super) static WRITER: Writer = Writer {
     changed: Condvar::new(),
 };
 
-impl Writer {
+impl TerminalWriter {
     /// Starts the thread, once.
     pub(super) fn start(&'static self) -> io::Result<()> {
         let mut state = self.state();
@@ -87,9 +87,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until everything is written, at most this long; returns whether it is.
+    /// Waits at most this long until everything is written; returns whether it is.
     pub(super) fn wait(&self, longest: Duration) -> bool {
-        let busy = |state: &mut State| state.is_busy();
+        let busy = |state: &mut WriterState| state.is_busy();
         let waited = self
             .changed
             .wait_timeout_while(self.state(), longest, busy)
@@ -97,12 +97,12 @@ impl Writer {
         !waited.1.timed_out()
     }
 
-    /// Discards what is not written, and what the kernel has queued.
+    /// Discards unwritten bytes and what the kernel has queued.
     pub(super) fn discard(&self) {
         self.state().queue.clear();
         let terminal = rustix::stdio::stdout();
-        // Errors mean that the terminal is gone. On Linux (n_tty) a blocked write is not woken by the flush, but it is
-        // by stopping and restarting output.
+        // Errors mean that the terminal is gone. On Linux (n_tty) the flush does not wake a blocked write; stopping and
+        // restarting output does.
         let _ = tcflush(terminal, QueueSelector::OFlush)
             .and_then(|()| tcflow(terminal, Action::OOff))
             .and_then(|()| tcflow(terminal, Action::OOn));
@@ -112,7 +112,7 @@ impl Writer {
         let mut bytes = Vec::new();
         loop {
             {
-                let nothing = |state: &mut State| state.queue.is_empty();
+                let nothing = |state: &mut WriterState| state.queue.is_empty();
                 let waited = self.changed.wait_while(self.state(), nothing);
                 let mut state = waited.unwrap_or_else(PoisonError::into_inner);
                 std::mem::swap(&mut bytes, &mut state.queue);
@@ -131,12 +131,12 @@ impl Writer {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Not through `std::io::stdout`: its lock would be held while the terminal takes nothing.
+/// Bypasses `std::io::stdout`: its lock would be held while the terminal is blocked.
 fn write(mut bytes: &[u8]) -> Result<(), Errno> {
     let terminal = rustix::stdio::stdout();
     while !bytes.is_empty() {

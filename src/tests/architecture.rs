@@ -1,7 +1,7 @@
-//! Who may use whom: reads the sources and fails on an arrow that is not in the table, on a foreign crate
-//! outside its place, and on a file that has grown too long to be read at once.
+//! Which folder may use which: reads the sources and fails on a dependency that is not in the table, on an external crate
+//! outside its place, on two types of one name, and on a file that is too long to be read at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ("error", &["units"]),
     ("action", &[]),
     ("foreign", &[]),
-    ("loaders", &[]),
+    ("loaders", &["regular_file", "units"]),
     ("logging", &["error"]),
     ("sample", &["units"]),
     ("job", &["units"]),
@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "units",
         ],
     ),
-    ("launch", &["job", "probe", "units"]),
+    ("launch", &["job", "loaders", "probe", "units"]),
     ("model", &["sample", "units"]),
     ("verdict", &["loaders", "model", "sample", "units"]),
     ("report", &["model", "sample", "units", "verdict"]),
@@ -170,8 +170,8 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ),
 ];
 
-/// Crates that only one part may know, with the modules that make it up.
-const PLACES: [(&str, &[&str]); 31] = [
+/// Crates that only one part may use, with the modules of that part.
+const PLACES: [(&str, &[&str]); 32] = [
     ("zstd", &["record"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
@@ -182,6 +182,7 @@ const PLACES: [(&str, &[&str]); 31] = [
     ("remoteprocess", &["source"]),
     ("console", &["last_lines"]),
     ("signal_hook", &["launch"]),
+    ("signal_hook_registry", &["terminal"]),
     ("terminal_colorsaurus", &["terminal"]),
     (
         "ratatui",
@@ -211,10 +212,10 @@ const PLACES: [(&str, &[&str]); 31] = [
     ("rand_distr", &["lab"]),
 ];
 
-/// Lines of a file, its inline tests not counted.
-const LONGEST: usize = 400;
+/// Most lines of a file, without its inline tests.
+const MAX_LINES: usize = 400;
 
-/// Every source file with the top module that it belongs to.
+/// Returns every source file with the top module that it belongs to.
 fn sources() -> Vec<(String, PathBuf, String)> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -248,7 +249,7 @@ fn sources() -> Vec<(String, PathBuf, String)> {
         .collect()
 }
 
-/// Words that follow `crate::`, also in `crate::{a, b}`.
+/// Returns the words after `crate::`, also in `crate::{a, b}`.
 fn named_modules(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (at, _) in text.match_indices("crate::") {
@@ -272,6 +273,40 @@ fn named_modules(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// Returns the file's code without its inline tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {")
+        .next()
+        .unwrap_or_default()
+}
+
+/// Whether the file holds only tests.
+fn is_test(path: &Path) -> bool {
+    ["tests.rs", "literals.rs", "scenarios.rs"]
+        .iter()
+        .any(|name| path.ends_with(name))
+}
+
+/// Returns the name of the type, trait or type alias whose definition begins on this line.
+fn defined_type(line: &str) -> Option<&str> {
+    let code = line.trim_start();
+    let code = match code.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1,
+        Some(rest) => rest,
+        None => code,
+    };
+    let (keyword, rest) = code.trim_start().split_once(' ')?;
+    let defines = match keyword {
+        "struct" | "enum" | "union" | "trait" => true,
+        // The associated types of a trait are indented.
+        "type" => !line.starts_with(' '),
+        _ => false,
+    };
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+    let name = &rest[..end.unwrap_or(rest.len())];
+    (defines && !name.is_empty()).then_some(name)
+}
+
 #[test]
 fn modules_name_only_what_the_table_allows() {
     for (top, path, text) in sources() {
@@ -290,7 +325,7 @@ fn modules_name_only_what_the_table_allows() {
 
 #[test]
 fn the_table_has_no_circle() {
-    // Each module may only name modules that stand above it, so the order of the table is the proof.
+    // Each module may only name modules above it, so the order of the table proves that there is no cycle.
     for (at, (module, allowed)) in ARROWS.iter().enumerate() {
         for name in *allowed {
             let above = ARROWS[..at].iter().any(|(known, _)| known == name);
@@ -306,7 +341,7 @@ fn the_table_has_no_circle() {
 fn foreign_crates_stay_in_their_places() {
     for (top, path, text) in sources() {
         for (name, places) in PLACES {
-            // `unix::` is no `nix::`.
+            // `unix::` is not `nix::`.
             let begins =
                 |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
             let path_of_it = format!("{name}::");
@@ -324,25 +359,59 @@ fn foreign_crates_stay_in_their_places() {
 #[test]
 fn every_file_says_what_it_holds_and_stays_readable() {
     for (_, path, text) in sources() {
-        let is_test = ["tests.rs", "literals.rs", "scenarios.rs"]
-            .iter()
-            .any(|name| path.ends_with(name));
+        let is_test = is_test(&path);
         assert!(
             is_test || text.starts_with("//! "),
             "{} has no //! line",
             path.display()
         );
-        let code = text
-            .split("#[cfg(test)]\nmod tests {")
-            .next()
-            .unwrap_or_default();
-        let lines = code.lines().count();
+        let lines = without_tests(&text).lines().count();
         assert!(
-            is_test || lines <= LONGEST,
-            "{} has {lines} lines, more than {LONGEST}",
+            is_test || lines <= MAX_LINES,
+            "{} has {lines} lines, more than {MAX_LINES}",
             path.display()
         );
     }
+}
+
+#[test]
+fn no_two_types_have_one_name() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (_, path, text) in sources().iter().filter(|(_, path, _)| !is_test(path)) {
+        for (number, line) in (1..).zip(without_tests(text).lines()) {
+            if let Some(name) = defined_type(line) {
+                let place = format!("src/{}:{number}", path.display());
+                places.entry(name.to_owned()).or_default().push(place);
+            }
+        }
+    }
+    assert!(!places.is_empty());
+    let shared: Vec<String> = places
+        .iter()
+        .filter(|(_, places)| places.len() > 1)
+        .map(|(name, places)| format!("{name}: {}", places.join(", ")))
+        .collect();
+    assert!(
+        shared.is_empty(),
+        "types that share a name:\n{}",
+        shared.join("\n")
+    );
+}
+
+#[test]
+fn type_definitions_are_found_in_every_form() {
+    let lines = [
+        "struct One;",
+        "pub(in crate::ui) enum Two<'a> {",
+        "    type Item = u8;",
+        "pub trait Three: Sync {",
+        "    pub struct Four(u8);",
+        "pub type Five = u8;",
+        "// struct Comment",
+        "let structure = 1;",
+    ];
+    let names: Vec<_> = lines.into_iter().filter_map(defined_type).collect();
+    assert_eq!(names, ["One", "Two", "Three", "Four", "Five"]);
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Numbers that look like chance and are the same everywhere.
+//! Pseudo-random numbers that are the same on every machine.
 
-/// xorshift64*; any seed but 0.
+/// xorshift64*; the seed must not be 0.
 pub(crate) struct Chance(pub(crate) u64);
 
 impl Chance {
-    /// From 0 up to 1.
+    /// Returns a number from 0 up to, but not including, 1.
     pub(crate) fn next(&mut self) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -1,5 +1,5 @@
-//! No circle of uses between files: reads the paths that every source file names, finds the file in which each item
-//! stands, and fails on files that need each other.
+//! No cyclic uses between files: reads the paths that every source file names, finds the file of each item, and fails
+//! on files that use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,30 +11,30 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 /// The words of a path: `["crate", "model", "Rates"]`.
 type Words = Vec<String>;
 
-/// Where an item or a module may lead to by names: deeper than this only where names go round.
-const DEEPEST: usize = 10;
+/// Most re-exports to follow to an item or a module; only cyclic names are deeper.
+const MAX_DEPTH: usize = 10;
 
 struct Import {
     path: Words,
-    /// `pub use`.
+    /// It is a `pub use`.
     offered: bool,
 }
 
-/// What one source file names.
+/// The names in one source file.
 #[derive(Default)]
 struct SourceFile {
-    /// What each `use` brings in, by the name that it gets here.
+    /// The imported paths, by the name in this file.
     imports: BTreeMap<String, Import>,
-    /// Paths of two words and more in the code.
+    /// Paths of two or more words in the code.
     paths: BTreeSet<Words>,
-    /// Every word in the code.
+    /// All words in the code.
     words: BTreeSet<String>,
 }
 
-/// Every file by the words of its module: `["source", "nvml"]`.
+/// All files, by the words of their module: `["source", "nvml"]`.
 struct Sources(BTreeMap<Words, SourceFile>);
 
-/// The code as words and signs, without comments and tests.
+/// Flattens the code to words and signs, without comments and tests.
 fn flat(code: TokenStream, flattened: &mut Words) {
     for token in code {
         match token {
@@ -60,7 +60,7 @@ fn flat(code: TokenStream, flattened: &mut Words) {
     }
 }
 
-/// How many words the item that begins here has: up to its `;` or its last brace.
+/// Returns how many words the item that begins here has: up to its `;` or its last brace.
 fn item_length(code: &[String]) -> usize {
     let mut depth = 0;
     for (at, word) in code.iter().enumerate() {
@@ -96,10 +96,10 @@ impl SourceFile {
                 file.import(&rest[1..length], &[], offered);
                 length
             } else if rest[0] == "mod" {
-                // Its name, which says nothing of a need.
+                // The name that is defined here, which is not a use.
                 2
             } else if rest[0] == "." {
-                // What follows is a field or a method.
+                // A field or a method follows.
                 2
             } else {
                 file.path(rest)
@@ -108,7 +108,7 @@ impl SourceFile {
         file
     }
 
-    /// Reads the path that begins here; how many words it has.
+    /// Reads the path that begins here; returns how many words it has.
     fn path(&mut self, code: &[String]) -> usize {
         let mut path = Words::new();
         let mut rest = code;
@@ -127,7 +127,7 @@ impl SourceFile {
         (code.len() - rest.len()).max(1)
     }
 
-    /// Reads what stands between `use` and `;`, or one branch of it.
+    /// Reads the words between `use` and `;`, or one branch of them.
     fn import(&mut self, code: &[String], above: &[String], offered: bool) {
         let mut path = above.to_owned();
         for (at, word) in code.iter().enumerate() {
@@ -152,7 +152,7 @@ impl SourceFile {
                     return;
                 }
                 "self" if !path.is_empty() => {}
-                // Clippy keeps it out of all but tests and what the library offers to test programs.
+                // Clippy forbids glob imports, except in tests and in what the library exports to test programs.
                 "*" => return,
                 word if is_word(word) => path.push(word.to_owned()),
                 _ => {}
@@ -194,7 +194,7 @@ impl Sources {
         Self(found)
     }
 
-    /// The module in which the item of this path stands. `None` for other crates, and for modules.
+    /// Returns the module that contains the item of this path. `None` for other crates, and for modules.
     fn place(&self, from: &[String], path: &[String], depth: usize) -> Option<Words> {
         let mut module = from.to_owned();
         let mut rest = path;
@@ -221,7 +221,7 @@ impl Sources {
             let child = self.child(&module, word);
             match (import, child) {
                 (_, Some(child)) if !behind.is_empty() || import.is_none() => module = child,
-                (Some(import), _) if depth < DEEPEST => {
+                (Some(import), _) if depth < MAX_DEPTH => {
                     let path = [import.path.as_slice(), behind].concat();
                     return self.place(&module, &path, depth + 1);
                 }
@@ -237,7 +237,7 @@ impl Sources {
         self.0.contains_key(&child).then_some(child)
     }
 
-    /// The files that a file uses, each with the paths that lead there.
+    /// Returns the files that a file uses, each with the paths that lead there.
     fn uses(&self, module: &Words) -> BTreeMap<Words, BTreeSet<String>> {
         let file = &self.0[module];
         let imports = file.imports.iter();
@@ -254,10 +254,10 @@ impl Sources {
     }
 }
 
-/// The rule: a file uses another where it names an item that stands there, in a `use` or in a path, however many
-/// re-exports lie between. A `mod child;` is no use, and neither is a `pub use child::Item` of a name that the file
-/// itself has no need of: so a parent may offer what its children hold, and one child may use another's through it.
-/// Code under `#[cfg(test)]` does not count.
+/// The rule: a file uses another if it names an item in it, in a `use` or in a path, through any number of re-exports.
+/// A `mod child;` is not a use, and neither is a `pub use child::Item` of a name that the file itself does not need:
+/// so a parent may re-export the items of its children, and one child may use another's through it. Code under
+/// `#[cfg(test)]` does not count.
 #[test]
 fn files_use_each_other_in_one_direction() {
     let sources = Sources::read();

@@ -1,14 +1,14 @@
-//! Each command that a document shows can be typed.
+//! Checks that each command shown in a document parses.
 
 use std::fs;
 use std::path::Path;
 
 use crate::cli::{self, Stop};
 
-/// Words after which another command begins, or none.
+/// Words that end a command.
 const ENDS: [&str; 6] = ["|", "||", "&&", "&", ">", ";"];
 
-/// The Markdown files of the root and of `docs`.
+/// Returns the Markdown files of the root and of `docs`.
 fn documents() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = [root.to_owned(), root.join("docs")]
@@ -26,7 +26,7 @@ fn documents() -> Vec<(String, String)> {
         .collect()
 }
 
-/// What one types: lines of code blocks, and words in code font.
+/// Returns what a user could type: lines of code blocks, and text in code font.
 fn typed(document: &str) -> Vec<&str> {
     let (mut found, mut in_block) = (Vec::new(), false);
     for line in document.lines() {
@@ -41,7 +41,7 @@ fn typed(document: &str) -> Vec<&str> {
     found
 }
 
-/// The arguments of pipetop in a line that starts it, directly or by cargo.
+/// Returns the arguments of pipetop in a line that starts it, directly or with cargo.
 fn arguments(line: &str) -> Option<Vec<&str>> {
     let mut words = line.split_whitespace().peekable();
     match words.next()? {
@@ -63,7 +63,7 @@ fn every_command_that_a_document_shows_is_one() {
                 continue;
             };
             count += 1;
-            // Of two words, the second one may only name a subcommand.
+            // In a text of two words, the second may be just a subcommand, without its required arguments.
             let help = (arguments.len() == 1).then_some("--help");
             let words = ["pipetop"].into_iter().chain(arguments).chain(help);
             let parsed = cli::parse(words.map(Into::into));

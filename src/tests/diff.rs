@@ -1,13 +1,13 @@
-//! Two runs beside each other: how sure the rates are, what is said of them, and how it reads.
+//! Comparing two runs: how certain the rates are, the conclusion, and its wording.
 
-use crate::diff::{Comparison, Counts, Outcome, Pace, Side, text};
+use crate::diff::{BatchSlices, Comparison, Outcome, Pace, Side, text};
 use crate::report::{Cause, Kind};
 use crate::tests::chance::Chance;
 use crate::units::Share;
 
-/// Batches in `seconds` slices of a second, of a job whose next batch comes after `period`.
-fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> Counts {
-    let mut counts = Counts::default();
+/// Returns batches in `seconds` slices of a second, for a job whose next batch comes after `period`.
+fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> BatchSlices {
+    let mut counts = BatchSlices::default();
     let mut next = period(0.0);
     for slice in 0..seconds {
         let end = f64::from(slice + 1);
@@ -21,7 +21,7 @@ fn counts(seconds: u32, mut period: impl FnMut(f64) -> f64) -> Counts {
     counts
 }
 
-/// How often the interval holds the true rate, and its half width as a share of the rate, in the mean.
+/// Returns how often the interval contains the true rate, and the mean of its half width as a share of the rate.
 fn held(seconds: u32, rate: f64, period: impl Fn(&mut Chance, f64) -> f64) -> (f64, f64) {
     const RUNS: u32 = 500;
     let (mut hits, mut widths) = (0, 0.0);
@@ -39,7 +39,7 @@ fn held(seconds: u32, rate: f64, period: impl Fn(&mut Chance, f64) -> f64) -> (f
 
 #[test]
 fn the_interval_of_a_rate_holds_as_often_as_it_says() {
-    // By chance alone; regular; one slow batch in ten; and faster and slower by turns of six seconds.
+    // Purely random; regular; one slow batch in ten.
     let alone = |chance: &mut Chance, _: f64| -0.25 * (1.0 - chance.next()).ln();
     let regular = |chance: &mut Chance, _: f64| chance.between(0.24, 0.26);
     let slow_ones = |chance: &mut Chance, _: f64| if chance.below(10) == 0 { 1.6 } else { 0.1 };
@@ -55,7 +55,7 @@ fn the_interval_of_a_rate_holds_as_often_as_it_says() {
 
 #[test]
 fn a_rate_counts_from_the_first_batch_on_and_needs_some_for_an_interval() {
-    let mut counts = Counts::default();
+    let mut counts = BatchSlices::default();
     for batches in [0, 0, 0, 1] {
         counts.push(1.0, batches);
     }
@@ -93,16 +93,16 @@ fn side(file: &str, rate: f64, off: Option<f64>) -> Side {
 }
 
 #[test]
-fn two_runs_are_told_apart_where_their_intervals_allow_it() {
+fn two_runs_differ_if_their_intervals_do() {
     let outcome = |rate, off| {
         let comparison = Comparison::new(side("a", 10.0, Some(0.3)), side("b", rate, off));
         (comparison.outcome, comparison.is_slower_by(Share(0.05)))
     };
     assert_eq!(outcome(12.0, Some(0.3)), (Outcome::Faster, Some(false)));
     assert_eq!(outcome(9.0, Some(0.3)), (Outcome::Slower, Some(true)));
-    // Slower, but by less.
+    // Slower, but by less than the limit.
     assert_eq!(outcome(9.6, Some(0.05)), (Outcome::Slower, Some(false)));
-    // Slower by more, and it may be chance.
+    // Slower by more than the limit, but that may be chance.
     let by_chance = (Outcome::NotToldApart, Some(false));
     assert_eq!(outcome(9.4, Some(1.0)), by_chance);
     assert_eq!(outcome(10.1, Some(0.3)), by_chance);
@@ -110,7 +110,7 @@ fn two_runs_are_told_apart_where_their_intervals_allow_it() {
 }
 
 #[test]
-fn the_table_shows_both_and_says_what_came_of_it() {
+fn the_table_shows_both_runs_and_the_outcome() {
     let after = Side {
         kind: Kind::ComputeBound,
         cause: None,

@@ -1,4 +1,4 @@
-//! Each test that the documents name as a proof is there.
+//! Checks that each test that the documents name exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ fn functions(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Words in code font with so many underscores are names of tests.
+/// Words in code font with at least three underscores are names of tests.
 fn named(document: &str) -> impl Iterator<Item = &str> {
     let spans = document.split('`').skip(1).step_by(2);
     spans.filter(|span| span.matches('_').count() >= 3 && !span.contains(['/', ' ', '-']))
@@ -36,6 +36,8 @@ fn every_test_that_a_document_names_is_there() {
     for folder in ["src", "tests"] {
         functions(&root.join(folder), &mut found);
     }
+    let scenarios = fs::read_dir(root.join("tests/scenarios")).unwrap();
+    found.extend(scenarios.map(|file| file.unwrap().file_name().display().to_string()));
     for document in DOCUMENTS {
         let text = fs::read_to_string(root.join(document)).unwrap();
         let (mut count, mut absent) = (0, Vec::new());

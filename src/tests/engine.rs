@@ -1,4 +1,4 @@
-//! Live, with samples that were lost, and from a recording, it is the same.
+//! A live engine, one with lost samples, and one fed from a recording have the same results.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::verdict::Kind;
 
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// A job that waits for data, and from the 30th second on never does.
+/// A job that waits for data, and never does from the 30th second on.
 fn job(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     sample.gpus[0].driver_zero_us = Some(0);
@@ -59,7 +59,7 @@ fn a_clock_that_is_set_back_changes_no_figure() {
     assert_eq!(set_back.state().uptime(), steady.state().uptime());
 }
 
-/// All that a screen or a report is made of.
+/// Returns everything that a screen or a report is made of.
 fn known(engine: &Engine) -> impl PartialEq + std::fmt::Debug + use<> {
     let state = engine.state();
     let model = &state.model;
@@ -93,7 +93,7 @@ fn recorded(samples: &[Sample]) -> Vec<Sample> {
 }
 
 #[test]
-fn a_verdict_that_turns_is_marked() {
+fn a_verdict_change_is_marked() {
     let engine = fed((0..60).map(job));
     assert_eq!(engine.state().kind(), Some(Kind::Balanced));
     let marks = engine.state().model.history().marks();
@@ -103,7 +103,7 @@ fn a_verdict_that_turns_is_marked() {
 }
 
 #[test]
-fn what_begins_anew_knows_nothing_of_before() {
+fn restart_clears_all_state() {
     let mut engine = fed((0..60).map(job));
     engine.restart();
     assert!(engine.state().verdict().is_none() && engine.state().model.history().is_empty());
@@ -117,10 +117,9 @@ fn what_begins_anew_knows_nothing_of_before() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// Whatever a screen was too slow for: at most two samples in a row, as a sample repeats the events of the two
-    /// before it.
+    /// A slow screen may miss at most two samples in a row, as a sample repeats the events of the two before it.
     #[test]
-    fn live_is_as_its_recording(
+    fn live_equals_replay(
         kept in prop::collection::vec(0..3_u32, 20..60),
     ) {
         let mut seconds = vec![];
@@ -133,7 +132,7 @@ proptest! {
         let live = fed(samples.iter().cloned());
         let replayed = fed(recorded(&samples));
         prop_assert_eq!(known(&live), known(&replayed));
-        // Nothing of what happened between was lost.
+        // No event in between was lost.
         let all = fed((0..=seconds[seconds.len() - 1]).map(job));
         let steps = |engine: &Engine| engine.state().model.steps().clone();
         prop_assert_eq!(steps(&live), steps(&all));

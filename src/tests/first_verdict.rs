@@ -1,5 +1,5 @@
-//! When the first verdict comes, and how often it is the one that stays: on hundreds of simulated jobs that are watched
-//! as real ones are, by polls.
+//! When the first verdict comes, and how often it is also the last one: on hundreds of simulated jobs that are polled
+//! like real ones.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::tests::chance::Chance;
 use crate::units::{Pid, ProcessKey};
 use crate::verdict::Kind;
 
-/// Polls a second, and seconds between two samples.
-const LOOKS: usize = 100;
+/// Polls per second, and seconds between two samples.
+const POLLS_PER_SECOND: usize = 100;
 const INTERVAL: f64 = 0.5;
-/// Seconds of a job that are watched, and the window of the verdict.
+/// Seconds for which a job is watched, and the window of the verdict.
 const WATCHED: f64 = 30.0;
 const WINDOW: Duration = Duration::from_secs(20);
 
@@ -28,16 +28,16 @@ fn whole(value: f64) -> usize {
     value.floor() as usize
 }
 
-/// How the times of batches follow each other.
+/// How the load time changes from batch to batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rhythm {
-    /// Each by itself.
+    /// Each batch has its own random load time.
     Steady,
-    /// One of so many takes so many times as long.
+    /// One of this many batches takes this many times as long.
     SlowOnes(usize, f64),
-    /// By turns: so many batches at one load time, so many at one that is so many times as long.
+    /// This many batches at one load time, then as many that take this many times as long.
     Phases(usize, f64),
-    /// Workers are started anew after so many batches, in so many seconds.
+    /// Workers are restarted after this many batches, which takes this many seconds.
     Epochs(usize, f64),
 }
 
@@ -46,24 +46,24 @@ struct Job {
     workers: usize,
     step: f64,
     load: f64,
-    /// Half the range of both, as a part of them.
+    /// Half the range of step and load time, as a part of them.
     jitter: f64,
     rhythm: Rhythm,
-    /// Seconds that it has run when we come.
+    /// Seconds that it has run before pipetop starts.
     before: f64,
     seed: u64,
 }
 
-/// What a job does at each poll, from our coming on.
+/// The state of a job at each poll, from the start of pipetop.
 struct Trace {
     waiting: Vec<bool>,
     ready: Vec<u32>,
-    /// By worker.
+    /// By worker, then by poll.
     busy: Vec<Vec<bool>>,
-    /// Batches taken, and the number of the epoch with its start.
+    /// Batches taken, and the start of each epoch.
     taken: Vec<u64>,
     epochs: Vec<f64>,
-    /// Stays in the loader, as polls see them.
+    /// Waits in the loader, as seen by polls.
     waits: Vec<Wait>,
 }
 
@@ -73,7 +73,7 @@ impl Job {
         chance.next();
         let workers = 1 + chance.below(8);
         let step = chance.between(0.02, 0.2);
-        // A quarter of them never waits.
+        // A quarter of the jobs never waits.
         let share = chance.between(-0.33, 0.95);
         let cycle = if share < 0.0 {
             step * chance.between(0.2, 0.95)
@@ -101,7 +101,7 @@ impl Job {
     fn run(&self) -> Trace {
         let mut chance = Chance(0xD1B5_4A32_D192_ED03_u64.wrapping_mul(self.seed + 1));
         let end = self.before + WATCHED;
-        let polls = whole(WATCHED * LOOKS as f64) + 1;
+        let polls = whole(WATCHED * POLLS_PER_SECOND as f64) + 1;
         let mut trace = Trace {
             waiting: vec![false; polls],
             ready: vec![0; polls],
@@ -111,7 +111,13 @@ impl Job {
             waits: vec![],
         };
         let range = |from: f64, to: f64| {
-            let poll = |at: f64| whole(((at - self.before) * LOOKS as f64).max(0.0).ceil());
+            let poll = |at: f64| {
+                whole(
+                    ((at - self.before) * POLLS_PER_SECOND as f64)
+                        .max(0.0)
+                        .ceil(),
+                )
+            };
             poll(from).min(polls)..poll(to).min(polls)
         };
         let (mut finished, mut taken) = (vec![0.0; self.workers], Vec::<f64>::new());
@@ -153,7 +159,7 @@ impl Job {
                 break;
             }
         }
-        // Who waits takes what comes out of order from the queue, and keeps it.
+        // A waiting trainer takes batches that arrive out of order from the queue, and keeps them.
         for (ready, waiting) in trace.ready.iter_mut().zip(&trace.waiting) {
             *ready *= u32::from(!waiting);
         }
@@ -174,14 +180,14 @@ impl Trace {
                     begun.get_or_insert(poll);
                     return None;
                 }
-                let at = |poll: usize| poll as f64 / LOOKS as f64;
+                let at = |poll: usize| poll as f64 / POLLS_PER_SECOND as f64;
                 Some(wait(at(begun.take()?), at(poll), Some(self.taken[poll])))
             });
         waits.collect()
     }
 
     fn sample(&self, job: &Job, at: f64) -> Sample {
-        let polls = whole(at * LOOKS as f64 + 0.5);
+        let polls = whole(at * POLLS_PER_SECOND as f64 + 0.5);
         let count = |seen: &[bool]| seen[..polls].iter().filter(|seen| **seen).count() as u64;
         let mut sample = training(at);
         sample.gpus.clear();
@@ -251,10 +257,10 @@ impl Trace {
     }
 }
 
-/// What was said of a job.
+/// The verdicts on a job.
 #[derive(Debug)]
-struct Said {
-    /// When the first verdict came, what it was, and how sure.
+struct Verdicts {
+    /// Time, kind and confidence of the first verdict.
     at: f64,
     first: Kind,
     confidence: f64,
@@ -262,19 +268,19 @@ struct Said {
     last: Kind,
 }
 
-fn watch(job: &Job) -> Said {
+fn watch(job: &Job) -> Verdicts {
     let trace = job.run();
     let mut engine = Engine::new(WINDOW);
-    let mut said: Option<Said> = None;
+    let mut verdicts: Option<Verdicts> = None;
     let mut at = 0.0;
     while at < WATCHED {
         let verdict = engine.push(trace.sample(job, at)).verdict().unwrap();
         let kind = verdict.kind;
-        if let Some(said) = &mut said {
-            said.last = kind;
-            said.taken_back |= kind != said.first;
+        if let Some(verdicts) = &mut verdicts {
+            verdicts.last = kind;
+            verdicts.taken_back |= kind != verdicts.first;
         } else if kind != Kind::WarmingUp {
-            said = Some(Said {
+            verdicts = Some(Verdicts {
                 at,
                 first: kind,
                 confidence: verdict.confidence.0,
@@ -284,15 +290,15 @@ fn watch(job: &Job) -> Said {
         }
         at += INTERVAL;
     }
-    said.unwrap()
+    verdicts.unwrap()
 }
 
-/// Of these jobs the first verdict is at least as often the last one as it said on average.
-fn is_as_right_as_it_says<'a>(said: impl Iterator<Item = &'a Said>, who: &str) -> usize {
+/// Checks that the first verdict on these jobs is the last one at least as often as its mean confidence.
+fn is_as_right_as_it_says<'a>(verdicts: impl Iterator<Item = &'a Verdicts>, who: &str) -> usize {
     let (mut right, mut stated, mut count) = (0.0, 0.0, 0);
-    for said in said {
-        right += f64::from(u8::from(said.first == said.last));
-        stated += said.confidence;
+    for verdicts in verdicts {
+        right += f64::from(u8::from(verdicts.first == verdicts.last));
+        stated += verdicts.confidence;
         count += 1;
     }
     let message = format!("{who}: {right} right of {count}, {stated:.1} stated");
@@ -304,32 +310,34 @@ fn is_as_right_as_it_says<'a>(said: impl Iterator<Item = &'a Said>, who: &str) -
 #[test]
 fn the_first_verdict_is_right_as_often_as_it_says() {
     let jobs: Vec<Job> = (0..400).map(Job::random).collect();
-    let all: Vec<(&Job, Said)> = jobs.iter().map(|job| (job, watch(job))).collect();
-    let early = || all.iter().filter(|(_, said)| said.at < 10.0);
+    let all: Vec<(&Job, Verdicts)> = jobs.iter().map(|job| (job, watch(job))).collect();
+    let early = || all.iter().filter(|(_, verdicts)| verdicts.at < 10.0);
     let is_steady = |job: &Job| job.rhythm == Rhythm::Steady;
 
-    is_as_right_as_it_says(all.iter().map(|(_, said)| said), "all");
+    is_as_right_as_it_says(all.iter().map(|(_, verdicts)| verdicts), "all");
     for kind in [Kind::DataBound, Kind::ComputeBound] {
-        let of_kind = early().map(|(_, said)| said);
-        let of_kind = of_kind.filter(|said| said.first == kind);
+        let of_kind = early().map(|(_, verdicts)| verdicts);
+        let of_kind = of_kind.filter(|verdicts| verdicts.first == kind);
         let count = is_as_right_as_it_says(of_kind, &format!("early {kind}"));
         assert!(count >= 50, "{count} early {kind}");
     }
     let uneven = early().filter(|(job, _)| !is_steady(job));
-    let count = is_as_right_as_it_says(uneven.map(|(_, said)| said), "early, uneven");
+    let count = is_as_right_as_it_says(uneven.map(|(_, verdicts)| verdicts), "early, uneven");
     assert!(count >= 100, "{count} early of uneven ones");
 
-    // Not one of those without a rhythm is taken back; of those with one, hardly any.
-    let back: Vec<_> = early().filter(|(_, said)| said.taken_back).collect();
+    // For jobs without a rhythm no first verdict is revoked; for those with one, hardly any.
+    let back: Vec<_> = early()
+        .filter(|(_, verdicts)| verdicts.taken_back)
+        .collect();
     assert!(!back.iter().any(|(job, _)| is_steady(job)), "{back:#?}");
     assert!(back.len() * 50 <= early().count(), "{back:#?}");
 }
 
 #[test]
-fn clear_cases_are_told_within_three_seconds() {
+fn clear_cases_are_judged_within_three_seconds() {
     let mut clear = [0, 0];
     for job in (0..400).map(Job::random) {
-        // Six rounds of the workers in three seconds, and none of them much longer than another.
+        // Six rounds of the workers fit into three seconds, and no round is much longer than another.
         if job.rhythm != Rhythm::Steady || job.load > 0.5 {
             continue;
         }
@@ -337,20 +345,23 @@ fn clear_cases_are_told_within_three_seconds() {
         let waits = supply > job.step / 0.7;
         let fed = supply < 0.7 * job.step;
         if waits || fed {
-            let said = watch(&job);
+            let verdicts = watch(&job);
             let kind = if waits {
                 Kind::DataBound
             } else {
                 Kind::ComputeBound
             };
-            assert!(said.first == kind && said.at <= 3.0, "{job:?} {said:?}");
+            assert!(
+                verdicts.first == kind && verdicts.at <= 3.0,
+                "{job:?} {verdicts:?}"
+            );
             clear[usize::from(fed)] += 1;
         }
     }
     assert!(clear.iter().all(|count| *count >= 15), "{clear:?}");
 }
 
-/// Epochs of four seconds without a wait, and a long one before each.
+/// Epochs of four seconds without a wait, and a long wait before each.
 #[test]
 fn workers_that_may_be_new_with_each_epoch_are_no_sign_of_a_fed_job() {
     let job = Job {
@@ -362,16 +373,19 @@ fn workers_that_may_be_new_with_each_epoch_are_no_sign_of_a_fed_job() {
         before: 28.2,
         seed: 1,
     };
-    // Six seconds of 9.1 are without a wait; five of them are left when we come.
-    let said = watch(&job);
-    assert!(said.first == Kind::DataBound && said.at >= 5.0, "{said:?}");
+    // Six of 9.1 seconds are without a wait; five of them are left when pipetop starts.
+    let verdicts = watch(&job);
+    assert!(
+        verdicts.first == Kind::DataBound && verdicts.at >= 5.0,
+        "{verdicts:?}"
+    );
     let kept = Job {
         rhythm: Rhythm::Steady,
         ..job
     };
-    let said = watch(&kept);
+    let verdicts = watch(&kept);
     assert!(
-        said.first == Kind::ComputeBound && said.at <= 3.0,
-        "{said:?}"
+        verdicts.first == Kind::ComputeBound && verdicts.at <= 3.0,
+        "{verdicts:?}"
     );
 }

@@ -1,5 +1,5 @@
-//! From samples to the verdict on traces where the truth is known: a trainer that waits, a GPU that rests, and
-//! how much of the time is both.
+//! From samples to the verdict, on traces with a known truth: a trainer that waits, a GPU that rests, and how much of the
+//! time is both.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,10 +14,10 @@ use crate::verdict::{Kind, Verdict};
 
 const SECONDS: u32 = 40;
 const WINDOW: Duration = Duration::from_secs(20);
-/// Driver time at the start of pipetop, in us: its clock is the machine's, which did not begin with us.
+/// Driver time at the start of pipetop, in us: the driver uses the machine's clock, which started earlier.
 const ZERO: u64 = 1_700_000_000_000_000;
 
-/// What happens in each period: the trainer waits, the GPU rests, from and to these seconds of it.
+/// A periodic job: in each period the trainer waits and the GPU rests from and to these seconds.
 #[derive(Clone, Copy)]
 struct Trace {
     period: f64,
@@ -28,7 +28,7 @@ struct Trace {
 }
 
 impl Trace {
-    /// Time within `span` of each period, from second `from` to `to`.
+    /// Returns the time within `span` of each period, from second `from` to `to`.
     fn within(&self, span: (f64, f64), from: f64, to: f64) -> f64 {
         let first = (from / self.period).floor();
         let periods = (0..1000).map(|n| (first + f64::from(n)) * self.period);
@@ -42,13 +42,13 @@ impl Trace {
         (span.1 - span.0) / self.period
     }
 
-    /// Share of the time that is lost.
+    /// Returns the true share of the time that is lost.
     fn truth(&self) -> f64 {
         let both = (self.wait.0.max(self.rest.0), self.wait.1.min(self.rest.1));
         self.share((both.0, both.1.max(both.0)))
     }
 
-    /// Waits that ended after `from`, until `to`.
+    /// Returns the waits that ended after `from`, until `to`.
     fn waits(&self, from: f64, to: f64) -> Vec<Wait> {
         if self.wait.0 >= self.wait.1 {
             return vec![];
@@ -66,7 +66,7 @@ impl Trace {
             .collect()
     }
 
-    /// The driver's samples after `from`, until `to`.
+    /// Returns the driver's samples after `from`, until `to`.
     fn util(&self, from: f64, to: f64) -> Vec<(u64, f64)> {
         let ticks = (1..100_000).map(|n| f64::from(n) * self.step);
         ticks
@@ -165,13 +165,13 @@ fn says<'a>(verdict: &'a Verdict, id: &str) -> Option<&'a str> {
     Some(facts.find(|fact| fact.id == id)?.text.as_str())
 }
 
-/// Fine sampling, the driver's usual one, and one coarser than every stall.
+/// Seconds between samples: fine sampling, the driver's usual one, and one coarser than every stall.
 const STEPS: [f64; 3] = [0.05, 0.14, 1.0];
 
 #[test]
 fn the_interval_of_the_stall_holds_the_truth() {
     let traces = [
-        // Rests exactly in the waits; only in their second half; beside them; in none.
+        // The GPU rests exactly during the waits; only in their second half; partly after them; not at all during them.
         (2.0, (0.0, 0.8), (0.0, 0.8)),
         (1.2, (0.0, 0.6), (0.3, 0.6)),
         (2.0, (0.0, 0.8), (0.5, 1.5)),
@@ -195,7 +195,7 @@ fn the_interval_of_the_stall_holds_the_truth() {
                 (stall.low.0..=stall.high.0).contains(&stall.share.0),
                 "{about}"
             );
-            // Where it is sampled finely the interval says something.
+            // With fine sampling the interval is narrow enough to be useful.
             let width = stall.high.0 - stall.low.0;
             assert!(step > 0.06 || width < 0.25, "{about}");
         }
@@ -203,7 +203,7 @@ fn the_interval_of_the_stall_holds_the_truth() {
 }
 
 #[test]
-fn full_load_and_rest_by_turns_is_named_with_its_period_and_tied_to_the_waits() {
+fn an_oscillating_gpu_is_named_with_its_period_and_linked_to_waits() {
     let trace = Trace {
         period: 2.0,
         wait: (0.0, 1.0),
@@ -247,7 +247,7 @@ fn the_same_without_waits_is_not_blamed_on_data() {
 }
 
 #[test]
-fn a_swing_that_is_slower_than_the_window_is_named_too() {
+fn an_oscillation_slower_than_the_window_is_named() {
     const PERIOD: f64 = 60.0;
     let full = (0.0, 0.0);
     let slow = |wait| Trace {
@@ -289,7 +289,7 @@ fn a_swing_that_is_slower_than_the_window_is_named_too() {
 }
 
 #[test]
-fn nor_is_it_where_the_gpu_works_through_the_waits() {
+fn a_busy_gpu_during_waits_is_not_data_bound() {
     let trace = Trace {
         period: 2.0,
         wait: (0.0, 0.8),

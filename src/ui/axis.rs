@@ -1,6 +1,6 @@
-//! The one axis of time that every panel draws on: how much of the past it shows, and where on it a moment lies.
+//! The time axis shared by all panels: how much of the past it covers, and the cell of each moment.
 //!
-//! Knows lengths of time and cells; no figure.
+//! Holds durations and cells only, no figures.
 
 use std::time::Duration;
 
@@ -11,130 +11,141 @@ use super::zoom::Zoom;
 use super::{View, format};
 use crate::model::Axis;
 
-/// What is shown on a screen of this size where the user has not chosen, in seconds: a reading a cell.
+/// Returns the default length of the axis on a screen of this size, in seconds: one reading per cell.
 pub fn automatic(view: &View<'_>, screen: Rect) -> f64 {
     let boxed = layout::border(screen) == BorderStyle::Boxed;
     cells(screen.width, boxed).max(1) as f64 * view.config.interval.as_secs_f64()
 }
 
-/// By how much the axis of a young job grows at a time: seldom, so that the picture seldom moves, and a little, so that it
-/// fills its room.
-const GROWTH: f64 = 1.25;
+/// Factor by which the axis of a young job grows once a cell holds more than one reading. It grows seldom, so that
+/// figures seldom move to another cell, and in small steps, so that it fills the width.
+const GROWTH: f64 = 1.05;
 
-/// The length of the axis on a screen of this size, in seconds. It holds all that is chosen, and what there is less
-/// than that.
+/// Returns the length of the axis on a screen of this size, in seconds: the chosen span, or less while there is less
+/// to show.
 pub fn length(view: &View<'_>, screen: Rect) -> f64 {
-    let there = there(view).max(view.config.interval.as_secs_f64());
+    let available_seconds = available_seconds(view).max(view.config.interval.as_secs_f64());
     let mut length = match view.state.zoom {
         Zoom::Automatic | Zoom::Whole => automatic(view, screen),
         Zoom::Span(seconds) => seconds,
     };
-    while view.state.zoom == Zoom::Whole && length < there {
+    while view.state.zoom == Zoom::Whole && length < available_seconds {
         length *= 2.0;
     }
-    while length / GROWTH >= there {
+    // Each reading has a cell or more: the axis fills the width, whatever its length.
+    if available_seconds < length.min(automatic(view, screen)) {
+        return available_seconds;
+    }
+    while length / GROWTH >= available_seconds {
         length /= GROWTH;
     }
     length
 }
 
-/// The length of the axis, in seconds.
+/// Returns the length of the axis in seconds.
 fn seconds(view: &View<'_>) -> f64 {
     length(view, view.screen)
 }
 
-/// The seconds that there are to show.
-fn there(view: &View<'_>) -> f64 {
+/// Returns how many seconds there are to show.
+fn available_seconds(view: &View<'_>) -> f64 {
     view.history.span().map_or(0.0, |(from, to)| {
         view.past.map_or(to, |past| past.until.as_secs_f64()) - from
     })
 }
 
-/// The time that is drawn, as panels name it: `last 2 min`.
+/// Returns the time that is drawn, as panels name it: `last 2 min`.
 pub(super) fn words(view: &View<'_>) -> String {
-    let there = there(view);
-    if there <= 0.0 {
+    let available_seconds = available_seconds(view);
+    if available_seconds <= 0.0 {
         return "nothing yet".to_owned();
     }
-    let drawn = format::span(seconds(view).min(there));
+    let drawn = format::span(seconds(view).min(available_seconds));
     if let Some(ago) = ends_ago(view) {
         return format!("{drawn} until {} ago", format::ago(ago.as_secs()));
     }
     match view.state.zoom {
         Zoom::Whole => format!("all {drawn}"),
-        Zoom::Span(chosen) if chosen > there && format::span(chosen) != drawn => {
+        Zoom::Span(chosen) if chosen > available_seconds && format::span(chosen) != drawn => {
             format!("{drawn} of {}", format::span(chosen))
         }
         Zoom::Automatic | Zoom::Span(_) => format!("last {drawn}"),
     }
 }
 
-/// Part of what is shown up to which the moment that is looked at may lie from the end, before the axis goes
-/// back; and by which part it then goes.
-const FAR: f64 = 0.95;
-const TURN: f64 = 0.5;
+/// The axis moves back when the shown moment is further from its end than this part of its length.
+const PAGE_AT: f64 = 0.95;
+/// The part of its length by which it then moves.
+const PAGE_STEP: f64 = 0.5;
 
-/// The axis in so many cells; `None` where there is nothing to draw.
+/// Returns the axis with this many cells; `None` if there is nothing to draw.
 pub(super) fn of(view: &View<'_>, cells: usize) -> Option<Axis> {
     let seconds = seconds(view);
     view.history.axis(end(view, seconds), seconds, cells)
 }
 
-/// Where the axis ends while the past is looked at. It goes back as a page is turned: the moment moves over it,
-/// not it under the moment.
+/// Returns where the axis ends while a past moment is shown; `None` for now. The axis moves back page by page: the
+/// cursor moves over it, it does not scroll under the cursor.
 fn end(view: &View<'_>, seconds: f64) -> Option<Duration> {
     let past = view.past?;
     let before = past.until.saturating_sub(past.at.since_start).as_secs_f64();
-    let turns = ((before - FAR * seconds) / (TURN * seconds))
+    let turns = ((before - PAGE_AT * seconds) / (PAGE_STEP * seconds))
         .ceil()
         .max(0.0);
-    let back = Duration::try_from_secs_f64(turns * TURN * seconds).ok()?;
-    // The first page begins where the past does, and is full where there is enough to fill it.
+    let back = Duration::try_from_secs_f64(turns * PAGE_STEP * seconds).ok()?;
+    // The first page begins where the past does, and is full if there is enough to fill it.
     let (first, _) = view.history.span()?;
     let full = Duration::try_from_secs_f64(first + seconds).ok()?;
     Some(past.until.saturating_sub(back).max(full.min(past.until)))
 }
 
-/// How long before now the axis ends; `None` where it ends with what was newest when the screen was paused.
+/// Returns how long before now the axis ends; `None` if it ends with the newest reading at the time of the pause.
 fn ends_ago(view: &View<'_>) -> Option<Duration> {
     let past = view.past?;
     let end = end(view, seconds(view)).filter(|end| *end < past.until)?;
     Some((past.at.since_start + past.ago).saturating_sub(end))
 }
 
-/// Of so many cells, that of the moment that is looked at, where it is not simply the newest.
+/// Returns the cell of the shown moment among this many; `None` if that is simply the newest.
 pub(super) fn cursor(view: &View<'_>, cells: usize) -> Option<usize> {
     let past = view.past.filter(|past| past.at.since_start < past.until)?;
     view.history.cell(&of(view, cells)?, past.at.since_start)
 }
 
-/// The newest readings alone, one in each cell, whatever else is shown.
+/// Returns an axis of the newest readings alone, one in each cell, whatever span is chosen.
 pub(super) fn newest(view: &View<'_>, cells: usize) -> Option<Axis> {
     let seconds = cells as f64 * view.config.interval.as_secs_f64();
     let until = view.past.map(|past| past.at.since_start);
     view.history.axis(until, seconds, cells)
 }
 
-/// By how much the lens is finer than the axis.
+/// How many times finer the lens is than the axis.
 const FINER: f64 = 10.0;
 
-/// The end of the axis ten times as fine: up to the newest, or to the moment that is looked at.
-pub(super) fn lens(view: &View<'_>, cells: usize) -> Option<Axis> {
+/// Returns the end of the axis at ten times the resolution, up to the newest reading or the shown moment. Its cells are
+/// shorter than a reading unless much of the past is shown. They can then be filled from polls only, so the lens is no
+/// longer than the polled time, given as its start and end.
+pub(super) fn lens(view: &View<'_>, cells: usize, polled: (f64, f64)) -> Option<Axis> {
     let seconds = match view.state.zoom {
         Zoom::Automatic => automatic(view, view.screen),
         Zoom::Span(seconds) => seconds,
         Zoom::Whole => seconds(view),
     };
     let until = view.past.map(|past| past.at.since_start);
-    view.history.axis(until, seconds / FINER, cells)
+    let polled = until.map_or(polled.1, |until| until.as_secs_f64().min(polled.1)) - polled.0;
+    let mut seconds = seconds / FINER;
+    if polled > 0.0 && seconds < cells as f64 * view.config.interval.as_secs_f64() {
+        seconds = seconds.min(polled).min(available_seconds(view));
+    }
+    view.history.axis(until, seconds, cells)
 }
 
-/// Cells for the names on the left and the figures on the right.
+/// Cells for the names on the left and for the figures on the right.
 pub(super) const LABEL: usize = 7;
 
 pub(super) const FIGURE: usize = 11;
 
-/// Cells that the past has on a screen of this width.
+/// Returns how many cells the past has on a screen of this width.
 pub(super) fn cells(width: u16, boxed: bool) -> usize {
     let around = if boxed { 4 } else { 2 };
     usize::from(width).saturating_sub(around + LABEL + FIGURE)
@@ -180,10 +191,10 @@ mod tests {
                 Zoom::Span(10.0)
             ]
         );
-        // What is as good as one of them stands in its place.
+        // A span about as long as the automatic one is replaced by it.
         assert_eq!(Zoom::Automatic.next(true, 120.0, 120.0), minutes(5.0));
         assert_eq!(minutes(5.0).next(false, 119.0, 300.0), Zoom::Automatic);
-        // While the job is young, lengths that it does not fill are no steps on the way in.
+        // While the job is young, zooming in skips spans that it does not fill.
         assert_eq!(minutes(5.0).next(false, 98.0, 24.5), Zoom::Span(10.0));
     }
 }

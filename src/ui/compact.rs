@@ -1,4 +1,4 @@
-//! The screen where there is room for nothing else: the verdict in one line, or what stands in its place.
+//! The smallest screen: the verdict, or its replacement, in one line.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::config::Role::{self, Dim, Focus, Key, Text, Trouble, Unknown};
 use crate::verdict::{Headline, Kind, Verdict};
 
-/// Cells from which on a part of a cause still tells something.
+/// Least cells of a cause that are worth showing.
 const PART: usize = 6;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -18,8 +18,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if view.command.is_some_and(|command| command.asked) {
         return panel::write(frame, area, vec![question(view, area.width)]);
     }
-    // What is typed has to be seen, and a notice is read once.
-    if footer::speaks(view, frame, area) {
+    // Typed text has to be visible, and a notice is shown only once.
+    if footer::draw_input_or_notice(view, frame, area) {
         return;
     }
     let line = match view.attach {
@@ -52,17 +52,17 @@ fn looking(view: &View<'_>, width: u16, wanted: &str) -> Line<'static> {
     let mut row = view.row(width);
     if view.state.replay.is_some() {
         row.bold(Unknown, "NO JOB");
-        further(&mut row, Text, "at this point of the recording");
+        add_if_useful(&mut row, Text, "at this point of the recording");
         return row.line();
     }
     row.bold(Unknown, "LOOKING");
-    further(&mut row, Text, &format!("for {wanted}"));
+    add_if_useful(&mut row, Text, &format!("for {wanted}"));
     row.line()
 }
 
-/// The job that would be watched now, and which of how many it is.
+/// Draws the marked job and its number in the list.
 fn choice(view: &View<'_>, width: u16, candidates: &[ListedJob]) -> Line<'static> {
-    let found = filter::jobs_found(candidates, &view.state.filter);
+    let found = filter::matching_jobs(candidates, &view.state.filter);
     let mut row = view.row(width);
     let place = view.state.picked.min(found.len().saturating_sub(1));
     match found.get(place) {
@@ -70,7 +70,7 @@ fn choice(view: &View<'_>, width: u16, candidates: &[ListedJob]) -> Line<'static
         Some(job) => {
             row.bold(Focus, &format!("{} of {}", place + 1, found.len()));
             row.item(2, &[(Text, &job.found.pid.to_string())]);
-            further(&mut row, Text, &job.found.command);
+            add_if_useful(&mut row, Text, &job.found.command);
             &mut row
         }
     };
@@ -81,12 +81,12 @@ fn verdict(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
     let Some(verdict) = view.verdict else {
         row.bold(Unknown, Kind::WarmingUp.words());
-        further(&mut row, Text, "collecting the first samples");
+        add_if_useful(&mut row, Text, "collecting the first samples");
         return row.line();
     };
     let paint = verdict::paint(verdict);
     row.bold(paint, verdict.kind.words());
-    // A verdict of the past must not be taken for one of now.
+    // A verdict of the past must not be mistaken for the current one.
     if *view.attach == Attach::Ended {
         row.item(2, &[(Trouble, "ended")]);
     }
@@ -101,12 +101,12 @@ fn verdict(view: &View<'_>, width: u16) -> Line<'static> {
         row.item(2, &[(Text, &progress.progress())]);
         return row.line();
     }
-    answer(view, verdict, paint, &mut row);
+    verdict_line(view, verdict, paint, &mut row);
     row.line()
 }
 
-/// The share in the most words that leave the cause its room, the cause, how sure, and what to do.
-fn answer(view: &View<'_>, verdict: &Verdict, paint: Role, row: &mut LineBuilder<'_>) {
+/// Draws the share in the longest words that leave room for the cause, then the cause, the certainty and what to do.
+fn verdict_line(view: &View<'_>, verdict: &Verdict, paint: Role, row: &mut LineBuilder<'_>) {
     let Headline {
         loss,
         cause,
@@ -118,22 +118,22 @@ fn answer(view: &View<'_>, verdict: &Verdict, paint: Role, row: &mut LineBuilder
     let after = cause.map_or(0, |cause| 2 + format::width(cause)) + sure;
     let fits = |text: &&String| 2 + format::width(text) + after <= row.left();
     let text = loss.iter().find(fits).unwrap_or(&loss[2]);
-    if !text.is_empty() && !row.item(2, &[(Text, text)]) {
+    if !text.is_empty() && !row.fits(2, &[(Text, text)]) {
         return;
     }
     if let Some(cause) = cause {
-        further(row, paint, cause);
+        add_if_useful(row, paint, cause);
     }
     if let Some(sure) = &certainty {
         row.item(2, &[(Dim, sure)]);
     }
     if let Some(advice) = verdict.advice.first() {
-        row.item(2, &[(Dim, "do "), (Text, advice)]);
+        row.figure(2, "do ", advice);
     }
 }
 
-/// As much of a text as fits, where that is enough to tell something.
-fn further(row: &mut LineBuilder<'_>, paint: Role, text: &str) {
+/// Adds as much of a text as fits, if that is enough to be worth reading.
+fn add_if_useful(row: &mut LineBuilder<'_>, paint: Role, text: &str) {
     if row.left() >= 2 + PART.min(format::width(text)) {
         row.space(2).sentence(paint, text);
     }

@@ -1,64 +1,46 @@
-//! The details: one panel, or what is marked in it, over all of the room, with the verdict in a line above it.
+//! The details of one panel, or of the row marked in it, on the whole screen, with the verdict in a line above.
 //!
-//! Knows how a page stands on screen; what it says is its own file's business.
+//! Draws the frame of a page; the content of each page is in its own file.
 
-mod content;
-mod disk;
+pub(super) mod content;
+pub(super) mod disk;
 mod figures;
-mod gpu;
+pub(super) mod gpu;
 mod loads;
-mod rank;
-mod verdict;
-mod worker;
+pub(super) mod rank;
+pub(super) mod verdict;
+pub(super) mod worker;
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 
-use super::layout::{self, BorderStyle};
-use super::state::Panel;
-use super::{View, footer, header, history, log, panel, timeline};
+use super::layout::{self, BorderStyle, count, indented, take, take_last};
+use super::panel::PanelFunctions;
+use super::{View, footer, header, panel};
 use crate::config::Role::{Dim, Title};
 use content::Content;
 
-/// Draws what stands around a page, and gives what lies between.
-pub(super) fn around(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
-    let line = |y: u16| Rect {
-        y,
-        height: 1,
-        ..area
-    };
-    header::draw(view, frame, line(area.y));
-    let sentence = Rect {
-        x: area.x + 1,
-        width: area.width - 2,
-        ..line(area.y + 1)
-    };
+/// Draws what surrounds a page, and returns the area in between.
+pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
+    let mut body = area;
+    header::draw(view, frame, take(&mut body, 1));
+    let sentence = take(&mut body, 1).inner(Margin::new(1, 0));
     let first = super::verdict::first_line(view, sentence.width);
     panel::write(frame, sentence, vec![first]);
-    footer::draw(view, frame, line(area.bottom() - 1));
-    Rect {
-        y: area.y + 2,
-        height: area.height - 3,
-        ..area
-    }
+    footer::draw(view, frame, take_last(&mut body, 1));
+    body
 }
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let body = around(view, frame, area);
+pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, part: &PanelFunctions) {
+    let body = draw_frame(view, frame, area);
     let border = layout::border(area);
-    match view.state.focus {
-        Panel::Verdict => page(view, frame, body, border, verdict::content),
-        Panel::Pipeline => page(view, frame, body, border, rank::content),
-        Panel::Gpu => page(view, frame, body, border, gpu::content),
-        Panel::Workers => page(view, frame, body, border, worker::content),
-        Panel::Disk => page(view, frame, body, border, disk::content),
-        Panel::Timeline => timeline::draw(view, frame, body, border),
-        Panel::History => history::draw(view, frame, body, border),
-        Panel::Log => log::draw(view, frame, body, border),
+    match part.page {
+        Some(content) => page(view, frame, body, border, content),
+        None => (part.draw)(view, frame, body, border),
     }
 }
 
-/// Draws as many lines of a page as there is room for, and says which these are.
+/// Draws as many lines of a page as fit, and shows which ones these are.
 fn page(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -66,7 +48,7 @@ fn page(
     border: BorderStyle,
     content: fn(&View<'_>, u16) -> Content,
 ) {
-    // What a box takes on either side, or a cell of air.
+    // Columns that a box or a margin takes on either side.
     let (sides, ends) = match border {
         BorderStyle::Boxed => (4, 2),
         BorderStyle::Ruled | BorderStyle::Bare => (2, 1),
@@ -94,20 +76,12 @@ fn page(
         let mut row = view.row(body.width);
         row.space(1).text(Title, &name);
         row.at_end(&[(Dim, &remark)]);
-        panel::write(frame, Rect { height: 1, ..body }, vec![row.line()]);
-        Rect {
-            y: body.y + 1,
-            height: body.height - 1,
-            ..body
-        }
+        let mut rest = body;
+        panel::write(frame, take(&mut rest, 1), vec![row.line()]);
+        rest
     } else {
-        panel::set_off(view.config, frame, body, border, (true, &name), &remark)
+        panel::frame_region(view.config, frame, body, border, (true, &name), &remark)
     };
-    let indent = u16::from(border != BorderStyle::Boxed);
-    let inner = Rect {
-        x: inner.x + indent,
-        width: inner.width.saturating_sub(indent),
-        ..inner
-    };
+    let inner = indented(inner, count(border.indent()));
     panel::write(frame, inner, lines.drain(shown).collect());
 }

@@ -12,7 +12,13 @@ use crate::config::Role::{Dim, Key, Text};
 
 const WIDTH: u16 = 64;
 
-pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &str, keeps: &str) {
+pub(super) fn draw(
+    view: &View<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    name: &str,
+    output_path: &str,
+) {
     let answers = [
         (Action::EndCommand, "stop it (killed after 10 s)"),
         (Action::Detach, "leave it running, with its output in"),
@@ -27,11 +33,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &st
         height,
     };
     frame.render_widget(Clear, at);
-    let border = if height >= 8 {
-        BorderStyle::Boxed
-    } else {
-        BorderStyle::Bare
-    };
+    let border = BorderStyle::boxed_if(height >= 8);
     let inner = panel::open(view, frame, at, border, Panel::Verdict, "quit", "");
     let mut first = view.row(inner.width);
     let room = usize::from(inner.width).saturating_sub(20);
@@ -41,15 +43,18 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, name: &st
     for (action, words) in answers {
         let key = view.config.keys.keys(action).first();
         let key = key.map_or_else(String::new, ToString::to_string);
-        let mut row = view.row(inner.width);
-        row.padded(Key, &key, 6).sentence(Dim, words);
-        lines.push(row.line());
+        lines.push(
+            view.row(inner.width)
+                .padded(Key, &key, 6)
+                .sentence(Dim, words)
+                .line(),
+        );
         if action == Action::Detach {
             let mut row = view.row(inner.width);
-            // The end of a path says more than its beginning.
+            // The end of a path is more useful than its beginning.
             let room = usize::from(inner.width).saturating_sub(6);
-            let keeps = format::cut_left(keeps, room, view.glyphs().more);
-            row.space(6).text(Dim, &keeps);
+            let output_path = format::cut_left(output_path, room, view.glyphs().more);
+            row.space(6).text(Dim, &output_path);
             lines.push(row.line());
         }
     }

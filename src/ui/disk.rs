@@ -1,4 +1,4 @@
-//! Where the data comes from: devices, what the job reads, what the machine is short of.
+//! Where the data comes from: devices, the job's reads, and what the machine lacks.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -11,11 +11,18 @@ use super::state::Panel;
 use super::{View, axis, format, panel};
 use crate::config::Role::{Dim, Read, Text, Trouble};
 use crate::model::rates::{DiskRates, JobRates, Rates, WorkerRates};
+use crate::units::{mean, sorted};
 
-pub(super) fn wanted(view: &View<'_>) -> u16 {
-    let disks = view.figures().map_or(0, |rates| shown(rates).len().max(1));
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
+    let Some(rates) = view.figures() else {
+        return 1;
+    };
     // Devices, the job, its workers, the machine.
-    super::layout::count(disks + 3)
+    let disks = shown(rates).len().max(1);
+    let workers = view
+        .loader()
+        .is_some_and(|loader| read(&loader.workers).next().is_some());
+    super::layout::count(disks + usize::from(rates.job.is_some()) + usize::from(workers) + 1)
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
@@ -23,18 +30,17 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let room = usize::from(inner.height);
     let Some(rates) = view.figures() else {
         let mut row = view.row(inner.width);
-        row.space(usize::from(border != BorderStyle::Boxed))
-            .text(Dim, "disk  n/a");
+        row.space(border.indent()).text(Dim, "disk  n/a");
         return panel::write(frame, inner, vec![row.line()]);
     };
     let start = || {
         let mut row = view.row(inner.width);
-        row.space(usize::from(border != BorderStyle::Boxed));
+        row.space(border.indent());
         row
     };
     let disks = shown(rates);
     let mut lines = Vec::new();
-    // With three lines or more, one is the job's and one the machine's.
+    // From three lines on, one is for the job and one for the machine.
     let devices = disks.len().min(room.saturating_sub(2).max(1));
     for disk in disks.iter().take(devices) {
         lines.push(device(view, disk, start(), rates, devices == 1, room == 1));
@@ -49,7 +55,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         lines.push(job_line(job, start()));
     }
     let workers = view.loader().map_or(&[][..], |loader| &loader.workers);
-    lines.extend(together(workers, start()));
+    lines.extend(workers_line(workers, start()));
     lines.push(machine(rates, start()));
     let (left, width) = (room.saturating_sub(lines.len()), inner.width);
     let (_, most) = disk_read(view, usize::from(width));
@@ -59,7 +65,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     panel::write(frame, inner, lines);
 }
 
-/// Devices with the job's files, then others that do something.
+/// Returns the devices with the job's files, then other busy ones.
 fn shown(rates: &Rates) -> Vec<&DiskRates> {
     let busy = |disk: &DiskRates| disk.util.0 >= 0.005 || disk.read.0 + disk.write.0 >= 1000.0;
     let mut disks: Vec<_> = rates
@@ -111,19 +117,13 @@ fn device(
     }
     let cached = rates.job.as_ref().and_then(cached).filter(|_| alone);
     if let Some(cached) = cached {
-        row.item(
-            2,
-            &[
-                (Dim, "cache "),
-                (Text, &format!("~{}", format::rate(Some(cached)))),
-            ],
-        );
+        row.figure(2, "cache ", &format!("~{}", format::rate(Some(cached))));
     }
     row.line()
 }
 
-/// What read calls brought and no device did: from the page cache, or through pipes. `None` where it is next to
-/// nothing: the few bytes with which processes wake each other are no data.
+/// Returns the bytes that read calls returned without a device: from the page cache, or through pipes. `None` if there
+/// are next to none: the few bytes with which processes wake each other are not data.
 fn cached(job: &JobRates) -> Option<f64> {
     Some((job.rchar?.0 - job.read?.0).max(0.0)).filter(|rate| *rate >= 1000.0)
 }
@@ -139,20 +139,17 @@ fn job_line(job: &JobRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.line()
 }
 
+/// What each reads, where that is known.
+fn read(workers: &[WorkerRates]) -> impl Iterator<Item = f64> {
+    workers.iter().filter_map(|worker| Some(worker.read?.0))
+}
+
 /// `workers  53 MB/s each`, or from least to most where they differ.
-fn together(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'static>> {
-    let rates: Vec<f64> = workers
-        .iter()
-        .filter_map(|worker| Some(worker.read?.0))
-        .collect();
-    if rates.is_empty() {
-        return None;
-    }
-    let low = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = rates.iter().copied().fold(0.0, f64::max);
+fn workers_line(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'static>> {
+    let rates = sorted(read(workers));
+    let (low, high) = (*rates.first()?, *rates.last()?);
     row.padded(Dim, "workers", 8).text(Dim, " read");
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    row.right(Read, &format::rate(Some(mean)), 9)
+    row.right(Read, &format::rate(mean(rates)), 9)
         .text(Dim, " each");
     if high > low * 1.2 + 1000.0 {
         let ends = format!(
@@ -160,12 +157,12 @@ fn together(workers: &[WorkerRates], mut row: LineBuilder<'_>) -> Option<Line<'s
             format::bytes(Some(low)),
             format::rate(Some(high))
         );
-        row.item(2, &[(Dim, "from "), (Text, &ends)]);
+        row.figure(2, "from ", &ends);
     }
     Some(row.line())
 }
 
-/// What the machine, or the job's group, is short of.
+/// Returns the resources that the machine, or the job's cgroup, lacks.
 fn machine(rates: &Rates, mut row: LineBuilder<'_>) -> Line<'static> {
     let host = &rates.host;
     let pressures = [
@@ -179,19 +176,22 @@ fn machine(rates: &Rates, mut row: LineBuilder<'_>) -> Line<'static> {
     } else {
         for (gap, (label, share)) in [0, 2, 2].into_iter().zip(pressures) {
             row.space(gap);
-            row.item(0, &[(Dim, label), (Text, &format::percent(share))]);
+            row.figure(0, label, &format::percent(share));
         }
     }
-    let cpus = host.cpus.to_string();
-    row.item(
-        3,
-        &[
-            (Dim, "host cpu "),
-            (Text, &format::percent(host.cpu)),
-            (Dim, " of "),
-            (Text, &cpus),
-        ],
-    );
+    // A simulation has no machine, so no CPUs to count.
+    if host.cpus > 0 {
+        let cpus = host.cpus.to_string();
+        row.item(
+            3,
+            &[
+                (Dim, "host cpu "),
+                (Text, &format::percent(host.cpu)),
+                (Dim, " of "),
+                (Text, &cpus),
+            ],
+        );
+    }
     let group = rates.job.as_ref().and_then(|job| job.cgroup.as_ref());
     if let Some(throttled) = group
         .and_then(|group| group.throttled_periods)

@@ -3,12 +3,12 @@
 use ratatui::Frame;
 use ratatui::layout::Rect;
 
-use super::layout::BorderStyle;
+use super::layout::{BorderStyle, take, take_last};
 use super::state::Panel;
 use super::{View, footer, format, header, log, panel};
 use crate::config::Role::{Dim, Key, Text, Unknown};
 
-/// Lines of the output of a launched command that are left for it at least.
+/// Least number of lines for the output of a launched command.
 const OUTPUT: u16 = 4;
 
 const DEMO: &str = "pipetop demo";
@@ -20,28 +20,20 @@ const WAYS: [(&str, &str); 4] = [
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &str) {
-    let mut body = ends(view, frame, area);
+    let mut body = draw_header_and_footer(view, frame, area);
     let launched = view.command.is_some();
     if launched && body.height >= 2 * OUTPUT {
-        let top = if body.height >= 4 * OUTPUT { 7 } else { OUTPUT };
-        let below = Rect {
-            y: body.y + top,
-            height: body.height - top,
-            ..body
-        };
+        let height = body.height;
+        let top = if height >= 4 * OUTPUT { 7 } else { OUTPUT };
+        let below = take_last(&mut body, height - top);
         let border = if below.height >= 5 && below.width >= 30 {
             BorderStyle::Boxed
         } else {
             BorderStyle::Ruled
         };
         log::draw(view, frame, below, border);
-        body.height = top;
     }
-    let border = if body.height >= 5 && body.width >= 30 {
-        BorderStyle::Boxed
-    } else {
-        BorderStyle::Bare
-    };
+    let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
     let inner = panel::open(view, frame, body, border, Panel::Verdict, "no job yet", "");
     let mut first = view.row(inner.width);
     if view.state.replay.is_some() {
@@ -55,15 +47,17 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
     let mut lines = vec![first.line()];
     let parts = format::wrap(wanted, usize::from(inner.width).saturating_sub(6));
     for (place, part) in parts.iter().enumerate() {
-        let mut row = view.row(inner.width);
-        row.padded(Dim, if place == 0 { "for" } else { "" }, 6)
-            .sentence(Text, part);
-        lines.push(row.line());
+        lines.push(
+            view.row(inner.width)
+                .padded(Dim, if place == 0 { "for" } else { "" }, 6)
+                .sentence(Text, part)
+                .line(),
+        );
     }
     if !launched {
         lines.push(ratatui::text::Line::default());
     }
-    // The built-in job is not in every build.
+    // Builds without the `lab` feature have no demo job.
     let exists = |command: &str| cfg!(feature = "lab") || command != DEMO;
     let ways = WAYS
         .iter()
@@ -83,18 +77,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
     panel::write(frame, inner, lines);
 }
 
-/// Draws header and footer, and gives what lies between.
-pub(super) fn ends(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
-    header::draw(view, frame, Rect { height: 1, ..area });
-    let last = Rect {
-        y: area.bottom() - 1,
-        height: 1,
-        ..area
-    };
-    footer::draw(view, frame, last);
-    Rect {
-        y: area.y + 1,
-        height: area.height - 2,
-        ..area
-    }
+/// Draws header and footer, and returns the area in between.
+pub(super) fn draw_header_and_footer(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> Rect {
+    let mut body = area;
+    header::draw(view, frame, take(&mut body, 1));
+    footer::draw(view, frame, take_last(&mut body, 1));
+    body
 }

@@ -1,18 +1,18 @@
-//! What the user has typed to find workers or jobs, and which of them it finds.
+//! The text that the user typed to find workers or jobs, and what it matches.
 //!
-//! Knows no key and no screen.
+//! Does not depend on keys or the screen.
 
 use super::listed_job::ListedJob;
 use crate::model::rates::WorkerRates;
 
-/// More than anybody types on purpose.
-const LONGEST: usize = 64;
+/// Longest filter text, in characters: more than anybody types on purpose.
+const MAX_CHARACTERS: usize = 64;
 
-/// Words that all must be found in a line. Nothing typed finds every line.
+/// Words that must all occur in a line. An empty filter matches every line.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     text: String,
-    /// Keys are letters now.
+    /// Letter keys are added to the text.
     typing: bool,
 }
 
@@ -21,7 +21,7 @@ impl Filter {
         self.typing = true;
     }
 
-    /// Keys are keys again, and the words stay.
+    /// Ends typing and keeps the text.
     pub fn keep(&mut self) {
         self.typing = false;
     }
@@ -31,7 +31,7 @@ impl Filter {
     }
 
     pub fn add(&mut self, letter: char) {
-        if self.text.chars().count() < LONGEST {
+        if self.text.chars().count() < MAX_CHARACTERS {
             self.text.push(letter);
         }
     }
@@ -48,14 +48,14 @@ impl Filter {
         &self.text
     }
 
-    /// There is something to look for.
+    /// Whether there is text to match.
     pub fn is_set(&self) -> bool {
         !self.text.trim().is_empty()
     }
 
-    /// A number is a worker's or the begin of a PID; anything else is part of what it does, named as on screen in
-    /// `doing`, or of a function's name.
-    pub(super) fn finds(&self, worker: &WorkerRates, doing: &str) -> bool {
+    /// Whether the filter matches a worker. A number matches the worker's number or the beginning of its PID. Any other
+    /// word matches part of its state, named as on screen in `doing`, or part of the name of a function.
+    pub(super) fn matches_worker(&self, worker: &WorkerRates, doing: &str) -> bool {
         self.text.split_whitespace().all(|word| {
             if word.chars().all(|c| c.is_ascii_digit()) {
                 return worker.id.to_string() == word || worker.pid().to_string().starts_with(word);
@@ -66,21 +66,21 @@ impl Filter {
         })
     }
 
-    /// A word is the begin of this PID, or part of the text.
-    pub(super) fn finds_line(&self, text: &str, pid: &str) -> bool {
+    /// Whether the filter matches a line: each word must be the beginning of this PID, or part of the text.
+    pub(super) fn matches_line(&self, text: &str, pid: &str) -> bool {
         let text = text.to_lowercase();
         self.text
             .split_whitespace()
             .all(|word| pid.starts_with(word) || text.contains(&word.to_lowercase()))
     }
 
-    /// A number is the begin of a PID or part of the command line; anything else is part of that.
-    fn finds_job(&self, job: &ListedJob) -> bool {
-        self.finds_line(&job.found.command, &job.found.pid.to_string())
+    /// Whether the filter matches a job: each word must be the beginning of its PID, or part of its command line.
+    fn matches_job(&self, job: &ListedJob) -> bool {
+        self.matches_line(&job.found.command, &job.found.pid.to_string())
     }
 }
 
-/// The jobs that a filter leaves to choose from, in their order.
-pub fn jobs_found<'a>(jobs: &'a [ListedJob], filter: &Filter) -> Vec<&'a ListedJob> {
-    jobs.iter().filter(|job| filter.finds_job(job)).collect()
+/// Returns the jobs that match the filter, in their order.
+pub fn matching_jobs<'a>(jobs: &'a [ListedJob], filter: &Filter) -> Vec<&'a ListedJob> {
+    jobs.iter().filter(|job| filter.matches_job(job)).collect()
 }

@@ -1,4 +1,4 @@
-//! The last line: the keys that do something now, and what polling costs.
+//! The last line: the keys that currently have an effect, and what polling costs.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::layout::indented;
 use super::state::Panel;
 use super::{Attach, Filter, Page, Past, Replay, View, format, panel};
 use crate::action::Action;
@@ -15,23 +16,23 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     if area.is_empty() {
         return;
     }
-    if speaks(view, frame, area) {
+    if draw_input_or_notice(view, frame, area) {
         return;
     }
     let right = match (&view.state.replay, view.past) {
         (Some(replay), _) => place(view, replay, area.width),
         (None, Some(past)) => ago(view, past, area.width),
-        (None, None) => watching(view, area.width),
+        (None, None) => cost_line(view, area.width),
     };
     let right_width = u16::try_from(right.width()).unwrap_or(area.width);
 
     let mut row = view.row(area.width.saturating_sub(right_width));
     row.space(1);
-    for action in possible(view) {
+    for action in available_actions(view) {
         if let Some(key) = view.config.keys.keys(action).first() {
             let key = key.to_string();
             let words = words(view, action);
-            // Two cells of air before what stands on the right.
+            // Two columns stay free before the text on the right.
             if row.left() > key.len() + words.len() + 4 {
                 let gap = if row.left() + 1 == usize::from(area.width - right_width) {
                     0
@@ -43,16 +44,12 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
         }
     }
     panel::write(frame, area, vec![row.line()]);
-    let at = Rect {
-        x: area.right() - right_width.min(area.width),
-        width: right_width.min(area.width),
-        ..area
-    };
-    frame.render_widget(right, at);
+    let left = area.width.saturating_sub(right_width);
+    frame.render_widget(right, indented(area, left));
 }
 
-/// Draws what is typed, else the notice; false if there is neither.
-pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
+/// Draws the text that is typed, otherwise the notice; returns false if there is neither.
+pub(super) fn draw_input_or_notice(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool {
     if filter(view).is_typing() {
         input(view, frame, area);
     } else if let Some(notice) = &view.state.notice {
@@ -66,7 +63,7 @@ pub(super) fn speaks(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> bool
     true
 }
 
-/// The words that keys write.
+/// Returns the filter that the letter keys edit.
 fn filter<'a>(view: &View<'a>) -> &'a Filter {
     match view.state.page {
         Page::Tree => &view.state.tree.filter,
@@ -74,7 +71,7 @@ fn filter<'a>(view: &View<'a>) -> &'a Filter {
     }
 }
 
-/// The line that is typed.
+/// Draws the text that is typed.
 fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let (what, all) = match (view.attach, view.state.page) {
         (Attach::Picker(_), _) => ("filter jobs: ", "all jobs"),
@@ -84,7 +81,7 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let keys = [("enter", "keep"), ("esc", all)];
     let mut row = view.row(area.width);
     row.space(1).text(Dim, what);
-    // Of a long line its end, where letters come.
+    // Of a long text, the end is shown: that is where letters are added.
     let text = filter(view).text();
     let room = row.left().saturating_sub(30).max(8);
     let from = format::width(text).saturating_sub(room);
@@ -96,7 +93,7 @@ fn input(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     panel::write(frame, area, vec![row.line()]);
 }
 
-/// What an action does on this screen.
+/// Returns the description of an action on this screen.
 pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
         (Action::Pause, None) if view.past.is_some() => "resume",
@@ -113,7 +110,7 @@ pub(super) fn words(view: &View<'_>, action: Action) -> &'static str {
     }
 }
 
-/// There is nothing left to close but the job, which was chosen from a list.
+/// Whether the cancel key goes back to the list of jobs: nothing else is left to close, and the job came from a list.
 pub fn goes_to_list(view: &View<'_>) -> bool {
     let state = view.state;
     let open = state.help || state.page != Page::Panels || state.filter.is_set();
@@ -121,7 +118,7 @@ pub fn goes_to_list(view: &View<'_>) -> bool {
     state.chosen && job && !open && view.past.is_none()
 }
 
-/// How far from now the moment is that is shown.
+/// Formats how long ago the shown moment is.
 fn ago(view: &View<'_>, past: Past, width: u16) -> Line<'static> {
     let mut right = view.row(width);
     let ago = format!("{} ago", format::ago(past.ago.as_secs()));
@@ -133,7 +130,7 @@ fn ago(view: &View<'_>, past: Past, width: u16) -> Line<'static> {
     right.line()
 }
 
-/// Where the replay is, and how fast it goes.
+/// Formats the position of the replay and its speed.
 fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
     let mut right = view.row(width);
     let how = match replay {
@@ -151,16 +148,16 @@ fn place(view: &View<'_>, replay: &Replay, width: u16) -> Line<'static> {
     right.line()
 }
 
-/// `1:11:11`, `26:00:00`: two such times can be compared at a glance.
+/// Formats a time as `1:11:11` or `26:00:00`, so that two times are easy to compare.
 fn hours(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
     format!("{}:{minutes:02}:{rest:02}", seconds / 3600)
 }
 
-/// How deep is looked, what that costs, and how often.
-fn watching(view: &View<'_>, width: u16) -> Line<'static> {
-    // In full where there is room, else so that the keys keep theirs.
+/// Formats the access, the cost of polling and the interval.
+fn cost_line(view: &View<'_>, width: u16) -> Line<'static> {
+    // Full labels if there is room, otherwise shorter ones, so that the keys stay visible.
     let (access, cost, every) = match width {
         100.. => ("access ", "own cost ", "every "),
         60.. => ("", "own ", ""),
@@ -169,20 +166,20 @@ fn watching(view: &View<'_>, width: u16) -> Line<'static> {
     let mut right = view.row(width);
     if let Some(rates) = view.figures() {
         if let Some(job) = &rates.job {
-            right.item(0, &[(Dim, access), (Text, &format!("{:?}", job.access))]);
+            right.figure(0, access, &format!("{:?}", job.access));
         }
         if !cost.is_empty() {
             let share = format::fine_percent(rates.own_cpu);
-            right.item(2, &[(Dim, cost), (Text, &share)]);
+            right.figure(2, cost, &share);
         }
     }
     let interval = view.config.interval.as_secs_f64();
-    right.item(2, &[(Dim, every), (Text, &format!("{interval:.1} s"))]);
+    right.figure(2, every, &format!("{interval:.1} s"));
     right.space(1);
     right.line()
 }
 
-/// What can be asked of a replay.
+/// The actions that apply to a replay.
 const REPLAYING: [Action; 15] = [
     Action::Help,
     Action::Quit,
@@ -201,7 +198,7 @@ const REPLAYING: [Action; 15] = [
     Action::ZoomOut,
 ];
 
-/// What can be asked for while the past of a job is looked at.
+/// The actions that apply while the past of a job is shown.
 const LOOKING_BACK: [Action; 15] = [
     Action::Help,
     Action::Quit,
@@ -220,8 +217,8 @@ const LOOKING_BACK: [Action; 15] = [
     Action::Save,
 ];
 
-/// What can be asked for on this screen, the most needed first.
-fn possible(view: &View<'_>) -> Vec<Action> {
+/// Returns the actions that apply on this screen, the most needed first.
+fn available_actions(view: &View<'_>) -> Vec<Action> {
     if view.command.is_some_and(|command| command.asked) {
         return vec![Action::EndCommand, Action::Detach, Action::Cancel];
     }
@@ -230,7 +227,7 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
     let watched = matches!(view.attach, Attach::Attached | Attach::Ended);
     if view.state.page != Page::Panels && watched {
-        return on_page(view);
+        return page_actions(view);
     }
     if view.state.replay.is_some() {
         return REPLAYING.to_vec();
@@ -277,8 +274,8 @@ fn possible(view: &View<'_>) -> Vec<Action> {
     }
 }
 
-/// The same on a page that takes all of the room.
-fn on_page(view: &View<'_>) -> Vec<Action> {
+/// Returns the same for a page that fills the screen.
+fn page_actions(view: &View<'_>) -> Vec<Action> {
     let mut actions = vec![Action::Help, Action::Quit, Action::Cancel];
     if view.state.page == Page::Tree {
         actions.extend([

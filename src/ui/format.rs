@@ -1,32 +1,26 @@
-//! Figures to text of a fixed width, names to text that a terminal may show.
+//! Formats figures as text of a fixed width, and names as text that is safe to print.
 //!
-//! Knows units and widths; knows no panel.
+//! Knows units and widths; must not depend on a panel.
 
 use std::borrow::Cow;
 use std::time::SystemTime;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(crate) use crate::units::span;
 use crate::units::{Bytes, Share};
+pub(crate) use crate::units::{UNKNOWN, known, span};
 
-/// What stands for a figure that is not known.
-pub(crate) const UNKNOWN: &str = "n/a";
-
-/// `63 %`, at most 5 wide for what is below 1000 %.
+/// Formats a share as `63 %`, at most 5 wide below 1000 %.
 pub(crate) fn percent(share: Option<Share>) -> String {
-    share.map_or_else(
-        || UNKNOWN.to_owned(),
-        |share| whole_percent(share.percent()),
-    )
+    known(share.map(|share| whole_percent(share.percent())))
 }
 
-/// The same of a figure that is in percent already.
+/// Formats a figure that is already in percent.
 pub(crate) fn whole_percent(percent: f64) -> String {
     format!("{:.0} %", percent.max(0.0))
 }
 
-/// `0.4 %` below 10, whole above.
+/// Formats a share with one decimal below 10 %, `0.4 %`, without from there on.
 pub(crate) fn fine_percent(share: Option<Share>) -> String {
     match share {
         Some(share) if share.percent() < 9.95 => format!("{:.1} %", share.percent()),
@@ -34,8 +28,8 @@ pub(crate) fn fine_percent(share: Option<Share>) -> String {
     }
 }
 
-/// `412 ms`, `9.7 ms`, `12.4 s`: at most 7 wide, and within 3 % of the figure from 1 ms on, so that
-/// figures on screen can be checked against each other.
+/// Formats milliseconds as `412 ms`, `9.7 ms` or `12.4 s`: at most 7 wide, and within 3 % of the figure from 1 ms on, so
+/// that figures on screen can be checked against each other.
 pub(crate) fn millis(value: Option<f64>) -> String {
     match value {
         None => UNKNOWN.to_owned(),
@@ -45,7 +39,7 @@ pub(crate) fn millis(value: Option<f64>) -> String {
     }
 }
 
-/// `9.7`, `124`: per second.
+/// Formats a number per second: `9.7`, `124`.
 pub(crate) fn per_second(value: Option<f64>) -> String {
     match value {
         None => UNKNOWN.to_owned(),
@@ -54,7 +48,7 @@ pub(crate) fn per_second(value: Option<f64>) -> String {
     }
 }
 
-/// `53 MB`, `1.9 GB`, `0 B`: two or three digits, decimal units, at most 6 wide.
+/// Formats bytes as `53 MB`, `1.9 GB` or `0 B`: two or three digits, decimal units, at most 6 wide.
 pub(crate) fn bytes(value: Option<f64>) -> String {
     let Some(mut value) = value else {
         return UNKNOWN.to_owned();
@@ -69,7 +63,7 @@ pub(crate) fn bytes(value: Option<f64>) -> String {
     format!("{value:.decimals$} {}", units[unit])
 }
 
-/// `53 MB/s`.
+/// Formats bytes per second: `53 MB/s`.
 pub(crate) fn rate(value: Option<f64>) -> String {
     match value {
         None => UNKNOWN.to_owned(),
@@ -77,25 +71,22 @@ pub(crate) fn rate(value: Option<f64>) -> String {
     }
 }
 
-/// `21.4 / 140 GiB`: what is used in the unit of the whole.
+/// Formats used memory in the unit of the total: `21.4 / 140 GiB`.
 pub(crate) fn of_memory(used: Option<Bytes>, total: Option<Bytes>) -> String {
     const GIB: f64 = (1_u64 << 30) as f64;
     let gib = |bytes: Option<Bytes>| {
-        bytes.map_or_else(
-            || UNKNOWN.to_owned(),
-            |Bytes(bytes)| {
-                let gib = bytes as f64 / GIB;
-                let decimals = usize::from(gib < 99.95);
-                format!("{gib:.decimals$}")
-            },
-        )
+        known(bytes.map(|Bytes(bytes)| {
+            let gib = bytes as f64 / GIB;
+            let decimals = usize::from(gib < 99.95);
+            format!("{gib:.decimals$}")
+        }))
     };
     let whole = total.map(|Bytes(bytes)| format!("{:.0}", bytes as f64 / GIB));
     let whole = whole.unwrap_or_else(|| UNKNOWN.to_owned());
     format!("{} / {whole} GiB", gib(used))
 }
 
-/// `14:07` minutes and seconds, `3:14:07` with hours, `2 d 03:14` with days.
+/// Formats a duration: `14:07` in minutes and seconds, `3:14:07` with hours, `2 d 03:14` with days.
 pub(crate) fn clock(seconds: u64) -> String {
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
     let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
@@ -106,7 +97,7 @@ pub(crate) fn clock(seconds: u64) -> String {
     }
 }
 
-/// `0:42`, `12:05`, `3:14:07`: how long ago.
+/// Formats how long ago something was: `0:42`, `12:05`, `3:14:07`.
 pub(crate) fn ago(seconds: u64) -> String {
     let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match hours {
@@ -115,7 +106,7 @@ pub(crate) fn ago(seconds: u64) -> String {
     }
 }
 
-/// `14:03:22 UTC`: the time of day.
+/// Formats the time of day: `14:03:22 UTC`.
 pub(crate) fn time_of_day(wall: SystemTime) -> String {
     let since = wall
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -125,13 +116,13 @@ pub(crate) fn time_of_day(wall: SystemTime) -> String {
     format!("{hours:02}:{minutes:02}:{rest:02} UTC")
 }
 
-/// How many cells a text takes.
+/// Returns how many cells a text takes.
 pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The text without what a terminal would obey: control characters become `?`, characters without a
-/// width (marks, direction changes) go. With `ascii`, so does all that a small font may lack.
+/// Returns the text without anything that a terminal would act on: control characters become `?`, characters without a
+/// width (marks, direction changes) are removed. With `ascii`, so is everything that a small font may lack.
 pub(crate) fn clean(text: &str, ascii: bool) -> Cow<'_, str> {
     let harmless = |c: char| c.is_ascii_graphic() || c == ' ';
     if text.chars().all(harmless) {
@@ -146,7 +137,7 @@ pub(crate) fn clean(text: &str, ascii: bool) -> Cow<'_, str> {
     Cow::Owned(shown.collect())
 }
 
-/// The start of a text that fits into `room` cells, with `more` as its last cell where it was cut.
+/// Returns the start of a text that fits into `room` cells, with `more` as its last cell if it was cut.
 pub(crate) fn cut(text: &str, room: usize, more: &str) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -168,7 +159,7 @@ pub(crate) fn cut(text: &str, room: usize, more: &str) -> String {
     kept
 }
 
-/// The end of a text that fits into `room` cells, with `more` as its first cell where it was cut.
+/// Returns the end of a text that fits into `room` cells, with `more` as its first cell if it was cut.
 pub(crate) fn cut_left(text: &str, room: usize, more: &str) -> String {
     if width(text) <= room {
         return text.to_owned();
@@ -177,7 +168,7 @@ pub(crate) fn cut_left(text: &str, room: usize, more: &str) -> String {
     cut(&mirrored, room, more).chars().rev().collect()
 }
 
-/// The same as [`cut`], between words where that leaves at least half of the room in use.
+/// Like [`cut`], but cuts between words if that leaves at least half of the room in use.
 pub(crate) fn cut_words(text: &str, room: usize, more: &str) -> String {
     let cut = cut(text, room, more);
     if cut == text {
@@ -196,7 +187,7 @@ pub(crate) fn cut_words(text: &str, room: usize, more: &str) -> String {
     }
 }
 
-/// Lines of at most `room` cells, broken between words.
+/// Breaks a text between words into lines of at most `room` cells.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
@@ -247,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_a_terminal_would_obey_is_left() {
+    fn control_characters_are_removed() {
         assert_eq!(clean("a\u{1b}[31mb\nc\u{9b}d", false), "a?[31mb?c?d");
         assert_eq!(clean("x\u{202e}y\u{200b}z", false), "xyz");
         assert_eq!(clean("école", true), "?cole");

@@ -1,12 +1,13 @@
-//! The signs that are drawn, in two sets: for terminals with Unicode and for those without.
+//! The signs on screen, in two sets: for terminals with Unicode and for those without.
 //!
-//! Knows meanings and signs; knows no colour and no figure.
+//! Maps meanings to signs; does not depend on colours or figures.
 
 use ratatui::symbols::border;
 
 use crate::config::{Config, Role};
 use crate::model::MarkKind;
 use crate::sample::WorkerNow;
+use crate::units::whole;
 
 /// One set of signs. Every sign is one cell wide; only the arrow is two.
 #[derive(Debug, PartialEq)]
@@ -17,26 +18,26 @@ pub(crate) struct Glyphs {
     pub(crate) levels: [&'static str; 8],
     /// An interval without a reading.
     pub(crate) gap: &'static str,
-    /// The moment that is looked at, over the past.
+    /// The moment that is shown, over the past.
     pub(crate) cursor: &'static str,
-    /// Where a batch begins right behind another.
+    /// A batch that begins directly after another.
     pub(crate) begin: &'static str,
-    /// A light line behind a picture, at a threshold.
+    /// A light line behind a graph, at a threshold.
     pub(crate) light: &'static str,
     pub(crate) slot_full: &'static str,
     pub(crate) slot_empty: &'static str,
     pub(crate) bar_full: &'static str,
     pub(crate) bar_low: &'static str,
     pub(crate) bar_empty: &'static str,
-    /// From one part of the pipeline to the next.
+    /// The arrow from one part of the pipeline to the next.
     pub(crate) arrow: &'static str,
     pub(crate) mark: &'static str,
     pub(crate) more: &'static str,
-    /// Before a line of a tree that others follow, before the last, and above what is below the first.
+    /// Tree guides: before a line with siblings below it, before the last sibling, and beside the children of the former.
     pub(crate) branches: [&'static str; 3],
     down: &'static str,
     up: &'static str,
-    /// Another verdict.
+    /// The verdict changed.
     turn: &'static str,
     cpu: &'static str,
     read: &'static str,
@@ -46,13 +47,13 @@ pub(crate) struct Glyphs {
     compute: &'static str,
     trouble: &'static str,
     unknown: &'static str,
-    /// Only ASCII may be drawn.
+    /// Only ASCII characters may be drawn.
     pub(crate) ascii: bool,
 }
 
 impl Glyphs {
-    /// The sign of what happened.
-    pub(crate) fn happened(&self, kind: MarkKind) -> &'static str {
+    /// Returns the sign of a mark.
+    pub(crate) fn mark_sign(&self, kind: MarkKind) -> &'static str {
         match kind {
             MarkKind::JobBegin => "b",
             MarkKind::Epoch => "e",
@@ -64,23 +65,17 @@ impl Glyphs {
         }
     }
 
-    /// The arrow of an order, which may be reversed.
+    /// Returns the arrow of a sort order, which may be reversed.
     pub(crate) fn order(&self, reversed: bool) -> &'static str {
         if reversed { self.up } else { self.down }
     }
 
-    /// The height that stands for a share.
+    /// The height that stands for a share. The last eighth stays free: rows do not run into each other.
     pub(crate) fn level(&self, share: f64) -> &'static str {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "one of eight"
-        )]
-        let level = (share.clamp(0.0, 1.0) * (self.levels.len() - 1) as f64).round() as usize;
-        self.levels[level]
+        self.levels[whole((share.clamp(0.0, 1.0) * (self.levels.len() - 2) as f64).round())]
     }
 
-    /// The sign of a meaning.
+    /// Returns the sign of a role.
     pub(crate) fn sign(&self, paint: Role) -> &'static str {
         match paint {
             Role::Cpu => self.cpu,
@@ -95,7 +90,7 @@ impl Glyphs {
     }
 }
 
-/// The set that the user's terminal can show.
+/// Returns the set for the user's terminal.
 pub(crate) fn of(config: &Config) -> &'static Glyphs {
     if config.ascii { &ASCII } else { &UNICODE }
 }
@@ -127,7 +122,7 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     runnable: "░",
     compute: "█",
     trouble: "!",
-    unknown: "?",
+    unknown: "·",
     ascii: false,
 };
 
@@ -171,7 +166,7 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     ascii: true,
 };
 
-/// What a worker does, as meaning, word and sign.
+/// Returns the role, word and sign of a worker's state.
 pub(super) fn doing(now: WorkerNow, glyphs: &Glyphs) -> (Role, &'static str, &'static str) {
     let (paint, word) = match now {
         WorkerNow::Unknown => (Role::Unknown, "n/a"),
@@ -181,7 +176,7 @@ pub(super) fn doing(now: WorkerNow, glyphs: &Glyphs) -> (Role, &'static str, &'s
         WorkerNow::Read => (Role::Read, "read"),
         WorkerNow::Network => (Role::Read, "network"),
         WorkerNow::Handover => (Role::Full, "full"),
-        // Half as high: less than working, more than having nothing to do.
+        // Half as high: less than working, more than idle.
         WorkerNow::Sleep if !glyphs.ascii => return (Role::Wait, "asleep", glyphs.bar_low),
         WorkerNow::Sleep => return (Role::Wait, "asleep", "z"),
         WorkerNow::Stopped => (Role::Trouble, "stopped"),

@@ -1,12 +1,13 @@
-//! The GPUs: a block of lines for one, a line each for several. Above them the device that the job says
-//! it uses, where it is none of these.
+//! The GPUs: a block of lines for one, a line each for several. Above them the device that the job reports, if it is
+//! none of these.
 //!
-//! With the keys, the block says what is missing and why, and of several GPUs the one that was scrolled to is
-//! shown in full where there is room for it.
+//! While the panel is focused, a single GPU's block also lists what is unknown and why, and of several GPUs the marked
+//! one is shown in full if there is room.
 
 mod detail;
 mod errors;
 mod graphs;
+mod grid;
 mod line;
 mod no_gpu;
 mod reported;
@@ -25,8 +26,8 @@ use detail::{detail, scrolled};
 use no_gpu::no_gpu;
 use reported::reported;
 
-/// GPUs that are shown in full at most.
-const MOST_IN_FULL: usize = 4;
+/// Most GPUs that are all shown in full.
+const MAX_IN_FULL: usize = 4;
 
 pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
     let reported = reported::wanted(view, width);
@@ -41,7 +42,7 @@ pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
         }
 }
 
-/// The same with all of the one that is marked.
+/// Returns the lines wanted with the marked GPU in full.
 pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
     let marked = picked(view).filter(|_| view.gpus().len() > 1);
     let more = marked.and_then(|place| {
@@ -52,7 +53,7 @@ pub(super) fn wanted_open(view: &View<'_>, width: u16) -> u16 {
     wanted(view, width).saturating_add(super::layout::count(more.unwrap_or(0)))
 }
 
-/// Lines with which each of several GPUs is shown in full; for one that is what it wants anyway.
+/// Returns the lines wanted with every GPU in full; for a single one, the same as otherwise.
 pub(super) fn wanted_in_full(view: &View<'_>, width: u16) -> u16 {
     match in_full(view, width, BorderStyle::Boxed) {
         Some(lines) => {
@@ -62,12 +63,12 @@ pub(super) fn wanted_in_full(view: &View<'_>, width: u16) -> u16 {
     }
 }
 
-/// Each of several GPUs with all of it. `None` where they are too many for any screen, or one.
+/// Returns the lines of all GPUs in full. `None` for a single GPU, or if they are too many for any screen.
 fn in_full(view: &View<'_>, width: u16, border: BorderStyle) -> Option<Vec<Line<'static>>> {
     let gpus = view.gpus();
     let blocks = gpus.iter().enumerate();
     let blocks = blocks.flat_map(|gpu| block(view, gpu, width, border, true));
-    (2..=MOST_IN_FULL)
+    (2..=MAX_IN_FULL)
         .contains(&gpus.len())
         .then(|| blocks.collect())
 }
@@ -98,18 +99,26 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     reported.extend(lines);
     let left = usize::from(inner.height).saturating_sub(reported.len());
     let place = view.gpu_place();
-    if gpus
-        .get(place)
-        .is_some_and(|gpu| gpu.util_percent.is_some())
-    {
+    let own = gpus.get(place).filter(|gpu| gpu.util_percent.is_some());
+    if let Some(gpu) = own {
         let util = |cells| history::past(view, cells, |point| history::gpu_util(point, place));
-        reported.extend(graph(view, Compute, inner.width, left, (util, "100 %")));
+        let top = match gpus {
+            [_] => "100 %".to_owned(),
+            _ => format!("GPU {}", gpu.now.index),
+        };
+        reported.extend(graph(view, Compute, inner.width, left, (util, &top)));
+    } else if view
+        .device_alone()
+        .is_some_and(|device| device.busy.is_some())
+    {
+        let busy = |cells| reported::past(view, cells);
+        reported.extend(graph(view, Compute, inner.width, left, (busy, "100 %")));
     }
     panel::write(frame, inner, reported);
 }
 
-/// All that is known of the GPU in this place, what the job tells of its device above it; without a GPU, why.
-/// For a page of its own.
+/// Returns all that is known of the GPU at this place, with the device that the job reports above it; without a GPU, the
+/// reason. For the page of details.
 pub(super) fn whole(view: &View<'_>, place: usize, width: u16) -> Vec<Line<'static>> {
     let mut lines = reported(view, width, BorderStyle::Boxed);
     match view.gpus().get(place) {
@@ -131,8 +140,8 @@ fn picked(view: &View<'_>) -> Option<usize> {
     (view.state.focus == Panel::Gpu).then_some(view.state.gpu.min(last))
 }
 
-/// One line each, as many as there is room for. With less room than GPUs: the job's own first, or the place
-/// that was scrolled to.
+/// Returns one line per GPU, as many as fit. With less room than GPUs, starts with the job's own, or with the place that
+/// was scrolled to.
 fn list(
     view: &View<'_>,
     gpus: &[GpuRates],
@@ -153,11 +162,17 @@ fn list(
     if all <= room {
         return blocks.into_iter().flatten().collect();
     }
+    // The grid has less detail per GPU, so a focused panel scrolls through lines instead.
+    let indent = border.indent();
+    let grid = grid::grid(view, gpus, width, room, indent).filter(|_| picked(view).is_none());
+    if let Some(lines) = grid {
+        return lines;
+    }
     let own = gpus
         .iter()
         .position(|gpu| gpu.now.visible_to_job == Some(true));
     let first = picked(view).filter(|place| *place > 0).or(own).unwrap_or(0);
-    // Never further than to where the rest just fits.
+    // Scrolls only until the remaining blocks just fit.
     let mut last_start = blocks.len();
     let mut below = 0;
     while last_start > 0 && below + blocks[last_start - 1].len() <= room {
@@ -175,23 +190,23 @@ fn list(
         lines.extend(block.iter().take(space).cloned());
         shown += 1;
     }
-    // Those before the first are where one scrolled from.
+    // GPUs above the first line are not counted: the user has scrolled past them.
     let hidden = gpus.len() - first - shown;
     if hidden > 0 && lines.len() > 1 {
         lines.pop();
-        // The line that made room was a GPU's, or a part of one that is shown.
+        // The line that is dropped to make room is a GPU's own, or part of a GPU that stays visible.
         let starts = blocks[first..first + shown].iter();
         let before: usize = starts.take(shown - 1).map(Vec::len).sum();
         let more = hidden + usize::from(before == lines.len());
         let mut row = view.row(width);
         row.text(Dim, &format!("   and {more} more"));
-        line::troubles(&mut row, &gpus[gpus.len() - more..]);
+        line::add_problems(&mut row, &gpus[gpus.len() - more..]);
         lines.push(row.line());
     }
     lines
 }
 
-/// A GPU in a line with its parts where it is divided; `whole` = with all of it.
+/// Returns a GPU's line and the lines of its parts if it is divided, or all of its details if `whole` is set.
 fn block(
     view: &View<'_>,
     (place, gpu): (usize, &GpuRates),
@@ -204,7 +219,7 @@ fn block(
     lines
 }
 
-/// What stands below that line.
+/// Returns the lines below a GPU's own.
 fn below(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> Vec<Line<'static>> {
     if whole {
         detail(view, gpu, width, BorderStyle::Ruled)
@@ -213,7 +228,7 @@ fn below(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> Vec<Line<'
     }
 }
 
-/// Lines of such a block.
+/// Returns the number of lines of a block.
 fn height(view: &View<'_>, gpu: &GpuRates, width: u16, whole: bool) -> usize {
     1 + below(view, gpu, width, whole).len()
 }

@@ -1,4 +1,4 @@
-//! The first line: whose screen this is, and how its loader is set.
+//! The first line: the job, and the settings of its loader.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -9,10 +9,11 @@ use crate::config::Role::{Dim, Focus, Text, Trouble};
 use crate::job::{BUILTIN_COMMAND, script};
 use crate::model::rates::{JobRates, LoaderRates};
 use crate::sample::{LoaderKind, RunSource};
+use crate::units::counted;
 
-/// What of it tells one built-in job from another, with the values that change nothing. The rest stands among the
-/// loader's settings or is of no matter.
-const TELLING: [(&str, &str); 8] = [
+/// The flags that distinguish built-in jobs, each with the value that changes nothing. The others are shown among the
+/// loader's settings or do not matter.
+const DISTINCTIVE_FLAGS: [(&str, &str); 8] = [
     ("--load-ms", ""),
     ("--decodes", "1"),
     ("--step-ms", ""),
@@ -23,7 +24,7 @@ const TELLING: [(&str, &str); 8] = [
     ("--direct", ""),
 ];
 
-/// Columns that the name of a run gets at most.
+/// Most columns for the name of a run.
 const RUN: usize = 24;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
@@ -32,8 +33,11 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     }
     let mut row = view.row(area.width);
     row.space(1);
-    let settings = view.loader().map(settings).unwrap_or_default();
-    match view.figures().and_then(|rates| rates.job.as_ref()) {
+    let mut settings = view.loader().map(settings).unwrap_or_default();
+    if let (2.., Some(loader)) = (view.loaders().len(), view.loader()) {
+        settings[0] = format!("{}: {}", loader.title(), settings[0]);
+    }
+    match view.job() {
         None => {
             row.text(Text, "pipetop");
         }
@@ -45,15 +49,13 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
                 row.text(Text, &builtin(flags, room.saturating_sub(others)));
             } else {
                 let command = script(&job.command);
-                // Half of the line at most: pid and settings must stay.
+                // At most half of the line: pid and settings must stay visible.
                 let command = format::clean(&command, view.config.ascii);
                 row.text(Text, &format::cut(&command, room / 2, view.glyphs().more));
             }
             let place = place(view, job, row.left().saturating_sub(2));
             row.space(2);
-            for span in place.spans {
-                row.styled(span.style, &span.content);
-            }
+            row.append(&place);
         }
     }
     if view.state.paused {
@@ -64,7 +66,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     } else if view.state.recording {
         row.item(2, &[(Focus, "REC")]);
     }
-    // The most telling settings stay when there is no room for all.
+    // If not all settings fit, the most important ones stay.
     let pytorch = view
         .loader()
         .is_some_and(|loader| loader.kind == LoaderKind::PytorchProcesses);
@@ -81,18 +83,18 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     panel::write(frame, area, vec![row.line()]);
 }
 
-/// Which of the job's processes is shown, and how long it runs.
+/// Draws which of the job's processes is shown, and how long it has been running.
 fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
     let mut row = view.row(super::layout::count(room));
     if let Some(rank) = view.rank() {
         let place = view.rank_number();
         let all = rank.world_size.map_or(job.ranks.len() as u64, u64::from);
         if all > 1 {
-            row.item(2, &[(Dim, "rank "), (Text, &format!("{place} of {all}"))]);
+            row.figure(2, "rank ", &format!("{place} of {all}"));
         }
-        row.item(2, &[(Dim, "pid "), (Text, &rank.key.pid.to_string())]);
+        row.figure(2, "pid ", &rank.key.pid.to_string());
     }
-    // A process has no other name than what stands there.
+    // A run without a name is identified by its process, which is already shown.
     let run = job.run.as_ref();
     if let Some(run) = run.filter(|run| run.source != RunSource::Process) {
         let name = format::clean(&run.id, view.config.ascii);
@@ -102,15 +104,15 @@ fn place(view: &View<'_>, job: &JobRates, room: usize) -> Line<'static> {
         row.item(2, &[(Trouble, "ended")]);
     }
     if let Some(uptime) = view.uptime {
-        row.item(2, &[(Dim, "up "), (Text, &format::clock(uptime.as_secs()))]);
+        row.figure(2, "up ", &format::clock(uptime.as_secs()));
     }
     row.line()
 }
 
-/// `pipetop demo --load-ms 2000 --step-ms 100`: whole flags only, as many as there is room for.
+/// Formats `pipetop demo --load-ms 2000 --step-ms 100`: whole flags only, as many as fit.
 fn builtin(flags: &str, room: usize) -> String {
     let mut shown = "pipetop demo".to_owned();
-    for (name, plain) in TELLING {
+    for (name, plain) in DISTINCTIVE_FLAGS {
         let set = flags.split(' ').find_map(|flag| {
             let value = flag.strip_prefix(name)?;
             if value.is_empty() {
@@ -131,7 +133,7 @@ fn builtin(flags: &str, room: usize) -> String {
     shown
 }
 
-/// The most telling first.
+/// Returns the settings of the loader, the most important first.
 fn settings(loader: &LoaderRates) -> Vec<String> {
     let set = &loader.settings;
     let mut words = Vec::new();
@@ -150,8 +152,7 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
             let count = set
                 .num_workers
                 .map_or(loader.workers.len() as u64, u64::from);
-            let workers = if count == 1 { "worker" } else { "workers" };
-            words.push(format!("{count} {workers}"));
+            words.push(counted(count, "worker"));
         }
     }
     if let Some(prefetch) = set.prefetch_factor {
@@ -175,7 +176,7 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_built_in_job_is_named_by_what_tells_it_from_others() {
+    fn the_built_in_job_is_named_by_its_distinctive_flags() {
         let slow = "--workers=4 --load-ms=60 --load-jitter=0 --slow-worker=6 --step-ms=40 --seed=0";
         let named = |flags, room| super::builtin(flags, room);
         assert_eq!(

@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-use super::layout::BorderStyle;
+use super::layout::{BorderStyle, take_last};
 use super::state::Panel;
 use super::{View, footer, format, marks, panel};
 use crate::action::Action;
@@ -12,7 +12,7 @@ use crate::config::Role::{
     self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
 };
 
-/// Every abbreviation and term on the screen.
+/// Abbreviations and terms used on the screen.
 const WORDS: [(&str, &str); 19] = [
     ("DATA-BOUND", "the trainer loses time waiting for batches"),
     (
@@ -66,29 +66,17 @@ const MEANINGS: [(Role, &str); 8] = [
 ];
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let footer_height = u16::from(area.height >= 5);
-    let body = Rect {
-        height: area.height - footer_height,
-        ..area
-    };
-    let border = if area.width >= 40 && area.height >= 10 {
-        BorderStyle::Boxed
-    } else {
-        BorderStyle::Bare
-    };
+    let mut body = area;
+    let last = take_last(&mut body, u16::from(area.height >= 5));
+    let border = BorderStyle::boxed_if(area.width >= 40 && area.height >= 10);
     let inner = panel::open(view, frame, body, border, Panel::Verdict, "help", "");
     let mut lines = lines(view, inner.width);
     let shown = panel::window(lines.len(), usize::from(inner.height), view.state.scroll);
     panel::write(frame, inner, lines.drain(shown).collect());
-    let at = Rect {
-        y: body.bottom(),
-        height: footer_height,
-        ..area
-    };
-    footer::draw(view, frame, at);
+    footer::draw(view, frame, last);
 }
 
-/// In two columns where there is room.
+/// Returns the lines of the help, in two columns if there is room.
 fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if width < 100 {
         let mut all = keys(view, width);
@@ -108,18 +96,16 @@ fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut right = words(view, half);
     right.push(Line::default());
     right.extend(self::marks(view, half));
-    let mut all = panel::beside(view, width, &left, &right, width - half - 2);
+    let mut all = panel::side_by_side(view, width, &left, &right, width - half - 2);
     all.extend(unknown(view, width));
     all
 }
 
 fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
-    let mut row = view.row(width);
-    row.text(Title, text);
-    row.line()
+    view.row(width).text(Title, text).line()
 }
 
-/// A word with its meaning, which may take several lines.
+/// Returns a word with its meaning, on as many lines as that needs.
 fn entry(
     view: &View<'_>,
     width: u16,
@@ -157,7 +143,7 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// Some actions do something else in a replay.
+/// Returns what an action does; some do something else in a replay.
 fn meaning(view: &View<'_>, action: Action) -> &'static str {
     match (action, &view.state.replay) {
         (Action::Pause, Some(_)) => "pause or resume",
@@ -186,17 +172,17 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// The meaning of each mark below the history.
+/// Returns the meaning of each mark below the history.
 fn marks(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "MARKS BELOW THE HISTORY")];
     for (kind, text) in marks::MEANINGS {
-        let sign = view.glyphs().happened(kind);
+        let sign = view.glyphs().mark_sign(kind);
         lines.extend(entry(view, width, (marks::paint(kind), sign), 6, text));
     }
     lines
 }
 
-/// Why figures are `n/a`, and what would fix it.
+/// Returns why figures are `n/a`, and how to fix it.
 fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if view.gaps.is_empty() {
         return Vec::new();
@@ -209,9 +195,7 @@ fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         lines.push(row.line());
         if !gap.hint.is_empty() {
             for text in format::wrap(&gap.hint, usize::from(width).saturating_sub(12)) {
-                let mut row = view.row(width);
-                row.to(12).sentence(Dim, &text);
-                lines.push(row.line());
+                lines.push(view.row(width).to(12).sentence(Dim, &text).line());
             }
         }
     }

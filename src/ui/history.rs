@@ -1,4 +1,6 @@
-//! The past: one line or more per figure, a cell an interval, from the left edge on; once full, it scrolls.
+//! The past: one or more lines per figure, from the left edge, one cell per interval. Once full, it scrolls.
+
+mod series;
 
 use ratatui::Frame;
 use ratatui::buffer::{Buffer, Cell};
@@ -13,64 +15,62 @@ use super::layout::{BorderStyle, count};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, format, marks, panel};
-use crate::config::Role::{self, Border, Compute, Dim, Focus, Full, Read, Text, Unknown, Wait};
-use crate::model::history::{Known, Point, RankPoint};
+use crate::config::Role::{self, Dim, Focus, Text, Unknown};
 use crate::units::Share;
+use series::HistorySeries;
+pub(super) use series::{disk_read, gpu_util, past};
 
-/// One figure over time, 0 to 1 as drawn.
-struct Series {
-    name: String,
-    paint: Role,
-    values: Vec<Option<f64>>,
-    /// The figure of the window, in words.
-    now: String,
-    /// What the full height stands for, in words.
-    top: String,
-    /// Shares at which a light line stands, lowest first.
-    thresholds: &'static [f64],
-}
-
-/// From slight to data-bound, as verdicts take a wait.
-const WAITS: &[f64] = &[0.05, 0.1, 0.2];
 /// A threshold on the edge of two rows stands in the upper one.
 const EXACT: f64 = 1e-6;
-/// Lines that a figure fills at most.
-const TALLEST: usize = 12;
 /// What the full height of a share may stand for where it has thresholds.
 const TOPS: [f64; 3] = [0.25, 0.5, 1.0];
 
-/// Figures that there are.
-pub(super) fn wanted(view: &View<'_>) -> u16 {
-    count(series(view, 0).len())
+/// Returns the number of figures.
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
+    count(series::all(view, 0).len())
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
-    let indent = usize::from(border != BorderStyle::Boxed);
+    let indent = border.indent();
     let cells = cells(area.width, border == BorderStyle::Boxed);
     let span = axis::words(view);
     let name = title(view, usize::from(area.width), &span, cells);
     let inner = panel::open(view, frame, area, border, Panel::History, &name, &span);
-    let mut series = series(view, cells);
+    let mut series = series::all(view, cells);
     let height = usize::from(inner.height);
-    // The last line, where there is room for more than a figure or two.
+    // The last line is for marks, if there is room for more than two figures.
     let marks = height >= 3 && !view.history.is_empty();
     let height = height - usize::from(marks);
-    series.truncate(if height >= 4 { 4 } else { height });
+    // Room that is left belongs to what is known.
+    series.sort_by_key(HistorySeries::is_unknown);
+    series.truncate(height);
     if series.is_empty() {
         return;
     }
     let cursor = axis::cursor(view, cells);
-    // Tall pictures get a line of air between them.
+    // Tall graphs are separated by a blank line.
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
-    let rows = ((height - air * (count - 1)) / count).clamp(1, TALLEST);
+    // What never was more than 0 has no picture: a line is enough.
+    let flats = series
+        .iter()
+        .filter(|series| is_flat(&series.values))
+        .count();
+    let tall = (count - flats).max(1);
+    let room = height.saturating_sub(air * (count - 1));
+    let rows = (room.saturating_sub(flats) / tall).max(1);
     // What is left over goes to the first figures.
-    let left = height.saturating_sub(rows * count + air * (count - 1));
+    let mut left = room.saturating_sub(rows * tall + flats);
     let mut lines: Vec<_> = series
         .iter()
-        .enumerate()
-        .flat_map(|(place, one)| {
-            let rows = rows + usize::from(place < left);
+        .flat_map(|one| {
+            let rows = if is_flat(&one.values) {
+                1
+            } else {
+                let more = left.min(1);
+                left -= more;
+                rows + more
+            };
             let mut lines = one.lines(view, inner.width, indent, (cells, cursor), rows);
             lines.extend((0..air).map(|_| Line::default()));
             lines
@@ -83,7 +83,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     panel::write(frame, inner, lines);
 }
 
-/// The panel's name, and what the marks say that the cursor is on, as far as the span leaves room.
+/// Returns the panel's name, and the text of the marks under the cursor, if there is room beside the span.
 fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
     let name = if view.ranks().len() > 1 {
         format!("history of rank {}", view.rank_number())
@@ -102,95 +102,14 @@ fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
     )
 }
 
-fn series(view: &View<'_>, cells: usize) -> Vec<Series> {
-    let rank = view.rank();
-    let queue = rank.and_then(|rank| rank.main_loader()?.queue);
-    let number = view.rank_number();
-    let of_rank = |point: &Point, pick: fn(&RankPoint) -> Known| pick(point.rank(number)?).get();
-    let mut series = vec![
-        Series {
-            name: "wait".to_owned(),
-            paint: Wait,
-            values: past(view, cells, |point| of_rank(point, |rank| rank.wait)),
-            now: format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share)),
-            top: "100 %".to_owned(),
-            thresholds: WAITS,
-        },
-        Series {
-            name: "queue".to_owned(),
-            top: "full".to_owned(),
-            thresholds: &[],
-            paint: Full,
-            values: past(view, cells, |point| of_rank(point, |rank| rank.queue)),
-            now: queue.map_or_else(
-                || format::UNKNOWN.to_owned(),
-                |queue| {
-                    let ready = format::per_second(Some(queue.mean_ready));
-                    queue.capacity.map_or_else(
-                        || ready.clone(),
-                        |capacity| format!("{ready} of {capacity}"),
-                    )
-                },
-            ),
-        },
-    ];
-    if view.history.gpus() > 0 {
-        let place = view.gpu_place();
-        let gpu = view.gpus().get(place);
-        let name = match gpu {
-            Some(gpu) if view.gpus().len() > 1 => format!("GPU {}", gpu.now.index),
-            _ => "GPU".to_owned(),
-        };
-        let util = gpu.and_then(|gpu| gpu.util_percent);
-        series.push(Series {
-            name,
-            top: "100 %".to_owned(),
-            thresholds: &[],
-            paint: Compute,
-            values: past(view, cells, |point| gpu_util(point, place)),
-            now: util.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent),
-        });
-    }
-    let (values, most) = disk_read(view, cells);
-    series.push(Series {
-        name: "read".to_owned(),
-        top: format::rate(Some(most)),
-        thresholds: &[],
-        paint: Read,
-        values,
-        now: format::rate(
-            view.figures()
-                .and_then(|rates| Some(rates.job.as_ref()?.read?.0)),
-        ),
-    });
-    series
+/// It was never known to be more than 0.
+fn is_flat(values: &[Option<f64>]) -> bool {
+    values.iter().flatten().all(|value| *value <= 0.0)
 }
 
-/// A figure over the time that is shown, in so many cells.
-pub(super) fn past(
-    view: &View<'_>,
-    cells: usize,
-    pick: impl Fn(&Point) -> Option<f64>,
-) -> Vec<Option<f64>> {
-    axis::of(view, cells).map_or_else(Vec::new, |axis| view.history.means(&axis, pick))
-}
-
-/// Utilisation of the GPU at this place, 0 to 1.
-pub(super) fn gpu_util(point: &Point, place: usize) -> Option<f64> {
-    Some(point.gpus.get(place)?.util_percent.get()? / 100.0)
-}
-
-/// What the job read from disks, as parts of the most that it read in a cell, and that in bytes per second.
-pub(super) fn disk_read(view: &View<'_>, cells: usize) -> (Vec<Option<f64>>, f64) {
-    let values = past(view, cells, |point| point.disk_read.get());
-    let most = values.iter().flatten().copied().fold(1.0, f64::max);
-    let parts = values.iter().map(|value| value.map(|value| value / most));
-    (parts.collect(), most)
-}
-
-impl Series {
-    /// What the full height of so many rows stands for: all that there can be, or, where it has thresholds, less, so that
-    /// they are told apart.
+impl HistorySeries {
+    /// Returns what the full height of this many rows stands for: the maximum, or, for a figure with thresholds, a lower
+    /// share, so that the thresholds are further apart.
     fn top(&self, rows: usize) -> (f64, String) {
         let most = self.values.iter().flatten().copied().fold(0.0, f64::max);
         let mut tops = TOPS
@@ -216,6 +135,12 @@ impl Series {
             .map(|value| value.map(|value| value / full))
             .collect();
         let picture = sparkline(view.glyphs(), &values, cells, rows);
+        // Nothing is no news.
+        let paint = if is_flat(&self.values) {
+            Dim
+        } else {
+            self.paint
+        };
         // The share whose light line stands in this row, the lowest row being 0.
         let threshold = |level: usize| {
             let height = full / rows as f64;
@@ -230,13 +155,17 @@ impl Series {
                 row.space(indent);
                 row.padded(Dim, if level == 0 { &self.name } else { "" }, LABEL);
                 let texts = texts(&picture, rows - 1 - level);
+                if self.is_unknown() {
+                    row.text(Unknown, "n/a  not visible so far");
+                    return row.line();
+                }
                 let line = view.glyphs().cursor;
                 let cursor = cursor.map(|cell| (cell, line));
                 let threshold = threshold(level).filter(|_| level > 0);
                 if threshold.is_some() && cursor.is_none() {
-                    before_a_line(view, &mut row, self.paint, &texts);
+                    before_a_line(view, &mut row, paint, &texts);
                 } else {
-                    in_cells(&mut row, self.paint, &texts, cursor);
+                    in_cells(&mut row, paint, &texts, cursor);
                 }
                 if level == 0 {
                     let known = if self.now == format::UNKNOWN {
@@ -246,9 +175,9 @@ impl Series {
                     };
                     row.right(known, &self.now, FIGURE);
                 } else if level + 1 == rows && self.values.iter().any(Option::is_some) {
-                    row.right(Border, &top, FIGURE);
+                    row.right(Dim, &top, FIGURE);
                 } else if let Some(share) = threshold {
-                    row.right(Border, &format::percent(Some(Share(share))), FIGURE);
+                    row.right(Dim, &format::percent(Some(Share(share))), FIGURE);
                 }
                 row.line()
             })
@@ -256,33 +185,36 @@ impl Series {
     }
 }
 
-/// Lines that a panel has left, filled with a figure of the past; the full height stands for `top`. A single line says too
-/// little.
+/// Fills the remaining lines of a panel with a graph; the full height stands for `top`. Draws nothing in a single line,
+/// which would show too little.
 pub(super) fn graph(
     view: &View<'_>,
     paint: Role,
     width: u16,
-    lines: usize,
+    rows: usize,
     (values, top): (impl Fn(usize) -> Vec<Option<f64>>, &str),
 ) -> Vec<Line<'static>> {
     let cells = usize::from(width).saturating_sub(FIGURE);
-    let rows = lines.min(TALLEST);
     if rows < 2 || cells == 0 {
         return Vec::new();
     }
-    let picture = sparkline(view.glyphs(), &values(cells), cells, rows);
+    let values = values(cells);
+    if is_flat(&values) {
+        return Vec::new();
+    }
+    let picture = sparkline(view.glyphs(), &values, cells, rows);
     let line = |place: usize| {
         let mut row = view.row(width);
         row.text(paint, &texts(&picture, place).concat());
         if place == 0 {
-            row.right(Border, top, FIGURE);
+            row.right(Dim, top, FIGURE);
         }
         row.line()
     };
     (0..rows).map(line).collect()
 }
 
-/// A line of heights: values from 0 to 1, the last at the right end of `cells`; the one at the cursor stands out.
+/// Draws values from 0 to 1 as a line of bars that ends at the right end of `cells`; the bar at the cursor stands out.
 pub(crate) fn spark(
     row: &mut LineBuilder<'_>,
     paint: Role,
@@ -292,11 +224,12 @@ pub(crate) fn spark(
 ) {
     let picture = sparkline(row.glyphs(), values, cells, 1);
     let texts = texts(&picture, 0);
+    let paint = if is_flat(values) { Dim } else { paint };
     let cursor = cursor.and_then(|cell| Some((cell, *texts.get(cell)?)));
     in_cells(row, paint, &texts, cursor);
 }
 
-/// A text for each cell; at the cursor another one in the colour of what has the keys.
+/// Draws a text in each cell; the one at the cursor is replaced and has the colour of the focus.
 fn in_cells(row: &mut LineBuilder<'_>, paint: Role, texts: &[&str], cursor: Option<(usize, &str)>) {
     match cursor.filter(|(cell, _)| *cell < texts.len()) {
         None => row.text(paint, &texts.concat()),
@@ -307,19 +240,19 @@ fn in_cells(row: &mut LineBuilder<'_>, paint: Role, texts: &[&str], cursor: Opti
     };
 }
 
-/// A text for each cell, and a light line where there is none.
+/// Draws a text in each cell, and a light line in empty ones.
 fn before_a_line(view: &View<'_>, row: &mut LineBuilder<'_>, paint: Role, texts: &[&str]) {
     let gap = view.glyphs().gap;
     for piece in texts.chunk_by(|one, other| (*one == gap) == (*other == gap)) {
         if piece[0] == gap {
-            row.text(Border, &view.glyphs().light.repeat(piece.len()));
+            row.text(Dim, &view.glyphs().light.repeat(piece.len()));
         } else {
             row.text(paint, &piece.concat());
         }
     }
 }
 
-/// Values from 0 to 1, the last at the right end of `cells`.
+/// Renders values from 0 to 1, the last at the right end of `cells`.
 fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize) -> Buffer {
     let values = &values[values.len().saturating_sub(cells)..];
     let levels = glyphs.levels;
@@ -334,8 +267,8 @@ fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize)
         seven_eighths: levels[6],
         full: levels[7],
     };
-    // The lowest line always shows something, and the last eighth stays free, so that what is full does not run into
-    // the line above.
+    // Every value shows at least one eighth, and the topmost eighth stays free, so that a full bar does not touch the
+    // line above.
     let most = 8 * rows as u64;
     let eighths = |value: f64| {
         let height = (value.clamp(0.0, 1.0) * (most - 1) as f64).round();
@@ -359,7 +292,7 @@ fn sparkline(glyphs: &Glyphs, values: &[Option<f64>], cells: usize, rows: usize)
     picture
 }
 
-/// A text for each cell of a line of it, the highest line first.
+/// Returns the text of each cell in one of its lines; line 0 is the top.
 fn texts(picture: &Buffer, line: usize) -> Vec<&str> {
     let width = usize::from(picture.area.width);
     let mut lines = picture.content.chunks(width.max(1));

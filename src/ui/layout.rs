@@ -1,67 +1,65 @@
-//! Where each panel stands: a pure function of the room and of how much there is to show.
+//! The position of each panel: a pure function of the screen size and of how much there is to show.
 //!
-//! Knows sizes alone; no figure, no colour.
+//! Holds sizes only; does not depend on figures or colours.
 
 use ratatui::layout::Rect;
 
 use super::state::Panel;
 
-/// Narrower or lower than this there is room for the verdict alone, in one line.
+/// Least width and height for more than the verdict in one line.
 const SMALLEST: (u16, u16) = (40, 10);
-/// From this size on, panels stand in boxes, GPU and disk side by side.
+/// Least width and height at which panels have boxes, with GPU and disk side by side.
 const BOXED: (u16, u16) = (100, 26);
-/// From this height on, each panel has a rule with its name.
+/// Least height at which each panel has a rule with its name.
 const RULED: u16 = 18;
 
-/// From this height on, in boxes, the newest seconds have a panel of their own; lower, where it has the keys.
+/// Least height, with boxes, at which the timeline has a panel. On a lower screen it has one while it is focused.
 const ROOM_FOR_TIMELINE: u16 = 34;
 
-/// Lines from which on one of several GPUs is shown in full: with fewer, the others matter more.
+/// Least number of lines at which one of several GPUs is shown in full: with fewer, the others are more important.
 pub(super) const ROOM_FOR_ONE: u16 = 10;
 
-/// How a panel is set off from its neighbours.
+/// How a panel is separated from its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BorderStyle {
     Boxed,
     /// A line with the panel's name above it.
     Ruled,
-    /// Nothing: the panel names itself in its line.
+    /// Nothing: the panel's line contains its name.
     Bare,
 }
 
-/// How many lines each part could fill. At least 1 where there is anything to say.
+/// How many lines each panel could fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SizeHints {
-    pub verdict: u16,
-    pub pipeline: u16,
-    /// Of the pipeline's lines, those of loaders beside the first.
-    pub other_loaders: u16,
-    pub gpus: u16,
-    /// With one of several GPUs in full, and with each; next to nothing is gained by fewer lines than that.
+    /// Indexed by `Panel as usize`; the workers without the line of column names. 0 = there is nothing to show.
+    pub lines: PanelLines,
+    /// Lines of the verdict with a headline in large letters.
+    pub verdict_tall: u16,
+    /// Lines of the pipeline that are for loaders other than the first.
+    pub loaders: u16,
+    /// Lines of the GPUs with one of several in full, and with each in full; fewer lines than that gain next to nothing.
     pub gpus_open: u16,
     pub gpus_in_full: u16,
-    /// Without the line of column names.
-    pub workers: u16,
-    pub disk: u16,
-    /// All whose polls are shown, a line each; 0 = nobody was looked at.
-    pub timeline: u16,
-    /// Figures of the past, one line each at least.
-    pub history: u16,
-    /// Lines that a launched command has printed; 0 = there is no such command.
-    pub log: u16,
-    /// The panel that has the keys: it gets room first.
+    /// The focused panel: it is enlarged first.
     pub focus: Panel,
-    /// The panel that shows what the verdict speaks of: it gets room next.
-    pub matters: Option<Panel>,
+    /// The panel that the verdict is about: it is enlarged next.
+    pub relevant: Option<Panel>,
 }
 
-/// Where everything stands. An empty area is not drawn.
+impl SizeHints {
+    fn of(&self, panel: Panel) -> u16 {
+        self.lines[panel as usize]
+    }
+}
+
+/// The area of each part of the screen. An empty area is not drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Regions {
     pub border: BorderStyle,
     pub header: Rect,
     pub footer: Rect,
-    panels: [Rect; 8],
+    panels: [Rect; Panel::ALL.len()],
 }
 
 impl Regions {
@@ -69,19 +67,19 @@ impl Regions {
         self.panels[panel as usize]
     }
 
-    /// Every area, drawn or not.
+    /// Returns every area, drawn or not.
     #[cfg(feature = "testing")]
     pub fn all(&self) -> impl Iterator<Item = Rect> + '_ {
         [self.header, self.footer].into_iter().chain(self.panels)
     }
 }
 
-/// There is room for one line alone, and that is the verdict's.
+/// Whether there is room for one line only, which is the verdict's.
 pub(super) fn is_too_small(area: Rect) -> bool {
     area.width < SMALLEST.0 || area.height < SMALLEST.1
 }
 
-/// How panels are set off on a screen of this size.
+/// Returns how panels are separated on a screen of this size.
 pub(crate) fn border(area: Rect) -> BorderStyle {
     if area.width >= BOXED.0 && area.height >= BOXED.1 {
         BorderStyle::Boxed
@@ -92,31 +90,39 @@ pub(crate) fn border(area: Rect) -> BorderStyle {
     }
 }
 
-/// The timeline has a panel on a screen of this size, whoever has the keys.
+/// Whether a screen of this size has a timeline, whatever panel is focused.
 pub(super) fn shows_timeline(area: Rect) -> bool {
     border(area) == BorderStyle::Boxed && area.height >= ROOM_FOR_TIMELINE
 }
 
-/// Lines inside each panel, by `Panel as usize`; 0 = not shown.
-type Lines = [u16; 8];
+/// Panels that are shown even if they have nothing to show.
+const ALWAYS: [Panel; 6] = [
+    Panel::Verdict,
+    Panel::Pipeline,
+    Panel::Gpu,
+    Panel::Workers,
+    Panel::Disk,
+    Panel::History,
+];
 
-/// Divides the room.
+/// Lines inside each panel, indexed by `Panel as usize`; 0 = not shown.
+type PanelLines = [u16; Panel::ALL.len()];
+
+/// Divides the screen among the panels.
 pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
     let border = border(area);
-    let mut lines: Lines = [0; 8];
+    let mut lines = PanelLines::default();
     if is_too_small(area) {
         lines[Panel::Verdict as usize] = area.height.min(1);
         return place(area, border, &lines, false, false);
     }
     for panel in Panel::ALL {
-        let there = match panel {
-            Panel::Log => wants.log > 0,
-            Panel::Timeline => wants.timeline > 0 && (shows_timeline(area) || wants.focus == panel),
-            _ => true,
-        };
+        let says = ALWAYS.contains(&panel) || wants.of(panel) > 0;
+        let fits = panel != Panel::Timeline || shows_timeline(area) || wants.focus == panel;
+        let there = says && fits;
         lines[panel as usize] = u16::from(there);
     }
-    // Header and footer have a line each; so has every panel, in the smallest room, too.
+    // Header and footer have one line each. Even the smallest screen has room for one line of every panel.
     let room = area.height - 2;
     for (panel, target) in steps(border, wants) {
         let place = panel as usize;
@@ -124,7 +130,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
             let before = lines[place];
             lines[place] = next(panel, before, wants);
             if panel == Panel::Workers && before == 1 {
-                // Column names and a single worker.
+                // Column names and a single worker take two lines.
                 lines[place] = lines[place].min(target.max(2));
             }
             if lines[place] > target || height(border, &lines) > room {
@@ -133,28 +139,31 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
             }
         }
     }
-    // What nobody could use up is the past's: no empty band above the footer.
+    // Remaining lines go to the history, so that there is no empty band above the footer.
     if border != BorderStyle::Bare {
         lines[Panel::History as usize] += room.saturating_sub(height(border, &lines));
     }
     place(area, border, &lines, true, true)
 }
 
-/// The next number of lines at which a panel shows more.
+/// Returns the next number of lines at which a panel shows more.
 fn next(panel: Panel, lines: u16, wants: &SizeHints) -> u16 {
     match (panel, lines) {
-        // From one line for all to column names and workers.
+        // After one line for all workers come column names and a line per worker.
         (Panel::Workers, 1) => 3,
-        (Panel::Gpu, lines) if (wants.gpus..wants.gpus_open).contains(&lines) => {
+        (Panel::Verdict, lines) if lines == wants.of(Panel::Verdict) => {
+            wants.verdict_tall.max(lines + 1)
+        }
+        (Panel::Gpu, lines) if (wants.of(Panel::Gpu)..wants.gpus_open).contains(&lines) => {
             wants.gpus_open.min(ROOM_FOR_ONE).max(lines + 1)
         }
-        (Panel::Gpu, lines) if lines >= wants.gpus => wants.gpus_in_full.max(lines + 1),
-        (Panel::History, 2..) => next_history(lines, wants.history),
+        (Panel::Gpu, lines) if lines >= wants.of(Panel::Gpu) => wants.gpus_in_full.max(lines + 1),
+        (Panel::History, 2..) => next_history(lines, wants.of(Panel::History)),
         _ => lines.saturating_add(1),
     }
 }
 
-/// One line for each figure, two, three, then more with air between them.
+/// Returns the next number of lines: one per figure, two, three, then three with a blank line between figures.
 fn next_history(lines: u16, figures: u16) -> u16 {
     let figures = figures.clamp(2, 4);
     let steps = [figures, 2 * figures, 3 * figures, 4 * figures - 1];
@@ -164,83 +173,95 @@ fn next_history(lines: u16, figures: u16) -> u16 {
         .unwrap_or(lines.saturating_add(figures))
 }
 
-/// How panels grow beyond one line, the most useful line first.
+/// Returns the order in which panels grow beyond one line, the most useful line first.
 fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
-    let gpus = wants.gpus.max(1);
-    let figures = wants.history.clamp(2, 4);
-    let all_workers = wants.workers.saturating_add(1);
+    let gpus = wants.of(Panel::Gpu).max(1);
+    let figures = wants.of(Panel::History).clamp(2, 4);
+    let all_workers = wants.of(Panel::Workers).saturating_add(1);
+    let timeline = |most| (Panel::Timeline, wants.of(Panel::Timeline).min(most));
     if border == BorderStyle::Bare {
         return vec![
-            (Panel::Verdict, wants.verdict.min(3)),
-            (Panel::Log, wants.log.min(3)),
+            (Panel::Verdict, wants.of(Panel::Verdict).min(3)),
+            (Panel::Log, wants.of(Panel::Log).min(3)),
             (Panel::Workers, all_workers.min(5)),
-            (Panel::Verdict, wants.verdict.min(4)),
+            (Panel::Verdict, wants.of(Panel::Verdict).min(4)),
             (Panel::Workers, all_workers),
             (Panel::History, 2),
         ];
     }
-    // Beside the way of a batch a bar for the workers and one for the trainer; in less room, one for both.
+    // Besides the flow, a bar for the workers and one for the trainer; with less room, one for both.
     let bars = if border == BorderStyle::Boxed { 3 } else { 2 };
+    let strip = bars + wants.loaders.min(2);
+    // Beside many ranks one worker says little: the timeline shows the slow one.
+    let ranks = wants.of(Panel::Pipeline).saturating_sub(3 + wants.loaders);
+    let crowded = border == BorderStyle::Boxed && ranks > 4 && wants.of(Panel::Timeline) > 1;
     let mut steps = vec![
-        (Panel::Verdict, wants.verdict.min(3)),
-        (Panel::Workers, all_workers.min(3)),
+        (Panel::Verdict, wants.of(Panel::Verdict).min(3)),
+        (Panel::Workers, if crowded { 1 } else { all_workers.min(3) }),
         (Panel::History, 2),
-        (Panel::Log, wants.log.min(2)),
-        (Panel::Workers, all_workers.min(5)),
-        (Panel::Verdict, wants.verdict.min(4)),
-        (
-            Panel::Pipeline,
-            wants.pipeline.min(bars + wants.other_loaders.min(2)),
-        ),
-        (Panel::Verdict, wants.verdict.min(5)),
+        (Panel::Log, wants.of(Panel::Log).min(2)),
     ];
-    if border == BorderStyle::Boxed || gpus < 4 {
-        steps.push((Panel::Gpu, gpus.min(4)));
-    }
     if border == BorderStyle::Boxed {
-        // Of several ranks a line each.
-        steps.push((Panel::Pipeline, wants.pipeline.min(12)));
+        // Room for a line per rank.
+        steps.push((Panel::Pipeline, wants.of(Panel::Pipeline).min(12)));
     }
-    steps.push((Panel::Timeline, wants.timeline.min(7)));
+    if crowded {
+        steps.extend([(Panel::Gpu, gpus.min(3)), timeline(5)]);
+    }
+    steps.extend([
+        (Panel::Workers, all_workers.min(5)),
+        (Panel::Verdict, wants.of(Panel::Verdict).min(4)),
+        (Panel::Pipeline, wants.of(Panel::Pipeline).min(strip)),
+        (Panel::Verdict, wants.of(Panel::Verdict).min(5)),
+    ]);
+    if border == BorderStyle::Boxed || gpus < 4 {
+        steps.push((Panel::Gpu, gpus.min(3)));
+    }
+    steps.push(timeline(7));
+    if border == BorderStyle::Boxed {
+        steps.push((Panel::Verdict, wants.verdict_tall));
+        steps.push((Panel::Gpu, gpus.min(4)));
+        // The queue and a worker of each.
+        steps.push(timeline(7 + wants.loaders.min(4)));
+    }
     let first = |panel| match panel {
-        Panel::Verdict => (Panel::Verdict, wants.verdict),
-        Panel::Pipeline => (Panel::Pipeline, wants.pipeline),
         Panel::Gpu => (Panel::Gpu, wants.gpus_open.max(gpus)),
         Panel::Workers => (Panel::Workers, all_workers.min(17)),
-        Panel::Disk => (Panel::Disk, wants.disk),
-        Panel::Timeline => (Panel::Timeline, wants.timeline.min(20)),
+        Panel::Timeline => timeline(20),
         Panel::History => (Panel::History, 2 * figures),
-        Panel::Log => (Panel::Log, wants.log.min(20)),
+        Panel::Log => (Panel::Log, wants.of(Panel::Log).min(20)),
+        _ => (panel, wants.of(panel)),
     };
     steps.push(first(wants.focus));
-    steps.extend(wants.matters.map(first));
+    steps.extend(wants.relevant.map(first));
     steps.extend([
         (Panel::Disk, 2),
-        (Panel::Log, wants.log.min(4)),
+        (Panel::Log, wants.of(Panel::Log).min(4)),
         (Panel::Gpu, gpus.min(8)),
-        (Panel::Disk, wants.disk.min(4)),
-        (Panel::Timeline, wants.timeline.min(11)),
+        (Panel::Disk, wants.of(Panel::Disk).min(4)),
+        timeline(11),
         (Panel::Workers, all_workers.min(9)),
-        (Panel::Pipeline, wants.pipeline),
-        (Panel::Verdict, wants.verdict),
+        (Panel::Pipeline, wants.of(Panel::Pipeline)),
+        (Panel::Verdict, wants.of(Panel::Verdict)),
         (Panel::Gpu, gpus),
         (Panel::History, figures),
-        (Panel::Timeline, wants.timeline.min(20)),
-        (Panel::Log, wants.log.min(8)),
+        timeline(20),
+        (Panel::Log, wants.of(Panel::Log).min(8)),
         (Panel::Workers, all_workers.min(33)),
-        (Panel::Disk, wants.disk),
+        (Panel::Disk, wants.of(Panel::Disk)),
         (Panel::Gpu, wants.gpus_in_full),
         (Panel::History, 5 * figures - 1),
-        (Panel::Timeline, wants.timeline),
+        (Panel::Timeline, wants.of(Panel::Timeline)),
         (Panel::Workers, all_workers),
         (Panel::History, 8 * figures - 1),
-        (Panel::Log, wants.log),
     ]);
+    // Finally, all panels not named above.
+    steps.extend(Panel::ALL.map(|panel| (panel, wants.of(panel))));
     steps
 }
 
-/// Lines that a panel takes with what sets it off.
-fn outer(border: BorderStyle, panel: Panel, lines: u16) -> u16 {
+/// Returns the lines of a panel including its box or rule.
+fn height_with_border(border: BorderStyle, panel: Panel, lines: u16) -> u16 {
     match (border, panel) {
         _ if lines == 0 => 0,
         (BorderStyle::Boxed, _) => lines.saturating_add(2),
@@ -249,9 +270,9 @@ fn outer(border: BorderStyle, panel: Panel, lines: u16) -> u16 {
     }
 }
 
-/// Lines that all panels take together.
-fn height(border: BorderStyle, lines: &Lines) -> u16 {
-    let of = |panel: Panel| outer(border, panel, lines[panel as usize]);
+/// Returns the lines of all panels together.
+fn height(border: BorderStyle, lines: &PanelLines) -> u16 {
+    let of = |panel: Panel| height_with_border(border, panel, lines[panel as usize]);
     let beside = match border {
         BorderStyle::Boxed => of(Panel::Gpu).min(of(Panel::Disk)),
         _ => 0,
@@ -262,33 +283,27 @@ fn height(border: BorderStyle, lines: &Lines) -> u16 {
         .saturating_sub(beside)
 }
 
-fn place(area: Rect, border: BorderStyle, lines: &Lines, header: bool, footer: bool) -> Regions {
+fn place(
+    area: Rect,
+    border: BorderStyle,
+    lines: &PanelLines,
+    header: bool,
+    footer: bool,
+) -> Regions {
     let mut rest = area;
     let header = take(&mut rest, u16::from(header));
     let footer_height = u16::from(footer).min(rest.height);
-    rest.height -= footer_height;
-    let footer = Rect {
-        y: rest.bottom(),
-        height: footer_height,
-        ..rest
-    };
-    let mut panels = [Rect::default(); 8];
+    let footer = take_last(&mut rest, footer_height);
+    let mut panels = [Rect::default(); Panel::ALL.len()];
     for panel in Panel::ALL {
-        let own = outer(border, panel, lines[panel as usize]);
+        let own = height_with_border(border, panel, lines[panel as usize]);
         panels[panel as usize] = match (border, panel) {
             (BorderStyle::Boxed, Panel::Gpu) => {
-                let disk = outer(border, Panel::Disk, lines[Panel::Disk as usize]);
+                let disk = height_with_border(border, Panel::Disk, lines[Panel::Disk as usize]);
                 let both = take(&mut rest, own.max(disk));
                 let left = both.width.div_ceil(2);
-                panels[Panel::Disk as usize] = Rect {
-                    x: both.x + left,
-                    width: both.width - left,
-                    ..both
-                };
-                Rect {
-                    width: left,
-                    ..both
-                }
+                panels[Panel::Disk as usize] = indented(both, left);
+                both.resize((left, both.height).into())
             }
             (BorderStyle::Boxed, Panel::Disk) => continue,
             _ => take(&mut rest, own),
@@ -302,8 +317,41 @@ fn place(area: Rect, border: BorderStyle, lines: &Lines, header: bool, footer: b
     }
 }
 
-/// Cuts `height` lines, or what there is, from the top.
-fn take(rest: &mut Rect, height: u16) -> Rect {
+impl BorderStyle {
+    /// Returns the style of a region that is boxed where its content has room for it.
+    pub(super) fn boxed_if(room: bool) -> Self {
+        if room { Self::Boxed } else { Self::Bare }
+    }
+
+    /// Returns the blank cells before each line: a box has its own.
+    pub(super) fn indent(self) -> usize {
+        usize::from(self != Self::Boxed)
+    }
+}
+
+/// Cuts at most `height` lines from the bottom.
+pub(crate) fn take_last(rest: &mut Rect, height: u16) -> Rect {
+    let height = height.min(rest.height);
+    rest.height -= height;
+    Rect {
+        y: rest.bottom(),
+        height,
+        ..*rest
+    }
+}
+
+/// Leaves out the first cells of each line.
+pub(super) fn indented(area: Rect, cells: u16) -> Rect {
+    let cells = cells.min(area.width);
+    Rect {
+        x: area.x + cells,
+        width: area.width - cells,
+        ..area
+    }
+}
+
+/// Cuts at most `height` lines from the top.
+pub(crate) fn take(rest: &mut Rect, height: u16) -> Rect {
     let height = height.min(rest.height);
     let taken = Rect { height, ..*rest };
     rest.y += height;
@@ -311,7 +359,7 @@ fn take(rest: &mut Rect, height: u16) -> Rect {
     taken
 }
 
-/// A number of lines for the layout.
+/// Converts a number of lines for the layout.
 pub(super) fn count(lines: usize) -> u16 {
     u16::try_from(lines).unwrap_or(u16::MAX)
 }

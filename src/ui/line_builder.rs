@@ -1,6 +1,6 @@
-//! One line under construction: pieces of text with their meaning, never wider than the room.
+//! One line under construction: pieces of text with their role, never wider than the room.
 //!
-//! Every text on screen goes through here, and so through [`clean`]: control characters stop here.
+//! Every text on screen passes through here, and so through [`clean`], which removes control characters.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -15,7 +15,7 @@ pub(crate) struct LineBuilder<'a> {
     spans: Vec<Span<'static>>,
     used: usize,
     room: usize,
-    /// Draw everything as old.
+    /// Everything is drawn as outdated.
     stale: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'a> LineBuilder<'a> {
         }
     }
 
-    /// From here on everything is drawn as old.
+    /// Sets whether everything from here on is drawn as outdated.
     pub(crate) fn stale(&mut self, stale: bool) -> &mut Self {
         self.stale = stale;
         self
@@ -45,17 +45,17 @@ impl<'a> LineBuilder<'a> {
         self.room - self.used
     }
 
-    /// A text in the colour of its meaning; what does not fit is cut.
+    /// Adds a text in the colour of its role; cuts what does not fit.
     pub(crate) fn text(&mut self, paint: Role, text: &str) -> &mut Self {
         self.styled(self.theme.style(paint), text)
     }
 
-    /// The same in bold: for the verdict alone.
+    /// Like [`Self::text`], in bold: for the verdict only.
     pub(crate) fn bold(&mut self, paint: Role, text: &str) -> &mut Self {
         self.styled(self.theme.style(paint).add_modifier(Modifier::BOLD), text)
     }
 
-    /// A sentence: cut between words where it does not fit.
+    /// Adds a sentence; cuts it between words if it does not fit.
     pub(crate) fn sentence(&mut self, paint: Role, text: &str) -> &mut Self {
         let text = clean(text, self.glyphs.ascii);
         let text = cut_words(&text, self.left(), self.glyphs.more);
@@ -87,18 +87,18 @@ impl<'a> LineBuilder<'a> {
         self
     }
 
-    /// Fills with blanks up to column `at`.
+    /// Adds blanks up to column `at`.
     pub(crate) fn to(&mut self, at: usize) -> &mut Self {
         self.space(at.saturating_sub(self.used))
     }
 
-    /// A text with blanks before it, so that it ends `cells` further on.
+    /// Adds a text right-aligned in `cells`.
     pub(crate) fn right(&mut self, paint: Role, text: &str, cells: usize) -> &mut Self {
         self.space(cells.saturating_sub(width(text)));
         self.text(paint, text)
     }
 
-    /// A text with blanks behind it; what is longer than `cells` is cut.
+    /// Adds a text left-aligned in `cells`; cuts a longer text.
     pub(crate) fn padded(&mut self, paint: Role, text: &str, cells: usize) -> &mut Self {
         let end = self.used + cells;
         let text = clean(text, self.glyphs.ascii);
@@ -106,39 +106,55 @@ impl<'a> LineBuilder<'a> {
         self.text(paint, &text).to(end)
     }
 
-    /// Pieces that only make sense together, `gap` cells after what is there: all of them or none.
-    pub(crate) fn item(&mut self, gap: usize, pieces: &[(Role, &str)]) -> bool {
-        let gap = if self.used == 0 { 0 } else { gap };
-        let ascii = self.glyphs.ascii;
-        let needed: usize = pieces
-            .iter()
-            .map(|(_, text)| width(&clean(text, ascii)))
-            .sum();
-        if gap + needed > self.left() {
-            return false;
-        }
-        self.space(gap);
-        for (paint, text) in pieces {
-            self.text(*paint, text);
-        }
-        true
+    /// Adds pieces that only make sense together, `gap` cells after the text so far: all of them or none.
+    pub(crate) fn item(&mut self, gap: usize, pieces: &[(Role, &str)]) -> &mut Self {
+        self.fits(gap, pieces);
+        self
     }
 
-    /// Pieces at the right edge, where they fit behind what is there.
+    /// Adds a label and its figure.
+    pub(crate) fn figure(&mut self, gap: usize, label: &str, figure: &str) -> &mut Self {
+        self.item(gap, &[(Role::Dim, label), (Role::Text, figure)])
+    }
+
+    /// Like [`Self::item`]; returns whether there was room.
+    pub(crate) fn fits(&mut self, gap: usize, pieces: &[(Role, &str)]) -> bool {
+        let gap = if self.used == 0 { 0 } else { gap };
+        let fits = gap + self.cells(pieces) <= self.left();
+        if fits {
+            self.space(gap);
+            for (paint, text) in pieces {
+                self.text(*paint, text);
+            }
+        }
+        fits
+    }
+
+    fn cells(&self, pieces: &[(Role, &str)]) -> usize {
+        let cells = |(_, text): &(Role, &str)| width(&clean(text, self.glyphs.ascii));
+        pieces.iter().map(cells).sum()
+    }
+
+    /// Adds pieces at the right edge, if they fit behind the text so far.
     pub(crate) fn at_end(&mut self, pieces: &[(Role, &str)]) -> bool {
-        let ascii = self.glyphs.ascii;
-        let needed: usize = pieces
-            .iter()
-            .map(|(_, text)| width(&clean(text, ascii)))
-            .sum();
+        let needed = self.cells(pieces);
         if needed + 2 > self.left() && self.used > 0 {
             return false;
         }
-        self.to(self.room.saturating_sub(needed));
-        self.item(0, pieces)
+        self.to(self.room.saturating_sub(needed)).fits(0, pieces)
     }
 
-    pub(crate) fn line(self) -> Line<'static> {
-        Line::from(self.spans)
+    /// Adds the pieces of another line, in their styles.
+    pub(crate) fn append(&mut self, line: &Line<'_>) -> &mut Self {
+        for span in &line.spans {
+            self.styled(span.style, &span.content);
+        }
+        self
+    }
+
+    /// Returns the line so far, and starts a new one.
+    pub(crate) fn line(&mut self) -> Line<'static> {
+        self.used = 0;
+        Line::from(std::mem::take(&mut self.spans))
     }
 }

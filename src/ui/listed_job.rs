@@ -1,4 +1,4 @@
-//! A job in the list of those to choose from, with what is known of it. Only data.
+//! A row of the list of jobs, with the known figures. Data only.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::sample::JobCandidate;
 use crate::units::Share;
 use crate::verdict::{Cause, Kind};
 
-/// A job to choose.
+/// A job to choose from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListedJob {
     pub found: JobCandidate,
@@ -14,19 +14,19 @@ pub struct ListedJob {
     pub figures: Option<JobFigures>,
 }
 
-/// What is known of a job in one line. Unknown is `None`.
+/// The figures of a job in one line. `None` = unknown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFigures {
     pub user: Option<String>,
-    /// As the scheduler names it; `None` = nobody does.
+    /// The scheduler's name for it; `None` = there is none.
     pub run: Option<String>,
-    /// Of all ranks.
+    /// Sum over all ranks.
     pub workers: usize,
     pub kind: Kind,
     pub cause: Option<Cause>,
     /// Share of wall time lost to data.
     pub lost: Option<Share>,
-    /// Of all ranks.
+    /// Sum over all ranks.
     pub batches_per_s: Option<f64>,
     pub gpus: Vec<u32>,
     pub up: Option<Duration>,

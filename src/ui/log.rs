@@ -1,4 +1,4 @@
-//! What a launched command prints: its last lines, scrolled back by the keys while the panel has them.
+//! The last lines of a launched command's output; the keys scroll back while the panel is focused.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,10 +8,10 @@ use super::state::Panel;
 use super::{View, panel};
 use crate::config::Role::{Dim, Text};
 
-/// Room for it. The same from the first line on, so that nothing moves while the first ones come.
+/// Lines wanted. The same from the start, so that nothing moves while the first lines arrive.
 const WANTED: u16 = 20;
 
-pub(super) fn wanted(view: &View<'_>) -> u16 {
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     view.command.map_or(0, |_| WANTED)
 }
 
@@ -28,7 +28,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         "output",
         command.state,
     );
-    let indent = usize::from(border != BorderStyle::Boxed);
+    let indent = border.indent();
     if command.printed.is_empty() {
         let mut row = view.row(inner.width);
         row.space(indent).text(Dim, "nothing printed yet");
@@ -40,14 +40,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     } else {
         0
     };
-    // The keys go down into the past: the newest lines are where they begin.
+    // Scrolling down goes back in time: it starts at the newest lines.
     let skip = scroll.min(command.printed.len().saturating_sub(room));
     let lines = command.printed.last(room, skip);
-    let lines = lines.map(|line| {
-        let mut row = view.row(inner.width);
-        row.space(indent).text(Text, line);
-        row.line()
-    });
+    let lines = lines.map(|line| view.row(inner.width).space(indent).text(Text, line).line());
     let lines = lines.collect();
     panel::write(frame, inner, lines);
 }

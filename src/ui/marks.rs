@@ -1,12 +1,12 @@
-//! The line below the past: how long ago, the marks, and what those say that the cursor is on.
+//! The line below the history: how long ago, the marks, and the text of the marks under the cursor.
 
 use ratatui::text::Line;
 
 use super::{View, axis, format};
-use crate::config::Role::{self, Border, Dim, Focus, Text, Trouble};
+use crate::config::Role::{self, Dim, Focus, Text, Trouble};
 use crate::model::{Axis, Mark, MarkKind};
 
-/// Each kind with what the help says of it.
+/// Each kind with its description in the help.
 pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
     (MarkKind::JobBegin, "the job started"),
     (MarkKind::Epoch, "an epoch started"),
@@ -20,19 +20,19 @@ pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
     (MarkKind::JobEnd, "the job ended"),
 ];
 
-/// Seconds from one time that is named to the next.
+/// Seconds between two labelled times.
 const TICKS: [f64; 14] = [
     1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0, 86400.0,
 ];
-/// Cells from one to the next, at least.
-const APART: f64 = 18.0;
+/// Least cells between two labels.
+const MIN_GAP: f64 = 18.0;
 
-/// A character for each cell: how long before the end of the axis, at round times, where no mark stands in the way.
+/// Returns a character for each cell: labels with the time before the end of the axis, where no mark is in the way.
 fn ticks(axis: &Axis, placed: &[Vec<&Mark>]) -> Vec<char> {
     let cells = placed.len();
     let mut line = vec![' '; cells];
     let cell = axis.bounds().next().map_or(1.0, |(from, to)| to - from);
-    let Some(step) = TICKS.into_iter().find(|step| step / cell >= APART) else {
+    let Some(step) = TICKS.into_iter().find(|step| step / cell >= MIN_GAP) else {
         return line;
     };
     for number in 1..=cells {
@@ -42,9 +42,11 @@ fn ticks(axis: &Axis, placed: &[Vec<&Mark>]) -> Vec<char> {
             break;
         };
         let words = format!("'-{}", format::span(ago));
-        let room = place..place + words.len();
+        // A blank cell on either side, so that a mark is not read as part of the label.
+        let room = place.saturating_sub(1)..(place + words.len() + 1).min(cells);
         let free = placed
             .get(room)
+            .filter(|_| place + words.len() <= cells)
             .is_some_and(|cells| cells.iter().all(Vec::is_empty));
         if free {
             line.splice(place..place + words.len(), words.chars());
@@ -53,7 +55,7 @@ fn ticks(axis: &Axis, placed: &[Vec<&Mark>]) -> Vec<char> {
     line
 }
 
-/// What the marks say that the cursor is on; empty where it is on none.
+/// Returns the text of the marks under the cursor; empty if there is none.
 pub(super) fn words(view: &View<'_>, cells: usize) -> String {
     let (Some(axis), Some(cursor)) = (axis::of(view, cells), axis::cursor(view, cells)) else {
         return String::new();
@@ -64,8 +66,8 @@ pub(super) fn words(view: &View<'_>, cells: usize) -> String {
     words.join("; ")
 }
 
-/// By cell: its marks, the most important first. Of two kinds in a cell, as an epoch that begins after a checkpoint,
-/// the lesser stands in the next, where that is free.
+/// Returns the marks of each cell, the most important first. Of two kinds in a cell, as an epoch that begins after a
+/// checkpoint, the less important moves to the next cell if that is free.
 fn placed<'a>(view: &View<'a>, axis: &Axis, cells: usize) -> Vec<Vec<&'a Mark>> {
     let mut placed: Vec<Vec<&Mark>> = vec![Vec::new(); cells];
     for mark in view.history.marks().between(axis.from(), axis.to()) {
@@ -85,7 +87,7 @@ fn placed<'a>(view: &View<'a>, axis: &Axis, cells: usize) -> Vec<Vec<&'a Mark>> 
     placed
 }
 
-/// The line, beginning `indent + label` cells from the left: of each cell the most important.
+/// Draws the line, `indent + label` cells from the left: the most important mark of each cell.
 pub(super) fn line(
     view: &View<'_>,
     width: u16,
@@ -101,7 +103,7 @@ pub(super) fn line(
     let placed = placed(view, &axis, cells);
     let marked = placed.iter().any(|marks| !marks.is_empty());
     row.padded(Dim, if marked { "marks" } else { "" }, label);
-    // What lies between two marks is one piece of text.
+    // The text between two marks is one span.
     let mut ticks = ticks(&axis, &placed).into_iter();
     let mut between = String::new();
     for (cell, marks) in placed.iter().enumerate() {
@@ -110,20 +112,20 @@ pub(super) fn line(
             between.push(tick);
             continue;
         }
-        row.text(Border, &std::mem::take(&mut between));
+        row.text(Dim, &std::mem::take(&mut between));
         match (marks.first().map(|mark| mark.kind), cursor == Some(cell)) {
             (Some(kind), here) => {
                 let paint = if here { Focus } else { paint(kind) };
-                row.text(paint, view.glyphs().happened(kind))
+                row.text(paint, view.glyphs().mark_sign(kind))
             }
             (None, _) => row.text(Focus, view.glyphs().cursor),
         };
     }
-    row.text(Border, &between);
+    row.text(Dim, &between);
     row.line()
 }
 
-/// In the colour of trouble only what ended.
+/// Returns the colour of a mark: that of trouble only for an end.
 pub(super) fn paint(kind: MarkKind) -> Role {
     match kind {
         MarkKind::JobEnd | MarkKind::Worker => Trouble,

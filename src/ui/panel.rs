@@ -1,17 +1,27 @@
-//! What sets a panel off: box or rule, its name, and what its figures cover.
+//! The frame of a panel: box or rule, its name, and the time that its figures cover.
 
 use ratatui::Frame;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
-use super::layout::BorderStyle;
+use super::detail::content::Content;
+use super::layout::{BorderStyle, indented, take};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
 use super::{View, glyphs};
 use crate::config::{Config, Role};
 
-/// Draws box or rule with the panel's name on the left and a remark on the right; gives what is left.
+/// The functions of a panel; each panel has its own file.
+pub(super) struct PanelFunctions {
+    /// Returns how many lines it could fill at this width; 0 = there is nothing to show.
+    pub(super) wanted: fn(&View<'_>, u16) -> u16,
+    pub(super) draw: fn(&View<'_>, &mut Frame<'_>, Rect, BorderStyle),
+    /// Its page of details; `None` = the same content on more lines.
+    pub(super) page: Option<fn(&View<'_>, u16) -> Content>,
+}
+
+/// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.
 pub(crate) fn open(
     view: &View<'_>,
     frame: &mut Frame<'_>,
@@ -22,14 +32,14 @@ pub(crate) fn open(
     remark: &str,
 ) -> Rect {
     if border == BorderStyle::Ruled && panel == Panel::Verdict {
-        return airy(area);
+        return with_margin(area);
     }
     let focused = view.state.focus == panel;
-    set_off(view.config, frame, area, border, (focused, name), remark)
+    frame_region(view.config, frame, area, border, (focused, name), remark)
 }
 
-/// The same for a region of any screen; the first of `title` says whether it has the keys.
-pub(crate) fn set_off(
+/// Like [`open`], for a region of any screen; the first of `title` says whether it is focused.
+pub(crate) fn frame_region(
     config: &Config,
     frame: &mut Frame<'_>,
     area: Rect,
@@ -42,34 +52,23 @@ pub(crate) fn set_off(
     let new_row = |width| LineBuilder::new(&config.theme, glyphs, width);
     let style = config.theme.style(Role::Border);
     let (line, inner, inset) = match border {
-        BorderStyle::Bare => return airy(area),
+        BorderStyle::Bare => return with_margin(area),
         BorderStyle::Boxed => {
             let block = Block::bordered()
                 .border_set(glyphs.border)
                 .border_style(style);
             let inner = block.inner(area);
             frame.render_widget(block, area);
-            // One cell of air left and right.
-            let inner = Rect {
-                x: inner.x + 1,
-                width: inner.width.saturating_sub(2),
-                ..inner
-            };
+            // One blank column left and right.
+            let inner = inner.inner(Margin::new(1, 0));
             (Rect { height: 1, ..area }, inner, 2)
         }
         BorderStyle::Ruled => {
-            let rule = Rect {
-                height: area.height.min(1),
-                ..area
-            };
+            let mut inner = area;
+            let rule = take(&mut inner, 1);
             let text = glyphs.rule.repeat(usize::from(area.width));
             frame.render_widget(Line::styled(text, style), rule);
-            let inner = Rect {
-                y: area.y + 1,
-                height: area.height.saturating_sub(1),
-                ..area
-            };
-            (rule, airy(inner), 1)
+            (rule, with_margin(inner), 1)
         }
     };
     let room = line.width.saturating_sub(2 * inset);
@@ -86,50 +85,44 @@ pub(crate) fn set_off(
     title.text(paint, " ");
     let title = title.line();
     let used = u16::try_from(title.width()).unwrap_or(room);
-    let at = Rect {
-        x: line.x + inset,
-        width: used.min(room),
-        ..line
-    };
-    frame.render_widget(title, at);
+    frame.render_widget(
+        title,
+        indented(line, inset).resize((used.min(room), line.height).into()),
+    );
     let mut right = new_row(room.saturating_sub(used + 2));
     if !remark.is_empty()
-        && right.item(
+        && right.fits(
             0,
             &[(Role::Dim, " "), (Role::Dim, remark), (Role::Dim, " ")],
         )
     {
         let right = right.line();
         let width = u16::try_from(right.width()).unwrap_or(0);
-        let at = Rect {
-            x: (line.x + inset + room).saturating_sub(width),
-            width,
-            ..line
-        };
-        frame.render_widget(right, at);
+        let at = indented(line, (inset + room).saturating_sub(width));
+        frame.render_widget(right, at.resize((width, line.height).into()));
     }
     inner
 }
 
-/// Without a box, one cell of air on the right where there is any; each line starts with its own.
-fn airy(area: Rect) -> Rect {
+/// Without a box, keeps one blank column on the right if there is room; each line begins with its own.
+fn with_margin(area: Rect) -> Rect {
     Rect {
         width: area.width - u16::from(area.width >= 40),
         ..area
     }
 }
 
-/// Draws lines from the top; what does not fit is left out.
+/// Draws lines from the top; leaves out those that do not fit.
 pub(crate) fn write(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     let area = area.intersection(frame.area());
     for (line, y) in lines.into_iter().zip(area.y..area.bottom()) {
-        // Not a paragraph: that looks through each line twice, to wrap what is cut to its width already.
+        // Not a paragraph: that would measure each line twice to wrap it, and the lines already fit the width.
         frame.buffer_mut().set_line(area.x, y, &line, area.width);
     }
 }
 
-/// Lines on the left, and others in the last `cells` of the width.
-pub(crate) fn beside(
+/// Puts lines on the left, and others in the last `cells` of the width.
+pub(crate) fn side_by_side(
     view: &View<'_>,
     width: u16,
     left: &[Line<'static>],
@@ -152,7 +145,7 @@ pub(crate) fn beside(
         .collect()
 }
 
-/// The part of `count` lines that is seen through `room`, from `scroll` on, never past the end.
+/// Returns which of `count` lines are visible in `room`, from `scroll` on, never past the end.
 pub(crate) fn window(count: usize, room: usize, scroll: usize) -> std::ops::Range<usize> {
     let first = scroll.min(count.saturating_sub(room));
     first..count.min(first + room)

@@ -1,62 +1,44 @@
-//! The list of jobs, where there are several: what each loses and why, to choose one.
+//! The list of several jobs to choose from: what each loses and why.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::Line;
 
-use super::filter::jobs_found;
+use super::filter::matching_jobs;
 use super::layout::BorderStyle;
 use super::line_builder::LineBuilder;
 use super::state::Panel;
-use super::table::{self, Column};
+use super::table::{self, TableColumn};
 use super::verdict::paint_of;
 use super::{ListedJob, View, empty, format, panel};
-use crate::action::Action;
-use crate::config::Role::{self, Dim, Focus, Key, Text, Unknown};
+use crate::config::Role::{self, Dim, Focus, Text, Unknown};
+use crate::job::script;
 
-/// What stands before the command, which takes the room that is left: name and cells of each column.
-const COLUMNS: [(&str, usize); 11] = [
-    ("pid", 8),
-    ("user", 10),
-    ("run", 14),
-    ("ranks", 7),
-    ("workers", 8),
-    (VERDICT, 21),
-    ("lost", 6),
-    ("cause", 20),
-    ("batches/s", 11),
-    ("GPUs", 8),
-    ("up", 10),
-];
 const VERDICT: &str = "verdict";
-/// Those of words, which stand on the left.
-const WORDS: [&str; 5] = ["user", "run", VERDICT, "cause", "GPUs"];
-/// Columns that give way where there is no room for all, the first one first.
-const GIVE_WAY: [&str; 10] = [
-    "up",
-    "user",
-    "run",
-    "GPUs",
-    "ranks",
-    "batches/s",
-    "workers",
-    "cause",
-    "lost",
-    VERDICT,
+/// The columns before the command, which takes the remaining width: name and cells of each, whether it holds words,
+/// which are left-aligned, and its turn to be dropped if not all fit.
+const COLUMNS: [(&str, usize, bool, usize); 11] = [
+    ("pid", 8, false, KEPT),
+    ("user", 10, true, 2),
+    ("run", 14, true, 3),
+    ("ranks", 7, false, 5),
+    ("workers", 8, false, 7),
+    (VERDICT, 21, true, 10),
+    ("lost", 6, false, 9),
+    ("cause", 20, true, 8),
+    ("batches/s", 11, false, 6),
+    ("GPUs", 8, true, 4),
+    ("up", 10, false, 1),
 ];
-/// Cells that a command needs to be known by.
+const KEPT: usize = 11;
+/// Least cells of the command, enough to recognise it.
 const COMMAND: usize = 12;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[ListedJob]) {
-    let body = empty::ends(view, frame, area);
-    let border = if body.height >= 5 && body.width >= 30 {
-        BorderStyle::Boxed
-    } else {
-        BorderStyle::Bare
-    };
+    let body = empty::draw_header_and_footer(view, frame, area);
+    let border = BorderStyle::boxed_if(body.height >= 5 && body.width >= 30);
     let name = format!("choose one of {} jobs", jobs.len());
     let filter = &view.state.filter;
-    let found = jobs_found(jobs, filter);
+    let found = matching_jobs(jobs, filter);
     let remark = if filter.is_set() {
         format!("{} matching `{}`", found.len(), filter.text().trim())
     } else {
@@ -66,19 +48,19 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     let columns = columns(usize::from(inner.width), jobs);
     let mut head = view.row(inner.width);
     head.space(1);
-    let shown: Vec<Column> = columns.iter().map(|(_, column)| column.clone()).collect();
+    let shown: Vec<TableColumn> = columns.iter().map(|(_, column)| column.clone()).collect();
     table::head(&mut head, &shown, "");
     let mut lines = vec![head.line()];
     let room = usize::from(inner.height).saturating_sub(1);
     let picked = view.state.picked.min(found.len().saturating_sub(1));
-    // The marked line stays in sight.
+    // The marked line stays visible.
     let shown = panel::window(
         found.len(),
         room,
         picked.saturating_sub(room.saturating_sub(1)),
     );
     if found.is_empty() {
-        lines.push(nothing(view, inner.width));
+        lines.push(view.no_match(inner.width, 2));
     }
     for (place, job) in found.iter().enumerate().take(shown.end).skip(shown.start) {
         let marked = place == picked;
@@ -92,41 +74,44 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, jobs: &[L
     panel::write(frame, inner, lines);
 }
 
-/// Those that there is room for and something to say in, with their names.
-fn columns(width: usize, jobs: &[ListedJob]) -> Vec<(&'static str, Column)> {
+/// Returns the columns that fit and have something to show, with their names.
+fn columns(width: usize, jobs: &[ListedJob]) -> Vec<(&'static str, TableColumn)> {
     let figures = || jobs.iter().filter_map(|job| job.figures.as_ref());
     let mut shown = COLUMNS.to_vec();
-    shown.retain(|(name, _)| match *name {
+    shown.retain(|(name, ..)| match *name {
         "run" => figures().any(|known| known.run.is_some()),
         "GPUs" => figures().any(|known| !known.gpus.is_empty()),
         _ => true,
     });
-    let mut gives_way = GIVE_WAY.iter();
-    let left = |shown: &[(&str, usize)]| {
-        let taken: usize = shown.iter().map(|(_, cells)| cells).sum();
+    let left = |shown: &[(&str, usize, bool, usize)]| {
+        let taken: usize = shown.iter().map(|(_, cells, ..)| cells).sum();
         width.saturating_sub(1 + taken)
     };
-    while left(&shown) < COMMAND {
-        let Some(first) = gives_way.next() else {
-            break;
-        };
-        shown.retain(|(name, _)| name != first);
+    for turn in 1..KEPT {
+        if left(&shown) < COMMAND {
+            shown.retain(|(.., dropped)| *dropped != turn);
+        }
     }
     let command = left(&shown);
-    let column = |(name, cells): (&'static str, usize)| {
-        let column = if WORDS.contains(&name) {
-            Column::words(name, cells)
+    let column = |(name, cells, words, _)| {
+        if words {
+            (name, TableColumn::words(name, cells))
         } else {
-            Column::figures(name, cells)
-        };
-        (name, column)
+            (name, TableColumn::figures(name, cells))
+        }
     };
     let mut columns: Vec<_> = shown.into_iter().map(column).collect();
-    columns.push(("command", Column::words("command", command)));
+    columns.push(("command", TableColumn::words("command", command)));
     columns
 }
 
-fn cell(row: &mut LineBuilder<'_>, name: &str, column: &Column, job: &ListedJob, marked: bool) {
+fn cell(
+    row: &mut LineBuilder<'_>,
+    name: &str,
+    column: &TableColumn,
+    job: &ListedJob,
+    marked: bool,
+) {
     let text = if marked { Focus } else { Text };
     let known = job.figures.as_ref();
     let none = || (Dim, "-".to_owned());
@@ -164,12 +149,12 @@ fn cell(row: &mut LineBuilder<'_>, name: &str, column: &Column, job: &ListedJob,
             let up = known.and_then(|known| known.up);
             figure(up.map(|up| format::clock(up.as_secs())))
         }
-        _ => (text, job.found.command.clone()),
+        _ => (text, script(&job.found.command)),
     };
     column.put(row, paint, &value);
 }
 
-/// `0-3,6`.
+/// Formats numbers as ranges: `0-3,6`.
 fn spans(numbers: &[u32]) -> String {
     let mut spans: Vec<(u32, u32)> = Vec::new();
     for number in numbers {
@@ -188,19 +173,6 @@ fn spans(numbers: &[u32]) -> String {
     written.collect::<Vec<_>>().join(",")
 }
 
-/// The filter matches no job.
-fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
-    let mut row = view.row(width);
-    row.space(2).text(Dim, "no match");
-    if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
-        row.item(
-            0,
-            &[(Dim, "; "), (Key, &key.to_string()), (Dim, " shows all")],
-        );
-    }
-    row.line()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_least_gives_way_first() {
+    fn the_least_needed_column_is_dropped_first() {
         let names = |width| -> Vec<&str> {
             let columns = columns(width, &[]);
             columns.into_iter().map(|(name, _)| name).collect()

@@ -1,6 +1,6 @@
-//! A frame as an SVG picture: text stays text, in the colours of the theme.
+//! Renders a frame as an SVG picture: text stays text, in the colours of the theme.
 //!
-//! Knows cells and colours; writes no file.
+//! Depends on cells and colours only; does not write files.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::config::Theme;
 
-/// A cell in pixels, and the size of its letters.
+/// Size of a cell in pixels, and font size.
 const WIDTH: f64 = 8.4;
 const HEIGHT: f64 = 17.0;
 const SIZE: f64 = 14.0;
-/// From the top of a line to its base line.
+/// Distance from the top of a line to its base line.
 const BASE: f64 = 13.0;
-/// Around the screen.
+/// Margin around the screen.
 const MARGIN: f64 = 10.0;
 /// The sixteen named colours, as xterm shows them.
 const NAMED: [(u8, u8, u8); 16] = [
@@ -38,13 +38,13 @@ const NAMED: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
-/// What a terminal has where no colour is set: letters and ground.
+/// Colours of text and background where none is set, as in a terminal.
 struct Plain {
     letters: &'static str,
     ground: &'static str,
 }
 
-/// A whole SVG document.
+/// Returns the whole SVG document.
 pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
     let plain = if theme.is_light() {
         Plain {
@@ -78,7 +78,7 @@ pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
     out
 }
 
-/// A line in pieces of one style each.
+/// Writes a line in pieces of one style each.
 fn line(out: &mut String, buffer: &Buffer, y: u16, plain: &Plain) {
     let area = buffer.area;
     let row = f64::from(y) * HEIGHT + MARGIN;
@@ -93,7 +93,7 @@ fn line(out: &mut String, buffer: &Buffer, y: u16, plain: &Plain) {
                 break;
             }
             text.push_str(cell.symbol());
-            // A wide letter covers the cell behind it.
+            // A wide letter also covers the next cell.
             x += u16::try_from(cell.symbol().width()).unwrap_or(1).max(1);
         }
         let cells = f64::from(x.min(area.width) - begin);
@@ -113,7 +113,7 @@ fn line(out: &mut String, buffer: &Buffer, y: u16, plain: &Plain) {
         let blank = text.len() - text.trim_start().len();
         let left = left + blank as f64 * WIDTH;
         let shown = shown.trim_start();
-        // The length keeps columns in line in whatever font the reader has.
+        // A fixed length keeps columns aligned in any font.
         let length = shown.width() as f64 * WIDTH;
         let _ = writeln!(
             out,
@@ -159,7 +159,7 @@ fn style(cell: &Cell, plain: &Plain) -> Style {
     }
 }
 
-/// `#rrggbb`; `None` where the terminal's own is meant.
+/// Returns `#rrggbb`; `None` for the terminal's default.
 fn colour(colour: Color) -> Option<String> {
     let named = |place: usize| NAMED[place];
     let (red, green, blue) = match colour {
@@ -186,7 +186,7 @@ fn colour(colour: Color) -> Option<String> {
     Some(format!("#{red:02x}{green:02x}{blue:02x}"))
 }
 
-/// The 256-colour palette: sixteen named ones, a cube of six levels, and greys.
+/// Returns a colour of the 256-colour palette: sixteen named ones, a cube of six levels, and greys.
 fn indexed(index: u8) -> (u8, u8, u8) {
     match index {
         0..16 => NAMED[usize::from(index)],
@@ -233,7 +233,7 @@ mod tests {
             svg.contains(&format!("x=\"{:.1}\"", 14.0 * WIDTH + MARGIN)),
             "{svg}"
         );
-        // Nothing is drawn where there is nothing.
+        // Blank cells are not drawn.
         assert_eq!(svg.matches("<text").count(), 2, "{svg}");
     }
 

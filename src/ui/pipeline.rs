@@ -1,4 +1,4 @@
-//! The way of a batch on one line: workers, queue, trainer; under it what each step takes.
+//! The path of a batch in one line: workers, queue, trainer; below it the time of each step.
 
 pub(super) mod batch;
 mod flow;
@@ -13,16 +13,20 @@ use super::state::Panel;
 use super::{View, format, panel};
 use crate::config::Role::{self, Dim, Text};
 use crate::model::rates::{LoaderRates, QueueRates, RankRates};
+use crate::units::{counted, sorted};
 use flow::flow;
 
-/// Workers of a rank that get a cell each, at most.
-const HEAT: usize = 32;
-/// By how much more or less than most a rank waits that stands first.
-const ODD: f64 = 0.1;
+/// Most workers of a rank that get a cell each.
+const MAX_HEAT_CELLS: usize = 32;
+/// Difference from the median wait share above which a rank is listed first.
+const OUTLIER: f64 = 0.1;
 
-pub(super) fn wanted(view: &View<'_>) -> u16 {
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     let ranks = view.ranks().len();
-    3 + other_loaders(view)
+    // Without a loader there is no batch.
+    let batch = if view.loader().is_some() { 2 } else { 0 };
+    1 + batch
+        + loaders(view)
         + if ranks > 1 {
             super::layout::count(ranks)
         } else {
@@ -30,9 +34,10 @@ pub(super) fn wanted(view: &View<'_>) -> u16 {
         }
 }
 
-/// A line each.
-pub(super) fn other_loaders(view: &View<'_>) -> u16 {
-    super::layout::count(view.rank().map_or(0, |rank| rank.other_loaders().count()))
+/// Returns one line per loader if there are several, otherwise none.
+pub(super) fn loaders(view: &View<'_>) -> u16 {
+    let count = view.loaders().len();
+    super::layout::count(if count > 1 { count } else { 0 })
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
@@ -47,18 +52,13 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     );
     let wide = border == BorderStyle::Boxed;
     let mut lines = vec![flow(view, inner.width, wide, inner.height == 1)];
-    lines.extend(batch::lines(
-        view,
-        inner.width,
-        wide,
-        inner.height >= 3 + other_loaders(view),
-    ));
-    let others = view.rank().into_iter().flat_map(RankRates::other_loaders);
-    lines.extend(
-        (2..)
-            .zip(others)
-            .map(|other| other_line(view, other, inner.width, wide)),
-    );
+    if view.loader().is_some() {
+        let full = inner.height >= 3 + loaders(view);
+        lines.extend(batch::lines(view, inner.width, wide, full));
+    }
+    let several = view.loaders();
+    let several = several.iter().filter(|_| several.len() > 1);
+    lines.extend(several.map(|loader| loader_line(view, loader, inner.width, wide)));
     if view.ranks().len() > 1 {
         let order = order(view);
         let shown = panel::window(
@@ -92,7 +92,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
         .map(workers)
         .max()
         .unwrap_or(0)
-        .min(HEAT);
+        .min(MAX_HEAT_CELLS);
     if let Some(loader) = rank.main_loader().filter(|_| width >= 80 && cells > 0) {
         row.space(2);
         batch::heat(view, loader, &mut row, cells);
@@ -112,16 +112,15 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
     row.line()
 }
 
-/// The places of the ranks: first those that wait far more or less than most do.
+/// Returns the places of the ranks: first those that wait far more or less than most do.
 fn order(view: &View<'_>) -> Vec<usize> {
     let ranks = view.ranks();
     let wait = |rank: &RankRates| rank.wait.map(|wait| wait.share.0);
-    let mut waits: Vec<f64> = ranks.iter().filter_map(wait).collect();
-    waits.sort_by(f64::total_cmp);
+    let waits = sorted(ranks.iter().filter_map(wait));
     let median = waits.get(waits.len() / 2).copied();
     let odd = |place: &usize| {
         let wait = wait(&ranks[*place]).zip(median);
-        wait.is_some_and(|(wait, median)| (wait - median).abs() > ODD)
+        wait.is_some_and(|(wait, median)| (wait - median).abs() > OUTLIER)
     };
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     if ranks.len() > 2 {
@@ -130,24 +129,23 @@ fn order(view: &View<'_>) -> Vec<usize> {
     order
 }
 
-/// A loader beside the one that the lines above are of.
-fn other_line(
-    view: &View<'_>,
-    (number, loader): (u32, &LoaderRates),
-    width: u16,
-    wide: bool,
-) -> Line<'static> {
+/// Draws one of several loaders, with a mark if the lines above are about it.
+fn loader_line(view: &View<'_>, loader: &LoaderRates, width: u16, wide: bool) -> Line<'static> {
     let mut row = view.row(width);
     if !wide {
         row.space(1);
     }
+    let shown = view.loader().is_some_and(|main| main.id == loader.id);
     let workers = match loader.workers.len() {
         0 => "in the main thread".to_owned(),
-        1 => "1 worker".to_owned(),
-        count => format!("{count} workers"),
+        count => counted(count, "worker"),
     };
-    row.text(Dim, &format!("loader {number}  "))
+    row.text(Role::Focus, if shown { view.glyphs().mark } else { " " })
+        .text(Dim, &format!(" {}  ", loader.title()))
         .text(Text, &workers);
+    if let Some(wait) = loader.wait {
+        row.figure(2, "wait ", &wait.to_string());
+    }
     row.item(
         2,
         &[

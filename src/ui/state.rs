@@ -1,6 +1,6 @@
-//! What the user has chosen to see: page, panel, order, rank, worker, GPU, help, place in a list.
+//! The user's choices: page, panel, order, rank, worker, GPU, help, scroll position.
 //!
-//! Knows no figure; what a choice means on screen is the panels' business.
+//! Holds no figures; the panels decide how a choice is drawn.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use super::tree::state::{Node, Toggle, TreeState};
 use super::zoom::Zoom;
 use crate::config::Column;
 
-/// Lines that a page key goes.
+/// Lines moved by a page key.
 const PAGE: usize = 10;
 
-/// The panels that can have the keys, in the order of the screen.
+/// The panels that can be focused, in the order of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Panel {
     Verdict,
@@ -23,7 +23,7 @@ pub enum Panel {
     Disk,
     Timeline,
     History,
-    /// What a launched command prints.
+    /// Output of a launched command.
     Log,
 }
 
@@ -40,80 +40,52 @@ impl Panel {
     ];
 }
 
-/// What fills the room between header and footer.
+/// What fills the screen between header and footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Page {
     /// All panels.
     #[default]
     Panels,
-    /// All that there is to say of the panel that has the keys, or of what is marked in it.
+    /// The details of the focused panel, or of the row marked in it.
     Detail,
     /// The job's processes and threads.
     Tree,
 }
 
-/// What keys can choose among, as it is on screen.
+/// What the keys can choose from on this screen.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Choices {
     pub ranks: usize,
-    /// The place of the rank that is shown.
+    /// The place of the shown rank.
     pub rank: usize,
     /// Lines of the picker; 0 = it is not shown.
     pub candidates: usize,
-    /// Numbers of the workers, in the order of the table.
-    pub workers: Vec<u32>,
+    /// The workers, in the order of the table.
+    pub workers: Vec<(u64, u32)>,
     pub gpus: usize,
-    /// Lines of the tree, from the top, each with what choosing it does; none while another page is shown.
+    /// Lines of the tree, from the top, each with the effect of choosing it; empty while another page is shown.
     pub tree: Vec<(Node, Option<Toggle>)>,
 }
 
-/// What the worker table is ordered by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
-    #[default]
-    Id,
-    Cpu,
-    Delay,
-    Read,
-    Batches,
-    Load,
-}
+/// The columns that the keys sort the worker table by, after the workers' numbers.
+const SORTED_BY: [Column; 5] = [
+    Column::Cpu,
+    Column::Delay,
+    Column::Read,
+    Column::Batches,
+    Column::Load,
+];
 
-impl Sort {
-    fn next(self) -> Self {
-        match self {
-            Self::Id => Self::Cpu,
-            Self::Cpu => Self::Delay,
-            Self::Delay => Self::Read,
-            Self::Read => Self::Batches,
-            Self::Batches => Self::Load,
-            Self::Load => Self::Id,
-        }
-    }
-
-    /// The column that shows it; `None` = the worker's number, which is always shown.
-    fn column(self) -> Option<Column> {
-        match self {
-            Self::Id => None,
-            Self::Cpu => Some(Column::Cpu),
-            Self::Delay => Some(Column::Delay),
-            Self::Read => Some(Column::Read),
-            Self::Batches => Some(Column::Batches),
-            Self::Load => Some(Column::Load),
-        }
-    }
-}
-
-/// Where a replay is and how it goes on.
+/// The position and speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Replay {
-    /// From the begin of what is replayed to what is shown, and to its end.
+    /// Time from the start of the replayed part to the shown moment, and to its end.
     pub at: Duration,
     pub of: Duration,
-    /// Recorded seconds in a second.
+    /// Recorded seconds per second.
     pub speed: f64,
     pub paused: bool,
-    /// The end is shown.
+    /// The replay has reached its end.
     pub ended: bool,
 }
 
@@ -121,40 +93,41 @@ pub struct Replay {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     pub text: String,
-    /// Something could not be done.
+    /// Something failed.
     pub trouble: bool,
 }
 
-/// Everything that keys change and drawing only reads.
+/// All state that keys change. Drawing only reads it.
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct UiState {
     pub page: Page,
     pub focus: Panel,
-    pub sort: Sort,
+    /// The column that the workers are sorted by; `None` = by their numbers.
+    pub sort: Option<Column>,
     pub reversed: bool,
     pub paused: bool,
     pub help: bool,
-    /// First line shown of the help, or of the panel or page that has the keys.
+    /// First visible line of the help, or of the focused panel or page.
     pub scroll: usize,
-    /// The number of the marked worker; `None` = the first of the table.
-    pub worker: Option<u32>,
+    /// The marked worker: its loader, and its number there; `None` = the first of the table.
+    pub worker: Option<(u64, u32)>,
     /// The place of the marked GPU.
     pub gpu: usize,
-    /// Which rank is shown, by place; `None` = the one that the verdict speaks of.
+    /// The place of the shown rank; `None` = the one that the verdict is about.
     pub rank: Option<usize>,
     /// The marked line of the picker.
     pub picked: usize,
-    /// The job was chosen from a list, to which one can go back.
+    /// The job was chosen from a list, and the user can go back to it.
     pub chosen: bool,
-    /// `None` where a job is watched that runs.
+    /// `None` for a running job.
     pub replay: Option<Replay>,
-    /// What is read is written to a recording.
+    /// The samples are written to a recording.
     pub recording: bool,
     pub notice: Option<Notice>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
-    /// Which workers, or jobs to choose from, are shown.
+    /// Filter of the workers, or of the jobs to choose from.
     pub filter: Filter,
     pub tree: TreeState,
     /// How much of the past is shown.
@@ -164,18 +137,18 @@ pub struct UiState {
 }
 
 impl UiState {
-    /// What is shown stands still.
+    /// Whether the screen is paused.
     pub fn is_still(&self) -> bool {
         self.paused || self.replay.is_some_and(|replay| replay.paused)
     }
 
-    /// The keys that go back and forth move the timeline's cursor.
-    pub fn points(&self) -> bool {
+    /// Whether the keys for back and forth move the timeline's cursor.
+    pub fn has_cursor(&self) -> bool {
         self.focus == Panel::Timeline && self.page != Page::Tree && !self.help
     }
 
     /// Moves the timeline's cursor by a cell.
-    pub fn point(&mut self, back: bool) {
+    pub fn move_cursor(&mut self, back: bool) {
         self.cursor = Some(match (self.cursor, back) {
             (None, _) => 0,
             (Some(cells), true) => cells + 1,
@@ -186,15 +159,6 @@ impl UiState {
     pub fn toggle_help(&mut self) {
         self.help = !self.help;
         self.scroll = 0;
-    }
-
-    /// Gives the next panel the keys, or goes back to the panels: the tree is none of them.
-    pub fn next_panel(&mut self) {
-        self.step_panel(true);
-    }
-
-    pub fn previous_panel(&mut self) {
-        self.step_panel(false);
     }
 
     pub fn up(&mut self, choices: &Choices) {
@@ -213,45 +177,45 @@ impl UiState {
         self.step(choices, true, PAGE);
     }
 
-    /// Opens the panel, or what is marked in the tree.
+    /// Opens the focused panel, or the line marked in the tree.
     pub fn select(&mut self, choices: &Choices) {
         match self.page {
             Page::Tree => self.tree.toggle(&choices.tree),
-            Page::Panels | Page::Detail => self.turn_to(Page::Detail),
+            Page::Panels | Page::Detail => self.open_page(Page::Detail),
         }
     }
 
     pub fn toggle_tree(&mut self) {
         let shown = self.page == Page::Tree && !self.help;
-        self.turn_to(if shown { Page::Panels } else { Page::Tree });
+        self.open_page(if shown { Page::Panels } else { Page::Tree });
     }
 
-    /// Has words typed that find workers or jobs; in the tree, processes.
+    /// Starts typing a filter for workers or jobs; in the tree, for processes.
     pub fn open_filter(&mut self) {
         if self.page == Page::Tree {
             self.tree.filter.open();
             self.help = false;
         } else {
             self.filter.open();
-            self.turn_to(Page::Panels);
+            self.open_page(Page::Panels);
             self.focus = Panel::Workers;
         }
     }
 
-    /// Goes back by one thing: the help, the tree's filter, the page, the filter.
+    /// Closes one thing: the help, the tree's filter, the page, or the filter.
     pub fn cancel(&mut self) {
         if self.help {
             self.toggle_help();
         } else if self.page == Page::Tree && self.tree.filter.is_set() {
             self.tree.filter.clear();
         } else if self.page != Page::Panels {
-            self.turn_to(Page::Panels);
+            self.open_page(Page::Panels);
         } else {
             self.filter.clear();
         }
     }
 
-    /// Reverses the order of the workers; in the tree, its own.
+    /// Reverses the order of the workers, or of the tree.
     pub fn reverse(&mut self) {
         let reversed = match self.page {
             Page::Tree => &mut self.tree.reversed,
@@ -266,7 +230,7 @@ impl UiState {
         }
     }
 
-    /// What is typed goes here.
+    /// Returns the filter of the current page.
     pub fn filter_in_use(&mut self) -> &mut Filter {
         match self.page {
             Page::Tree => &mut self.tree.filter,
@@ -274,22 +238,19 @@ impl UiState {
         }
     }
 
-    /// Sorts by the next of these columns; the tree, by the next of its own.
+    /// Sorts by the next of these columns; in the tree, by the next of its own.
     pub fn sort_by_next(&mut self, columns: &[Column]) {
         if self.page == Page::Tree {
             return self.tree.sort_by_next();
         }
-        self.sort = self.sort.next();
-        while self
-            .sort
-            .column()
-            .is_some_and(|column| !columns.contains(&column))
-        {
-            self.sort = self.sort.next();
-        }
+        let now = SORTED_BY
+            .iter()
+            .position(|column| Some(*column) == self.sort);
+        let mut later = SORTED_BY.iter().skip(now.map_or(0, |now| now + 1));
+        self.sort = later.find(|column| columns.contains(column)).copied();
     }
 
-    /// Gives a panel the keys; false where it has them already.
+    /// Focuses a panel; returns false if it already is.
     pub fn focus_on(&mut self, panel: Panel) -> bool {
         let turned = self.focus != panel;
         if turned {
@@ -299,9 +260,10 @@ impl UiState {
         turned
     }
 
-    fn step_panel(&mut self, forward: bool) {
+    /// Focuses the next panel, or the previous one. From the tree, which is not a panel, goes back to the panels.
+    pub fn step_panel(&mut self, forward: bool) {
         if self.page == Page::Tree {
-            return self.turn_to(Page::Panels);
+            return self.open_page(Page::Panels);
         }
         let count = Panel::ALL.len() - usize::from(!self.log);
         let place = Panel::ALL
@@ -312,14 +274,14 @@ impl UiState {
         self.scroll = 0;
     }
 
-    fn turn_to(&mut self, page: Page) {
+    fn open_page(&mut self, page: Page) {
         self.page = page;
         self.help = false;
         self.scroll = 0;
     }
 
-    /// Moves the mark where there is one, else what is shown. On a page of details the mark goes by single steps
-    /// alone: the page keys are for its lines.
+    /// Moves the marked row if there is one, otherwise scrolls. On a page of details only single steps move the mark: the
+    /// page keys scroll.
     fn step(&mut self, choices: &Choices, down: bool, by: usize) {
         let moved = |place: usize| {
             if down {
@@ -336,8 +298,8 @@ impl UiState {
             self.picked = moved(self.picked).min(choices.candidates - 1);
         } else if marks && self.focus == Panel::Workers && !choices.workers.is_empty() {
             let workers = &choices.workers;
-            let marked = |id: &u32| Some(*id) == self.worker;
-            // Of two with a number, the one that started last.
+            let marked = |worker: &(u64, u32)| Some(*worker) == self.worker;
+            // If two workers have this number, the one that started last.
             let place = workers.iter().rposition(marked).unwrap_or(0);
             self.worker = Some(workers[moved(place).min(workers.len() - 1)]);
         } else if marks && self.focus == Panel::Gpu && choices.gpus > 1 {
@@ -357,8 +319,8 @@ mod tests {
             ranks: 1,
             rank: 0,
             candidates: 0,
-            // The order of the table, which is not that of the numbers.
-            workers: vec![3, 0, 2, 1],
+            // The order of the table, which differs from that of the numbers.
+            workers: [3, 0, 2, 1].map(|id| (0, id)).to_vec(),
             gpus: 2,
             tree: Vec::new(),
         }
@@ -375,14 +337,17 @@ mod tests {
     #[test]
     fn the_mark_goes_through_the_table_and_stays_at_its_ends() {
         let start = UiState::default();
-        assert_eq!(after(&start, &[UiState::down]).worker, Some(0));
-        assert_eq!(after(&start, &[UiState::down, UiState::up]).worker, Some(3));
-        assert_eq!(after(&start, &[UiState::page_down]).worker, Some(1));
+        assert_eq!(after(&start, &[UiState::down]).worker, Some((0, 0)));
+        assert_eq!(
+            after(&start, &[UiState::down, UiState::up]).worker,
+            Some((0, 3))
+        );
+        assert_eq!(after(&start, &[UiState::page_down]).worker, Some((0, 1)));
         let lost = UiState {
-            worker: Some(9),
+            worker: Some((0, 9)),
             ..start
         };
-        assert_eq!(after(&lost, &[UiState::down]).worker, Some(0));
+        assert_eq!(after(&lost, &[UiState::down]).worker, Some((0, 0)));
     }
 
     #[test]
@@ -390,17 +355,17 @@ mod tests {
         let start = after(&UiState::default(), &[UiState::down, UiState::select]);
         assert_eq!(start.page, Page::Detail);
         let next = after(&start, &[UiState::down, UiState::page_down]);
-        assert_eq!((next.worker, next.scroll), (Some(2), 10));
+        assert_eq!((next.worker, next.scroll), (Some((0, 2)), 10));
         let gpu = after(
             &start,
             &[
-                |state, _| state.previous_panel(),
+                |state, _| state.step_panel(false),
                 UiState::down,
                 UiState::down,
             ],
         );
         assert_eq!((gpu.focus, gpu.gpu, gpu.scroll), (Panel::Gpu, 1, 0));
-        let disk = after(&start, &[|state, _| state.next_panel(), UiState::down]);
+        let disk = after(&start, &[|state, _| state.step_panel(true), UiState::down]);
         assert_eq!((disk.focus, disk.scroll), (Panel::Disk, 1));
     }
 
@@ -421,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_for_is_seen() {
+    fn the_selected_line_is_scrolled_into_view() {
         let typing = after(
             &UiState::default(),
             &[UiState::select, |state, _| state.open_filter()],

@@ -1,29 +1,29 @@
 //! Tables: columns of a fixed width, the head above them and the cells below, as pieces of a [`LineBuilder`].
 //!
-//! Not ratatui's `Table`: most tables here are a part of a page that scrolls as a whole, line by line, and what does
-//! not fit is left out by column, which its constraints cannot say.
+//! Not ratatui's `Table`: most tables here are part of a page that scrolls as a whole, line by line, and columns that do
+//! not fit are dropped, which its constraints cannot express.
 
 use std::borrow::Cow;
 
 use super::line_builder::LineBuilder;
 use crate::config::Role::{self, Dim, Focus};
 
-/// Cells of the air before a column of words.
-pub(super) const AIR: usize = 2;
+/// Blank cells before a column of words.
+pub(super) const COLUMN_GAP: usize = 2;
 
 /// One column.
 #[derive(Debug, Clone)]
-pub(super) struct Column {
+pub(super) struct TableColumn {
     head: Cow<'static, str>,
-    /// The air before it among them.
+    /// Its width, including the blank cells before it.
     cells: usize,
-    /// Words stand on the left, figures on the right.
+    /// Words are left-aligned, figures right-aligned.
     words: bool,
-    /// The rows are in the order of it.
+    /// The rows are sorted by it.
     sorted: bool,
 }
 
-impl Column {
+impl TableColumn {
     pub(super) fn figures(head: &'static str, cells: usize) -> Self {
         Self {
             head: head.into(),
@@ -50,18 +50,19 @@ impl Column {
         self.cells
     }
 
-    /// What stands in it.
+    /// Adds a cell of this column to a row.
     pub(super) fn put(&self, row: &mut LineBuilder<'_>, paint: Role, text: &str) {
         if self.words {
-            row.space(AIR).padded(paint, text, self.cells - AIR);
+            row.space(COLUMN_GAP)
+                .padded(paint, text, self.cells - COLUMN_GAP);
         } else {
             row.right(paint, text, self.cells);
         }
     }
 }
 
-/// The names of the columns; `arrow` is put to that in whose order the rows are.
-pub(super) fn head(row: &mut LineBuilder<'_>, columns: &[Column], arrow: &str) {
+/// Adds the names of the columns; `arrow` is added to the one that the rows are sorted by.
+pub(super) fn head(row: &mut LineBuilder<'_>, columns: &[TableColumn], arrow: &str) {
     for column in columns {
         if column.sorted {
             row.space(column.cells.saturating_sub(column.head.len() + 1));

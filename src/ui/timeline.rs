@@ -1,7 +1,7 @@
 //! The newest seconds, poll by poll: a row for each worker, for the queue, the trainer and each GPU.
 //!
-//! Draws the last tenth of the time that the other panels show, ten times as fine, so that single batches and waits are
-//! seen; what is older than the polls that are kept is drawn from the history, where a cell is no shorter than a reading.
+//! Draws the last tenth of the time that the other panels show at ten times the resolution, so that single batches and
+//! waits are visible. What is older than the kept polls comes from the history, if a cell is no shorter than a reading.
 
 mod cells;
 mod rows;
@@ -16,36 +16,45 @@ use super::state::Panel;
 use super::{View, axis, format, panel};
 use crate::config::Role::{Dim, Unknown};
 use crate::model::WorkerPlace;
-use crate::model::rates::{RankRates, WorkerRates};
+use crate::model::rates::{LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::slots_of;
 use crate::sample::{SLOT, WorkerNow};
-use rows::{FIGURE, LABEL, Row, Scale, gpu_row, queue, sign, trainer, worker_row};
+use crate::units::sorted;
+use rows::{
+    FIGURE, LABEL, Scale, TimelineRow, device_row, gpu_row, queue, sign, trainer, worker_row,
+};
 
-/// GPUs that are shown at most.
+/// Most GPUs that are shown.
 const GPUS: usize = 16;
-/// A worker whose batches take so many times as long as those of most is pointed out.
-const SLOW: f64 = 2.0;
+/// A worker is marked as slow if its batches take more than this many times the median.
+const SLOW_RATIO: f64 = 2.0;
+/// A share of the time without a pause that a poll would see.
+const BUSY: f64 = 0.9;
 
-/// Lines that it could fill; none where nobody was looked at.
-pub(super) fn wanted(view: &View<'_>) -> u16 {
+/// Returns how many lines it could fill; 0 if nothing was polled.
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     let seen = view
         .rank()
-        .is_some_and(|rank| view.history.timeline().knows(rank.key));
+        .is_some_and(|rank| view.history.timeline().has_rank(rank.key));
     if !seen {
         return u16::from(view.state.focus == Panel::Timeline);
     }
-    let workers = view.loader().map_or(0, |loader| loader.workers.len());
-    count(workers + 2 + view.gpus().len().min(GPUS))
+    let loaders = view.loaders();
+    let workers: usize = loaders.iter().map(|loader| loader.workers.len()).sum();
+    let device = usize::from(view.device_alone().is_some());
+    let queues = queues(&loaders).count();
+    count(workers + queues + 1 + device + view.gpus().len().min(GPUS))
 }
 
-/// It stands on the page of all panels.
-pub(super) fn is_beside(view: &View<'_>) -> bool {
-    wanted(view) > 1 && (layout::shows_timeline(view.screen) || view.state.focus == Panel::Timeline)
+/// Whether it is shown on the page of all panels.
+pub(super) fn is_on_main_page(view: &View<'_>) -> bool {
+    wanted(view, 0) > 1
+        && (layout::shows_timeline(view.screen) || view.state.focus == Panel::Timeline)
 }
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let around = if border == BorderStyle::Boxed { 4 } else { 2 };
-    let indent = usize::from(border != BorderStyle::Boxed);
+    let indent = border.indent();
     let room = usize::from(area.width).saturating_sub(around + LABEL + FIGURE);
     let scale = scale(view, room);
     let remark = remark(view, area.width, scale.as_ref());
@@ -53,8 +62,8 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         0 | 1 => "timeline".to_owned(),
         _ => format!("timeline of rank {}", view.rank_number()),
     };
-    if let Some(under) = scale.as_ref().and_then(|scale| under(view, scale)) {
-        name = format!("{name}: {under}");
+    if let Some(at_cursor) = scale.as_ref().and_then(|scale| at_cursor(view, scale)) {
+        name = format!("{name}: {at_cursor}");
     }
     let inner = panel::open(view, frame, area, border, Panel::Timeline, &name, &remark);
     let (Some(rank), Some(scale)) = (view.rank(), scale) else {
@@ -62,7 +71,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         row.space(indent).text(Unknown, "n/a  nothing was seen yet");
         return panel::write(frame, inner, vec![row.line()]);
     };
-    if !view.history.timeline().knows(rank.key) {
+    if !view.history.timeline().has_rank(rank.key) {
         let mut row = view.row(inner.width);
         row.space(indent).text(
             Unknown,
@@ -80,7 +89,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     panel::write(frame, inner, lines.collect());
 }
 
-/// What its signs mean and what a cell stands for, as far as there is room.
+/// Returns the meaning of its signs and the duration of a cell, if there is room.
 fn remark(view: &View<'_>, width: u16, scale: Option<&Scale>) -> String {
     let Some(scale) = scale else {
         return String::new();
@@ -108,49 +117,46 @@ fn remark(view: &View<'_>, width: u16, scale: Option<&Scale>) -> String {
     format!("{}   {length}", legend.join("  "))
 }
 
-/// What the cursor is on: the batch that the trainer had or waited for, who made it in which time, and the wait for it.
-fn under(view: &View<'_>, scale: &Scale) -> Option<String> {
+/// Describes what is under the cursor: the batch that the trainer had or waited for, the worker that made it, its load
+/// time, and the wait for it.
+fn at_cursor(view: &View<'_>, scale: &Scale) -> Option<String> {
     let (from, to) = *scale.cells.get(scale.cursor?)?;
     let rank = view.rank()?;
     let timeline = view.history.timeline();
     let waits: Vec<_> = timeline.waits(rank.key).copied().collect();
-    let Some(under) = cells::under(&waits, f64::midpoint(from, to)) else {
+    let Some(at_cursor) = cells::at_cursor(&waits, f64::midpoint(from, to)) else {
         return Some("not known which batch".to_owned());
     };
-    let mut words = format!("batch {}", under.batch);
-    if let Some((loader, worker)) = view.loader().zip(rows::worker_of(view)(under.batch)) {
-        let place = WorkerPlace {
-            rank: rank.key,
-            loader: loader.id,
-            id: worker,
-        };
+    let mut words = format!("batch {}", at_cursor.batch);
+    if let Some((loader, worker)) = view.loader().zip(rows::worker_of(view)(at_cursor.batch)) {
+        let place = WorkerPlace::new(rank.key, loader.id, worker);
         words = format!("{words} of worker {worker}");
         let mut batches = timeline.batches(place).rev();
-        if let Some(batch) = batches.find(|batch| batch.number == under.batch) {
+        if let Some(batch) = batches.find(|batch| batch.number == at_cursor.batch) {
             let load = format::millis(Some(1000.0 * (batch.to - batch.from)));
             words = format!("{words}, load {load}");
         }
     }
-    let waited = format::millis(Some(1000.0 * under.waited));
-    Some(if under.waits {
+    let waited = format::millis(Some(1000.0 * at_cursor.waited));
+    Some(if at_cursor.waits {
         format!("waits {waited} for {words}")
     } else {
         format!("step of {words}, waited {waited}")
     })
 }
 
-/// Where not all workers fit.
+/// Draws how many workers are left out.
 fn more(view: &View<'_>, width: u16, indent: usize, text: &str) -> Line<'static> {
-    let mut row = view.row(width);
-    row.space(indent).text(Dim, text);
-    row.line()
+    view.row(width).space(indent).text(Dim, text).line()
 }
 
 fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
-    let axis = axis::lens(view, room)?;
-    // All rows end together: in the last cell there is a slot in which everyone was seen.
-    let seen = view.history.timeline().seen_until(view.rank()?.key);
-    let axis = seen.map_or(axis, |seen| axis.until(seen - 2.0 * SLOT.as_secs_f64()));
+    let (rank, timeline) = (view.rank()?.key, view.history.timeline());
+    let from = timeline.seen_from(rank).unwrap_or_default();
+    // All rows end at the same time: the last cell contains a slot in which all of them were polled.
+    let until = timeline.seen_until(rank);
+    let until = until.map_or(f64::INFINITY, |until| until - 2.0 * SLOT.as_secs_f64());
+    let axis = axis::lens(view, room, (from, until))?.until(until);
     let cells: Vec<(f64, f64)> = axis.bounds().collect();
     let (first, last) = cells.first().zip(cells.last())?;
     let time = |seconds: f64| std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default();
@@ -168,29 +174,35 @@ fn scale(view: &View<'_>, room: usize) -> Option<Scale> {
     })
 }
 
-/// The rows from the top, and what says how many workers are left out.
+/// Returns the rows from the top, and the text on how many workers are left out.
 fn rows(
     view: &View<'_>,
     rank: &RankRates,
     scale: &Scale,
     height: usize,
-) -> Vec<Result<Row, String>> {
-    let mut rest = vec![trainer(view, rank, scale)];
-    let workers = view.loader().map_or(&[][..], |loader| &loader.workers);
-    if let Some(loader) = view.loader() {
-        rest.insert(0, queue(view, rank, loader, scale));
-    }
+) -> Vec<Result<TimelineRow, String>> {
+    let loaders = view.loaders();
+    let queues = queues(&loaders).map(|loader| queue(view, rank, loader, scale));
+    let mut rest: Vec<TimelineRow> = queues.collect();
+    let before = rest.len();
+    rest.push(trainer(view, rank, scale));
+    rest.extend(device_row(view, scale));
+    let mut workers = workers(&loaders);
     let gpus = view.gpus();
-    let all_fit = workers.len() + rest.len() + gpus.len().min(GPUS) <= height;
-    let (own, shown) = (view.gpu_place(), gpus.iter().enumerate().take(GPUS));
-    rest.extend(
-        shown
-            .filter(|(place, _)| all_fit || *place == own)
-            .map(|(place, gpu)| gpu_row(view, place, gpu, scale)),
-    );
-    // In a single line, the trainer: what it is all about.
+    // The rank's own GPU first, and as many others as fit.
+    let own = view.gpu_place();
+    let room = height
+        .saturating_sub(workers.len() + rest.len())
+        .clamp(1, GPUS);
+    let mut shown: Vec<_> = gpus.iter().enumerate().collect();
+    shown.sort_by_key(|(place, _)| *place != own);
+    shown.truncate(room);
+    shown.sort_by_key(|(place, _)| *place);
+    let gpus = shown.into_iter();
+    rest.extend(gpus.map(|(place, gpu)| gpu_row(view, place, gpu, scale)));
+    // With room for a single row, the trainer is the most important.
     if height < rest.len() {
-        rest.rotate_left(usize::from(view.loader().is_some()));
+        rest.rotate_left(before);
         rest.truncate(height);
     }
     let room = height - rest.len();
@@ -205,25 +217,15 @@ fn rows(
         0
     };
     let part = panel::window(workers.len(), slots, first);
-    let slow = slow(workers);
-    let mut order: Vec<&WorkerRates> = workers.iter().collect();
     if part.len() < workers.len() {
-        // Whoever holds up the others is not left out.
-        order.sort_by_key(|worker| !slow(worker));
+        // Those that hold up the others are always shown, then those of the loader that the other panels are of.
+        let main = view.loader().map(|loader| loader.id);
+        workers.sort_by_key(|(loader, _, slow)| (!slow, Some(loader.id) != main));
     }
-    let mut rows = Vec::new();
-    if let Some(loader) = view.loader() {
-        let shown = order[part.clone()].iter();
-        rows.extend(shown.map(|worker| {
-            Ok(worker_row(
-                view,
-                rank,
-                loader,
-                (worker, slow(worker)),
-                scale,
-            ))
-        }));
-    }
+    let shown = workers[part.clone()].iter();
+    let mut rows: Vec<_> = shown
+        .map(|worker| Ok(worker_row(view, rank, *worker, scale)))
+        .collect();
     let left_out = workers.len() - part.len();
     if left_out > 0 && room > 0 {
         rows.push(Err(match part.start {
@@ -235,13 +237,37 @@ fn rows(
     rows
 }
 
-/// Whose batches take far longer than the others' do.
+/// The loaders whose queues have a row.
+fn queues<'a>(loaders: &[&'a LoaderRates]) -> impl Iterator<Item = &'a LoaderRates> {
+    let alone = loaders.len() == 1;
+    let loaders = loaders.iter().copied();
+    loaders.filter(move |loader| alone || !loader.workers.is_empty())
+}
+
+/// Those of all loaders, and whether each holds up the others of its own.
+fn workers<'a>(loaders: &[&'a LoaderRates]) -> Vec<(&'a LoaderRates, &'a WorkerRates, bool)> {
+    let of = |loader: &&'a LoaderRates| {
+        let (loader, slow) = (*loader, slow(&loader.workers));
+        let workers = loader.workers.iter();
+        workers.map(move |worker| (loader, worker, slow(worker)))
+    };
+    loaders.iter().flat_map(of).collect()
+}
+
+/// Whose batches take far longer than the others' do. In a time in which it ended none, it was busy while the others
+/// mostly had nothing to do.
 pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + use<> {
-    let mut loads: Vec<f64> = workers.iter().filter_map(|worker| worker.load_ms).collect();
-    loads.sort_by(f64::total_cmp);
-    let median = loads.get(loads.len().saturating_sub(1) / 2).copied();
+    let median = |figure: fn(&WorkerRates) -> Option<f64>| {
+        let known = sorted(workers.iter().filter_map(figure));
+        known.get(known.len().saturating_sub(1) / 2).copied()
+    };
+    let load = median(|worker| worker.load_ms);
+    let busy = median(|worker| Some(worker.busy?.0));
     move |worker| {
-        let load = worker.load_ms.zip(median);
-        load.is_some_and(|(load, median)| load > SLOW * median)
+        if let Some((load, median)) = worker.load_ms.zip(load) {
+            return load > SLOW_RATIO * median;
+        }
+        let both = worker.busy.zip(busy);
+        both.is_some_and(|(own, median)| own.0 >= BUSY && own.0 > SLOW_RATIO * median)
     }
 }

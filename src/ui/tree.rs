@@ -1,6 +1,6 @@
-//! The job's processes as a tree, over all of the room: ranks, loaders, workers, threads, and what else runs for it.
+//! The job's processes as a tree on the whole screen: ranks, loaders, workers, threads, and other processes of the job.
 //!
-//! Knows how lines stand on screen; who stands below whom is `branch`'s business.
+//! Draws the lines; their order comes from `branch`.
 
 mod branch;
 pub(super) mod state;
@@ -12,14 +12,13 @@ use ratatui::text::Line;
 
 use super::state::Panel;
 use super::{View, detail, format, layout, panel};
-use crate::action::Action;
-use crate::config::Role::{Dim, Key};
-use branch::{Branch, Shown, grow};
+use crate::config::Role::Dim;
+use branch::{Branch, TreeLine, build};
 use state::{Node, Toggle};
 use table::Table;
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let body = detail::around(view, frame, area);
+    let body = detail::draw_frame(view, frame, area);
     let shown = shown(view);
     let border = layout::border(area);
     let remark = remark(view, &shown);
@@ -40,7 +39,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     let room = usize::from(inner.height).saturating_sub(lines.len());
     let nodes = shown.iter().map(|shown| shown.branch.node);
     let marked = view.state.tree.at(nodes);
-    // The mark stays in sight, with those on either side of it.
+    // The marked line stays visible, with its neighbours on either side.
     let seen = panel::window(shown.len(), room, marked.saturating_sub(room / 2));
     for (place, line) in shown.iter().enumerate().take(seen.end).skip(seen.start) {
         lines.push(table.line(&line.guides, &line.branch, place == marked));
@@ -48,7 +47,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
     panel::write(frame, inner, lines);
 }
 
-/// Every line that can be marked, with what choosing it does.
+/// Returns every line that can be marked, with the effect of choosing it.
 pub(super) fn lines(view: &View<'_>) -> Vec<(Node, Option<Toggle>)> {
     let shown = shown(view).into_iter();
     shown
@@ -56,10 +55,10 @@ pub(super) fn lines(view: &View<'_>) -> Vec<(Node, Option<Toggle>)> {
         .collect()
 }
 
-/// Every line that is not folded away, from the top.
-fn shown(view: &View<'_>) -> Vec<Shown> {
+/// Returns every line that is not folded, from the top.
+fn shown(view: &View<'_>) -> Vec<TreeLine> {
     let mut shown = Vec::new();
-    if let Some(root) = grow(view)
+    if let Some(root) = build(view)
         && !(view.state.tree.filter.is_set() && root.below.is_empty())
     {
         flatten(root, "", None, view.glyphs().branches, &mut shown);
@@ -67,14 +66,14 @@ fn shown(view: &View<'_>) -> Vec<Shown> {
     shown
 }
 
-/// Lays a branch out in lines: `above` stands before it and all that is below it. `last` says whether others follow
-/// beside it; `None` = it is the root.
+/// Turns a branch into lines. `above` is the guide before it and all that is below it. `last` is whether it is the last
+/// of its siblings; `None` = it is the root.
 fn flatten(
     mut branch: Branch,
     above: &str,
     last: Option<bool>,
     signs: [&'static str; 3],
-    shown: &mut Vec<Shown>,
+    shown: &mut Vec<TreeLine>,
 ) {
     let [follows, ends, passes] = signs;
     let (own, deeper) = match last {
@@ -87,7 +86,7 @@ fn flatten(
     } else {
         Vec::new()
     };
-    shown.push(Shown {
+    shown.push(TreeLine {
         guides: format!("{above}{own}"),
         branch,
     });
@@ -97,8 +96,8 @@ fn flatten(
     }
 }
 
-/// What stands beside the panel's name.
-fn remark(view: &View<'_>, shown: &[Shown]) -> String {
+/// Returns the remark beside the panel's name.
+fn remark(view: &View<'_>, shown: &[TreeLine]) -> String {
     let figures = shown
         .iter()
         .filter_map(|shown| shown.branch.figures?.seconds);
@@ -116,7 +115,7 @@ fn remark(view: &View<'_>, shown: &[Shown]) -> String {
     span.unwrap_or_default()
 }
 
-/// There is no line.
+/// Draws the text shown if there is no line.
 fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
     let mut row = view.row(width);
     if !view.state.tree.filter.is_set() {
@@ -124,12 +123,5 @@ fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
             .text(Dim, "no information about the job's processes yet");
         return row.line();
     }
-    row.space(2).text(Dim, "no match");
-    if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
-        row.item(
-            0,
-            &[(Dim, "; "), (Key, &key.to_string()), (Dim, " shows all")],
-        );
-    }
-    row.line()
+    view.no_match(width, 2)
 }

@@ -1,21 +1,31 @@
-//! The answer: kind, share lost, cause, how sure; what to do; what speaks for it and against it.
+//! The verdict: kind, share lost, cause, certainty; what to do; the evidence for and against it.
+
+mod large;
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 use ratatui::text::Line;
 
-use super::layout::BorderStyle;
+use super::layout::{BorderStyle, indented, take};
 use super::state::Panel;
 use super::{Attach, View, format, panel};
 use crate::config::Role;
 use crate::sample::Tier;
 use crate::verdict::{Cause, Headline, Kind, Resource, Verdict};
 
-/// Cells that the labels `do`, `for`, `but`, `n/a` take.
+/// Cells of the labels `do`, `for`, `but`, `n/a`.
 const LABEL: usize = 6;
-/// The source of what the GPU's driver tells.
+/// The name of the GPU driver as a source of figures.
 const DRIVER: &str = "nvml";
+/// Shown before anything is known.
+const FIRST: &str = "collecting the first samples";
+/// Additional lines of a headline in large letters.
+const EXTRA_HEADLINE_LINES: u16 = 2;
+
+/// Returns the lines wanted, at least as many as are reserved.
+pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
+    super::layout::count(lines(view, width).len()).max(view.room)
+}
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let covers = view.verdict.map_or_else(
@@ -36,49 +46,91 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         "verdict",
         &remark,
     );
-    // Without a box the text keeps one cell of air, where there is any.
-    let inner = if border == BorderStyle::Boxed || inner.width < 39 {
-        inner
-    } else {
-        Rect {
-            x: inner.x + 1,
-            width: inner.width - 1,
-            ..inner
-        }
-    };
-    panel::write(frame, inner, lines(view, inner.width));
+    // Without a box the text keeps one blank column, if there is room.
+    let margin = border != BorderStyle::Boxed && inner.width >= 39;
+    let inner = indented(inner, u16::from(margin));
+    let mut lines = lines(view, inner.width);
+    // The headline keeps its size, even if other lines appear and disappear.
+    let tall = border == BorderStyle::Boxed
+        && inner.height >= super::layout::count(lines.len()).max(view.room) + EXTRA_HEADLINE_LINES;
+    let large = large_headline(view, inner.width).filter(|_| tall);
+    let head = large.as_ref().map_or(1, |_| 1 + EXTRA_HEADLINE_LINES);
+    if let Some(large) = large {
+        lines.splice(..1, large);
+    }
+    panel::write(frame, inner, lines);
     if let Some(paint) = view.verdict.and_then(bar) {
-        let first = Rect { height: 1, ..inner };
-        let style = view
-            .config
-            .theme
-            .style(paint)
-            .add_modifier(Modifier::REVERSED);
-        frame
-            .buffer_mut()
-            .set_style(first.intersection(inner), style);
+        let mut rest = inner;
+        let style = view.config.theme.style(paint).reversed();
+        frame.buffer_mut().set_style(take(&mut rest, head), style);
     }
 }
 
-/// The colour of the bar that the first line of a verdict stands on, so that it is the first thing seen. `None` where there
-/// is no answer yet.
+/// Returns the colour of the bar behind the first line of a verdict, which makes it the first thing to be seen. `None`
+/// if there is no answer yet.
 fn bar(verdict: &Verdict) -> Option<Role> {
     let answered = !matches!(verdict.kind, Kind::WarmingUp | Kind::Unknown);
     answered.then(|| paint(verdict))
 }
 
-/// Kind, number, cause and how sure, in one line.
+/// Draws kind, number, cause and certainty in one line.
 pub(super) fn first_line(view: &View<'_>, width: u16) -> Line<'static> {
     if let Some(verdict) = view.verdict {
         return headline(view, verdict, width);
     }
-    let mut row = view.row(width);
-    row.bold(Role::Unknown, Kind::WarmingUp.words())
-        .item(2, &[(Role::Text, "collecting the first samples")]);
-    row.line()
+    view.row(width)
+        .bold(Role::Unknown, Kind::WarmingUp.words())
+        .item(2, &[(Role::Text, FIRST)])
+        .line()
 }
 
-/// Every line that there is to say, the most important first.
+/// Returns how many lines more it could fill with a large headline.
+pub(super) fn extra_headline_lines(view: &View<'_>, width: u16) -> u16 {
+    large_headline(view, width).map_or(0, |_| EXTRA_HEADLINE_LINES)
+}
+
+/// Draws the kind in large letters, and beside it the number, the cause and the certainty. In ASCII, draws a bar of the
+/// same height instead. `None` if there is no room beside the letters.
+fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
+    if view.config.ascii {
+        return Some(vec![
+            Line::default(),
+            first_line(view, width),
+            Line::default(),
+        ]);
+    }
+    let (kind, paint, headline) = match view.verdict {
+        None => (Kind::WarmingUp, Role::Unknown, None),
+        Some(verdict) => {
+            let headline = verdict.headline(view.figures());
+            (verdict.kind, paint(verdict), Some(headline))
+        }
+    };
+    let headline = headline.unwrap_or_else(|| Headline {
+        loss: [FIRST; 3].map(str::to_owned),
+        ..Headline::default()
+    });
+    let [long, ..] = headline.loss;
+    let cause = headline.cause.map(|cause| format!("cause: {cause}"));
+    // While warming up, the first line already shows the progress.
+    let sure = headline.certainty.filter(|_| kind != Kind::WarmingUp);
+    let sure = sure.map_or_else(String::new, |sure| format!(", {sure}"));
+    let last = format!("{}{sure}", kind.words());
+    let beside = [Some(long), cause, Some(last)].into_iter().flatten();
+    let beside: Vec<String> = beside.chain([String::new()]).collect();
+    let letters = large::lines(kind.words())?;
+    let longest = beside.iter().map(|text| format::width(text)).max()?;
+    let fits = letters[0].chars().count() + 3 + longest <= usize::from(width);
+    let lines = letters.iter().zip(beside).map(|(letters, text)| {
+        let mut row = view.row(width);
+        row.space(1).text(paint, letters).space(1);
+        row.bold(Role::Text, &text);
+        row.line()
+    });
+    fits.then(|| lines.collect())
+}
+
+/// Returns all lines, the most important first.
 pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
@@ -86,13 +138,19 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     };
     let say = |label: &str, paint: Role, text: &str| {
         let mut row = view.row(width);
-        row.padded(Role::Dim, label, LABEL).sentence(paint, text);
+        // The label of the advice has the verdict's colour: after the verdict it is read first.
+        let name = if label == "do" {
+            self::paint(verdict)
+        } else {
+            Role::Dim
+        };
+        row.padded(name, label, LABEL).sentence(paint, text);
         row.line()
     };
+    let room = usize::from(width).saturating_sub(LABEL);
     let mut advice = verdict.advice.iter();
     if let Some(first) = advice.next() {
-        // The remedy is read in full: it may take a second line.
-        let room = usize::from(width).saturating_sub(LABEL);
+        // The first advice is shown in full: it may take a second line.
         let parts = format::wrap(first, room);
         lines.push(say("do", Role::Text, &parts[0]));
         if parts.len() > 1 {
@@ -111,14 +169,24 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             width,
         ));
     }
-    for text in missing(view, verdict, usize::from(width).saturating_sub(LABEL)) {
-        lines.push(say(format::UNKNOWN, Role::Text, &text));
+    for text in missing(view, verdict, room) {
+        // Without advice, what is missing is most important and is shown in full.
+        let parts = match verdict.advice[..] {
+            [] => format::wrap(&text, room),
+            _ => vec![text],
+        };
+        let labels = std::iter::once(format::UNKNOWN).chain(std::iter::repeat(""));
+        lines.extend(
+            labels
+                .zip(&parts)
+                .map(|(label, part)| say(label, Role::Text, part)),
+        );
     }
     lines.extend(advice.take(2).map(|text| say("also", Role::Text, text)));
     lines
 }
 
-/// What the verdict had to do without, two at most.
+/// Returns what the verdict had to do without, at most two items.
 fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
     let parts: Vec<(&str, &str, &str)> = if verdict.missing.is_empty() && no_permission(view) {
         let gaps = view.gaps.iter().filter(|gap| !gap.hint.is_empty());
@@ -130,7 +198,7 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
             .map(|gap| (gap.id.as_str(), gap.why.as_str(), gap.hint.as_str()))
             .collect()
     };
-    // A job that tells of its device leaves nothing for the driver to say.
+    // If the job reports its device, the missing driver does not matter.
     let reports_device = view.rank().is_some_and(|rank| rank.device.is_some());
     parts
         .into_iter()
@@ -139,20 +207,20 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
         .map(|(what, why, hint)| {
             let alone = format!("{what}: {why}");
             let text = format!("{alone}; {hint}");
-            // What there is to do about the driver stands in the panel of the GPUs, too.
+            // The panel of the GPUs also shows the hint about the driver.
             let cut = what == DRIVER && format::width(&text) > room;
             if cut || hint.is_empty() { alone } else { text }
         })
         .collect()
 }
 
-/// The job belongs to someone else: little can be seen.
+/// Whether the job belongs to another user, so that little can be seen.
 fn no_permission(view: &View<'_>) -> bool {
-    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let job = view.job();
     job.is_some_and(|job| job.access == Tier::T0)
 }
 
-/// Facts side by side, whole ones only; the first is cut where even it does not fit.
+/// Returns facts side by side, whole ones only; the first is cut if even it does not fit.
 fn joined<'t>(
     view: &View<'_>,
     label: &str,
@@ -177,14 +245,14 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
         cause,
         certainty,
     } = verdict.headline(view.figures());
-    // While warming up, the next line says how far it is.
+    // While warming up, the next line shows the progress.
     let sure = certainty.filter(|_| verdict.warming_up.is_none());
     let sure_cells = sure.as_ref().map_or(0, String::len);
     let mut row = view.row(width);
     let cause = cause.as_deref();
     row.bold(paint, &kind);
 
-    // With room for everything, how sure stands at the right edge.
+    // If everything fits, the certainty is at the right edge.
     let full_cause = cause.map(|cause| format!("cause: {cause}"));
     let needed = 6
         + format::width(&long)
@@ -217,8 +285,8 @@ fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {
     row.line()
 }
 
-/// The panel that shows what the job has too little of. `None` where all matter alike.
-pub(super) fn matters(view: &View<'_>) -> Option<Panel> {
+/// Returns the panel for the resource that the job lacks. `None` if no panel matters more.
+pub(super) fn relevant(view: &View<'_>) -> Option<Panel> {
     let verdict = view.verdict?;
     match (verdict.kind, verdict.cause.map(Cause::resource)) {
         (Kind::ComputeBound, _) => Some(Panel::Gpu),
@@ -227,7 +295,7 @@ pub(super) fn matters(view: &View<'_>) -> Option<Panel> {
     }
 }
 
-/// The colour of what the job has too little of.
+/// Returns the colour of the resource that the job lacks.
 pub(super) fn paint(verdict: &Verdict) -> Role {
     paint_of(verdict.kind, verdict.cause)
 }

@@ -1,98 +1,100 @@
-//! What one frame shows: figures, choices and settings as they are at a moment.
+//! The input of one frame: figures, choices and settings at a moment.
 
 use std::time::Duration;
 
 use ratatui::layout::Rect;
+use ratatui::text::Line;
 
 use super::format;
 use super::glyphs::{self, Glyphs};
 use super::line_builder::LineBuilder;
 use super::listed_job::ListedJob;
 use super::state::UiState;
-use crate::config::Config;
+use crate::action::Action;
+use crate::config::{Config, Role};
 use crate::last_lines::Lines;
-use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
+use crate::model::rates::{DeviceRates, GpuRates, JobRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::{History, ProcessFigures, Rates, Steps};
 use crate::sample::{Gap, OpenFiles, WorkerNow};
 use crate::units::Moment;
 use crate::verdict::Verdict;
 
-/// Everything that one frame shows.
+/// Everything that one frame depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// Of the verdict's window: what figures are taken from.
+    /// Rates over the verdict's window: the source of figures.
     pub window: Option<&'a Rates>,
-    /// Of the last interval: what states are taken from.
+    /// Rates over the last interval: the source of states.
     pub latest: Option<&'a Rates>,
     pub history: &'a History,
     /// The newest steps of each rank, one by one.
     pub steps: &'a Steps,
-    /// Open files of the worker that is shown; `None` while nobody asked, and of the past.
+    /// Open files of the worker that is shown; `None` until they were read, and for past moments.
     pub files: Option<&'a OpenFiles>,
     pub verdict: Option<&'a Verdict>,
-    /// What the job's processes use. Of the past, those that every sample tells of: ranks and workers.
+    /// Figures of the job's processes. For past moments only those in every sample: ranks and workers.
     pub processes: &'a ProcessFigures,
     pub gaps: &'a [Gap],
     pub state: &'a UiState,
     pub config: &'a Config,
     pub attach: &'a Attach,
-    /// How long the job runs; `None` = not known.
+    /// How long the job has been running; `None` = unknown.
     pub uptime: Option<Duration>,
-    /// The command that we have launched; `None` = the job is not ours.
-    pub command: Option<Command<'a>>,
-    /// A moment of the past is shown; `None` = what is now.
+    /// The command that pipetop launched; `None` = the job was started by someone else.
+    pub command: Option<CommandView<'a>>,
+    /// The past moment that is shown; `None` = now.
     pub past: Option<Past>,
-    /// Lines that the verdict keeps, where it needs less.
+    /// Lines reserved for the verdict even if it needs less.
     pub room: u16,
-    /// The whole of the screen; [`super::draw`] sets it.
+    /// The area of the whole screen; [`super::draw`] sets it.
     pub screen: Rect,
 }
 
-/// Which moment is shown in the place of now.
+/// The past moment that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Past {
     pub at: Moment,
-    /// Where the axis of time ends: the newest that was shown since the screen was paused.
+    /// The end of the time axis: the newest reading shown since the screen was paused.
     pub until: Duration,
-    /// From the moment to the newest reading.
+    /// Time from the moment to the newest reading.
     pub ago: Duration,
 }
 
 /// A launched command.
 #[derive(Debug, Clone, Copy)]
-pub struct Command<'a> {
-    /// Its words.
+pub struct CommandView<'a> {
+    /// Its command line.
     pub name: &'a str,
     pub printed: &'a Lines,
-    /// What becomes of it, in a few words; mostly nothing.
+    /// Its state in a few words; mostly empty.
     pub state: &'a str,
-    /// Where its output would go on without us, in words.
-    pub keeps: &'a str,
-    /// The user wants to leave, and has not said what shall become of it.
+    /// Where its output would go after pipetop ends.
+    pub output_path: &'a str,
+    /// The user wants to quit, and is asked what to do with the command.
     pub asked: bool,
 }
 
-/// What there is to watch.
+/// The state of the search for a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Attach {
-    /// No job found yet; what is being looked for, in words.
+    /// No job found yet; a description of what is looked for.
     LookingForJob {
         wanted: String,
     },
     /// Several jobs: the user chooses.
     Picker(Vec<ListedJob>),
     Attached,
-    /// The job is gone; what is shown is the last of it.
+    /// The job has ended; its last state is shown.
     Ended,
 }
 
 impl<'a> View<'a> {
-    /// Where figures come from: the verdict's window, the last interval before there is one.
+    /// Returns the source of figures: the verdict's window, or the last interval before there is one.
     pub(super) fn figures(&self) -> Option<&'a Rates> {
         self.window.or(self.latest)
     }
 
-    /// The time that figures cover, as panels say it: `last 10 s`.
+    /// Returns the time that figures cover, as panels show it: `last 10 s`.
     pub(super) fn span(&self) -> String {
         self.figures().map_or_else(String::new, |rates| {
             format!("last {}", format::span(rates.seconds))
@@ -100,12 +102,10 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn ranks(&self) -> &'a [RankRates] {
-        self.figures()
-            .and_then(|rates| rates.job.as_ref())
-            .map_or(&[], |job| &job.ranks)
+        self.job().map_or(&[], |job| &job.ranks)
     }
 
-    /// The place of the rank that is shown: the user's choice, else the one that the verdict speaks of.
+    /// Returns the place of the shown rank: the user's choice, or the one that the verdict is about.
     pub(super) fn rank_place(&self) -> usize {
         let ranks = self.ranks();
         let by_verdict = || {
@@ -123,22 +123,38 @@ impl<'a> View<'a> {
         self.ranks().get(self.rank_place())
     }
 
-    /// What it is called; 0 while none is known.
+    /// Returns its number; 0 while no rank is known.
     pub(super) fn rank_number(&self) -> u32 {
         let place = self.rank_place();
         self.rank().map_or(0, |rank| rank.number(place))
     }
 
-    /// The same rank in the last interval.
+    /// Returns the same rank in the last interval.
     pub(super) fn rank_now(&self) -> Option<&'a RankRates> {
         let key = self.rank()?.key;
         let job = self.latest?.job.as_ref()?;
         job.ranks.iter().find(|rank| rank.key == key)
     }
 
-    /// The loader that feeds the rank: of several, the one that delivers most.
+    /// Returns the loader that feeds the rank: of several, the one that delivers most.
     pub(super) fn loader(&self) -> Option<&'a LoaderRates> {
         self.rank()?.main_loader()
+    }
+
+    /// Returns all loaders that the rank takes batches from.
+    pub(super) fn loaders(&self) -> Vec<&'a LoaderRates> {
+        self.rank().map_or_else(Vec::new, RankRates::loaders_in_use)
+    }
+
+    /// What the loader is called where there are several.
+    pub(super) fn loader_number(&self, loader: &LoaderRates) -> Option<u32> {
+        loader.number().filter(|_| self.loaders().len() > 1)
+    }
+
+    /// What a worker is called: its number, with its loader's before it where there are several.
+    pub(super) fn worker_id(&self, loader: &LoaderRates, worker: u32) -> String {
+        let number = self.loader_number(loader);
+        number.map_or_else(|| worker.to_string(), |number| format!("{number}:{worker}"))
     }
 
     /// The same loader in the last interval.
@@ -150,11 +166,11 @@ impl<'a> View<'a> {
             .find(|loader| loader.id == id)
     }
 
-    /// What a worker does at the last poll.
+    /// Returns a worker's state at the last poll.
     pub(super) fn worker_now(&self, worker: &WorkerRates) -> WorkerNow {
-        let newest = self
-            .loader_now()
-            .and_then(|loader| loader.workers.iter().find(|other| other.key == worker.key));
+        let loaders = self.rank_now().into_iter().flat_map(|rank| &rank.loaders);
+        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        let newest = workers.find(|other| other.key == worker.key);
         newest.map_or(worker.now, |worker| worker.now)
     }
 
@@ -162,14 +178,28 @@ impl<'a> View<'a> {
         self.figures().map_or(&[], |rates| &rates.gpus)
     }
 
-    /// The place of the GPU that the rank uses, as the verdict takes it; the first where it could be any.
+    /// Returns the place of the GPU that the rank uses, as for the verdict; the first if it could be any.
     pub(super) fn gpu_place(&self) -> usize {
         let used = self.figures().zip(self.rank()).and_then(|(rates, rank)| {
-            let held = rates.gpus_held(rank).first().copied();
-            held.or_else(|| rates.gpu_in_place(rank))
+            let held = rates.known_gpus(rank).first().copied();
+            held.or_else(|| rates.inferred_gpu(rank))
         });
         let is_used = |gpu: &GpuRates| used.is_some_and(|used| used.gpu.now.index == gpu.now.index);
         self.gpus().iter().position(is_used).unwrap_or(0)
+    }
+
+    /// Returns the device that the shown rank reports; `None` if the driver lists it anyway.
+    pub(super) fn device(&self) -> Option<&'a DeviceRates> {
+        let device = self.rank()?.device.as_ref()?;
+        let name = device.name.as_deref()?;
+        let mut gpus = self.gpus().iter();
+        let shown = gpus.any(|gpu| gpu.now.name.as_deref() == Some(name));
+        (!shown).then_some(device)
+    }
+
+    /// Returns the same if the driver shows no GPU, so that the device takes its place.
+    pub(super) fn device_alone(&self) -> Option<&'a DeviceRates> {
+        self.device().filter(|_| self.gpus().is_empty())
     }
 
     pub(super) fn gap(&self, source: &str) -> Option<&'a Gap> {
@@ -178,6 +208,29 @@ impl<'a> View<'a> {
 
     pub(super) fn glyphs(&self) -> &'static Glyphs {
         glyphs::of(self.config)
+    }
+
+    /// Returns the line shown where the filter matches nothing.
+    pub(super) fn no_match(&self, width: u16, indent: usize) -> Line<'static> {
+        let mut row = self.row(width);
+        row.space(indent).text(Role::Dim, "no match");
+        if let Some(key) = self.config.keys.keys(Action::Cancel).first() {
+            let key = key.to_string();
+            row.item(
+                0,
+                &[
+                    (Role::Dim, "; "),
+                    (Role::Key, &key),
+                    (Role::Dim, " shows all"),
+                ],
+            );
+        }
+        row.line()
+    }
+
+    /// Returns the figures of the job; `None` if there is none.
+    pub(super) fn job(&self) -> Option<&'a JobRates> {
+        self.figures()?.job.as_ref()
     }
 
     pub(super) fn row(&self, width: u16) -> LineBuilder<'a> {

@@ -10,24 +10,32 @@ use ratatui::text::Line;
 
 use super::glyphs::doing;
 use super::layout::BorderStyle;
-use super::state::{Panel, Sort};
+use super::state::Panel;
+use super::timeline::slow;
 use super::{View, format, panel};
-use crate::action::Action;
-use crate::config::Role::{Cpu, Dim, Key, Read, Text, Unknown};
+use crate::config::Column;
+use crate::config::Role::{Cpu, Dim, Read, Text, Unknown};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
-use table::{Columns, cpu};
+use table::{Columns, WorkerRow, cpu};
+
+/// Returns the lines wanted, without the line of column names.
+pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
+    let loaders = view.loaders();
+    let workers = loaders.iter().map(|loader| loader.workers.len());
+    super::layout::count(workers.sum())
+}
 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: BorderStyle) {
     let Some(loader) = view.loader() else {
         let inner = panel::open(view, frame, area, border, Panel::Workers, "workers", "");
         let mut row = view.row(inner.width);
-        row.space(usize::from(border != BorderStyle::Boxed))
-            .text(Unknown, "workers  n/a");
+        row.space(border.indent()).text(Unknown, "workers  n/a");
         return panel::write(frame, inner, vec![row.line()]);
     };
-    let order = ordered(view, loader);
-    let remark = remark(view, loader, order.len());
+    let order = ordered(view);
+    let all = all(view);
+    let remark = remark(view, loader, &all, order.len());
     let inner = panel::open(
         view,
         frame,
@@ -38,30 +46,35 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         &remark,
     );
     let room = usize::from(inner.height);
-    if loader.workers.is_empty() || room < 3 && loader.workers.len() + 1 > room {
-        return panel::write(
-            frame,
-            inner,
-            vec![summary(view, loader, inner.width, border)],
-        );
+    if all.is_empty() || room < 3 && all.len() + 1 > room {
+        let line = summary(view, loader, &all, inner.width, border);
+        return panel::write(frame, inner, vec![line]);
     }
     let marked = (view.state.focus == Panel::Workers).then(|| marked(view, &order));
-    let all = order.len() < room;
-    // The mark stays in sight, with those on either side of it.
-    let slots = if all { order.len() } else { room - 2 };
-    let first = marked.unwrap_or(0).saturating_sub(slots / 2);
+    let fits = order.len() < room;
+    // The mark stays in sight, with those on either side of it; before one is set, the one that holds up the others.
+    let slots = if fits { order.len() } else { room - 2 };
+    let slow = || {
+        let slow = slow(&loader.workers);
+        let slow = |row: &WorkerRow<'_>| row.0.id == loader.id && slow(row.1);
+        order.iter().position(slow)
+    };
+    let unset = view.state.worker.is_none() && view.state.sort.is_none();
+    let seen = slow().filter(|_| unset).or(marked).unwrap_or(0);
+    let first = seen.saturating_sub(slots / 2);
     // Where not all fit, the last line says how many are left out.
     let shown = panel::window(order.len(), slots, first);
-    let columns = Columns::new(view, loader, inner.width, border);
+    let columns = Columns::new(view, &all, inner.width, border);
     let mut lines = vec![columns.head(view)];
     if order.is_empty() {
-        lines.push(nothing(view, inner.width));
+        lines.push(view.no_match(inner.width, 4));
     }
-    lines.extend(shown.clone().map(|place| {
-        let worker = order[place];
-        columns.line(view, loader, worker, marked == Some(place))
-    }));
-    if !all {
+    lines.extend(
+        shown
+            .clone()
+            .map(|place| columns.line(view, order[place], marked == Some(place))),
+    );
+    if !fits {
         let mut row = view.row(inner.width);
         let (above, below) = (shown.start, order.len() - shown.end);
         let text = match (above, below) {
@@ -75,10 +88,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     panel::write(frame, inner, lines);
 }
 
-/// What stands beside the panel's name.
-fn remark(view: &View<'_>, loader: &LoaderRates, found: usize) -> String {
-    let (busy, idle, other) = states(view, loader);
-    let all = loader.workers.len();
+/// Returns the remark beside the panel's name.
+fn remark(view: &View<'_>, loader: &LoaderRates, all: &[WorkerRow<'_>], found: usize) -> String {
+    let (busy, idle, other) = states(view, all);
+    let all = all.len();
     let mut remark = match other {
         _ if view.state.filter.is_set() => {
             format!(
@@ -99,23 +112,10 @@ fn remark(view: &View<'_>, loader: &LoaderRates, found: usize) -> String {
     remark
 }
 
-/// The filter finds nobody.
-fn nothing(view: &View<'_>, width: u16) -> Line<'static> {
-    let mut row = view.row(width);
-    row.space(4).text(Dim, "no match");
-    if let Some(key) = view.config.keys.keys(Action::Cancel).first() {
-        row.item(
-            0,
-            &[(Dim, "; "), (Key, &key.to_string()), (Dim, " shows all")],
-        );
-    }
-    row.line()
-}
-
-/// Workers that are busy, idle, and of which neither can be said.
-fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
+/// Returns how many workers are busy, how many idle, and of how many neither is known.
+fn states(view: &View<'_>, all: &[WorkerRow<'_>]) -> (usize, usize, usize) {
     let (mut busy, mut idle, mut other) = (0, 0, 0);
-    for worker in &loader.workers {
+    for (_, worker) in all {
         match view.worker_now(worker) {
             WorkerNow::Idle => idle += 1,
             WorkerNow::Unknown | WorkerNow::Gone | WorkerNow::Stopped => other += 1,
@@ -125,44 +125,50 @@ fn states(view: &View<'_>, loader: &LoaderRates) -> (usize, usize, usize) {
     (busy, idle, other)
 }
 
-/// The worker that is marked, with its loader. `None` where no worker is shown.
-pub(super) fn chosen<'a>(view: &View<'a>) -> Option<(&'a LoaderRates, &'a WorkerRates)> {
-    let loader = view.loader()?;
-    let order = ordered(view, loader);
-    let worker = *order.get(marked(view, &order))?;
-    Some((loader, worker))
+/// Returns what identifies a worker within the rank.
+fn key((loader, worker): &WorkerRow<'_>) -> (u64, u32) {
+    (loader.id, worker.id)
 }
 
-/// The numbers of the workers, in the order of the table.
-pub(super) fn shown(view: &View<'_>) -> Vec<u32> {
-    let loader = view.loader();
-    let order = loader.map(|loader| ordered(view, loader));
-    let numbers = order.iter().flatten().map(|worker| worker.id);
-    numbers.collect()
+/// Returns the marked worker. `None` if no worker is shown.
+pub(super) fn chosen<'a>(view: &View<'a>) -> Option<WorkerRow<'a>> {
+    let order = ordered(view);
+    order.get(marked(view, &order)).copied()
 }
 
-/// The place of the marked worker in this order: the first where the one that was marked is not there.
-fn marked(view: &View<'_>, order: &[&WorkerRates]) -> usize {
-    let chosen = |worker: &&WorkerRates| Some(worker.id) == view.state.worker;
+/// Returns the workers in the order of the table.
+pub(super) fn shown(view: &View<'_>) -> Vec<(u64, u32)> {
+    ordered(view).iter().map(key).collect()
+}
+
+/// Returns the place of the marked worker in this order; the first if the marked one is not there.
+fn marked(view: &View<'_>, order: &[WorkerRow<'_>]) -> usize {
+    let chosen = |row: &WorkerRow<'_>| Some(key(row)) == view.state.worker;
     order.iter().rposition(chosen).unwrap_or(0)
 }
 
-fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates> {
-    let shown = |worker: &&WorkerRates| {
+/// Returns the workers of all loaders.
+fn all<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
+    let of = |loader: &'a LoaderRates| loader.workers.iter().map(move |worker| (loader, worker));
+    view.loaders().into_iter().flat_map(of).collect()
+}
+
+fn ordered<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
+    let shown = |(_, worker): &WorkerRow<'a>| {
         let (_, word, _) = doing(view.worker_now(worker), view.glyphs());
-        view.state.filter.finds(worker, word)
+        view.state.filter.matches_worker(worker, word)
     };
-    let mut order: Vec<&WorkerRates> = loader.workers.iter().filter(shown).collect();
+    let mut order: Vec<WorkerRow<'a>> = all(view).into_iter().filter(shown).collect();
     let figure = |worker: &WorkerRates| match view.state.sort {
-        Sort::Id => Some(-f64::from(worker.id)),
-        Sort::Cpu => worker.cpu,
-        Sort::Delay => worker.run_delay.map(|share| share.0),
-        Sort::Read => worker.read.map(|rate| rate.0),
-        Sort::Batches => worker.batches_per_s,
-        Sort::Load => worker.load_ms,
+        None => None,
+        Some(Column::Cpu) => worker.cpu,
+        Some(Column::Delay) => worker.run_delay.map(|share| share.0),
+        Some(Column::Read) => worker.read.map(|rate| rate.0),
+        Some(Column::Batches) => worker.batches_per_s,
+        Some(_) => worker.load_ms,
     };
-    // Most first, unknown last, the worker's number where they are alike.
-    order.sort_by(|a, b| match (figure(a), figure(b)) {
+    // Highest first, unknown last; equal ones by loader and number.
+    order.sort_by(|(_, a), (_, b)| match (figure(a), figure(b)) {
         (Some(a), Some(b)) => b.total_cmp(&a),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
@@ -174,15 +180,16 @@ fn ordered<'a>(view: &View<'_>, loader: &'a LoaderRates) -> Vec<&'a WorkerRates>
     order
 }
 
-/// All workers in one line.
+/// Draws all workers in one line.
 fn summary(
     view: &View<'_>,
     loader: &LoaderRates,
+    rows: &[WorkerRow<'_>],
     width: u16,
     border: BorderStyle,
 ) -> Line<'static> {
     let mut row = view.row(width);
-    row.space(usize::from(border != BorderStyle::Boxed));
+    row.space(border.indent());
     if loader.kind == LoaderKind::Reported {
         row.text(Dim, "workers  ").text(Unknown, "n/a  ");
         row.sentence(Text, "none found: all figures come from the job's reports");
@@ -203,11 +210,10 @@ fn summary(
         return row.line();
     }
     let mean = |figure: fn(&WorkerRates) -> Option<f64>| {
-        let known: Vec<f64> = loader.workers.iter().filter_map(figure).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        crate::units::mean(rows.iter().filter_map(|(_, worker)| figure(worker)))
     };
-    let (busy, _, other) = states(view, loader);
-    let all = loader.workers.len();
+    let (busy, _, other) = states(view, rows);
+    let all = rows.len();
     let of = if other == all {
         format!("{all}, busy n/a")
     } else {
@@ -215,13 +221,7 @@ fn summary(
     };
     row.text(Dim, "workers  ").text(Text, &of);
     row.item(2, &[(Dim, "CPU "), (Cpu, &cpu(mean(|worker| worker.cpu)))]);
-    row.item(
-        2,
-        &[
-            (Dim, "load "),
-            (Text, &format::millis(mean(|worker| worker.load_ms))),
-        ],
-    );
+    row.figure(2, "load ", &format::millis(mean(|worker| worker.load_ms)));
     let read = mean(|worker| Some(worker.read?.0));
     row.item(
         2,

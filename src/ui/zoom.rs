@@ -4,7 +4,7 @@ const MINUTE: f64 = 60.0;
 
 const HOUR: f64 = 3600.0;
 
-/// Seconds that keys step through.
+/// Spans that the keys step through, in seconds.
 const SPANS: [f64; 11] = [
     10.0,
     30.0,
@@ -22,17 +22,17 @@ const SPANS: [f64; 11] = [
 /// How much of the past is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Zoom {
-    /// As much as the history panel has cells for readings.
+    /// One reading per cell of the history panel.
     #[default]
     Automatic,
-    /// So many seconds.
+    /// This many seconds.
     Span(f64),
-    /// All that there is.
+    /// All of the past.
     Whole,
 }
 
 impl Zoom {
-    /// The next closer or wider one; `automatic` is what that is in seconds now, and `drawn` the length of the axis.
+    /// Returns the next shorter or longer span. `automatic` is the automatic span in seconds, `drawn` the axis length.
     #[must_use]
     pub fn next(self, wider: bool, automatic: f64, drawn: f64) -> Self {
         let other = |span: &f64| (*span / automatic - 1.0).abs() > 0.02;
@@ -53,7 +53,7 @@ impl Zoom {
         let next = if wider {
             steps.find(|(span, _)| *span > now)
         } else {
-            // From a length that nothing fills yet to one that changes the picture.
+            // Zooming in skips spans that the job does not fill yet, as they would not change the picture.
             steps.rfind(|(span, _)| *span < now.min(drawn))
         };
         next.map_or(self, |(_, zoom)| zoom)

@@ -1,15 +1,61 @@
-//! What to change: the cause says it; where there is none, the kind.
+//! What to change: by cause or, if there is none, by kind.
 
 use super::context::Context;
-use super::level::MODERATE;
+use super::level::{MODERATE, SLIGHT};
 use super::rule::Situation;
-use super::rules::Cause;
-use super::workers::gain;
-use super::{Kind, Limit};
+use super::rules::{Cause, cause};
+use super::workers::{gain, workers};
+use super::{Interval, Kind, Limit};
 use crate::loaders::{KnownLoader, Names};
+use crate::model::rates::LoaderRates;
+use crate::units::Share;
 
-/// What to do, most useful first.
-pub(super) fn advice(
+/// Returns the advice for each loader that the rank waits for, with the loader's name if there are several.
+pub(super) fn advice_of_all(
+    context: &Context<'_>,
+    verdict: (Kind, Option<Limit>),
+    found: Option<Cause>,
+    stall: Interval,
+) -> Vec<String> {
+    let of_one = |context: &Context<'_>, found: Option<Cause>, stall| {
+        let helps = found.is_none_or(|cause| cause.rule().more_workers_help);
+        let workers = workers(context, verdict.0 == Kind::DataBound && helps);
+        let situation = Situation {
+            context,
+            workers,
+            stall,
+        };
+        advice(&situation, verdict, found)
+    };
+    // Which of the loaders is that of the validation is not known.
+    let of_loaders = verdict.0 == Kind::DataBound && found != Some(Cause::Validation);
+    let main = context.loader.filter(|_| of_loaders);
+    let others: Vec<_> = context.other_loaders().collect();
+    let Some(main) = main.filter(|_| !others.is_empty()) else {
+        return of_one(context, found, stall);
+    };
+    let waited_for = |loader: &&&LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= SLIGHT);
+    let others = others.iter().filter(waited_for).copied();
+    let all = std::iter::once(main).chain(others);
+    all.flat_map(|loader| {
+        let context = context.of_loader(loader);
+        let found = if loader.id == main.id {
+            found
+        } else {
+            cause(&context, verdict.0).map(|(cause, _)| cause)
+        };
+        // The most that can be gained from a loader is its part of the waits.
+        let part = loader.wait.zip(context.wait());
+        let part = part.and_then(|(own, all)| Share::of(own.0, all.share.0));
+        let stall = part.map_or(stall, |part| stall.times(part));
+        let own = of_one(&context, found, stall).into_iter();
+        own.map(|line| format!("{}: {line}", loader.title()))
+    })
+    .collect()
+}
+
+/// Returns the advice, most useful first.
+fn advice(
     situation: &Situation<'_>,
     (kind, limit): (Kind, Option<Limit>),
     cause: Option<Cause>,
@@ -22,17 +68,17 @@ pub(super) fn advice(
         let words = cause
             .rule()
             .more_workers_help
-            .then(|| in_its_words(situation.context));
+            .then(|| loader_advice(situation.context));
         let words = words.into_iter().flatten();
         return own.into_iter().chain(also).chain(words).collect();
     }
     match kind {
         Kind::DataBound => match situation.more_workers() {
             more if names(situation.context).is_some() => {
-                more.into_iter().chain(in_its_words(situation.context)).collect()
+                more.into_iter().chain(loader_advice(situation.context)).collect()
             }
             Some(more) => vec![more],
-            None => outlast_slow_batches(situation),
+            None => larger_reserve_advice(situation),
         },
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
@@ -59,7 +105,7 @@ pub(super) fn advice(
     }
 }
 
-/// Workers that start over and over: worth a word beside another cause, too.
+/// Returns advice if workers are restarted again and again. It is useful in addition to that for another cause.
 fn keep_workers(context: &Context<'_>) -> Option<String> {
     let startup = context.rank.startup.filter(|share| share.0 >= MODERATE)?;
     let kept = context.loader?.settings.persistent_workers == Some(true);
@@ -70,13 +116,13 @@ fn keep_workers(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// What is known of the loader by its name.
+/// Returns what is known about the loader with this name.
 fn names(context: &Context<'_>) -> Option<&'static KnownLoader> {
     Names::known().loader(context.loader?.name.as_deref()?)
 }
 
-/// More loading at once, in the loader's own words.
-fn in_its_words(context: &Context<'_>) -> Vec<String> {
+/// Returns how to load more at once, in the loader's own terms.
+fn loader_advice(context: &Context<'_>) -> Vec<String> {
     let known = names(context);
     let more = known.and_then(|known| known.more.as_ref());
     let buffer = known.and_then(|known| known.buffer.as_ref());
@@ -86,8 +132,8 @@ fn in_its_words(context: &Context<'_>) -> Vec<String> {
     more.into_iter().chain(buffer).collect()
 }
 
-/// Loading is fast enough on average, and yet the trainer waits: for the batches that take longer than others.
-fn outlast_slow_batches(situation: &Situation<'_>) -> Vec<String> {
+/// Returns advice if loading is fast enough on average, but the trainer waits for batches that take longer than others.
+fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     let loader = situation.context.loader;
     let (Some(workers), Some(loader)) = (situation.workers, loader) else {
         return vec![];

@@ -1,4 +1,4 @@
-//! The verdict as one value.
+//! The verdict with all of its parts.
 
 use super::rules::Cause;
 use super::{
@@ -12,7 +12,7 @@ pub struct Verdict {
     pub kind: Kind,
     pub cause: Option<Cause>,
     pub level: Level,
-    /// The rank it speaks of: the one that loses most.
+    /// The rank that the verdict is about: the one that loses most.
     pub rank: Option<u32>,
     pub rank_key: Option<ProcessKey>,
     /// Share of wall time that the main thread is blocked in the loader.
@@ -20,23 +20,23 @@ pub struct Verdict {
     pub gpu_idle: Option<Share>,
     /// Share of wall time lost to data.
     pub stall: Option<Interval>,
-    /// 0 to 1.
+    /// Probability that the kind is right, 0 to 1.
     pub confidence: Share,
     pub headspace: Option<Headspace>,
     pub workers: Option<WorkerAdvice>,
-    /// What the wait would be with other numbers of workers, fewest first; or why that is not known.
+    /// The expected wait with other numbers of workers, fewest first; or why it is not known.
     pub what_if: Result<Vec<Expected>, String>,
     pub period_batches: Option<u32>,
-    /// What a GPU that is compute-bound is near, where its counters tell.
+    /// What limits a compute-bound GPU, if its counters show it.
     pub limit: Option<Limit>,
-    /// Strongest first, those that support the kind before those that do not.
+    /// Strongest first; those that support the kind before those against it.
     pub evidence: Vec<Evidence>,
     pub missing: Vec<Missing>,
-    /// What to change, most useful first. Empty where nothing follows from the cause.
+    /// What to change, most useful first. Empty if nothing follows from the cause.
     pub advice: Vec<String>,
-    /// The time that the verdict covers.
+    /// The time that the verdict covers, in seconds.
     pub seconds: f64,
     pub batches: Option<u64>,
-    /// While `WarmingUp`: how far it is.
+    /// Progress of the warm-up, while the kind is `WarmingUp`.
     pub warming_up: Option<WarmingUp>,
 }

@@ -1,43 +1,45 @@
-//! What the workers' busy time is spent on, and what the trainer's waits are: shares and thresholds that several
-//! rules use.
+//! Shares and thresholds that several rules use: how the workers spend their busy time, and what the trainer waits for.
 
 use super::context::{Context, mean};
 use crate::model::rates::{RankRates, WorkerRates};
 use crate::units::Share;
 
-/// From this part of the waits on, one explanation stands for all of them.
-pub(super) const MOST_OF_THE_WAIT: f64 = 0.5;
+/// Part of the waits from which on one explanation counts for all of them.
+pub(super) const MIN_SHARE_OF_WAIT: f64 = 0.5;
 
-/// From this part of the workers' busy time on, one kind of sleep is what slows them down.
-pub(super) const MOST_OF_BUSY: f64 = 0.4;
+/// Part of the workers' busy time from which on one kind of sleep is what slows them down.
+pub(super) const MIN_SHARE_OF_BUSY: f64 = 0.4;
+
+/// From this share of the time on, workers have no time left: nothing but more or quicker ones would yield more.
+pub(super) const ALL_BUSY: f64 = 0.9;
 
 /// Share of busy time runnable but not running, from which on CPUs are short.
 pub(super) const DELAYED: f64 = 0.3;
 
-/// On a CPU or waiting for one, of the workers' busy time: below this, CPUs are not what is short.
+/// Share of the workers' busy time on a CPU or waiting for one, below which CPUs are not the bottleneck.
 pub(super) const MOSTLY_CPU: f64 = 0.5;
 
-/// `part` where it makes up most of the time that the trainer waits, both as shares of the time.
+/// Returns `part` if it is most of the time that the trainer waits. Both are shares of the time.
 pub(super) fn most_of_the_wait(context: &Context<'_>, part: Option<Share>) -> Option<Share> {
     most_of_the_wait_of(context.rank, part)
 }
 
-/// Waits for batches that another rank reads and sends, where they make up most of the time that this one waits.
+/// Returns the waits for batches that another rank reads and sends, if they are most of the time that this one waits.
 pub(super) fn dispatched(rank: &RankRates) -> Option<Share> {
     most_of_the_wait_of(rank, rank.dispatched)
 }
 
 fn most_of_the_wait_of(rank: &RankRates, part: Option<Share>) -> Option<Share> {
     let of_wait = Share::of(part?.0, rank.wait?.share.0)?;
-    part.filter(|_| of_wait.0 >= MOST_OF_THE_WAIT)
+    part.filter(|_| of_wait.0 >= MIN_SHARE_OF_WAIT)
 }
 
-/// Runnable without running, of the workers' busy time.
+/// Returns the share of the workers' busy time runnable but not running.
 pub(super) fn delayed(context: &Context<'_>) -> Option<Share> {
     context.of_busy(|worker| worker.run_delay)
 }
 
-/// On a CPU or waiting for one, of the workers' busy time. `None` also where that is less than most of it.
+/// Returns the share of the workers' busy time on a CPU or waiting for one. `None` also if it is below [`MOSTLY_CPU`].
 pub(super) fn mostly_cpu(context: &Context<'_>) -> Option<Share> {
     let on_cpu = |worker: &WorkerRates| {
         let running = Share(worker.cpu?.min(1.0));
@@ -48,10 +50,10 @@ pub(super) fn mostly_cpu(context: &Context<'_>) -> Option<Share> {
         .filter(|share| share.0 >= MOSTLY_CPU)
 }
 
-/// Blocked on a disk, of the workers' busy time. `None` also where that is less than most of it.
+/// Returns the share of the workers' busy time blocked on a disk. `None` also if it is below [`MIN_SHARE_OF_BUSY`].
 ///
-/// Workers that read mapped files block in page faults. A fault that waits for a lock of the address space, and not
-/// for the page itself, looks like any other sleep.
+/// Workers that read mapped files block in page faults. A fault that waits for a lock of the address space rather than
+/// for the page itself looks like any other sleep.
 pub(super) fn mostly_disk(context: &Context<'_>) -> Option<Share> {
     let faults = mapped_reads(context).is_some();
     let blocked = |worker: &WorkerRates| {
@@ -60,15 +62,15 @@ pub(super) fn mostly_disk(context: &Context<'_>) -> Option<Share> {
     };
     context
         .of_busy(blocked)
-        .filter(|share| share.0 >= MOST_OF_BUSY)
+        .filter(|share| share.0 >= MIN_SHARE_OF_BUSY)
 }
 
-/// Major page faults a second of one worker, where it reads mapped files (Arrow, safetensors, memmap): it fetches
-/// bytes from disk that no read call asked for. `None` where workers do not, and where that is not known.
+/// Returns the major page faults per second of one worker, if it reads mapped files (Arrow, safetensors, memmap): it
+/// fetches bytes from disk without read calls. `None` if workers do not, or if that is not known.
 pub(super) fn mapped_reads(context: &Context<'_>) -> Option<f64> {
-    /// A disk that needs 0.1 s for one fault is slow enough to wait for.
+    /// Minimum number of faults per second: a disk that needs 0.1 s for one fault is slow enough to wait for.
     const MANY_FAULTS: f64 = 10.0;
-    /// Of the bytes that come from disk: as much may come by read calls.
+    /// Maximum share of bytes by read calls in the bytes from disk.
     const BY_CALLS: f64 = 0.1;
     let of =
         |figure: fn(&WorkerRates) -> Option<f64>| mean(context.workers().iter().filter_map(figure));

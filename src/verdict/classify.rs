@@ -1,4 +1,4 @@
-//! Which kind it is: from the share of time waited and the share of time that the GPU idled.
+//! Decides the kind: from the share of time waited and the share of time that the GPU was idle.
 
 use super::busy_time::dispatched;
 use super::context::Context;
@@ -9,14 +9,15 @@ use super::waits::Waits;
 use super::{Interval, Kind};
 use crate::units::Share;
 
-/// Of the time: from here on an empty queue says that batches come no faster than they are taken.
+/// Share of the time from which on an empty queue shows that batches come no faster than they are taken.
 const EMPTY: f64 = 0.5;
 
-/// Share of the time lost to data: waits in which the GPU idles, too. Without a GPU signal, and where nothing
-/// runs on the device while the trainer waits, the waits.
+/// Returns the share of the time lost to data: waits in which the GPU is idle, too. Without a GPU signal, and if
+/// nothing runs on the device while the trainer waits, that is the waits.
 ///
-/// Where the job's own events on the device tell it, that is it. Where waits and idle time are known piece by piece, their overlap is bounded piece by piece. Else only as
-/// a whole: at least what both must share, at most the smaller of them.
+/// If the job's own events on the device report it, that is the share. If waits and idle time are known piece by piece,
+/// their overlap is bounded piece by piece. Otherwise it is bounded as a whole: at least what both must share, at most
+/// the smaller of them.
 pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let wait = waits.estimate();
     let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
@@ -51,18 +52,18 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     }
 }
 
-/// The kind. Without proof that waits would have been seen there is none.
+/// Returns the kind. Requires proof that waits would have been seen.
 pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
     let wait = proof.estimate();
     let waits = wait.share.0;
     let Some(idle) = context.gpu_idle() else {
         return match waits {
-            waits if waits >= MODERATE && hides_the_waits(context) => Kind::Balanced,
+            waits if waits >= MODERATE && waits_are_hidden(context) => Kind::Balanced,
             waits if waits >= MODERATE => Kind::DataBound,
             waits if waits >= SLIGHT => Kind::Balanced,
             _ if in_collectives(context).is_some() => Kind::CommunicationBound,
             _ if context.other_waits().0 >= MODERATE => Kind::HostBound,
-            _ if at_the_edge(context) => Kind::Balanced,
+            _ if has_no_reserve(context) => Kind::Balanced,
             _ => Kind::ComputeBound,
         };
     };
@@ -74,8 +75,8 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
     }
     if waits >= MODERATE {
         // The waits are hidden behind work that is queued on the GPU.
-        let hidden = !rests || hides_the_waits(context);
-        // It rests at other times.
+        let hidden = !rests || waits_are_hidden(context);
+        // The GPU is idle at other times.
         let elsewhere = idle.0 - stall(context, proof).share.0 >= HIGH;
         return match (hidden, elsewhere) {
             (false, _) => Kind::DataBound,
@@ -89,15 +90,15 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
         Kind::CommunicationBound
     } else if idle.0 >= HIGH {
         Kind::HostBound
-    } else if at_the_edge(context) {
+    } else if has_no_reserve(context) {
         Kind::Balanced
     } else {
         Kind::ComputeBound
     }
 }
 
-/// Surely next to none of the waits find the GPU without work.
-fn hides_the_waits(context: &Context<'_>) -> bool {
+/// Returns whether almost none of the waits find the GPU without work.
+fn waits_are_hidden(context: &Context<'_>) -> bool {
     if let Some(reported) = context.reported_stall() {
         return reported.0 < SLIGHT;
     }
@@ -105,13 +106,15 @@ fn hides_the_waits(context: &Context<'_>) -> bool {
     overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)
 }
 
-/// Hardly a wait, but no reserve either: the queue is empty most of the time.
-fn at_the_edge(context: &Context<'_>) -> bool {
-    context.found_empty().is_some_and(|empty| empty.0 >= EMPTY)
+/// Returns whether there is hardly a wait, but no reserve either: the queue is empty most of the time.
+fn has_no_reserve(context: &Context<'_>) -> bool {
+    context
+        .queue_empty_any_source()
+        .is_some_and(|empty| empty.0 >= EMPTY)
 }
 
-/// Signals that cannot both be right. Whoever waits for a batch finds the queue empty; unless another rank sends it, past
-/// the queue.
+/// Returns a contradiction between signals that cannot both be right. A trainer that waits for a batch finds the queue
+/// empty, unless another rank sends the batch, bypassing the queue.
 pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
     if dispatched(context.rank).is_some() {
         return None;

@@ -1,4 +1,5 @@
-//! How sure: agreement of independent signals, the width of the estimate, and how deep one can look.
+//! Probability of the verdict: from the interval of the wait share, and from how often verdicts of this kind of access
+//! and recognition were right in the runs of docs/accuracy.csv.
 
 use super::context::Context;
 use super::level::{MODERATE, SLIGHT};
@@ -7,63 +8,66 @@ use crate::model::rates::Estimate;
 use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
 
-/// With everything seen and agreeing, and never more.
-const MOST: f64 = 0.98;
-/// A loader that is known by its functions' names, and one that is known by its place in the training loop alone.
-const BY_NAME: f64 = 0.95;
-const BY_ITS_PLACE: f64 = 0.85;
-/// Where the GPU cannot be seen: the waits may be hidden behind its work.
-const WITHOUT_GPU: f64 = 0.9;
-/// How far the wait share that is seen may be from the one that a job measures of itself, beside what chance moves: 95 of
-/// 100 verdicts were nearer (docs/accuracy.md).
+/// Maximum confidence, with every signal seen and in agreement.
+const MAX_CONFIDENCE: f64 = 0.98;
+/// Right verdicts for each that the wait share alone promises, fitted to the runs; a test fits them again.
+const T1: f64 = 0.85;
+const PYTORCH: f64 = 0.98;
+const BY_NAME: f64 = 1.0;
+const BY_ITS_PLACE: f64 = 1.0;
+/// Factors that no run has measured: without the right to see what the job waits for, with a GPU that cannot be seen, so
+/// that waits may be hidden behind its work, and with one that contradicts the waits.
+const T0: f64 = 0.3;
+const UNSEEN_GPU: f64 = 0.9;
+const GPU_DISAGREES: f64 = 0.75;
+/// Maximum error of the wait share seen by polls, compared with what a job measures itself and not counting chance, in
+/// 95 of 100 verdicts (docs/accuracy.md).
 const OFF: f64 = 0.035;
 
+/// Returns the probability that `kind` is right. `no_gpu` = the machine has none, so nothing hides the waits.
 pub(super) fn confidence(
     context: &Context<'_>,
     kind: Kind,
     wait: Estimate,
     evidence: &[Evidence],
+    no_gpu: bool,
 ) -> Share {
-    let tier = match context.job.access {
-        Tier::T0 => 0.3,
-        Tier::T1 => 0.9,
-        Tier::T2 | Tier::T3 => 1.0,
-    };
-    let families = |supports: bool| {
-        let known = ["wait", "queue-empty", "workers-busy", "gpu-idle"];
-        evidence
-            .iter()
-            .filter(|fact| known.contains(&fact.id) && fact.supports == supports)
-            .count()
-    };
-    let (agree, against) = (families(true) as f64, families(false) as f64);
-    let agreement = if agree + against == 0.0 {
-        0.5
-    } else {
-        // Each signal against weighs half: it may have another explanation.
-        1.0 - 0.5 * against / (agree + against)
-    };
-    let recognised = match context.loader.map(|loader| (loader.kind, &loader.name)) {
-        Some((LoaderKind::Other, None)) => BY_ITS_PLACE,
-        Some((LoaderKind::Other, Some(_))) => BY_NAME,
-        _ => 1.0,
-    };
-    let gpu = if context.gpu_idle().or(context.reported_stall()).is_some() {
+    let tier = context.job.access;
+    let loader = context
+        .loader
+        .map(|loader| (loader.kind, loader.name.is_some()));
+    let disagrees = |fact: &Evidence| fact.id == "gpu-idle" && !fact.supports;
+    let gpu = if evidence.iter().any(disagrees) {
+        GPU_DISAGREES
+    } else if no_gpu || context.gpu_idle().or(context.reported_stall()).is_some() {
         1.0
     } else {
-        WITHOUT_GPU
+        UNSEEN_GPU
     };
-    let off = match context.job.access {
-        Tier::T3 => 0.0,
-        Tier::T0 | Tier::T1 | Tier::T2 => OFF,
-    };
-    let clear = clear_of_threshold(kind, wait, off);
-    Share(MOST * tier * agreement * recognised * gpu * clear).clamped()
+    let factors = MAX_CONFIDENCE * measured(tier, loader) * gpu;
+    Share(factors * side_probability(kind, wait, off(tier))).clamped()
 }
 
-/// The chance that the share of the waits is one that this kind rests on. Not below a half: a kind that other waits or
-/// the GPU decide may stand whatever the share is.
-fn clear_of_threshold(kind: Kind, wait: Estimate, off: f64) -> f64 {
+/// Returns the factor for the access, the kind of loader, and whether it is known by its name.
+fn measured(tier: Tier, loader: Option<(LoaderKind, bool)>) -> f64 {
+    match (tier, loader) {
+        (Tier::T0, _) => T0,
+        (Tier::T1, _) => T1,
+        (_, Some((LoaderKind::Other, false))) => BY_ITS_PLACE,
+        (_, Some((LoaderKind::Other, true))) => BY_NAME,
+        // What a job reports itself is exact.
+        (Tier::T3, _) => 1.0,
+        (Tier::T2, _) => PYTORCH,
+    }
+}
+
+fn off(tier: Tier) -> f64 {
+    if tier == Tier::T3 { 0.0 } else { OFF }
+}
+
+/// Returns the probability that the wait share is on this kind's side of the threshold. At least a half: a kind that is
+/// decided by other waits or by the GPU may be right for any share.
+fn side_probability(kind: Kind, wait: Estimate, off: f64) -> f64 {
     let above = |threshold: f64| {
         let distance = wait.share.0 - threshold;
         let side = if distance >= 0.0 {
@@ -82,10 +86,14 @@ fn clear_of_threshold(kind: Kind, wait: Estimate, off: f64) -> f64 {
     chance.max(0.5)
 }
 
-/// The normal distribution's share below so many halves of its 95 % interval: the logistic curve, at most 0.01 off.
+/// Returns the share of the normal distribution below `halves` halves of its 95 % interval: the logistic curve, at most
+/// 0.01 off.
 fn normal(halves: f64) -> f64 {
     1.0 / (1.0 + (-1.702 * 1.96 * halves).exp())
 }
+
+#[cfg(test)]
+mod accuracy;
 
 #[cfg(test)]
 mod tests {
@@ -105,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_share_at_a_threshold_is_one_of_two_kinds() {
-        let chance = |kind, share| clear_of_threshold(kind, wait(share, share, share), OFF);
+        let chance = |kind, share| side_probability(kind, wait(share, share, share), OFF);
         for kind in [Kind::DataBound, Kind::Balanced] {
             assert!(chance(kind, 0.1) < 0.51, "{kind:?}");
         }
@@ -116,16 +124,16 @@ mod tests {
 
     #[test]
     fn an_interval_counts_on_the_side_of_the_threshold() {
-        let chance = |kind, wait| clear_of_threshold(kind, wait, OFF);
+        let chance = |kind, wait| side_probability(kind, wait, OFF);
         assert!(chance(Kind::ComputeBound, wait(0.0, 0.01, 0.4)) < 0.7);
         assert!(chance(Kind::DataBound, wait(0.2, 0.25, 0.9)) > 0.99);
         assert!(chance(Kind::DataBound, wait(0.0, 0.25, 0.3)) < 0.9);
     }
 
     #[test]
-    fn what_a_job_reports_is_not_off() {
+    fn reported_values_have_no_error() {
         let near = wait(0.105, 0.11, 0.115);
-        assert!(clear_of_threshold(Kind::DataBound, near, OFF) < 0.8);
-        assert!(clear_of_threshold(Kind::DataBound, near, 0.0) > 0.99);
+        assert!(side_probability(Kind::DataBound, near, OFF) < 0.8);
+        assert!(side_probability(Kind::DataBound, near, 0.0) > 0.99);
     }
 }

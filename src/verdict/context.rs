@@ -1,7 +1,6 @@
-//! What the rules look at: one rank, its loader and its GPUs in one window, with the sums that several
-//! rules need.
+//! Input of the rules: one rank, its loader and its GPUs in one window, with the sums that several rules need.
 //!
-//! Holds no thresholds of a single rule: those stand in the rules.
+//! Holds no thresholds of a single rule: those are in the rules.
 
 use crate::model::Overlap;
 use crate::model::rates::{
@@ -12,14 +11,14 @@ use crate::units::Share;
 use crate::verdict::Evidence;
 use crate::verdict::level::MODERATE;
 
-/// Workers that are busy less than this share of the time have no busy time to speak of.
-const HARDLY_BUSY: f64 = 0.1;
+/// Share of the time below which the workers' busy time is too short to be divided further.
+const MIN_BUSY: f64 = 0.1;
 
 pub(super) struct Context<'a> {
     pub(super) rates: &'a Rates,
     pub(super) job: &'a JobRates,
     pub(super) rank: &'a RankRates,
-    /// The loader that the rank takes most batches from; `None` where none was seen.
+    /// The loader that represents the rank; `None` if none was seen.
     pub(super) loader: Option<&'a LoaderRates>,
 }
 
@@ -31,6 +30,46 @@ impl<'a> Context<'a> {
             rank,
             loader: rank.main_loader(),
         }
+    }
+
+    /// Returns the same context with another loader of the rank.
+    pub(super) fn of_loader(&self, loader: &'a LoaderRates) -> Self {
+        Self {
+            rates: self.rates,
+            job: self.job,
+            rank: self.rank,
+            loader: Some(loader),
+        }
+    }
+
+    /// Returns the other loaders that the rank takes batches from.
+    pub(super) fn other_loaders(&self) -> impl Iterator<Item = &'a LoaderRates> {
+        let own = self.loader.map(|loader| loader.id);
+        let all = self.rank.loaders_in_use().into_iter();
+        all.filter(move |loader| Some(loader.id) != own)
+    }
+
+    /// Returns the milliseconds that a worker takes for a batch, and those between two batches of the loader minus the
+    /// rank's waits.
+    pub(super) fn load_and_step(&self) -> (Option<f64>, Option<f64>) {
+        let step = self.rank.step;
+        let loader = self
+            .loader
+            .filter(|_| self.other_loaders().next().is_some());
+        let Some(rate) = loader.and_then(|loader| loader.batches_per_s) else {
+            return (step.load_ms, step.step_ms);
+        };
+        let busy: Option<f64> = if self.workers().is_empty() {
+            loader.and_then(|loader| loader.wait).map(|wait| wait.0)
+        } else {
+            let busy = self.workers().iter().map(|worker| Some(worker.busy?.0));
+            busy.sum()
+        };
+        let load = busy.map(|busy| 1000.0 * busy / rate);
+        let step = self
+            .wait()
+            .map(|wait| 1000.0 * wait.share.complement().0 / rate);
+        (load, step)
     }
 
     pub(super) fn workers(&self) -> &'a [WorkerRates] {
@@ -45,22 +84,23 @@ impl<'a> Context<'a> {
         self.rank.wait
     }
 
-    /// Share of time that the rank lacked data: its stays in the loader, without those in which a batch was at hand
-    /// and another thread held the interpreter's lock.
+    /// Returns the share of time that the rank lacked data: its time in the loader, without that in which a batch was
+    /// ready and another thread held the interpreter's lock.
     pub(super) fn without_data(&self) -> Option<Share> {
         let for_gil = self.rank.gil.map_or(0.0, |gil| gil.in_loader.0);
         Some(Share(self.wait()?.share.0 - for_gil).clamped())
     }
 
-    /// Share of time that the main thread waited for something that is neither a batch nor the device nor other ranks:
-    /// to have written a line or a checkpoint.
+    /// Returns the share of time that the main thread waited for something other than a batch, the device or other
+    /// ranks, for example for writing a line or a checkpoint.
     pub(super) fn other_waits(&self) -> Share {
         let waits = self.rank.not_data.iter();
         let own = waits.filter(|wait| !matches!(&*wait.name, "communication" | "synchronize"));
         Share(own.map(|wait| wait.share.0).sum()).clamped()
     }
 
-    /// That this takes more of the main thread's time than anything else it waits for that is no batch, and much of it.
+    /// Returns evidence if `what` is the longest of the main thread's waits for something other than a batch, and long
+    /// enough.
     pub(super) fn mostly_waits_for(&self, what: &str) -> Option<Evidence> {
         let longest = self.rank.not_data.first()?;
         let share = longest.share;
@@ -70,7 +110,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The trainer loads its batches itself.
+    /// Returns whether the trainer loads its batches itself.
     pub(super) fn loads_in_main(&self) -> bool {
         self.loader.is_some_and(|loader| match loader.kind {
             LoaderKind::PytorchMain => true,
@@ -79,15 +119,15 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Share of time at which no batch was ready. `None` where the queue cannot be seen, as with a
-    /// pinning thread, which empties the pipe at once; and where it was not looked at over time.
+    /// Returns the share of time at which no batch was ready. `None` if the queue cannot be seen, as with a pinning
+    /// thread, which empties the pipe at once, and if it was not polled over time.
     pub(super) fn queue_empty(&self) -> Option<Share> {
-        let told_once_a_step = self.loader?.queue?.source == QueueSource::Probe;
-        self.found_empty().filter(|_| !told_once_a_step)
+        let once_a_step = self.loader?.queue?.source == QueueSource::Probe;
+        self.queue_empty_any_source().filter(|_| !once_a_step)
     }
 
-    /// The same, or how often the trainer found no batch ready when it came for one.
-    pub(super) fn found_empty(&self) -> Option<Share> {
+    /// Returns the same, or how often the trainer found no batch ready when it requested one.
+    pub(super) fn queue_empty_any_source(&self) -> Option<Share> {
         let loader = self.loader?;
         let pins = loader.kind == LoaderKind::PytorchProcesses;
         if pins && loader.settings.pin_memory == Some(true) {
@@ -96,96 +136,97 @@ impl<'a> Context<'a> {
         Some(loader.queue?.empty)
     }
 
-    fn gpus_held(&self) -> Vec<Used<'a>> {
-        self.rates.gpus_held(self.rank)
+    fn known_gpus(&self) -> Vec<Used<'a>> {
+        self.rates.known_gpus(self.rank)
     }
 
-    fn gpu_in_place(&self) -> Option<Used<'a>> {
-        self.rates.gpu_in_place(self.rank)
+    fn inferred_gpu(&self) -> Option<Used<'a>> {
+        self.rates.inferred_gpu(self.rank)
     }
 
-    /// The GPUs that the idle share is of, where it is read from the driver.
+    /// Returns the GPUs that the idle share is based on, if it is read from the driver.
     pub(super) fn gpus_in_use(&self) -> Vec<Used<'a>> {
-        let held = self.gpus_held();
+        let held = self.known_gpus();
         if held.is_empty() {
-            return self.gpu_in_place().into_iter().collect();
+            return self.inferred_gpu().into_iter().collect();
         }
         held
     }
 
-    /// Share of time that the rank's device ran no kernel: of the GPUs that it surely uses, as the driver
-    /// reads them; else as the job itself reports of its device, which may be a simulated one on a machine
-    /// with GPUs; else of the GPU that it must be using. `None` without any of these.
+    /// Returns the share of time that the rank's device ran no kernel: of the GPUs that it certainly uses, as read from
+    /// the driver; else as reported by the job for its device, which may be a simulated one on a machine with GPUs;
+    /// else of the GPU that it must be using. `None` without any of these.
     pub(super) fn gpu_idle(&self) -> Option<Share> {
-        idle_of(self.gpus_held().into_iter())
+        idle_of(self.known_gpus().into_iter())
             .or_else(|| self.reported_idle())
-            .or_else(|| idle_of(self.gpu_in_place().into_iter()))
+            .or_else(|| idle_of(self.inferred_gpu().into_iter()))
     }
 
-    /// The same, where it is the job that reports it.
+    /// Returns the same, if it is reported by the job.
     pub(super) fn reported_idle(&self) -> Option<Share> {
         let busy = self.rank.device.as_ref()?.busy?;
-        let read = idle_of(self.gpus_held().into_iter()).is_some();
+        let read = idle_of(self.known_gpus().into_iter()).is_some();
         (!read).then(|| busy.complement())
     }
 
-    /// The GPU that the idle share is of, where it is one, whole and read from the driver.
+    /// Returns the GPU that the idle share is based on, if it is a single whole GPU and read from the driver.
     pub(super) fn gpu(&self) -> Option<&'a GpuRates> {
-        let held = self.gpus_held();
+        let held = self.known_gpus();
         let used = match held[..] {
             [one] => one,
-            [] if self.reported_idle().is_none() => self.gpu_in_place()?,
+            [] if self.reported_idle().is_none() => self.inferred_gpu()?,
             _ => return None,
         };
         let whole = used.instance().is_none();
         (whole && used.gpu.stale_seconds.is_none()).then_some(used.gpu)
     }
 
-    /// The rank's waits beside the idle time of its GPU, on one axis of time. `None` also where the waits that
-    /// were seen one by one are not those that were counted.
+    /// Returns the overlap of the rank's waits and the idle time of its GPU. `None` also if the waits that were seen
+    /// one by one differ from those that were counted.
     pub(super) fn overlap(&self) -> Option<Overlap> {
         const SAME: f64 = 0.1;
-        /// Share of the window that must be covered.
-        const MOST: f64 = 0.5;
+        /// Minimum share of the window that must be covered.
+        const MIN_COVERAGE: f64 = 0.5;
         let gpu = self.gpu()?;
         let wait = self.wait()?;
         let mut overlaps = self.rank.overlaps.iter();
         let found = overlaps.find(|overlap| overlap.gpu == gpu.now.index)?;
         let within = wait.low.0 - SAME..=wait.high.0 + SAME;
-        let covered = found.seconds >= MOST * self.rates.seconds;
+        let covered = found.seconds >= MIN_COVERAGE * self.rates.seconds;
         (covered && within.contains(&found.wait.0)).then_some(*found)
     }
 
-    /// The rank's waits beside the idle time of its GPU that swings, over the time that shows that: `slow` = longer
-    /// than the window.
-    pub(super) fn beside_swing(&self, slow: bool) -> Option<Overlap> {
+    /// Returns the overlap of the rank's waits and the idle time of its oscillating GPU, over the time that shows the
+    /// oscillation; `slow` means a time longer than the window.
+    pub(super) fn oscillation_overlap(&self, slow: bool) -> Option<Overlap> {
         if !slow {
             return self.overlap();
         }
         let gpu = self.gpu()?.now.index;
-        let mut found = self.rank.beside_swings.iter();
+        let mut found = self.rank.slow_overlaps.iter();
         found.find(|overlap| overlap.gpu == gpu).copied()
     }
 
-    /// Share of time lost, as the job's own events on the device tell it: waits in which the device had nothing to
-    /// do.
+    /// Returns the share of time lost, as reported by the job's own events on the device: waits in which the device had
+    /// nothing to do.
     pub(super) fn reported_stall(&self) -> Option<Share> {
         self.rank.device.as_ref()?.idle_in_waits
     }
 
-    /// By the job's reports its device rests at the end of each step: while the rank waits, nothing runs.
+    /// Returns whether, by the job's reports, its device is idle at the end of each step: while the rank waits, nothing
+    /// runs.
     pub(super) fn waits_are_idle(&self) -> bool {
         let device = self.rank.device.as_ref();
         self.reported_idle().is_some() && device.is_some_and(|device| device.rests_with_each_step)
     }
 
-    /// Share of time that the main thread was seen in functions whose name, as `all_reduce (torch)`, is one of
-    /// these. The polls with a stack are those outside the loader.
+    /// Returns the share of time that the main thread was seen in functions whose names match, for example
+    /// `all_reduce (torch)`. The polls with a stack are those outside the loader.
     pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
         time_in(self.rank, is_one)
     }
 
-    /// CPUs' worth of time that the job may use: the tightest of online CPUs, affinity, cpuset, quota.
+    /// Returns the number of CPUs that the job may use: the tightest of online CPUs, affinity, cpuset, quota.
     pub(super) fn cpus(&self) -> Option<f64> {
         let cgroup = self.cgroup();
         let online = (self.rates.host.cpus > 0).then_some(self.rates.host.cpus);
@@ -199,7 +240,7 @@ impl<'a> Context<'a> {
         counts.chain(quota).min_by(f64::total_cmp)
     }
 
-    /// Mean over workers of a share; `None` where no worker has it.
+    /// Returns the mean of a share over workers; `None` if no worker has it.
     pub(super) fn mean_share(
         &self,
         share: impl Fn(&WorkerRates) -> Option<Share>,
@@ -212,19 +253,19 @@ impl<'a> Context<'a> {
         .map(Share)
     }
 
-    /// What a share of all workers' time is of their busy time. `None` where either is not known, and where
-    /// they hardly have any: a part of next to nothing says nothing.
+    /// Returns a share of all workers' time as a share of their busy time. `None` if either is not known, or if they
+    /// are hardly busy: a part of very little is not meaningful.
     pub(super) fn of_busy(&self, share: impl Fn(&WorkerRates) -> Option<Share>) -> Option<Share> {
         let both = |worker: &WorkerRates| Some((share(worker)?.0, worker.busy?.0));
         let pairs: Vec<(f64, f64)> = self.workers().iter().filter_map(both).collect();
         let busy: f64 = pairs.iter().map(|(_, busy)| busy).sum();
-        if busy < HARDLY_BUSY * pairs.len() as f64 {
+        if busy < MIN_BUSY * pairs.len() as f64 {
             return None;
         }
         Share::of(pairs.iter().map(|(part, _)| part).sum(), busy)
     }
 
-    /// CPU time of all workers, in cores.
+    /// Returns the CPU time of all workers, in cores.
     pub(super) fn workers_cpu(&self) -> Option<f64> {
         let known: Vec<f64> = self
             .workers()
@@ -234,7 +275,7 @@ impl<'a> Context<'a> {
         (!known.is_empty()).then(|| known.iter().sum())
     }
 
-    /// The function that busy workers were seen in most, over all workers.
+    /// Returns the function that busy workers were seen in most, over all workers.
     pub(super) fn hottest(&self) -> Option<(&'a str, Share)> {
         let mut sums: std::collections::BTreeMap<&str, f64> = std::collections::BTreeMap::new();
         let mut workers = 0.0;
@@ -255,7 +296,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The same of any rank.
+/// Returns the same for any rank.
 pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
     let seen = rank.activity.iter();
     let seen = seen.filter(|activity| is_one(&activity.name));
@@ -263,7 +304,7 @@ pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share 
     Share(outside * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
 }
 
-/// Share of time that these ran no kernel, on average. `None` without a live reading.
+/// Returns the mean share of time that these GPUs ran no kernel. `None` without a current reading.
 fn idle_of<'a>(gpus: impl Iterator<Item = Used<'a>>) -> Option<Share> {
     let live = gpus.filter(|used| used.gpu.stale_seconds.is_none());
     mean(live.filter_map(|used| used.busy())).map(|busy| Share(1.0 - busy).clamped())
@@ -278,7 +319,7 @@ pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// The middle value.
+/// Returns the middle value.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

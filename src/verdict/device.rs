@@ -1,8 +1,8 @@
-//! What the GPU itself tells of the time: what a busy one is busy with, and whether one that rests by turns
-//! does so with the trainer's waits.
+//! Evidence from the GPU itself: what a busy GPU is limited by, and whether the idle times of an oscillating GPU
+//! coincide with the trainer's waits.
 //!
-//! The thresholds of the counters follow what is published on them (more than half of the multiprocessors
-//! active for work that fills the card; memory or compute above 60-70 % for the limit that it is near).
+//! The thresholds of the counters follow published ones (more than half of the multiprocessors active for work that
+//! fills the card; memory or compute above 60-70 % for the limit that it is near).
 
 use super::context::{Context, time_in};
 use super::level::{MODERATE, SLIGHT};
@@ -11,20 +11,21 @@ use crate::model::Oscillation;
 use crate::model::rates::RankRates;
 use crate::units::Share;
 
-/// From here on a part of the GPU is what limits it.
+/// Share from which on a part of the GPU is what limits it.
 const NEAR: f64 = 0.6;
-/// Below these a GPU that is never without a kernel is far from filled.
+/// Shares below which a GPU that is never without a kernel is far from filled.
 const FEW_MULTIPROCESSORS: f64 = 0.5;
 const LITTLE_MEMORY: f64 = 0.3;
-/// Kernels of collectives take a fraction of the multiprocessors and hardly any memory bandwidth.
+/// Maximum use of multiprocessors and memory by kernels of collectives: they take a fraction of the multiprocessors and
+/// hardly any memory bandwidth.
 const COLLECTIVE: f64 = 0.3;
-/// Share of the main thread's polls.
-const OFTEN: f64 = 0.2;
-/// Share of time with a kernel.
+/// Minimum share of the time that the main thread is in collectives.
+const MIN_COLLECTIVES: f64 = 0.2;
+/// Minimum share of time with a kernel.
 const BUSY: f64 = 0.8;
-/// Correlation of waits and idle time from which on they go together, and below which they do not.
-const TOGETHER: f64 = 0.5;
-const APART: f64 = 0.3;
+/// Correlation of waits and idle time from which on they coincide, and below which they do not.
+const CORRELATED: f64 = 0.5;
+const UNCORRELATED: f64 = 0.3;
 
 /// Functions of `torch.distributed` that wait for the other ranks.
 const COLLECTIVES: [&str; 8] = [
@@ -38,8 +39,8 @@ const COLLECTIVES: [&str; 8] = [
     "_reduce_scatter_base",
 ];
 
-/// What a GPU that is hardly ever without a kernel is near. `None` where its counters do not tell, or tell of
-/// nothing in particular.
+/// Returns what limits a GPU that is hardly ever without a kernel. `None` if its counters do not show it, or show no
+/// limit.
 pub(super) fn limit(context: &Context<'_>) -> Option<Limit> {
     let counters = context.gpu()?.counters;
     let (active, memory) = (counters.sm_active?.0, counters.dram?.0);
@@ -55,48 +56,61 @@ pub(super) fn limit(context: &Context<'_>) -> Option<Limit> {
     }
 }
 
-/// The fact that says that the rank waits for other ranks.
+/// Returns the fact that the rank waits for other ranks.
 pub(super) fn communication(context: &Context<'_>) -> Option<Evidence> {
     in_collectives(context).or_else(|| kernels_of_collectives(context))
 }
 
-/// Share of time that a rank's main thread is seen in a function that waits for the other ranks.
+/// Returns the share of time that a rank's main thread is seen in a function that waits for the other ranks.
 pub(super) fn time_in_collectives(rank: &RankRates) -> Share {
-    time_in(rank, |name| {
+    let named = time_in(rank, |name| {
         let function = name.split(' ').next().unwrap_or_default();
         let function = function.rsplit('.').next().unwrap_or_default();
         name.ends_with("(torch)") && COLLECTIVES.iter().any(|known| function.starts_with(known))
-    })
+    });
+    Share(named.0.max(blocked_in_backward(rank).0))
 }
 
-/// Asked also where no GPU is seen: ranks on CPUs wait for each other, too.
+/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs: there, the
+/// hooks of `DistributedDataParallel` wait for the other ranks.
+fn blocked_in_backward(rank: &RankRates) -> Share {
+    let several = rank.world_size.is_some_and(|size| size > 1);
+    let in_backward = time_in(rank, |name| {
+        let function = name.trim_end_matches(" (torch)");
+        name.ends_with("(torch)") && function.ends_with("backward")
+    });
+    let blocked = rank.blocked.filter(|_| several).unwrap_or_default();
+    Share(in_backward.0.min(blocked.0))
+}
+
+/// Also applies if no GPU is seen: ranks on CPUs wait for each other, too.
 pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
     let share = time_in_collectives(context.rank);
-    (share.0 >= OFTEN).then(|| Evidence {
+    (share.0 >= MIN_COLLECTIVES).then(|| Evidence {
         id: "collectives",
         supports: true,
         value: share.0,
-        threshold: Some(OFTEN),
+        threshold: Some(MIN_COLLECTIVES),
         text: format!(
             "main thread in collectives {share} of the time{}",
-            comes_last(context, share)
+            last_rank_suffix(context, share)
         ),
     })
 }
 
-/// The rank that waits least for the others is the one that they wait for.
-fn comes_last(context: &Context<'_>, own: Share) -> String {
-    const APART: f64 = 0.2;
+/// The other ranks wait for the one that waits least itself.
+fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
+    const MIN_DIFFERENCE: f64 = 0.2;
     let ranks = context.job.ranks.iter();
     let seen = ranks.filter_map(|rank| Some((rank.rank?, time_in_collectives(rank))));
     let last = seen.min_by(|one, other| one.1.0.total_cmp(&other.1.0));
-    let last = last.filter(|(_, share)| own.0 - share.0 >= APART);
+    let last = last.filter(|(_, share)| own.0 - share.0 >= MIN_DIFFERENCE);
     last.map_or_else(String::new, |(rank, share)| {
         format!(", rank {rank} {share}: it comes last")
     })
 }
 
-/// That the rank's process has threads of NCCL.
+/// Returns the fact that the rank's process has NCCL threads.
 fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     (kind == Kind::CommunicationBound && context.rank.nccl).then(|| Evidence {
         id: "nccl-threads",
@@ -107,8 +121,8 @@ fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-/// A job of several ranks whose GPU is always busy and hardly active. Ranks that were not started by a launcher
-/// show by NCCL's threads that there are others.
+/// Detects a job of several ranks whose GPU is always busy but hardly active. For ranks that were not started by a
+/// launcher, NCCL's threads show that there are others.
 fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
     let several = context
         .rank
@@ -129,21 +143,21 @@ fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// Facts of the GPU beside its idle time.
+/// Returns facts about the GPU other than its idle time.
 pub(super) fn facts(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Vec<Evidence> {
     let facts = [
         swing(context, kind),
         overlap(context, kind),
         counters(context, kind, limit),
-        held_back(context, kind),
+        throttled(context, kind),
         nccl(context, kind),
     ];
     facts.into_iter().flatten().collect()
 }
 
-/// How much of the waits finds the GPU without work.
+/// Returns how much of the waits finds the GPU without work.
 fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
-    const MOST: f64 = 0.5;
+    const MAJORITY: f64 = 0.5;
     let (lost, waited) = match (context.reported_stall(), context.overlap()) {
         (Some(reported), _) => (reported.0, context.wait()?.share),
         (None, Some(overlap)) => (f64::midpoint(overlap.low.0, overlap.high.0), overlap.wait),
@@ -151,20 +165,20 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     };
     let part = Share::of(lost, waited.0)?;
     let supports = match kind {
-        Kind::DataBound => part.0 >= MOST,
-        Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MOST,
+        Kind::DataBound => part.0 >= MAJORITY,
+        Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MAJORITY,
         _ => return None,
     };
     Some(Evidence {
         id: "overlap",
         supports,
         value: part.0,
-        threshold: Some(MOST),
+        threshold: Some(MAJORITY),
         text: format!("GPU idle {part} of the time that the trainer waits"),
     })
 }
 
-/// Users know it as "100 %, then 0 %, again and again".
+/// Users know this as "100 %, then 0 %, again and again".
 fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let found: Oscillation = context.gpu()?.swing?;
     let about = if found.regular {
@@ -177,22 +191,24 @@ fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         "GPU swings between 100 % and 0 % {about} {:.digits$} s",
         found.period
     );
-    // Pieces of the driver's history may reach over the ends of the window.
+    // Pieces of the driver's history may extend beyond the ends of the window.
     let slow = found.seconds > 1.2 * context.rates.seconds;
-    let beside = context.beside_swing(slow);
+    let beside = context.oscillation_overlap(slow);
     let with = beside.and_then(|overlap| overlap.correlation);
     let waits = match beside.filter(|_| slow) {
         Some(overlap) => overlap.wait.0,
         None => context.wait()?.share.0,
     };
     let related = match with {
-        Some(with) if with >= TOGETHER => format!("{text}: it idles while the trainer waits"),
+        Some(with) if with >= CORRELATED => format!("{text}: it idles while the trainer waits"),
         _ if waits < SLIGHT => format!("{text}, but not for lack of data"),
-        Some(with) if with < APART => format!("{text}, but not in step with the trainer's waits"),
+        Some(with) if with < UNCORRELATED => {
+            format!("{text}, but not in step with the trainer's waits")
+        }
         _ => format!("{text}; unclear whether in step with the waits"),
     };
-    let together = with.is_some_and(|with| with >= TOGETHER);
-    let apart = waits < SLIGHT || with.is_some_and(|with| with < APART);
+    let together = with.is_some_and(|with| with >= CORRELATED);
+    let apart = waits < SLIGHT || with.is_some_and(|with| with < UNCORRELATED);
     let (supports, text) = match kind {
         Kind::DataBound => (!apart, related),
         Kind::HostBound | Kind::CommunicationBound if apart => {
@@ -201,7 +217,7 @@ fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::HostBound | Kind::CommunicationBound | Kind::Balanced => {
             (false, if slow || together { related } else { text })
         }
-        // Its rests lie before the window, or after it.
+        // Its idle times are outside of the window.
         Kind::ComputeBound if slow => (false, related),
         _ => return None,
     };
@@ -236,7 +252,7 @@ fn counters(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Option<E
     })
 }
 
-fn held_back(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+fn throttled(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let reasons = context.gpu()?.now.throttle.as_ref()?;
     (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| Evidence {
         id: "clock-held-back",

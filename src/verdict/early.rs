@@ -1,8 +1,9 @@
-//! When there is enough for a verdict: at once where it is clear, else when enough was seen to give it anyway.
+//! Decides when there is enough for a verdict: at once if it is clear, else when enough was seen to give it anyway.
 //!
-//! A verdict is clear if it would be the same wherever in their intervals the wait share and the GPU's idle share lie.
-//! These intervals ([`Bounds`]) allow for judging again and again. A rhythm that is longer than the time observed is in
-//! none of them; so a job is called fed only with a reserve: a queue that is not empty, and workers with time to spare.
+//! A verdict is clear if it would be the same for all values of the wait share and the GPU's idle share in their
+//! intervals. These intervals ([`Bounds`]) allow for judging again and again. They do not cover a period that is longer
+//! than the time observed; so a job counts as fed only with a reserve: a queue that is not empty, and workers with time
+//! to spare.
 
 use super::classify::kind;
 use super::context::Context;
@@ -15,56 +16,49 @@ use crate::model::Progress;
 use crate::model::rates::{Bounds, Rates};
 use crate::units::Share;
 
-/// What must have been seen of a job before any verdict.
-const BATCHES_AT_LEAST: u64 = 5;
-const SECONDS_AT_LEAST: f64 = 2.0;
-/// What is enough for a verdict that is not clear.
+/// Minimum that must have been seen of a job before any verdict.
+const MIN_BATCHES: u64 = 5;
+const MIN_SECONDS: f64 = 2.0;
+/// Enough for a verdict that is not clear.
 const BATCHES_ENOUGH: u64 = 20;
 const SECONDS_ENOUGH: f64 = 10.0;
-/// By so many seconds a sample may come early or late.
+/// Seconds by which a sample may come early or late.
 const LATE: f64 = 0.1;
-/// How often the intervals hold at all polls together.
-pub(super) const HOLDS: f64 = 0.975;
+/// Probability that the intervals hold at all polls together.
+pub(super) const JOINT_LEVEL: f64 = 0.975;
 
 /// Workers busy for less than this share of the time have time to spare.
-const TO_SPARE: f64 = 0.9;
-/// Share of time at which a queue with a reserve may be empty, and how full it must be where no worker is seen.
+const MAX_BUSY: f64 = 0.9;
+/// Share of time that a queue with a reserve may be empty, and how full it must be if no worker is seen.
 const EMPTY: f64 = 0.1;
 const FULL: f64 = 0.5;
 
-/// Enough was seen to give a verdict, clear or not.
+/// Returns whether enough was seen to give a verdict, clear or not.
 pub(super) fn is_enough(progress: &Progress) -> bool {
     let batches = progress.batches;
     seconds(progress) >= SECONDS_ENOUGH && batches.is_none_or(|batches| batches >= BATCHES_ENOUGH)
 }
 
-/// Whole seconds, as they are shown: samples come a little early or late, and `--for 10s` is enough.
+/// Returns whole seconds, as they are shown: samples come a little early or late, and `--for 10s` is enough.
 fn seconds(progress: &Progress) -> f64 {
     (progress.seconds + LATE).floor()
 }
 
-/// How far it is before enough was seen. `batches` are those of the window.
-pub(super) fn so_far(progress: &Progress, batches: Option<u64>) -> WarmingUp {
-    let unclear = seconds(progress) >= SECONDS_AT_LEAST
-        && batches.is_none_or(|batches| batches >= BATCHES_AT_LEAST);
+/// Returns the progress until enough was seen. `batches` are those of the window.
+pub(super) fn progress(progress: &Progress, batches: Option<u64>) -> WarmingUp {
+    let unclear =
+        seconds(progress) >= MIN_SECONDS && batches.is_none_or(|batches| batches >= MIN_BATCHES);
     WarmingUp {
         batches: if unclear { progress.batches } else { batches },
-        batches_needed: if unclear {
-            BATCHES_ENOUGH
-        } else {
-            BATCHES_AT_LEAST
-        },
+        batches_needed: if unclear { BATCHES_ENOUGH } else { MIN_BATCHES },
         seconds: seconds(progress),
-        seconds_needed: if unclear {
-            SECONDS_ENOUGH
-        } else {
-            SECONDS_AT_LEAST
-        },
+        seconds_needed: if unclear { SECONDS_ENOUGH } else { MIN_SECONDS },
         unclear,
     }
 }
 
-/// The same with the wider intervals of waits. Where nothing shows how much they vary, they may be anything.
+/// Returns the same rates with the wider intervals of waits. If nothing shows how much the waits vary, the interval is
+/// 0 to 1.
 pub(super) fn widened(rates: &Rates) -> Rates {
     let mut rates = rates.clone();
     let ranks = rates.job.iter_mut().flat_map(|job| &mut job.ranks);
@@ -76,14 +70,15 @@ pub(super) fn widened(rates: &Rates) -> Rates {
     rates
 }
 
-/// The verdict on the rank of `context` would be of this kind wherever in their intervals the shares lie.
+/// Returns whether the verdict on the rank of `context` would be of this kind for all values of the shares in their
+/// intervals.
 pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -> bool {
     let may_be = match kind {
         Kind::DataBound => true,
         Kind::ComputeBound => is_fed(context, progress),
-        // Without a GPU it rests on single polls at what the main thread waits for.
+        // Without a GPU the kind depends on single polls of what the main thread waits for.
         Kind::HostBound => context.gpu_idle().is_some() && is_fed(context, progress),
-        // The others lie between two kinds, or rest on single polls.
+        // The others are between two kinds, or depend on single polls.
         _ => false,
     };
     let counted = context.rank.step.batches.is_some();
@@ -97,14 +92,14 @@ pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -
     may_be && counted && idle_has_ends(context) && everywhere()
 }
 
-/// What is known of the GPU's idle share says how far it may be off.
+/// Returns whether the bounds of the GPU's idle share are known.
 fn idle_has_ends(context: &Context<'_>) -> bool {
     let read = context.gpu_idle().is_some() && context.reported_idle().is_none();
     let mut gpus = context.gpus_in_use().into_iter();
     !read || gpus.all(|used| used.instance().is_none() && used.gpu.early_idle.is_some())
 }
 
-/// The kind at these ends of the intervals. `None` where an interval is not known.
+/// Returns the kind at these ends of the intervals. `None` if an interval is not known.
 fn kind_at(
     rates: &Rates,
     progress: &Progress,
@@ -121,7 +116,7 @@ fn kind_at(
         let wait = rank.wait.as_mut()?;
         let ends = wait.early?;
         wait.share = wait_end(ends);
-        // What the job reports of its device is of the same steps as its waits, and varies with them.
+        // The job's reports of its device cover the same steps as its waits, and vary with them.
         let half = (ends.high.0 - ends.low.0) / 2.0;
         let around = |share: Share| {
             idle_end(Bounds {
@@ -141,9 +136,9 @@ fn kind_at(
     Some(kind(&context, Waits::of(&context, progress)?))
 }
 
-/// The loader has a reserve, and nothing else is near that the main thread waits for.
+/// Returns whether the loader has a reserve and the main thread waits for hardly anything else.
 fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
-    // Workers that are re-made with each epoch: a wait for them may be near.
+    // If workers are restarted with each epoch, a wait for them may come soon.
     let epoch = progress
         .seconds_of_workers
         .is_none_or(|seconds| seconds >= SECONDS_ENOUGH);
@@ -153,14 +148,14 @@ fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
 
 fn has_reserve(context: &Context<'_>) -> bool {
     if context.loads_in_main() {
-        // It makes each batch when that is due: there is nothing that could run dry.
+        // It makes each batch when it is needed: there is nothing that could run empty.
         return true;
     }
     let busy = context.mean_share(|worker| worker.busy);
-    let empty = context.found_empty();
+    let empty = context.queue_empty_any_source();
     let occupancy = || context.loader?.queue?.occupancy;
     let full = || occupancy().is_some_and(|share| share.0 >= FULL);
-    let to_spare = busy.map_or_else(full, |busy| busy.0 < TO_SPARE);
+    let to_spare = busy.map_or_else(full, |busy| busy.0 < MAX_BUSY);
     to_spare && empty.is_none_or(|empty| empty.0 < EMPTY)
 }
 
@@ -168,7 +163,7 @@ fn has_reserve(context: &Context<'_>) -> bool {
 mod tests {
     use super::*;
 
-    /// The samples of `--for 10s` come at 9.96 s, say, and the text says `10 of 10 s`.
+    /// The samples of `--for 10s` may come at 9.96 s, while the text shows `10 of 10 s`.
     #[test]
     fn seconds_count_as_they_are_shown() {
         let at = |seconds| Progress {
@@ -177,8 +172,8 @@ mod tests {
             ..Progress::default()
         };
         assert!(is_enough(&at(9.96)) && !is_enough(&at(9.6)));
-        assert!(so_far(&at(1.96), Some(5)).unclear);
-        let shown = so_far(&at(1.6), Some(5));
+        assert!(progress(&at(1.96), Some(5)).unclear);
+        let shown = progress(&at(1.6), Some(5));
         assert!(!shown.unclear && shown.progress().starts_with("1 of 2 s"));
     }
 }

@@ -1,15 +1,16 @@
-//! The facts for the kind and those against it, in words with their numbers.
+//! Facts for and against the kind, in words with their figures.
 
-use super::busy_time::most_of_the_wait;
+use super::busy_time::{ALL_BUSY, most_of_the_wait};
 use super::context::Context;
 use super::device;
-use super::level::{HIGH, MODERATE};
+use super::level::{HIGH, MODERATE, SLIGHT};
 use super::rule::Picture;
 use super::rules::Cause;
 use super::{Evidence, Kind, Limit, Missing};
 use crate::sample::{Gap, Tier};
+use crate::units::Share;
 
-/// Facts about main thread, queue, workers and GPU, the deciding fact of the cause first.
+/// Returns the facts about main thread, queue, workers and GPU, with the deciding fact of the cause first.
 pub(super) fn evidence(
     context: &Context<'_>,
     kind: Kind,
@@ -22,6 +23,7 @@ pub(super) fn evidence(
         workers(context, kind, cause),
         gpu(context, kind),
         gil(context, kind),
+        validation(context, kind).filter(|_| cause != Some(Cause::Validation)),
         other_waits(context, kind).filter(|_| cause.is_none()),
     ];
     let mut facts: Vec<Evidence> = decisive.into_iter().collect();
@@ -30,7 +32,7 @@ pub(super) fn evidence(
     }
     facts.extend(about.into_iter().flatten());
     facts.extend(device::facts(context, kind, limit));
-    // Stable: within each half the order above, which is the order of strength.
+    // The sort is stable: within each half the facts keep the order above, which is that of strength.
     facts.sort_by_key(|fact| !fact.supports);
     facts
 }
@@ -46,7 +48,7 @@ impl Evidence {
         }
     }
 
-    /// A fact that supports the verdict: its value reached the threshold.
+    /// Returns a fact that supports the verdict: its value reached the threshold.
     pub(super) fn supporting(id: &'static str, value: f64, threshold: f64, text: String) -> Self {
         Self::new(id, true, value, threshold, text)
     }
@@ -65,7 +67,7 @@ fn waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     ))
 }
 
-/// What workers and queue look like under this cause.
+/// Returns what workers and queue look like under this cause.
 fn picture(cause: Option<Cause>) -> Picture {
     cause.map_or(Picture::BusyWorkers, |cause| cause.rule().picture)
 }
@@ -75,9 +77,9 @@ fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evid
     let empty = context.queue_empty()?;
     let often = empty.0 >= OFTEN;
     let supports = match kind {
-        // The trainer waits for batches that are ready.
+        // The trainer waits although batches are ready.
         Kind::DataBound if picture(cause) == Picture::ReadyBatches => !often,
-        // They are ready, and the workers are held up so that they cannot hand them over.
+        // Batches are ready, and the workers are blocked in handing them over.
         Kind::DataBound if most_of_the_wait(context, context.rank.receiving).is_some() => {
             return None;
         }
@@ -95,17 +97,16 @@ fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evid
 }
 
 fn workers(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
-    const BUSY: f64 = 0.9;
     let busy = context.mean_share(|worker| worker.busy)?;
-    let all = busy.0 >= BUSY;
+    let all = busy.0 >= ALL_BUSY;
     let supports = match (kind, picture(cause)) {
         (Kind::DataBound, Picture::ReadyBatches) | (Kind::ComputeBound, _) => !all,
         (Kind::DataBound, Picture::BusyWorkers) => all,
-        // Workers say nothing, or the cause says itself why some of them are idle.
+        // The workers prove nothing, or the cause itself explains why some of them are idle.
         _ => return None,
     };
     let text = if !all && !supports {
-        // "busy 90 %" would read as if it spoke for them.
+        // "busy 90 %" would read as if it supported the verdict.
         format!("workers idle {} of the time", busy.complement())
     } else {
         let hottest = context.hottest();
@@ -113,7 +114,13 @@ fn workers(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Ev
             hottest.map_or_else(String::new, |(name, share)| format!(": {share} in {name}"));
         format!("workers busy {busy}{inside}")
     };
-    Some(Evidence::new("workers-busy", supports, busy.0, BUSY, text))
+    Some(Evidence::new(
+        "workers-busy",
+        supports,
+        busy.0,
+        ALL_BUSY,
+        text,
+    ))
 }
 
 fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
@@ -132,7 +139,21 @@ fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     Some(Evidence::new("gpu-idle", supports, idle.0, HIGH, text))
 }
 
-/// Waits that are none for data.
+/// Returns how the time is divided between training and validation, and whether validation's waits are like the others.
+fn validation(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
+    let validation = context.rank.validation?;
+    let waiting = Share::of(validation.waiting.0, validation.time.0)?.clamped();
+    let supports = (waiting.0 >= MODERATE) == (kind == Kind::DataBound);
+    (validation.time.0 >= SLIGHT).then(|| {
+        let text = format!(
+            "validation takes {} of the time, and {waiting} of that is waiting for its loader",
+            validation.time
+        );
+        Evidence::new("validation", supports, waiting.0, MODERATE, text)
+    })
+}
+
+/// Returns waits for something other than data.
 fn other_waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let longest = context.rank.not_data.first()?;
     let all = context.other_waits();
@@ -145,7 +166,7 @@ fn other_waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-/// A step that Python's lock slows down looks like one that computes, where no GPU shows that it is idle.
+/// Without a GPU that shows that it is idle, a step slowed down by Python's lock looks like a computing one.
 fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let slow_step = matches!(kind, Kind::ComputeBound | Kind::Balanced);
     let waits = Cause::Gil
@@ -157,7 +178,7 @@ fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     })
 }
 
-/// Between two epochs there may be no loader: what is known of it is from the epoch before.
+/// Returns that the loader's figures are from the epoch before: between two epochs there may be no loader.
 pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     let seconds = context.loader?.gone_seconds?;
     Some(Missing {
@@ -167,7 +188,7 @@ pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
-/// Signals that are not there: by the access tier, and by the sources' own gaps.
+/// Returns the signals that are not available: because of the access tier, and by the sources' own gaps.
 pub(super) fn missing(access: Tier, gaps: &[Gap]) -> Vec<Missing> {
     let right = match access {
         Tier::T0 => Some(Missing {

@@ -1,10 +1,11 @@
-//! The verdict in one line, in words: what the screen and every report open with.
+//! The verdict in one line of words: the start of the screen and of every report.
 //!
-//! Says what is in the verdict; knows no width, no colour and no layout.
+//! Uses only what is in the verdict; does not depend on width, colour or layout.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::waits::DATA_WAITS;
 use super::{Interval, Kind, Verdict, WarmingUp};
 use crate::model::rates::Rates;
 use crate::units::{Share, span};
@@ -18,12 +19,12 @@ pub struct Headline {
     pub loss: [String; 3],
     /// `CPU preprocessing`. null: no cause found, or the kind has none.
     pub cause: Option<String>,
-    /// `88 % sure`. null: there is no answer to be sure of.
+    /// `88 % sure`. null: there is no answer.
     pub certainty: Option<String>,
 }
 
 impl Verdict {
-    /// `rates` are those that are shown with it.
+    /// Returns the headline; `rates` are those that are shown with it.
     pub fn headline(&self, rates: Option<&Rates>) -> Headline {
         Headline {
             kind: self.kind.words().to_owned(),
@@ -45,6 +46,12 @@ impl Verdict {
                 let text = format!("no batch in the last {}", span(self.seconds));
                 [text.clone(), text.clone(), text]
             }
+            (Kind::Unknown, _) if self.missing.iter().any(|it| it.id == DATA_WAITS) => [
+                "waits for data cannot be seen",
+                "waits for data not seen",
+                "",
+            ]
+            .map(str::to_owned),
             (Kind::Unknown, _) => [
                 "the evidence does not allow an answer",
                 "not enough can be seen",
@@ -57,7 +64,7 @@ impl Verdict {
                 let (low, high) = (low.percent(), high.percent());
                 [
                     format!("{share} of the time is lost waiting for data ({low:.0}-{high:.0} %)"),
-                    format!("{share} lost waiting ({low:.0}-{high:.0})"),
+                    format!("{share} lost ({low:.0}-{high:.0})"),
                     format!("{share} lost"),
                 ]
             }
@@ -95,7 +102,7 @@ impl Verdict {
         ]
     }
 
-    /// A device that is idle, though not for want of data.
+    /// Returns the words for a device that is idle, but not for lack of data.
     fn idle_device(&self, rates: Option<&Rates>) -> [String; 3] {
         let percent = |share: Option<Share>| {
             share.map_or_else(|| "n/a".to_owned(), |share| share.to_string())
@@ -115,7 +122,7 @@ impl Verdict {
 }
 
 impl WarmingUp {
-    /// `4 of 10 s, 7 of 20 batches`; the seconds alone where batches are not counted.
+    /// Returns for example `4 of 10 s, 7 of 20 batches`, or only the seconds if batches are not counted.
     pub fn progress(&self) -> String {
         let needed = self.seconds_needed;
         let seconds = format!("{:.0} of {needed:.0} s", self.seconds.min(needed));

@@ -1,7 +1,7 @@
-//! The order of judgement: is there enough to judge, is it moving, do the signals agree, which kind,
-//! why, what to do. And the patience that keeps a verdict from flickering.
+//! The order of judgement: is there enough to judge, is it moving, do the signals agree, which kind, why, what to do.
+//! Also delays changes, to keep a verdict from flickering.
 
-use super::advice::advice;
+use super::advice::advice_of_all;
 use super::classify::{contradiction, kind, stall};
 use super::confidence::confidence;
 use super::context::Context;
@@ -9,9 +9,8 @@ use super::device::limit;
 use super::early;
 use super::evidence::{earlier_epoch, evidence, missing};
 use super::level::SLIGHT;
-use super::rule::Situation;
 use super::rules::{Cause, cause};
-use super::waits::{Waits, is_unclear, unclear, unseen, works_unseen};
+use super::waits::{Waits, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen};
 use super::what_if::what_if;
 use super::workers::{headspace, workers};
 use super::worst::worst_rank;
@@ -21,20 +20,20 @@ use crate::model::{Model, Progress};
 use crate::sample::Gap;
 use crate::units::{ProcessKey, Share};
 
-/// A new kind, another cause or another rank must hold in so many judgements before it replaces what was said.
-const PATIENCE: u32 = 2;
-/// Without a batch for so many times the usual pause, and at least so long, a job is stuck.
+/// Number of judgements in a row in which a new kind, cause or rank must hold before it replaces the old one.
+const MIN_TIMES: u32 = 2;
+/// A job is stuck without a batch for this many times the usual pause, and at least this long.
 const STALLED_PAUSES: f64 = 20.0;
 const STALLED_SECONDS: f64 = 10.0;
 
-/// What may not change without patience.
-type What = (Kind, Option<Cause>, Option<ProcessKey>);
+/// What may change only after several judgements.
+type VerdictKey = (Kind, Option<Cause>, Option<ProcessKey>);
 
-/// Judges again and again, and changes its mind only with patience.
+/// Judges repeatedly, and changes its verdict only after several judgements.
 #[derive(Debug, Clone, Default)]
 pub struct Judge {
-    said: Option<Verdict>,
-    other: Option<(What, u32)>,
+    previous: Option<Verdict>,
+    other: Option<(VerdictKey, u32)>,
 }
 
 impl Judge {
@@ -42,69 +41,72 @@ impl Judge {
         Self::default()
     }
 
-    /// The verdict on the model's window.
+    /// Returns the verdict on the model's window.
     pub fn judge(&mut self, model: &Model) -> Verdict {
         let gaps = model.sample().map_or(&[][..], |sample| &sample.gaps);
-        let named = self.said.as_ref().and_then(|said| said.rank_key);
+        let named = self
+            .previous
+            .as_ref()
+            .and_then(|previous| previous.rank_key);
         let job = model.window().and_then(|rates| rates.job.as_ref());
         let ranks = job.map_or(&[][..], |job| &job.ranks);
         if !ranks.iter().any(|rank| Some(rank.key) == named) {
-            // Of another job, or of a rank that has ended.
+            // The old verdict is on another job, or on a rank that has ended.
             *self = Self::default();
         }
-        let said = self.said.as_ref();
-        let fresh = assess_after(said, model.window(), &model.progress(), gaps);
+        let previous = self.previous.as_ref();
+        let fresh = assess_after(previous, model.window(), &model.progress(), gaps);
         self.settle(fresh)
     }
 
-    /// Takes `fresh` over, unless it says another kind, cause or rank than before for the first time, or that what was
-    /// clear is not clear any more.
+    /// Returns `fresh`, unless its kind, cause or rank changed for the first time, or it is unclear after a clear
+    /// verdict: then returns the old verdict.
     fn settle(&mut self, fresh: Verdict) -> Verdict {
-        if let Some(said) = &self.said
-            && is_settled(said.kind)
-            && said.kind != Kind::Stalled
-            && said.rank_key == fresh.rank_key
+        if let Some(previous) = &self.previous
+            && is_settled(previous.kind)
+            && previous.kind != Kind::Stalled
+            && previous.rank_key == fresh.rank_key
             && fresh.warming_up.is_some_and(|so_far| so_far.unclear)
         {
-            return said.clone();
+            return previous.clone();
         }
-        let said = self.said.as_ref().filter(|said| {
-            what(said) != what(&fresh)
-                && is_settled(said.kind)
+        let previous = self.previous.as_ref().filter(|previous| {
+            verdict_key(previous) != verdict_key(&fresh)
+                && is_settled(previous.kind)
                 && is_settled(fresh.kind)
-                // That nothing moves is seen at once, and that it moves again.
-                && said.kind != Kind::Stalled
+                // That a job stalls, or moves again, is shown at once.
+                && previous.kind != Kind::Stalled
                 && fresh.kind != Kind::Stalled
         });
-        if let Some(said) = said {
+        if let Some(previous) = previous {
             let times = match self.other {
-                Some((other, times)) if other == what(&fresh) => times + 1,
+                Some((other, times)) if other == verdict_key(&fresh) => times + 1,
                 _ => 1,
             };
-            if times < PATIENCE {
-                self.other = Some((what(&fresh), times));
-                return said.clone();
+            if times < MIN_TIMES {
+                self.other = Some((verdict_key(&fresh), times));
+                return previous.clone();
             }
         }
         self.other = None;
-        self.said = Some(fresh.clone());
+        self.previous = Some(fresh.clone());
         fresh
     }
 }
 
-fn what(verdict: &Verdict) -> What {
+fn verdict_key(verdict: &Verdict) -> VerdictKey {
     (verdict.kind, verdict.cause, verdict.rank_key)
 }
 
-/// The verdict on one window. Pure: the same window gives the same verdict.
+/// Returns the verdict on one window. The same window always has the same verdict.
 pub fn assess(rates: Option<&Rates>, progress: &Progress, gaps: &[Gap]) -> Verdict {
     assess_after(None, rates, progress, gaps)
 }
 
-/// The same after what was said before: a kind that was given is not doubted as long as it is the most likely one, nor the
-/// rank that it was given for as long as no other loses clearly more.
+/// Returns the same, given the verdict before: its kind is kept as long as it is the most likely one, and its rank as
+/// long as no other loses clearly more.
 fn assess_after(
-    said: Option<&Verdict>,
+    previous: Option<&Verdict>,
     rates: Option<&Rates>,
     progress: &Progress,
     gaps: &[Gap],
@@ -113,17 +115,20 @@ fn assess_after(
         return undecided(Kind::WarmingUp, progress, vec![]);
     };
     let mut missing = missing(job.access, gaps);
-    let named = said.and_then(|said| said.rank_key);
+    let no_gpu = gaps.iter().any(Gap::is_no_gpu);
+    let named = previous.and_then(|previous| previous.rank_key);
     let Some(rank) = worst_rank(job, named) else {
         return undecided(Kind::Unknown, progress, missing);
     };
     let context = Context::new(rates, job, rank);
     missing.extend(earlier_epoch(&context));
-    if is_stopped(rank) || is_stuck(progress) {
+    // Of a process that cannot be read nothing is known, not even that it is there.
+    if is_stopped(rank) || rank.state.is_some() && is_stuck(progress) {
         return stalled(&context, progress, missing);
     }
     if early::is_enough(progress) {
-        return judged(&context, progress, missing, previous(said, rank));
+        let previous_kind = previous_kind(previous, rank);
+        return judged(&context, progress, (missing, no_gpu), previous_kind);
     }
     let widened = early::widened(rates);
     let in_rates = widened.job.as_ref();
@@ -132,12 +137,13 @@ fn assess_after(
     };
     let context = Context::new(&widened, job, rank);
     let warming_up = undecided(Kind::WarmingUp, progress, missing.clone());
-    let so_far = early::so_far(progress, rank.step.batches);
+    let so_far = early::progress(progress, rank.step.batches);
     if so_far.unclear {
-        let previous = previous(said, rank);
-        let mut verdict = judged(&context, progress, missing, previous);
-        if previous == Some(verdict.kind) || early::is_clear(&context, progress, verdict.kind) {
-            verdict.confidence = Share(verdict.confidence.0 * early::HOLDS);
+        let previous_kind = previous_kind(previous, rank);
+        let mut verdict = judged(&context, progress, (missing, no_gpu), previous_kind);
+        if previous_kind == Some(verdict.kind) || early::is_clear(&context, progress, verdict.kind)
+        {
+            verdict.confidence = Share(verdict.confidence.0 * early::JOINT_LEVEL);
             return verdict;
         }
     }
@@ -147,26 +153,32 @@ fn assess_after(
     }
 }
 
-/// The kind that was given for this rank.
-fn previous(said: Option<&Verdict>, rank: &RankRates) -> Option<Kind> {
-    let said = said.filter(|said| said.rank_key == Some(rank.key))?;
-    is_settled(said.kind).then_some(said.kind)
+/// Returns the kind of the verdict before, if it was on this rank.
+fn previous_kind(previous: Option<&Verdict>, rank: &RankRates) -> Option<Kind> {
+    let previous = previous.filter(|previous| previous.rank_key == Some(rank.key))?;
+    is_settled(previous.kind).then_some(previous.kind)
 }
 
 fn is_settled(kind: Kind) -> bool {
     !matches!(kind, Kind::WarmingUp | Kind::Unknown)
 }
 
-/// The verdict that what was seen so far gives, however little that is.
+/// Returns the verdict on what was seen so far, however little that is. `missing` comes with whether the machine has no
+/// GPU.
 fn judged(
     context: &Context<'_>,
     progress: &Progress,
-    missing: Vec<Missing>,
-    previous: Option<Kind>,
+    (missing, no_gpu): (Vec<Missing>, bool),
+    previous_kind: Option<Kind>,
 ) -> Verdict {
     let rank = context.rank;
     let Some(wait) = rank.wait else {
-        return with_rank(context, undecided(Kind::Unknown, progress, missing));
+        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+        // The main thread was polled, but it is not known at all whether it was in a loader.
+        if rank.waiting.is_some() {
+            verdict.missing.insert(0, unseen(context));
+        }
+        return verdict;
     };
     if let Some(text) = contradiction(context) {
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
@@ -175,19 +187,26 @@ fn judged(
     }
     let Some(waits) = Waits::of(context, progress) else {
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+        // Waits that would not have been seen are not zero.
+        verdict.wait = None;
         verdict.missing.insert(0, unseen(context));
         return verdict;
     };
     let kind = kind(context, waits);
-    if let (Kind::ComputeBound | Kind::Balanced, Some(unseen)) = (kind, works_unseen(context)) {
+    let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));
+    if let (Kind::ComputeBound | Kind::Balanced, Some(unseen)) = (kind, unclassified()) {
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         verdict.missing.insert(0, unseen);
         return verdict;
     }
-    // Early, each end is tried.
-    // A GPU that hardly rests loses next to nothing, whatever the main thread waits for.
+    // For early verdicts, `is_clear` tries both ends instead. A GPU that is hardly idle loses almost nothing, whatever
+    // the main thread waits for.
     let vouched_for = context.gpu_idle().is_some_and(|idle| idle.0 < SLIGHT);
-    if is_unclear(&wait) && !vouched_for && early::is_enough(progress) && previous != Some(kind) {
+    if is_unclear(&wait)
+        && !vouched_for
+        && early::is_enough(progress)
+        && previous_kind != Some(kind)
+    {
         let text = format!(
             "the wait share may be anywhere from {} to {}",
             wait.low, wait.high
@@ -207,12 +226,7 @@ fn judged(
     let headspace = Some(headspace(context, stall));
     let helps = cause.is_none_or(|cause| cause.rule().more_workers_help);
     let workers = workers(context, kind == Kind::DataBound && helps);
-    let situation = Situation {
-        context,
-        workers,
-        stall,
-    };
-    let confidence = confidence(context, kind, wait, &evidence);
+    let confidence = confidence(context, kind, wait, &evidence, no_gpu);
     let verdict = Verdict {
         kind,
         cause,
@@ -224,7 +238,7 @@ fn judged(
         what_if: what_if(context, kind, cause, workers),
         period_batches: rank.period_batches,
         limit,
-        advice: advice(&situation, (kind, limit), cause),
+        advice: advice_of_all(context, (kind, limit), cause, stall),
         evidence,
         warming_up: None,
         ..undecided(kind, progress, missing)
@@ -308,11 +322,11 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
         seconds: progress.seconds,
         batches: None,
         warming_up: (kind == Kind::WarmingUp)
-            .then(|| early::so_far(progress, progress.batches.and(Some(0)))),
+            .then(|| early::progress(progress, progress.batches.and(Some(0)))),
     }
 }
 
-/// Fills in what is known of the rank, whatever the kind.
+/// Adds what is known of the rank, for any kind.
 fn with_rank(context: &Context<'_>, verdict: Verdict) -> Verdict {
     Verdict {
         rank: context.rank.rank,
@@ -335,7 +349,7 @@ mod tests {
     use crate::model::literals::key;
 
     #[test]
-    fn another_cause_or_rank_is_said_when_it_was_found_twice() {
+    fn another_cause_or_rank_must_be_found_twice() {
         let found = |cause, pid| Verdict {
             cause,
             rank_key: Some(key(pid)),

@@ -1,10 +1,10 @@
-//! How much a share of lost time is: the thresholds that every judgement uses.
+//! Levels of lost time: the thresholds that every judgement uses.
 
 use super::Level;
 use crate::units::Share;
 
-/// Below this share of the time nothing is lost; up to the next, slightly; up to the next, moderately.
-/// The published rules cluster on 5 % and 20 % of the step time (`XProf`, PyTorch Profiler, `TraceML`).
+/// Shares of lost time from which on the level is slight, moderate and high. The published rules cluster on 5 % and 20
+/// % of the step time (`XProf`, PyTorch Profiler, `TraceML`).
 pub(super) const SLIGHT: f64 = 0.05;
 pub(super) const MODERATE: f64 = 0.10;
 pub(super) const HIGH: f64 = 0.20;

@@ -1,6 +1,6 @@
-//! What one rank loses to data: its wait share and the part of it that is lost, where its waits can be seen.
+//! What one rank loses to data: its wait share and the part of it that is lost, if its waits can be seen.
 //!
-//! The verdict speaks of one rank; this of any.
+//! A verdict is on one rank; this can be computed for every rank.
 
 use super::Interval;
 use super::classify::stall;
@@ -10,7 +10,7 @@ use crate::model::Progress;
 use crate::model::rates::{RankRates, Rates};
 use crate::units::Share;
 
-/// Of one rank, in one window.
+/// What one rank loses in one window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lost {
     /// Share of wall time that the main thread was blocked in the loader.
@@ -20,7 +20,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// `None` where nothing shows that the rank's waits would have been seen.
+    /// Returns `None` if nothing shows that the rank's waits would have been seen.
     pub fn of(rates: &Rates, rank: &RankRates, progress: &Progress) -> Option<Self> {
         let context = Context::new(rates, rates.job.as_ref()?, rank);
         let waits = Waits::of(&context, progress)?;

@@ -1,6 +1,6 @@
-//! The causes in the order in which they are checked; the first that applies is the cause.
+//! The list of causes in the order in which they are checked; the first that applies is the cause.
 //!
-//! Holds the list and nothing of any cause: what there is to say of one stands in its own file in `rules/`.
+//! Holds the list only: everything about one cause is in its own file in `rules/`.
 
 mod checkpoint;
 mod collate;
@@ -18,16 +18,19 @@ mod ipc;
 mod launch;
 mod logging;
 mod memory_pressure;
+mod metadata;
 mod network;
 mod noisy_neighbour;
 mod omp_threads;
 mod page_cache;
+mod pin_thread;
 mod sampler;
 mod small_reads;
 mod straggler;
 mod swap;
 mod sync;
 mod transfer;
+mod validation;
 mod worker_restart;
 
 use std::fmt;
@@ -39,7 +42,7 @@ use super::context::Context;
 use super::rule::{Resource, Rule};
 use super::{Evidence, Kind};
 
-/// Makes [`Cause`] from the list of rule files.
+/// Defines [`Cause`] from the list of rule files.
 macro_rules! causes {
     ($($cause:ident: $file:ident,)*) => {
         /// Why data comes too slowly, or why the device is idle while batches are ready.
@@ -62,15 +65,17 @@ macro_rules! causes {
     };
 }
 
-// A cause that would hide behind another comes first: what blocks many workers explains more than what each of
-// them is busy with.
+// A cause that another one would hide comes first: what blocks many workers explains more than what each of them is
+// busy with.
 causes! {
     Dispatch: dispatch,
     Transfer: transfer,
     Gil: gil,
+    Validation: validation,
     Sampler: sampler,
     InMain: in_main,
     Collate: collate,
+    PinThread: pin_thread,
     WorkerRestart: worker_restart,
     FewShards: few_shards,
     HeadOfLine: head_of_line,
@@ -78,6 +83,7 @@ causes! {
     Swap: swap,
     MemoryPressure: memory_pressure,
     PageCache: page_cache,
+    Metadata: metadata,
     SmallReads: small_reads,
     Disk: disk,
     Network: network,
@@ -95,17 +101,17 @@ causes! {
 }
 
 impl Cause {
-    /// As the screen says it.
+    /// Returns the words on the screen.
     pub fn words(self) -> &'static str {
         self.rule().words
     }
 
-    /// What the job has too little of.
+    /// Returns the resource that the job has too little of.
     pub fn resource(self) -> Resource {
         self.rule().resource
     }
 
-    /// The fact that shows this cause of a verdict of this kind. `None` where it does not apply.
+    /// Returns the fact that shows this cause for a verdict of this kind. `None` if it does not apply.
     pub(super) fn check(self, context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         let mut checks = self.rule().checks.iter();
         let (_, check) = checks.find(|(explains, _)| *explains == kind)?;
@@ -113,13 +119,13 @@ impl Cause {
     }
 }
 
-/// The first cause that applies, with the fact that decides. `None` also for kinds that have no causes.
+/// Returns the first cause that applies, with the deciding fact. `None` also for kinds that have no causes.
 pub(super) fn cause(context: &Context<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
     let mut causes = Cause::ALL.iter();
     causes.find_map(|cause| Some((*cause, cause.check(context, kind)?)))
 }
 
-/// As the report names it: `cpu-preprocess`.
+/// Writes the name in the report, for example `cpu-preprocess`.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)

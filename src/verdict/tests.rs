@@ -1,3 +1,3 @@
-//! The judge, on tables of what was seen.
+//! Tests of the judge on tables.
 
 mod scenarios;

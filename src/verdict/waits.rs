@@ -1,20 +1,27 @@
-//! Whether the waits of a rank can be seen at all. Waits that cannot be seen are not zero waits.
+//! Whether the waits of a rank can be seen at all. If they cannot be seen, that does not mean that there are none.
 //!
-//! [`Waits`] is the proof: every kind but `unknown`, `warming-up` and `stalled` needs one, and only evidence makes one.
+//! [`Waits`] is the proof that they can: every kind except `unknown`, `warming-up` and `stalled` needs one, and only
+//! evidence makes one.
 
 use super::Missing;
 use super::context::Context;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
-use crate::model::rates::Estimate;
+use crate::model::rates::{Activity, Estimate};
 use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
 
-/// An interval of the wait share that is wider says nothing.
+/// Id of the missing signal if waits for data are not seen.
+pub(super) const DATA_WAITS: &str = "data-waits";
+/// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
+const MAX_FUNCTIONS: usize = 3;
+const MIN_SHARE: f64 = 0.1;
+
+/// Width of the wait share's interval from which on it is unclear.
 const UNCLEAR: f64 = 0.5;
 
-/// The share of the waits may be nearly anything, or whether they are many hangs on polls that do not show whether the main
-/// thread was in a loader. From so many waits on the kind is the same, however many more they are.
+/// Returns whether the share of the waits is unclear: the interval is wide, or too many polls do not show whether the
+/// main thread was in a loader. From a moderate lower bound on, the kind is the same, however much higher the share is.
 pub(super) fn is_unclear(wait: &Estimate) -> bool {
     let wide = wait.high.0 - wait.low.0 > UNCLEAR || wait.unclear.0 > HIGH;
     wide && wait.low.0 < MODERATE
@@ -25,11 +32,12 @@ pub(super) fn is_unclear(wait: &Estimate) -> bool {
 pub(super) struct Waits(Estimate);
 
 impl Waits {
-    /// `None` without a loader whose waits are recognised, and where nothing shows that the rank takes batches from
+    /// Returns `None` without a loader whose waits are recognised, or if nothing shows that the rank takes batches from
     /// it: neither a count of batches nor a wait.
     pub(super) fn of(context: &Context<'_>, progress: &Progress) -> Option<Self> {
         let wait = context.wait()?;
-        // Another library's is known by nothing but that the main thread was seen to ask it for batches, and lately.
+        // A loader of another library is only known because the main thread was seen to request batches from it, and
+        // recently.
         let met = context.loader?.kind == LoaderKind::Other;
         let counts = [context.rank.step.batches, progress.batches];
         let counted = counts.into_iter().flatten().any(|batches| batches > 0);
@@ -41,7 +49,7 @@ impl Waits {
     }
 }
 
-/// What is missing where there is no proof: what the main thread was seen in, and what would tell more.
+/// Returns the missing signal if there is no proof: what the main thread was seen in, and what would show more.
 pub(super) fn unseen(context: &Context<'_>) -> Missing {
     let (why, hint) = match context.loader {
         None => (
@@ -53,22 +61,48 @@ pub(super) fn unseen(context: &Context<'_>) -> Missing {
             "start the job with `pipetop run`, or let it report its steps (docs/probe.md)",
         ),
     };
-    let seen = context.rank.activity.first();
-    let seen = seen.map_or_else(String::new, |activity| {
-        format!(
-            "; the main thread was seen in {}, {} of its stacks",
-            activity.name, activity.share
-        )
-    });
+    let seen = main_functions(context);
     Missing {
-        id: "data-waits".into(),
+        id: DATA_WAITS.into(),
         why: format!("{why}: waits for data cannot be distinguished from other work{seen}"),
         hint: hint.into(),
     }
 }
 
-/// The main thread uses a CPU, and neither its stack nor a GPU tells whether for the step or for batches.
-pub(super) fn works_unseen(context: &Context<'_>) -> Option<Missing> {
+/// Returns the functions that the main thread was seen in most, in words that end a sentence.
+fn main_functions(context: &Context<'_>) -> String {
+    let often = |activity: &&Activity| activity.share.0 >= MIN_SHARE;
+    let seen = context
+        .rank
+        .activity
+        .iter()
+        .filter(often)
+        .take(MAX_FUNCTIONS);
+    let seen = seen.map(|activity| format!("{} of the time in {}", activity.share, activity.name));
+    let seen: Vec<String> = seen.collect();
+    match &seen[..] {
+        [] => String::new(),
+        seen => format!("; the main thread is {}", seen.join(", ")),
+    }
+}
+
+/// Returns the missing signal if nothing of the rank runs for much of the time, and nothing shows what it waits for: that
+/// is no computing.
+pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
+    let blocked = context.rank.blocked.filter(|blocked| blocked.0 >= HIGH)?;
+    context.gpu_idle().is_none().then(|| Missing {
+        id: "main-thread".into(),
+        why: format!(
+            "nothing of the process runs {blocked} of the time: its main thread waits, but not in the loader{}",
+            main_functions(context)
+        ),
+        hint: "look at what that function waits for".into(),
+    })
+}
+
+/// Returns the missing signal if the main thread uses a CPU, and neither its stack nor a GPU shows whether that is for
+/// the step or for batches.
+pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
     let cpu = context.rank.main_cpu.filter(|cpu| cpu.0 >= HIGH)?;
     let blind = context.job.access == Tier::T1 && context.gpu_idle().is_none();
     blind.then(|| Missing {
@@ -81,12 +115,12 @@ pub(super) fn works_unseen(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
-/// What is missing where the share of the waits may be nearly anything.
+/// Returns the missing signal if the share of the waits is unclear.
 pub(super) fn unclear(wait: &Estimate) -> Missing {
-    // Without stacks, the loader is known and what it waits for is not.
+    // Without stacks, the loader is known but not what it waits for.
     if wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
         return Missing {
-            id: "data-waits".into(),
+            id: DATA_WAITS.into(),
             why: format!(
                 "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be \
                  distinguished from other work",
@@ -111,7 +145,7 @@ pub(super) fn unclear(wait: &Estimate) -> Missing {
         )
     };
     Missing {
-        id: "data-waits".into(),
+        id: DATA_WAITS.into(),
         why,
         hint: "watch for longer, or let the job report its steps (docs/probe.md)".into(),
     }

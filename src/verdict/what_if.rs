@@ -1,24 +1,26 @@
-//! What the trainer would wait with other numbers of workers, from load and step time alone.
+//! The expected wait with other numbers of workers, from load and step time alone.
 //!
-//! The law is that of a pipeline: a batch comes every `max(step, load / workers)`. Workers add nothing beyond those
-//! that the CPUs can feed: the CPUs that workers have now, and those that nobody uses. It holds where loading is work
-//! for CPUs. Where it is not, where the times are not known, or where the law does not explain the wait that is seen,
-//! there is no table but a reason.
+//! The model is a pipeline: a batch comes every `max(step, load / workers)`. Workers help only up to the number that
+//! the CPUs can feed: the CPUs that workers use now, and the free ones. It applies if loading is work for CPUs. If it
+//! is not, if the times are not known, or if the model does not explain the measured wait, the result is a reason
+//! instead of a table.
 
 use super::context::Context;
+use super::level::SLIGHT;
 use super::rules::Cause;
 use super::workers::{cpu_feeds, cpu_per_worker};
 use super::{Expected, Interval, Kind, WorkerAdvice};
+use crate::model::rates::LoaderRates;
 use crate::units::Share;
 
-/// Rows at most.
-const ROWS: usize = 12;
-/// The expected wait with the workers that there are may lie so far outside of what is seen.
-const APART: f64 = 0.1;
-/// Share of the workers' busy time from which on something that all of them share holds them up.
+/// Maximum number of rows.
+const MAX_ROWS: usize = 12;
+/// Maximum difference of the expected wait with the present workers from the interval of the measured one.
+const MAX_DIFFERENCE: f64 = 0.1;
+/// Share of the workers' busy time from which on a resource that they share slows them down.
 const SHARED: f64 = 0.2;
 
-/// The table, or why there is none.
+/// Returns the table, or why there is none.
 pub(super) fn what_if(
     context: &Context<'_>,
     kind: Kind,
@@ -33,14 +35,14 @@ pub(super) fn what_if(
     let wait = context
         .wait()
         .ok_or_else(|| unknown("the share of waits"))?;
-    let step = context.rank.step;
+    let (load, step) = context.load_and_step();
     let delayed = context
         .of_busy(|worker| worker.run_delay)
         .unwrap_or_default();
     let pipeline = Pipeline {
-        // What a worker spends waiting for a CPU is no work.
-        load_ms: step.load_ms.ok_or_else(|| unknown("the load time"))? * delayed.complement().0,
-        step_ms: step.step_ms.ok_or_else(|| unknown("the step time"))?,
+        // The time in which a worker waits for a CPU is no work.
+        load_ms: load.ok_or_else(|| unknown("the load time"))? * delayed.complement().0,
+        step_ms: step.ok_or_else(|| unknown("the step time"))?,
         fed: fed(context),
         wait: Interval {
             share: wait.share,
@@ -52,7 +54,9 @@ pub(super) fn what_if(
         return Err("the times are too short for an estimate".to_owned());
     }
     let now = pipeline.row(workers.now);
-    if now.wait.low.0 - APART > wait.share.0 || now.wait.high.0 + APART < wait.share.0 {
+    if now.wait.low.0 - MAX_DIFFERENCE > wait.share.0
+        || now.wait.high.0 + MAX_DIFFERENCE < wait.share.0
+    {
         return Err(format!(
             "load and step time explain a wait of {} with {} workers, yet {} is seen: something else is at work",
             now.wait.share, workers.now, wait.share
@@ -64,13 +68,17 @@ pub(super) fn what_if(
         .collect())
 }
 
-/// Why the times of workers and step alone would not tell.
+/// Returns why the times of workers and step alone do not determine the wait.
 fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<String> {
     if matches!(kind, Kind::WarmingUp | Kind::Stalled | Kind::Unknown) {
         return Some("there is no verdict yet".to_owned());
     }
     if context.loads_in_main() {
         return Some("the main thread loads: a worker's load time is unknown".to_owned());
+    }
+    let waited_for = |loader: &LoaderRates| loader.wait.is_none_or(|wait| wait.0 >= SLIGHT);
+    if context.other_loaders().any(waited_for) {
+        return Some("the trainer waits for several loaders, one after the other".to_owned());
     }
     if let Some(cause) = cause.filter(|cause| !cause.rule().what_if) {
         return Some(format!(
@@ -90,7 +98,8 @@ fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Opt
     })
 }
 
-/// Workers that the CPUs feed as the machine is: by what the job may use, and by what others leave of it.
+/// Returns the number of workers that the CPUs can feed now: limited by what the job may use, and by what other
+/// programs leave.
 fn fed(context: &Context<'_>) -> Option<f64> {
     let allowed = cpu_feeds(context)?;
     let host = &context.rates.host;
@@ -106,12 +115,12 @@ fn fed(context: &Context<'_>) -> Option<f64> {
 }
 
 struct Pipeline {
-    /// Of one worker with a CPU of its own.
+    /// Load time of one worker that has a CPU to itself.
     load_ms: f64,
     step_ms: f64,
-    /// Workers that the CPUs feed; `None` = they are not the limit, or it is not known.
+    /// Number of workers that the CPUs can feed; `None` = they are not the limit, or it is not known.
     fed: Option<f64>,
-    /// As it is seen now.
+    /// The wait as measured now.
     wait: Interval,
 }
 
@@ -121,7 +130,7 @@ impl Pipeline {
         let at_work = self.fed.map_or(count, |fed| count.min(fed)).max(0.01);
         let made_every = self.load_ms / at_work;
         let expected = |step: f64| Share(1.0 - step / made_every).clamped();
-        // What is not known of the wait is not known of the step: the two make up the same time.
+        // The uncertainty of the wait is also that of the step: the two make up the same time.
         let rest = self.wait.share.complement().0.max(0.001);
         let slowest = self.step_ms * self.wait.low.complement().0 / rest;
         let quickest = self.step_ms * self.wait.high.complement().0 / rest;
@@ -137,12 +146,12 @@ impl Pipeline {
     }
 }
 
-/// The numbers of workers that are worth a row: from one to one more than helps, with those that are and those that
-/// the verdict names among them.
+/// Returns the numbers of workers in the table: from one to one more than helps, including the present number and those
+/// in the advice.
 fn numbers(workers: &WorkerAdvice, fed: Option<f64>) -> Vec<u32> {
     let wanted = workers.match_step.unwrap_or(workers.now);
     let helps = match fed {
-        // Of a part of a CPU one worker more makes use.
+        // Another worker can use the fraction of a CPU.
         Some(fed) => (1..wanted)
             .find(|count| f64::from(*count) >= fed)
             .unwrap_or(wanted),
@@ -153,7 +162,7 @@ fn numbers(workers: &WorkerAdvice, fed: Option<f64>) -> Vec<u32> {
     let mut numbers: Vec<u32> = named.into_iter().flatten().filter(|n| *n <= most).collect();
     numbers.extend([1, most]);
     let mut every = 1;
-    while (most / every) as usize > ROWS - 4 {
+    while (most / every) as usize > MAX_ROWS - 4 {
         every *= 2;
     }
     numbers.extend((1..=most / every).map(|place| place * every));
@@ -186,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_batch_comes_as_often_as_the_slower_of_workers_and_step_allow() {
-        // 412 ms to load, 38 ms to use: four workers hand one over every 103 ms.
+        // 412 ms to load, 38 ms to use: four workers deliver one every 103 ms.
         let pipeline = pipeline(412.0, 38.0, 0.631, None);
         let now = pipeline.row(4);
         assert!(about(now.wait.share, 63.1), "{now:?}");
@@ -221,11 +230,11 @@ mod tests {
         };
         let small = advice(1, Some(3), None, Some(3));
         assert_eq!(numbers(&small, None), [1, 2, 3, 4]);
-        // CPUs for two: the third shows that it brings nothing, or next to nothing.
+        // CPUs for two: the third row shows that it gains almost nothing.
         let held = advice(1, Some(9), Some(2), Some(2));
         assert_eq!(numbers(&held, Some(2.4)), [1, 2, 3, 4]);
         let many = numbers(&advice(48, Some(5), None, None), None);
-        assert!(many.len() <= ROWS, "{many:?}");
+        assert!(many.len() <= MAX_ROWS, "{many:?}");
         for named in [1, 5, 48, 49] {
             assert!(many.contains(&named), "{named} in {many:?}");
         }

@@ -1,11 +1,11 @@
-//! How many workers would match the step, how many the CPUs can feed, and what free loading would bring.
+//! The number of workers that would match the step, the number that the CPUs can feed, and the gain from free loading.
 
 use super::context::Context;
 use super::{Headspace, Interval, WorkerAdvice};
 use crate::sample::LoaderKind;
 use crate::units::Share;
 
-/// What free loading would bring: all of the lost share.
+/// Returns the gain from free loading: all of the lost share.
 pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
     let step = context.rank.step;
     let now = step
@@ -20,19 +20,19 @@ pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
     }
 }
 
-/// How many workers would match the step, and how many the CPUs allow; another number is advised only where more
+/// Returns how many workers would match the step, and how many the CPUs allow. Advises another number only if more
 /// would help.
 pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<WorkerAdvice> {
     let loader = context.loader?;
     let now = loader.settings.num_workers.or_else(|| threads(context))?;
-    let step = context.rank.step;
-    // What a worker spends waiting for a CPU is no work: other workers would not take it over.
+    let (load, step) = context.load_and_step();
+    // The time in which a worker waits for a CPU is no work: other workers would not do it.
     let delayed = context
         .of_busy(|worker| worker.run_delay)
         .unwrap_or_default();
-    let match_step = step.load_ms.zip(step.step_ms).and_then(|(load, step)| {
+    let match_step = load.zip(step).and_then(|(load, step)| {
         let workers = load * delayed.complement().0 / step.max(0.001);
-        // A rounding error above a whole number asks for no further worker.
+        // Do not add a worker because of a rounding error above a whole number.
         whole((workers - 0.02).ceil().max(1.0))
     });
     let cpu_allows = cpu_allows(context);
@@ -45,57 +45,61 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
     })
 }
 
-/// How many threads of the trainer load. `None` where processes do, or nobody was seen to.
+/// Returns how many threads of the trainer load. `None` if processes load, or no loading was seen.
 fn threads(context: &Context<'_>) -> Option<u32> {
     let workers = context.workers();
     let all = !workers.is_empty() && workers.iter().all(|worker| worker.thread);
     all.then(|| u32::try_from(workers.len()).ok()).flatten()
 }
 
-/// One thread at a time runs Python. Threads that use more than a CPU in all do most of their work outside of it.
+/// Only one thread at a time runs Python. If the threads use more CPUs than this in total, they do most of their work
+/// outside of Python.
 const ONE_AT_A_TIME: f64 = 1.0;
 
-/// Threads load, and Python's lock may be what keeps them to one CPU.
-pub(super) fn take_turns(context: &Context<'_>) -> bool {
+/// Returns whether threads load and Python's lock may limit them to one CPU.
+pub(super) fn gil_limited(context: &Context<'_>) -> bool {
     let cpu = context.workers_cpu();
     threads(context).is_some() && cpu.is_some_and(|cpu| cpu <= ONE_AT_A_TIME)
 }
 
-/// Workers that the CPUs can feed, beside the trainer and the other ranks: whole ones, and at least one.
+/// Returns the number of workers that the CPUs can feed, in addition to the trainer and the other ranks: a whole
+/// number, at least one.
 fn cpu_allows(context: &Context<'_>) -> Option<u32> {
     whole(cpu_feeds(context)?.floor().max(1.0))
 }
 
-/// The same to a fraction: CPU time that is left, in workers' worth. `None` where CPUs are not what limits them.
+/// Returns the same with a fraction: the remaining CPU time over that of a worker. `None` if CPUs do not limit them.
 pub(super) fn cpu_feeds(context: &Context<'_>) -> Option<f64> {
     let per_worker = cpu_per_worker(context)?;
     let ranks = context.job.ranks.len().max(1) as f64;
     let trainer = context.rank.main_cpu.map_or(0.0, |cpu| cpu.0);
-    let mut left = (context.cpus()? / ranks - trainer).max(0.0);
-    if take_turns(context) {
+    let others = context.other_loaders().flat_map(|loader| &loader.workers);
+    let others: f64 = others.filter_map(|worker| worker.cpu).sum();
+    let mut left = (context.cpus()? / ranks - trainer - others).max(0.0);
+    if gil_limited(context) {
         left = left.min(ONE_AT_A_TIME);
     }
     Some(left / per_worker)
 }
 
-/// CPUs that a worker uses while it has work, one at most. `None` where that is not known, or next to nothing.
+/// Returns the CPUs that a worker uses while it has work, at most one. `None` if that is not known, or almost zero.
 pub(super) fn cpu_per_worker(context: &Context<'_>) -> Option<f64> {
     let busy: f64 = context
         .workers()
         .iter()
         .filter_map(|worker| Some(worker.busy?.0))
         .sum();
-    // What they would use if they got it.
+    // The time that they would use if they got it.
     let delayed = context
         .workers()
         .iter()
         .filter_map(|worker| Some(worker.run_delay?.0));
     let per_worker = (context.workers_cpu()? + delayed.sum::<f64>()) / busy.max(0.01);
-    // With less, it is not the CPU what limits them.
+    // With less than this, the CPU does not limit them.
     (per_worker >= 0.1).then_some(per_worker.min(1.0))
 }
 
-/// A count that was computed as a float. `None` beyond what a machine can have.
+/// Converts a count that was computed as a float. `None` if it is more than a machine can have.
 fn whole(count: f64) -> Option<u32> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -105,13 +109,13 @@ fn whole(count: f64) -> Option<u32> {
     (0.0..1e6).contains(&count).then_some(count as u32)
 }
 
-/// How many times as fast the job is without this share of its time. One that only waits has no finite bound; a
-/// hundredfold is already beside the point.
+/// Returns how many times as fast the job is without this share of its time. A job that only waits has no finite bound,
+/// so the result is at most 100.
 fn speedup(share: Share) -> f64 {
     1.0 / share.complement().0.max(0.01)
 }
 
-/// What is gained where at most this much is: `up to 2.6x faster (2.4-2.9)`.
+/// Returns the gain, limited to `at_most`, for example `up to 2.6x faster (2.4-2.9)`.
 pub(super) fn gain(stall: Interval, at_most: f64) -> String {
     let up_to = |share| format!("{:.1}", speedup(share).min(at_most));
     let (low, middle, high) = (up_to(stall.low), up_to(stall.share), up_to(stall.high));
@@ -119,7 +123,7 @@ pub(super) fn gain(stall: Interval, at_most: f64) -> String {
     format!("up to {middle}x faster{}", range.unwrap_or_default())
 }
 
-/// Another number of workers, what it brings and what it costs. `None` where none is advised.
+/// Returns the advised number of workers with its gain and its cost. `None` if none is advised.
 pub(super) fn more_workers(
     context: &Context<'_>,
     workers: Option<WorkerAdvice>,
@@ -132,7 +136,7 @@ pub(super) fn more_workers(
         (None, _) => "num_workers",
     };
     let (now, advised) = (workers.now, workers.advised?);
-    // More workers bring as much as they are more, and no more than free loading would.
+    // The gain is at most the ratio of the numbers of workers, and at most that of free loading.
     let gain = gain(stall, f64::from(advised) / f64::from(now.max(1)));
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {

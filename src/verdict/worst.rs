@@ -1,4 +1,4 @@
-//! Which rank the verdict speaks of.
+//! Chooses the rank that the verdict is about.
 
 use super::busy_time::dispatched;
 use super::device::time_in_collectives;
@@ -6,12 +6,12 @@ use super::level::{MODERATE, SLIGHT};
 use crate::model::rates::{JobRates, RankRates};
 use crate::units::ProcessKey;
 
-/// Share of time that a rank must lose more than the one that was named.
+/// Share of time that a rank must lose more than the present one to replace it.
 const CLEARLY: f64 = 0.05;
 
-/// The rank that loses most: by its waits for data; where no rank has any to speak of, by those for the others.
-/// Where neither is known, the first. The one that was `named` stays until another loses clearly more. Ranks that get
-/// their batches from another yield to one that waits for its own.
+/// Returns the rank that loses most: by its waits for data; if no rank has noticeable ones, by its waits for the other
+/// ranks. If neither is known, returns the first. The present rank, `named`, stays until another loses clearly more.
+/// Ranks that get their batches from another are left out if some rank waits for its own.
 pub(super) fn worst_rank(job: &JobRates, named: Option<ProcessKey>) -> Option<&RankRates> {
     let share = |rank: &RankRates| rank.wait.map_or(-1.0, |wait| wait.share.0);
     let fed = job.ranks.iter().all(|rank| share(rank) < SLIGHT);
@@ -22,7 +22,7 @@ pub(super) fn worst_rank(job: &JobRates, named: Option<ProcessKey>) -> Option<&R
     let reads = |rank: &RankRates| dispatched(rank).is_none() && share(rank) >= MODERATE;
     let yields = job.ranks.iter().any(reads);
     let judged = |rank: &&RankRates| !yields || dispatched(rank).is_none();
-    // `max_by` takes the last of equals: reversed, that is the lowest rank.
+    // `max_by` returns the last of equals: in reverse order, that is the lowest rank.
     let worst = job
         .ranks
         .iter()
@@ -42,7 +42,7 @@ mod tests {
     use crate::model::literals::{key, training};
     use crate::units::Share;
 
-    /// Two ranks that wait for these shares of the time.
+    /// Returns a job of two ranks that wait for these shares of the time.
     fn job(waits: [f64; 2]) -> JobRates {
         let mut job = between(&training(4.0), &training(6.0))
             .unwrap()
@@ -58,19 +58,19 @@ mod tests {
     }
 
     #[test]
-    fn of_two_ranks_alike_the_one_that_was_named_stays() {
+    fn of_two_similar_ranks_the_named_one_stays() {
         let named = |waits, before| worst_rank(&job(waits), before).unwrap().key;
         let [one, other] = [key(100), key(101)];
         assert_eq!(named([0.61, 0.60], None), one);
         assert_eq!(named([0.60, 0.63], None), other);
         assert_eq!(named([0.60, 0.63], Some(one)), one);
         assert_eq!(named([0.60, 0.70], Some(one)), other);
-        // It is not there any more.
+        // The named rank is gone.
         assert_eq!(named([0.60, 0.63], Some(key(99))), other);
     }
 
     #[test]
-    fn a_rank_that_gets_its_batches_from_another_yields_to_it() {
+    fn dispatched_rank_is_not_chosen() {
         let [reads, gets] = [key(100), key(101)];
         let named = |waits: [f64; 2], before| {
             let mut job = job(waits);

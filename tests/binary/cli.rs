@@ -1,5 +1,4 @@
-//! The real program in a shell's eyes: what it prints where, and its exit code, above all where it is asked
-//! for what cannot be done.
+//! The real program as a shell sees it: its output and exit codes, mainly for what it refuses.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -12,14 +11,14 @@ use support::fake_root::FakeRoot;
 use support::waiting::{ToEnd, ended, wait};
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// What a terminal would obey: sets its title, clears the screen, turns the direction of writing.
+/// Control characters that a terminal would act on: set its title, clear the screen, reverse the direction of text.
 const EVIL: &str = "\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}\r) R 1 (";
-/// Seconds since boot, and what a process that started long ago has as its start.
+/// Seconds since boot, and start times of a process that started long ago and of a recent one.
 const UPTIME: &str = "1000.00 1.00\n";
 const OLD: u64 = 100;
 const YOUNG: u64 = 99_900;
 
-/// With no configuration but what the test gives.
+/// Returns a command with no configuration except the test's.
 fn pipetop(args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(PIPETOP);
     command
@@ -34,7 +33,7 @@ fn run(line: &str) -> Output {
     pipetop(line.split_whitespace()).to_end()
 }
 
-/// What it says where it refuses: nothing on stdout, one error, one hint, and perhaps a list between them.
+/// A refusal: nothing on stdout, one error, one hint, and possibly a list between them.
 #[derive(Debug)]
 struct Refused {
     error: String,
@@ -63,7 +62,7 @@ fn refused_with(output: &Output, code: i32) -> Refused {
     }
 }
 
-/// The error and the hint of what is refused with exit code 1 and without a list.
+/// Returns the error and the hint of a refusal with exit code 1 and without a list.
 fn refused(args: &[&str]) -> (String, String) {
     let refused = refused_with(&pipetop(args).to_end(), 1);
     assert_eq!(refused.choices, [""; 0]);
@@ -80,7 +79,7 @@ fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
-/// A process of a machine that a temporary tree stands for.
+/// A process of a machine that a temporary tree simulates.
 struct Process<'a> {
     pid: u32,
     parent: u32,
@@ -133,7 +132,7 @@ fn machine(processes: &[Process<'_>]) -> FakeRoot {
     root
 }
 
-/// A trainer with a worker that newer versions of PyTorch name so.
+/// Returns a trainer with a worker that is named as in newer versions of PyTorch.
 fn trainer(pid: u32, command: &str) -> [Process<'_>; 2] {
     [
         Process {
@@ -215,7 +214,7 @@ fn a_word_must_be_in_one_training_job() {
     let (error, hint) = refused(&[word]);
     assert_eq!(error, format!("no running command line contains `{word}`"));
     assert!(!hint.is_empty());
-    // A word that a terminal would obey comes back without that.
+    // Control characters are removed from a word that is quoted.
     let (error, _) = refused(&[&format!("{word}\n{EVIL}")]);
     assert!(
         error.starts_with("no running command line contains"),
@@ -254,7 +253,7 @@ fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_on
         refused.error,
         "process 4100000 (python3) is not a training job: no loader workers, no deep-learning library loaded"
     );
-    // A young one may still be importing, so it is watched.
+    // A recent one may still be importing, so it is watched.
     let output = on(
         &machine(&[python(YOUNG)]),
         "4100000 --once --json --for 1s --interval 200ms",
@@ -263,13 +262,13 @@ fn a_python_without_framework_is_refused_once_it_is_old_enough_to_have_loaded_on
     assert_eq!(report["job"]["pid"], 4_100_000);
     assert_eq!(report["verdict"]["kind"], "warming-up");
     assert_eq!(report["verdict"]["wait_share"], Value::Null);
-    // Without being named it is no candidate yet.
+    // If it is not named, it is not a candidate yet.
     let refused = refused_with(&on(&machine(&[python(YOUNG)]), "--once"), 1);
     assert_eq!(refused.error, "no training job is running");
 }
 
 #[test]
-fn several_jobs_are_listed_and_nothing_in_their_names_is_obeyed() {
+fn several_jobs_are_listed_without_control_characters() {
     let evil = format!("python3 {EVIL}\ntrain.py");
     let mut jobs = Vec::from(trainer(4_100_000, &evil));
     jobs.extend(trainer(4_100_010, "python3 train.py --epochs 90"));
@@ -324,7 +323,7 @@ fn a_stat_file_that_cannot_be_read_or_understood_is_no_process() {
         refused_with(&on(&root, "15"), 1).error,
         "no process 15 here"
     );
-    // The job beside them is found all the same.
+    // The job beside them is still found.
     let report = document(&on(&root, "--once --json --for 1s --interval 200ms"));
     assert_eq!(report["job"]["pid"], 4_100_000);
 }
@@ -350,7 +349,7 @@ fn a_machine_without_processes_has_no_job() {
 }
 
 #[test]
-fn what_was_typed_wrongly_is_refused_with_what_would_be_right() {
+fn usage_errors_suggest_the_correct_form() {
     for (line, error, hint) in [
         ("--nonsense", "unexpected argument '--nonsense'", ""),
         ("--onec", "'--onec'", "--once"),
@@ -368,7 +367,18 @@ fn what_was_typed_wrongly_is_refused_with_what_would_be_right() {
         ("1 2", "unexpected argument '2'", ""),
         ("--once doctor", "a command takes no target", "--"),
         ("completions tcsh", "'tcsh'", "bash"),
-        ("completions", "<SHELL>", ""),
+        ("completions", "<SHELL>", "pipetop completions --help"),
+        (
+            "demo --workers 0",
+            "not between 1 and 256",
+            "pipetop demo --help",
+        ),
+        (
+            "sweep --workers a",
+            "not a whole number",
+            "pipetop sweep --help",
+        ),
+        ("fleet --prometheus nosuch", "needs an address", "http://"),
     ] {
         let refused = refused_with(&run(line), 2);
         assert!(refused.error.contains(error), "{line}: {refused:?}");
@@ -429,7 +439,7 @@ fn a_configuration_that_is_wrong_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_place_that_was_named_must_be_there() {
+fn a_named_path_must_exist() {
     let (error, hint) = refused(&["--nvml-lib", "/nonexistent/libnvidia-ml.so.1"]);
     assert_eq!(error, "no NVML library /nonexistent/libnvidia-ml.so.1");
     assert!(hint.contains("--nvml-lib"));
@@ -443,7 +453,7 @@ fn a_place_that_was_named_must_be_there() {
     }
 }
 
-/// The one document that it printed.
+/// Returns the only document that it printed.
 fn document(output: &Output) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -459,7 +469,7 @@ fn printed(line: &str) -> String {
 }
 
 #[test]
-fn what_it_can_say_of_itself_goes_to_stdout() {
+fn help_and_version_go_to_stdout() {
     let version = format!("pipetop {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(printed("--version"), version);
     let help = printed("--help");
@@ -496,7 +506,7 @@ fn what_it_can_say_of_itself_goes_to_stdout() {
     );
 }
 
-/// The flags under each heading of a command's help, a heading first.
+/// Returns the flags under each heading of a command's help.
 fn flags_by_heading(command: &str) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = vec![];
     for line in printed(&format!("{command} --help")).lines() {
@@ -515,7 +525,7 @@ fn flags_by_heading(command: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn each_flag_of_a_demonstration_stands_under_its_heading() {
+fn each_demo_flag_is_listed_under_its_heading() {
     let groups = flags_by_heading("demo");
     let under = |heading: &str| {
         let group = groups.iter().find(|(name, _)| name == heading);
@@ -578,7 +588,7 @@ fn the_doctor_says_what_it_finds_here_and_on_a_bare_machine() {
     assert!(bare.lines().count() > 5, "{bare}");
 }
 
-/// Runs it until one line was read, and lets go of its stdout.
+/// Runs the command until one line was read, then closes its stdout.
 fn read_one_line(mut command: Command) -> (String, Output) {
     let mut child: Child = command
         .stdout(Stdio::piped())
@@ -615,9 +625,9 @@ fn a_reader_that_leaves_early_is_no_error() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
 
-    /// Whatever the files of a process hold.
+    /// Holds whatever the files of a process contain.
     #[test]
-    fn no_machine_makes_it_panic_or_print_what_a_terminal_would_obey(
+    fn no_machine_causes_a_panic_or_control_characters(
         stats in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..6),
         tails in prop::collection::vec("[ -9()A-Za-z\u{1b}\n]{0,120}", 1..6),
         environ in prop::collection::vec(any::<u8>(), 0..200),
@@ -677,7 +687,7 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 2, "{said}");
-    // The one that is named goes before the usual one.
+    // A file that is named takes precedence over the usual one.
     let other = directory.path().join("other.toml");
     std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");
     let other = other.to_str().expect("UTF-8");

@@ -1,4 +1,4 @@
-//! The built-in job through the real program: what it leaves behind, how it fails, how it ends, and what is refused.
+//! The built-in job through the real program: what it leaves behind, how it fails, how it ends, and what it refuses.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,10 +15,10 @@ use support::waiting::{ToEnd, wait};
 
 use crate::plain::{Plain, document, lossy, number, refused};
 
-/// Reads real files, a few small ones, and needs hardly any CPU.
+/// Reads a few small real files, and needs hardly any CPU.
 const FILES: &str = "demo --workers 2 --batch-size 2 --image-size 32 --step-ms 100 \
                      --dataset-size 256KiB --device sim";
-/// The workers of it.
+/// Its number of workers.
 const WORKERS: usize = 2;
 
 fn screen(place: &Place) -> (Session, u32, Vec<Member>) {
@@ -37,7 +37,7 @@ fn screen(place: &Place) -> (Session, u32, Vec<Member>) {
     (session, pid, members)
 }
 
-/// Where a run of this place may be recorded.
+/// Returns the path for a recording of a run in this place.
 fn recording(place: &Place) -> PathBuf {
     place.path().join("run.rec")
 }
@@ -49,7 +49,7 @@ fn kill_trainer(members: &[Member]) {
         .for_each(Member::kill);
 }
 
-// What is left behind.
+// Tests of what is left behind.
 
 #[test]
 fn a_key_or_sigterm_on_the_screen_leaves_nothing() {
@@ -84,7 +84,9 @@ fn a_tour_goes_on_with_any_key_and_ends_with_the_command_for_the_own_job() {
     });
     session.press("q");
     assert!(session.ended().success());
-    assert!(session.text().contains("pipetop run -- python train.py"));
+    session.until("the own job's command", |text| {
+        text.contains("pipetop run -- python train.py")
+    });
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn a_report_leaves_nothing_but_the_data_set() {
     assert_eq!(report["window"]["access"], "T3");
     let images = files(&place.cache());
     assert!(images.len() > 6, "the data set stays: {images:?}");
-    // As often as it is wanted, and gone when it is not.
+    // Removing works any number of times.
     let remove = || {
         let mut command = place.command("demo --remove-dataset");
         let output = command.to_end();
@@ -135,7 +137,7 @@ fn a_report_leaves_nothing_but_the_data_set() {
     assert_eq!(remove(), "removed 0 B of image files\n");
 }
 
-// How it fails, and how it ends.
+// Tests of how it fails and how it ends.
 
 #[test]
 fn a_killed_trainer_ends_the_lines_with_the_reason() {
@@ -151,7 +153,7 @@ fn a_killed_trainer_ends_the_lines_with_the_reason() {
         if how.is_empty() {
             plain.seen(&place, WORKERS);
         } else {
-            // It prints nothing before its end.
+            // It prints nothing before its end, so the recording shows its progress.
             wait_for_steps(&recording);
         }
         kill_trainer(&members);
@@ -162,7 +164,7 @@ fn a_killed_trainer_ends_the_lines_with_the_reason() {
             "{error}"
         );
         assert!(hint.contains("dmesg"), "{hint}");
-        // What was seen of it until then is reported all the same.
+        // The training until then is still reported.
         let out = plain.out();
         assert!(out.contains("the job has ended"), "{out}");
         place.assert_nothing_left(&members, plain.pid());
@@ -175,7 +177,7 @@ fn a_killed_trainer_stays_on_the_screen_until_a_key_and_then_pipetop_says_why() 
     let (mut session, pid, members) = screen(&place);
     kill_trainer(&members);
     session.shows("the end", |screen| screen.contains("ended"));
-    // More than the pause between two searches: no other job takes its place.
+    // Longer than the pause between two searches: no other job replaces it.
     let later = newest(&recording(&place)) + Duration::from_secs(3);
     wait("later readings", || {
         (newest(&recording(&place)) >= later).then_some(())
@@ -190,7 +192,7 @@ fn a_killed_trainer_stays_on_the_screen_until_a_key_and_then_pipetop_says_why() 
 }
 
 #[test]
-fn a_killed_worker_ends_the_job_with_its_number_also_where_others_go_on() {
+fn a_killed_worker_ends_the_job_and_is_named() {
     for order in ["--in-order", "--any-order"] {
         let place = Place::new();
         let mut plain = Plain::start(&place, &format!("{FILES} --interval 200ms {order}"));
@@ -210,7 +212,7 @@ fn a_killed_worker_ends_the_job_with_its_number_also_where_others_go_on() {
     }
 }
 
-/// Bytes that a process has read. `None` where it is gone.
+/// Returns how many bytes a process has read. `None` if it is gone.
 fn read_by(pid: i32) -> Option<u64> {
     let io = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("io")).ok()?;
     io.lines()
@@ -218,7 +220,7 @@ fn read_by(pid: i32) -> Option<u64> {
 }
 
 #[test]
-fn a_data_set_that_vanishes_ends_the_job_with_the_file_that_is_gone() {
+fn a_deleted_dataset_ends_the_job_and_names_the_missing_file() {
     let place = Place::new();
     let mut plain = Plain::start(&place, &format!("{FILES} --interval 200ms"));
     let members = plain.seen(&place, WORKERS);
@@ -231,7 +233,7 @@ fn a_data_set_that_vanishes_ends_the_job_with_the_file_that_is_gone() {
     );
     assert!(hint.contains("creates missing files"), "{hint}");
     place.assert_nothing_left(&members, plain.pid());
-    // An experiment that it happens to is no measurement.
+    // An experiment whose data is removed gives no result.
     let line = "sweep --workers 1 --for 1h --batch-size 2 --image-size 32 --step-ms 100 \
                 --dataset-size 256KiB --device sim";
     let mut sweep = Plain::start(&place, line);
@@ -253,7 +255,7 @@ fn a_data_set_that_vanishes_ends_the_job_with_the_file_that_is_gone() {
 #[test]
 fn a_job_with_a_set_end_ends_well() {
     let quick = "demo --load-ms 5 --step-ms 10 --workers 2 --device sim --interval 200ms";
-    // Side by side: they only sleep.
+    // In parallel, as they only sleep.
     std::thread::scope(|scope| {
         for end in ["--steps 200", "--duration 2s"] {
             scope.spawn(move || {
@@ -270,7 +272,7 @@ fn a_job_with_a_set_end_ends_well() {
                 let line = format!("{quick} {end} --once --json --for 1h");
                 let output = Place::new().command(&line).to_end();
                 let report = document(&output);
-                // No more than there is time for in 2 s, and no more than was asked for.
+                // No more than fit into 2 s, and no more than requested.
                 let batches = number(&report["window"]["batches"]);
                 assert!(
                     (1.0..=200.0).contains(&batches),
@@ -285,7 +287,7 @@ fn a_job_with_a_set_end_ends_well() {
     });
 }
 
-// What can be asked for.
+// Tests of its options.
 
 #[test]
 fn each_preset_is_described() {
@@ -305,10 +307,10 @@ fn each_preset_is_described() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn meaningless_options_are_rejected() {
     let place = Place::new();
     for (line, said) in [
-        ("demo --workers 0", "1..=256"),
+        ("demo --workers 0", "not between 1 and 256"),
         ("demo --load-jitter 0.5", "--load-jitter"),
         ("demo --calibrate --list", "--list"),
         ("demo --list --remove-dataset", "--remove-dataset"),

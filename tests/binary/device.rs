@@ -1,4 +1,4 @@
-//! The built-in job on a scripted CUDA driver, and where there is none.
+//! The built-in job on a scripted CUDA driver, and without any driver.
 
 use std::fs;
 
@@ -7,19 +7,18 @@ use support::traces::Place;
 
 use crate::plain::Plain;
 
-/// A small job, reported line by line.
+/// A small job that prints a report per line.
 const SMALL: &str = "demo --device cuda --json --interval 200ms \
                      --workers 2 --load-ms 20 --step-ms 10 --batch-size 4 --image-size 32";
 
-/// The first report that is as wanted, of a job that shall compute on a driver that does as the script says; without
-/// one, there is no driver.
+/// Returns the first report that is as wanted, of a job with a driver that follows the script; `None` = without a driver.
 fn on_driver(script: Option<&str>, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let place = Place::new();
     let driver = place.path().join("driver");
     fs::create_dir(&driver).expect("ours");
     fake_cuda::install(&driver);
     if script.is_none() {
-        // Stands before the machine's driver, should it have one.
+        // It precedes the machine's driver, should it have one.
         fs::write(driver.join("libcuda.so.1"), "no library").expect("ours");
     }
     let mut command = place.command(SMALL);

@@ -1,4 +1,4 @@
-//! The fleet, of a Prometheus that answers as the test wants it to.
+//! `pipetop fleet`, on a fake Prometheus with scripted answers.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,25 +10,25 @@ use support::waiting::ToEnd;
 
 use crate::plain::refused;
 
-/// One run, whatever is asked.
+/// One run, whatever the query.
 const VALUE: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":
     {"run":"slurm-7","user":"anna","kind":"data-bound","cause":"disk","rank":"3","instance":"gpu-01:9977"},
     "value":[1700000000,"0.5"]}]}}"#;
 const LINE: &str = r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":
     {"run":"slurm-7"},"values":[[1700000000,"0.5"]]}]},"warnings":["a store is away"]}"#;
 
-/// Makes the answer to a query.
+/// Returns the answer to a query.
 type Body = fn(&str) -> String;
-/// What was sent to it: head and body.
+/// The requests that the server received: head and body.
 type Requests = Arc<Mutex<Vec<String>>>;
 
-/// Answers each request with this status, and with what `body` makes of it.
+/// Starts a server that answers each request with this status and with the result of `body`.
 fn server(status: &'static str, body: Body) -> (String, Requests) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("its address");
     let requests = Requests::default();
     let seen = Arc::clone(&requests);
-    // Until the test program ends.
+    // Runs until the test program ends.
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let seen = Arc::clone(&seen);
@@ -70,7 +70,7 @@ fn serve(client: TcpStream, status: &str, body: Body, seen: &Requests) {
     }
 }
 
-/// As a Prometheus would.
+/// Answers like a Prometheus.
 fn answers(query: &str) -> String {
     let of_time = query.contains("3600s");
     if of_time { LINE } else { VALUE }.to_owned()
@@ -107,7 +107,7 @@ fn runs_are_printed_as_a_table_and_as_json() {
 }
 
 #[test]
-fn who_asks_is_proven_by_the_environment_or_a_file() {
+fn credentials_come_from_the_environment_or_a_file() {
     let (url, requests) = server("200 OK", answers);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
@@ -119,7 +119,7 @@ fn who_asks_is_proven_by_the_environment_or_a_file() {
             vec![("PIPETOP_PROMETHEUS_TOKEN", "abc")],
             "bearer abc",
         ),
-        // base64 of `u:p`, in lower case as the head is.
+        // base64 of `u:p`, in lower case like the whole head.
         (
             vec![],
             vec![("PIPETOP_PROMETHEUS_BASIC", "u:p")],
@@ -139,7 +139,7 @@ fn who_asks_is_proven_by_the_environment_or_a_file() {
 }
 
 #[test]
-fn whatever_is_no_prometheus_is_one_line_and_a_hint() {
+fn other_servers_are_one_line_and_a_hint() {
     let cases: [(&str, Body, &str); 4] = [
         (
             "200 OK",

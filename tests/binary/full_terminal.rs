@@ -1,4 +1,4 @@
-//! The real program on a terminal that takes nothing: a closed laptop, a stopped `ssh`, a paused emulator. It neither
+//! The real program on a terminal that accepts no output: a closed laptop, a stopped `ssh`, a paused emulator. It neither
 //! hangs nor queues frames.
 
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use support::session::Session;
 use support::waiting::wait;
 
 const LEAVE: &str = "\u{1b}[?1049l";
-/// Asks for every cell anew.
+/// The key for drawing every cell anew.
 const REDRAW: &str = "\u{c}";
 
-/// The program's end of the pseudo-terminal, to see what the kernel holds in it.
+/// The program's end of the pseudo-terminal, to check what the kernel has queued in it.
 struct Queues(File);
 
 impl Queues {
@@ -27,19 +27,19 @@ impl Queues {
         Self(end.expect("the terminal is ours"))
     }
 
-    /// There is no room for output: whoever writes, waits.
+    /// Whether there is no room for output, so that a write would wait.
     fn are_full(&self) -> bool {
         let mut end = [PollFd::new(&self.0, PollFlags::OUT)];
         poll(&mut end, Some(&Timespec::default())).expect("it is open") == 0
     }
 
-    /// Every key was read.
+    /// Whether every key was read.
     fn have_no_keys(&self) -> bool {
         ioctl_fionread(&self.0).expect("it is a terminal") == 0
     }
 }
 
-/// On the help of a large terminal whose other end is not read any more, with as much written as the kernel takes.
+/// Starts the help on a large terminal whose other end is no longer read, and fills the kernel's queue.
 fn blocked() -> (Session, Queues) {
     let nothing = tempfile::tempdir().expect("a temporary directory");
     let root = nothing.path().as_os_str();
@@ -62,7 +62,7 @@ fn blocked() -> (Session, Queues) {
         if queues.have_no_keys() {
             session.press(REDRAW);
         }
-        // Whoever read the other end may be about to take a last piece.
+        // The reader of the other end may be about to read a last piece.
         let before = std::mem::replace(&mut read, session.bytes().len());
         (queues.are_full() && before == read).then_some(())
     });
@@ -70,7 +70,7 @@ fn blocked() -> (Session, Queues) {
 }
 
 #[test]
-fn it_gets_the_newest_frame_once_it_takes_one() {
+fn an_unblocked_terminal_gets_the_newest_frame() {
     const ASKED: usize = 100;
     let (mut session, queues) = blocked();
     let before = session.bytes().len();
@@ -78,7 +78,7 @@ fn it_gets_the_newest_frame_once_it_takes_one() {
         session.press(REDRAW);
         wait("the key to be read", || queues.have_no_keys().then_some(()));
     }
-    // It reads the key that closes the help, and draws that when it can.
+    // It reads the key that closes the help, and draws as soon as it can.
     session.press("?");
     wait("the key to be read", || queues.have_no_keys().then_some(()));
     assert_eq!(session.bytes().len(), before, "nothing was taken");
@@ -87,7 +87,7 @@ fn it_gets_the_newest_frame_once_it_takes_one() {
         screen.contains("LOOKING") && !screen.contains("KEYS")
     });
     let late = session.bytes().len() - before;
-    // What the kernel held, and two frames: not the hundred that were asked for.
+    // What the kernel had queued, and two frames: not the hundred that were requested.
     assert!(late < 160_000, "{late} bytes");
     session.press("q");
     assert!(session.ended().success());
@@ -95,7 +95,7 @@ fn it_gets_the_newest_frame_once_it_takes_one() {
 }
 
 #[test]
-fn it_keeps_nobody_from_leaving() {
+fn a_blocked_terminal_does_not_prevent_quitting() {
     let leave = |end: Option<Signal>| {
         let (mut session, _) = blocked();
         match end {
@@ -115,7 +115,7 @@ fn it_keeps_nobody_from_leaving() {
 }
 
 #[test]
-fn it_keeps_nobody_from_stopping() {
+fn a_blocked_terminal_does_not_prevent_suspending() {
     let (session, _) = blocked();
     session.signal(Signal::TSTP);
     wait("the stop", || session.is_stopped().then_some(()));
@@ -129,7 +129,7 @@ fn it_keeps_nobody_from_stopping() {
 fn where_it_goes_too_the_program_ends() {
     let (mut session, queues) = blocked();
     drop(queues);
-    session.let_go.store(true, Ordering::SeqCst);
+    session.release.store(true, Ordering::SeqCst);
     session.paused.store(false, Ordering::SeqCst);
     session.writer.take();
     session.master.take();

@@ -1,4 +1,4 @@
-//! The built-in job without a terminal: the running program with what it writes, and its documents taken apart.
+//! The built-in job without a terminal: the running program with its output, and access to its documents.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Output};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use support::traces::{Member, Place, sockets_of};
-use support::waiting::{wait, wait_telling};
+use support::waiting::{wait, wait_with_state};
 
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The one document of a run that ended well.
+/// Returns the only document of a run that succeeded.
 pub(crate) fn document(output: &Output) -> Value {
     let errors = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -34,7 +34,7 @@ pub(crate) fn count(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no count"))
 }
 
-/// The error and the hint that are all that was said, but for the lines about a data set that is made.
+/// Returns the error and the hint, which must be the only lines except those about creating a data set.
 pub(crate) fn refused(errors: &str) -> (String, String) {
     let lines = errors.lines();
     let said: Vec<&str> = lines.filter(|line| !line.starts_with("creat")).collect();
@@ -47,7 +47,7 @@ pub(crate) fn refused(errors: &str) -> (String, String) {
     (error.to_owned(), hint.to_owned())
 }
 
-/// A command that runs without a terminal, with what it writes. Dropping it ends it.
+/// A command that runs without a terminal, and its output. Dropping it ends it.
 pub(crate) struct Plain {
     child: Child,
     folder: PathBuf,
@@ -81,21 +81,21 @@ impl Plain {
         fs::read_to_string(self.folder.join("errors")).expect("UTF-8")
     }
 
-    /// Waits for a document that is as wanted, where it prints one a line.
+    /// Waits for a document that is as wanted, of a command that prints one per line.
     pub(crate) fn document(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let find = || {
             let out = self.out();
-            // The last line may be half written.
+            // The last line may be incomplete.
             let whole = out.rsplit_once('\n')?.0;
             let documents = whole
                 .lines()
                 .map(|line| serde_json::from_str(line).expect("a document a line"));
             documents.into_iter().find(&wanted)
         };
-        wait_telling(what, find, || self.out() + &self.errors())
+        wait_with_state(what, find, || self.out() + &self.errors())
     }
 
-    /// Waits until the job runs and pipetop has seen it.
+    /// Waits until the job runs and pipetop has found it.
     pub(crate) fn seen(&self, place: &Place, workers: usize) -> Vec<Member> {
         let members = place.running(workers);
         wait("a line", || self.out().contains("batches/s").then_some(()));
@@ -108,7 +108,7 @@ impl Plain {
         kill_process(pid, signal).expect("it runs");
     }
 
-    /// The exit code. `None` where a signal ended it.
+    /// Returns the exit code; `None` if a signal ended it.
     pub(crate) fn ended(&mut self) -> Option<i32> {
         wait("the end", || self.child.try_wait().expect("ours")).code()
     }

@@ -1,4 +1,4 @@
-//! Recordings through the real program: what is recorded is replayed to the same words, on the screen and without.
+//! Recordings through the real program: a replay gives the same output as the live run, on the screen and without.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use support::long_job::LongJob;
+use support::long_job;
 use support::readings::{readings, wait_for_readings};
 use support::session::Session;
 use support::stand_in::StandIn;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 
-/// A value in the environment of the job that is recorded, and of pipetop.
+/// A value in the environment of the recorded job and of pipetop, which must not be printed.
 const SECRET: &str = "told-to-nobody";
 
 fn pipetop(arguments: &[&str]) -> Output {
@@ -33,7 +33,7 @@ fn out(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Exit code 1, and the lines that say why.
+/// Checks for exit code 1, and returns the error output.
 fn refused(arguments: &[&str]) -> String {
     let output = pipetop(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -44,7 +44,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// Seconds of the recording that was made of figures: of a job with 12 workers that waits for its data.
+/// Seconds of the recording that is made of figures, of a job with 12 workers that waits for its data.
 const LENGTH: u32 = 14;
 
 fn recording() -> &'static Path {
@@ -52,7 +52,7 @@ fn recording() -> &'static Path {
     let (_, path) = RECORDED.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("made.rec");
-        LongJob::new(12, 0.1).record(LENGTH, &path);
+        long_job::record(12, 10, LENGTH, &path);
         (folder, path)
     });
     path
@@ -69,7 +69,7 @@ fn a_real_run_replays_to_the_same_lines_to_the_last_digit() {
     let live = out(&ran);
     assert!(live.lines().count() >= 2, "{live}");
     let replayed = pipetop(&["replay", text(path), "--json"]);
-    // A reading that was under way at the end may be in the file, too.
+    // A sample that was being taken at the end may also be in the file.
     let again = out(&replayed);
     assert!(again.starts_with(&live), "{again}\nis not\n{live}");
     let note = String::from_utf8_lossy(&replayed.stderr).into_owned();
@@ -109,7 +109,7 @@ fn any_window_has_a_report_of_its_own() {
     );
 }
 
-/// The second of the recording that the screen shows; 99 where it shows none.
+/// Returns the second of the recording that is on the screen; 99 if there is none.
 fn shown(screen: &str) -> u32 {
     let before = screen.find(" of 0:00:1").map(|at| &screen[..at]);
     let second = before.and_then(|before| before.get(before.len() - 2..)?.parse().ok());
@@ -172,7 +172,7 @@ fn the_screen_and_the_report_are_saved_where_it_runs() {
     let report = read("md");
     assert!(report.starts_with("# DATA-BOUND\n"), "{report}");
     assert!(report.contains("| worker |"), "{report}");
-    // The next key takes the notice away.
+    // The next key removes the notice.
     session.press("j");
     session.shows("the keys", |screen| screen.contains("? help"));
     session.press("q");
@@ -213,8 +213,8 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| folder.path().join(name);
     let (quick, slow, report) = (file("quick.rec"), file("slow.rec"), file("report.json"));
-    LongJob::new(4, 0.1).record(30, &quick);
-    LongJob::new(4, 0.1).at_rate(8.0).record(30, &slow);
+    long_job::record(4, 10, 30, &quick);
+    long_job::record(4, 8, 30, &slow);
     let json = out(&pipetop(&["replay", text(&slow), "--once", "--json"]));
     fs::write(&report, json).expect("the folder is ours");
     let diff = |after: &Path, more: &[&str]| {
@@ -251,7 +251,7 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
 }
 
 #[test]
-fn what_cannot_be_recorded_or_replayed_is_said_in_two_lines() {
+fn recording_and_replay_errors_have_two_lines() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = |name: &str| folder.path().join(name);
     fs::write(path("other"), "something else").expect("ours");
@@ -276,7 +276,7 @@ fn what_cannot_be_recorded_or_replayed_is_said_in_two_lines() {
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
 }
 
-/// Made by the first version that recorded: whatever changes, it can be read.
+/// The file is from the first version with recordings: all later versions must be able to read it.
 #[test]
 fn an_old_recording_can_still_be_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/v1.rec");
@@ -292,7 +292,7 @@ fn an_old_recording_can_still_be_read() {
 fn a_recording_at_the_limit_of_file_sizes_is_as_one_on_a_full_disk() {
     let job = StandIn::start(1);
     let folder = tempfile::tempdir().expect("a temporary directory");
-    // In blocks of 512 bytes, or of 1024 in some shells.
+    // `ulimit -f` counts blocks of 512 bytes, or of 1024 in some shells.
     let output = Command::new("sh")
         .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\"", PIPETOP])
         .args([&job.pid().to_string(), "--for", "3s", "--interval", "100ms"])

@@ -1,4 +1,4 @@
-//! `pipetop run` as a user has it: what the command gets, how both end, and that nothing is left behind.
+//! `pipetop run` as a user sees it: what the command gets, how both end, and that nothing is left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +12,8 @@ use support::run_folder::RunFolder;
 use support::waiting::{ToEnd, ended, wait};
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// Runs for longer than any test waits. The shell waits for both by its own command: one that waits for a program in the
-/// foreground goes on where that one survives the signal, as one does that gets it before it has begun.
+/// Runs longer than any test waits. The shell uses `wait`, as a shell that waits for a program in the foreground goes on
+/// if that program survives the signal, which it does if the signal arrives before it has begun.
 const LONG: &str = "sleep 3000 & sleep 3000 & echo begun; wait; echo never";
 
 fn text(bytes: &[u8]) -> String {
@@ -108,6 +108,12 @@ fn a_command_that_cannot_be_run_is_one_line_and_a_hint() {
             "check its name",
         ),
         (
+            "--onec",
+            127,
+            "command not found",
+            "not an option of pipetop",
+        ),
+        (
             &orphan,
             127,
             "command not found",
@@ -154,18 +160,18 @@ fn a_command_that_cannot_be_run_is_one_line_and_a_hint() {
 }
 
 #[test]
-fn what_did_not_train_is_said_in_a_line() {
+fn a_command_without_training_is_reported_in_one_line() {
     let place = RunFolder::new();
     for (words, code, reason) in [
         (
             &["--once", "--", "sleep", "1"][..],
             1,
-            "the command has not started Python yet",
+            "the command has not started Python",
         ),
         (
             &["--", "sleep", "1"],
             0,
-            "the command has not started Python yet",
+            "the command has not started Python",
         ),
         (
             &["--once", "--", "sh", "-c", "sleep 1; exit 5"],
@@ -188,7 +194,7 @@ fn what_did_not_train_is_said_in_a_line() {
 #[test]
 fn standard_output_is_the_reports_and_the_log_gets_all() {
     let place = RunFolder::new();
-    // Until the test has seen enough.
+    // It prints until the test has seen enough.
     let talk = "echo out; echo err >&2; while [ ! -e seen ]; do sleep 0.05; done";
     let talk = ["sh", "-c", talk];
     let mut child = place
@@ -235,7 +241,7 @@ fn standard_input_is_closed_unless_asked_for() {
         let mut command = place.command(words);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("piped");
-        // Nobody may be there to read it.
+        // The command may not read it.
         let _ = stdin.write_all(b"hello");
         drop(stdin);
         assert_eq!(text(&child.to_end().stdout), out);
@@ -243,7 +249,7 @@ fn standard_input_is_closed_unless_asked_for() {
 }
 
 #[test]
-fn whatever_ends_pipetop_leaves_nothing() {
+fn no_way_of_ending_pipetop_leaves_anything_behind() {
     for signal in [
         Signal::INT,
         Signal::TERM,
@@ -271,7 +277,7 @@ fn whatever_ends_pipetop_leaves_nothing() {
 }
 
 #[test]
-fn what_is_started_to_ignore_a_signal_hands_that_on() {
+fn ignored_signals_are_inherited_by_the_command() {
     let place = RunFolder::new();
     let script = format!("trap '' HUP; exec {PIPETOP} run -- sh -c 'kill -HUP $$; echo alive'");
     let mut command = Command::new("sh");
@@ -288,7 +294,7 @@ fn what_is_started_to_ignore_a_signal_hands_that_on() {
 }
 
 #[test]
-fn what_ignores_signals_goes_on_until_one_comes_again() {
+fn a_command_that_ignores_signals_runs_until_a_second_signal() {
     let place = RunFolder::new();
     let stubborn = "trap '' HUP TERM INT; echo begun; while :; do sleep 0.1; done";
     let mut child = place
@@ -303,7 +309,7 @@ fn what_ignores_signals_goes_on_until_one_comes_again() {
     for signal in [Signal::HUP, Signal::TERM, Signal::INT] {
         kill_process(pid, signal).expect("it runs");
     }
-    // Another line of pipetop's, some time later.
+    // A later line shows that pipetop still runs.
     line.clear();
     out.read_line(&mut line).expect("a line");
     out.read_line(&mut line).expect("a line");
@@ -311,21 +317,21 @@ fn what_ignores_signals_goes_on_until_one_comes_again() {
         child.try_wait().expect("our child").is_none(),
         "the command goes on"
     );
-    // Whoever sends one a second time has seen it ignored.
+    // The same signal a second time means that the command has ignored the first.
     kill_process(pid, Signal::TERM).expect("it runs");
     assert_eq!(ended(&mut child).code(), Some(137));
     place.assert_nothing_is_left();
 }
 
 #[test]
-fn a_directory_that_cannot_hold_the_hook_harms_nobody() {
+fn an_unusable_hook_directory_does_no_harm() {
     let place = RunFolder::new();
     let mut command = place.command(&["--", "sh", "-c", "echo $PYTHONPATH; sleep 1"]);
     let run = command.env("TMPDIR", "/proc").to_end();
     assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
     let path = text(&run.stdout);
     let path = path.lines().next().expect("a line");
-    // In memory, where there is a file system for that, and nowhere else.
+    // It is in memory, if there is a file system for that, and nowhere else.
     assert!(
         path.is_empty() || path.starts_with("/dev/shm/pipetop-"),
         "{path}"
@@ -337,7 +343,7 @@ fn a_directory_that_cannot_hold_the_hook_harms_nobody() {
 }
 
 #[test]
-fn a_killed_supervisor_is_an_error_and_the_command_goes_on() {
+fn a_killed_supervisor_is_an_error_and_the_command_continues() {
     let place = RunFolder::new();
     let mut child = place
         .command(&["--", "sh", "-c", LONG])
@@ -350,7 +356,7 @@ fn a_killed_supervisor_is_an_error_and_the_command_goes_on() {
             .find(|(_, command)| command.contains(what));
         found.map(|(pid, _)| pid)
     };
-    // Pipetop has heard from the supervisor that the command runs.
+    // The line shows that the supervisor has reported that the command runs.
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
     let watches = lines.any(|line| line.expect("text").contains("no training job yet"));
     assert!(watches);
@@ -358,13 +364,13 @@ fn a_killed_supervisor_is_an_error_and_the_command_goes_on() {
     kill_process(supervisor, Signal::KILL).expect("it runs");
     let status = ended(&mut child);
     for (pid, _) in place.processes() {
-        // It may end with the one before.
+        // It may have ended with the previous one.
         let _ = kill_process(pid, Signal::KILL);
     }
     wait("its processes to end", || {
         place.processes().is_empty().then_some(())
     });
-    // Its outputs are at their end now that nobody has them open.
+    // Its outputs are complete, as no process has them open any more.
     let errors = text(&child.to_end().stderr);
     assert_eq!(status.code(), Some(1), "{errors}");
     assert!(
@@ -391,7 +397,7 @@ fn the_supervisor_is_for_pipetop_alone() {
 }
 
 #[test]
-fn a_screen_ends_with_its_command_and_leaves_its_last_words() {
+fn a_screen_ends_with_its_command_and_prints_the_final_lines() {
     let place = RunFolder::new();
     let words = "for i in $(seq 1 30); do echo line $i; done; sleep 1; exit 7";
     let mut session = place.session(&["--", "sh", "-c", words]);
@@ -413,7 +419,7 @@ fn a_screen_ends_with_its_command_and_leaves_its_last_words() {
 }
 
 #[test]
-fn who_quits_ends_the_command_or_leaves_it_running() {
+fn quitting_ends_the_command_or_leaves_it_running() {
     let place = RunFolder::new();
     let mut session = place.session(&["--", "sh", "-c", LONG]);
     session.shows("the output", |screen| screen.contains("begun"));
@@ -446,7 +452,7 @@ fn who_quits_ends_the_command_or_leaves_it_running() {
             .ok()
             .filter(|log| log == "begun\nlater\n")
     });
-    // Nothing of pipetop's is left: neither a process nor the hook's directory.
+    // Nothing of pipetop is left: neither a process nor the hook's directory.
     wait("pipetop to be gone", || {
         let processes = place.processes();
         let ours = processes
@@ -456,19 +462,19 @@ fn who_quits_ends_the_command_or_leaves_it_running() {
     });
     assert!(!place.processes().is_empty(), "the command goes on");
     for (pid, _) in place.processes() {
-        // It may end with the one before.
+        // It may have ended with the previous one.
         let _ = kill_process(pid, Signal::KILL);
     }
     place.assert_nothing_is_left();
 }
 
 #[test]
-fn a_terminal_that_is_gone_ends_the_command() {
+fn a_closed_terminal_ends_the_command() {
     let place = RunFolder::new();
     let mut session = place.session(&["--", "sh", "-c", LONG]);
     session.shows("the output", |screen| screen.contains("begun"));
     session
-        .let_go
+        .release
         .store(true, std::sync::atomic::Ordering::SeqCst);
     session.writer = None;
     session.master = None;

@@ -1,4 +1,4 @@
-//! What is in a job's environment is nowhere in what pipetop prints, records, logs and serves.
+//! Values from a job's environment are in nothing that pipetop prints, records, logs or serves.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

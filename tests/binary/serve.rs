@@ -1,4 +1,4 @@
-//! The exporter as a scraper meets it: over plain sockets, and in a file.
+//! The exporter as seen by a scraper: over plain sockets, and in a file.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,15 +11,17 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use support::session::Session;
+use support::stand_in::StandIn;
 use support::traces::{Member, Place};
 use support::waiting::{ToEnd, wait};
 
 use crate::plain::{Plain, refused};
 
-/// A small job that needs hardly any CPU, and its workers.
+/// A small job that needs hardly any CPU, and its number of workers.
 const DEMO: &str = "demo --workers 2 --batch-size 2 --image-size 32 --step-ms 100 --dataset-size 256KiB --device sim";
 const WORKERS: usize = 2;
-/// Of the password `U*U`: a test vector of bcrypt.
+/// Hash of the password `U*U`: a test vector of bcrypt.
 const HASH: &str = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 
 fn command(line: &str) -> Command {
@@ -28,7 +30,7 @@ fn command(line: &str) -> Command {
         .arg("serve")
         .args(line.split_whitespace())
         .args(["--interval", "200ms"])
-        // A name that the dynamic loader looks for and does not find.
+        // The dynamic loader searches for this name and does not find it.
         .args(["--nvml-lib", "libpipetop-has-no-such.so.1"])
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .stdin(Stdio::null());
@@ -39,7 +41,7 @@ fn run(line: &str) -> Output {
     command(line).to_end()
 }
 
-/// Sends a request, and reads nothing.
+/// Sends a request without reading the answer.
 fn ask(address: &str, line: &str, accept: &str) -> TcpStream {
     let mut client = TcpStream::connect(address).expect("it listens");
     let request = format!("{line} HTTP/1.1\r\nHost: here\r\nAccept: {accept}\r\n\r\n");
@@ -47,7 +49,7 @@ fn ask(address: &str, line: &str, accept: &str) -> TcpStream {
     client
 }
 
-/// Head and body of the answer.
+/// Returns head and body of the answer.
 fn answer(address: &str, line: &str, accept: &str) -> (String, String) {
     let mut text = String::new();
     let mut client = ask(address, line, accept);
@@ -59,7 +61,7 @@ fn answer(address: &str, line: &str, accept: &str) -> (String, String) {
 /// The running exporter. Dropping it ends it.
 struct Exporter {
     child: Child,
-    /// Where it listens.
+    /// The address it listens on.
     address: String,
 }
 
@@ -104,7 +106,7 @@ impl Drop for Exporter {
     }
 }
 
-/// A web configuration file with this in it, for these to read.
+/// Writes a web configuration file with this text and mode.
 fn web_config(folder: &Path, text: &str, mode: u32) -> String {
     let path = folder.join("web.yml");
     fs::write(&path, text).expect("a file");
@@ -137,7 +139,7 @@ fn a_job_that_starts_later_is_served_until_it_ends() {
     wait("its waits", || {
         exporter.metrics().contains(&waits).then_some(())
     });
-    // By each name of it.
+    // The report has several paths.
     let (head, body) = exporter.answer(&format!("GET /report?pid={pid}"), "*/*");
     assert!(head.contains("content-type: application/json"), "{head}");
     let report: Value = serde_json::from_str(&body).expect("a document");
@@ -188,7 +190,7 @@ fn each_path_has_its_answer() {
 }
 
 #[test]
-fn clients_that_read_nothing_keep_out_nobody() {
+fn stalled_clients_do_not_block_others() {
     let place = Place::new();
     let _demo = Plain::start(&place, DEMO);
     let members = place.running(WORKERS);
@@ -213,7 +215,7 @@ fn clients_that_read_nothing_keep_out_nobody() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_in_one_line() {
+fn serve_errors_have_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken
         .local_addr()
@@ -257,7 +259,7 @@ fn what_cannot_be_served_is_refused_in_one_line() {
 }
 
 #[test]
-fn who_has_no_password_gets_nothing() {
+fn requests_without_a_password_are_rejected() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("basic_auth_users:\n  anna: {HASH}\n");
     let exporter = Exporter::start(&web_config(folder.path(), &text, 0o600));
@@ -308,7 +310,7 @@ fn a_web_configuration_that_is_wrong_or_shows_secrets_is_refused() {
 }
 
 #[test]
-fn what_is_watched_is_served_beside() {
+fn the_watched_job_is_also_served() {
     let place = Place::new();
     let line = format!("{DEMO} --json --web.listen-address 127.0.0.1:0");
     let demo = Plain::start(&place, &line);
@@ -328,6 +330,54 @@ fn what_is_watched_is_served_beside() {
     });
     drop(demo);
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn jobs_of_the_list_are_served_and_then_the_chosen_one() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let jobs = [2, 3].map(|workers| StandIn::start_in(folder.path(), workers));
+    let word = folder.path().display().to_string();
+    let mut session = Session::start(&[
+        &word,
+        "--interval",
+        "200ms",
+        "--nvml-lib",
+        "libpipetop-has-no-such.so.1",
+        "--web.listen-address",
+        "127.0.0.1:0",
+    ]);
+    let address = wait("the address", || {
+        let text = session.text();
+        let from = text.split_once("serving http://")?.1;
+        Some(from.split_once("/metrics")?.0.to_owned())
+    });
+    let served = |what: &str, wanted: [bool; 2]| {
+        wait(what, || {
+            let metrics = answer(&address, "GET /metrics", "*/*").1;
+            let is_served = |job: &StandIn| metrics.contains(&format!("pid=\"{}\"", job.pid()));
+            (jobs.each_ref().map(is_served) == wanted).then_some(())
+        });
+    };
+    session.shows("the list", |screen| screen.contains("one of 2 jobs"));
+    served("both", [true; 2]);
+    // The mark is on one of them.
+    let list = session.shows("their verdicts", |screen| {
+        screen.matches("WARMING UP").count() == 2
+    });
+    let first = jobs.each_ref().map(|job| {
+        let named = job.pid().to_string();
+        let line = list.lines().find(|line| line.contains(&named));
+        line.is_some_and(|line| line.contains('▸'))
+    });
+    assert!(first[0] != first[1], "{list}");
+    session.press("\r");
+    session.shows("one job", |screen| !screen.contains("one of 2 jobs"));
+    served("the chosen one", first);
+    session.press("\x1b");
+    session.shows("the list again", |screen| screen.contains("one of 2 jobs"));
+    served("both again", [true; 2]);
+    session.press("q");
+    assert!(session.ended().success());
 }
 
 #[test]
@@ -351,7 +401,7 @@ fn labels_hold_whatever_the_environment_does() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_for_a_time_ends_nothing() {
+fn a_temporarily_unwritable_file_does_not_end_the_exporter() {
     let place = Place::new();
     let folder = place.path().join("collector");
     fs::create_dir(&folder).expect("a folder");

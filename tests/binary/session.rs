@@ -1,6 +1,6 @@
-//! A session at the keyboard: every action by every key of it, on the real program, and what each does to the screen.
+//! A session at the keyboard: every action with each of its keys, in the real program, and its effect on the screen.
 //!
-//! The list of actions drives it: an action without a step here does not compile, a key without effect does not pass.
+//! The list of actions drives the test: an action without a step here does not compile, a key without effect fails.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -12,11 +12,11 @@ use pipetop::testing::action::Action;
 use pipetop::testing::config::{Config, Environment, Keymap, Overrides};
 use rustix::process::Signal;
 use support::keys::typed;
-use support::long_job::LongJob;
+use support::long_job;
 use support::session::Session;
 use support::waiting::wait;
 
-/// Length of the recording, in seconds: the place in the middle is ten minutes from either end.
+/// Length of the recording in seconds: its middle is ten minutes from either end.
 const LENGTH: u32 = 20 * 60;
 const SIZE: (u16, u16) = (180, 40);
 
@@ -25,21 +25,21 @@ fn recording() -> &'static Path {
     let (_, path) = RECORDED.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().join("long.rec");
-        LongJob::new(12, 0.1).record(LENGTH, &path);
+        long_job::record(12, 10, LENGTH, &path);
         (folder, path)
     });
     path
 }
 
-/// What a key does to the screen, in a replay that stands still in the middle.
+/// The effect of a key on the screen, in a replay that is paused in the middle.
 struct Step {
-    /// Other actions that make it visible.
+    /// Actions that come before and make the effect visible.
     before: &'static [Action],
-    /// What is seen then, of the screen before and after.
+    /// Whether the effect is visible, given the screen before and after.
     seen: fn(&str, &str) -> bool,
-    /// What is typed behind that: letters are letters while there is a line to type.
+    /// Text to type after the key, while letters are typed.
     typed: &'static str,
-    /// Actions that bring the screen back to what it was.
+    /// Actions that bring the screen back to its first state.
     after: &'static [Action],
 }
 
@@ -56,14 +56,14 @@ fn changed(before: &str, after: &str) -> bool {
     before != after
 }
 
-/// The replay stands at this place.
+/// The replay is at this place.
 macro_rules! at {
     ($place:literal) => {
         |_, after| after.contains(concat!(" ", $place, " of 0:20:00"))
     };
 }
 
-/// `None` = it does nothing in a replay: see [`of_a_command`].
+/// `None` = no effect in a replay: see [`of_a_command`].
 fn step_of(action: Action) -> Option<Step> {
     use Action as A;
     let focus = |name| match name {
@@ -100,7 +100,7 @@ fn step_of(action: Action) -> Option<Step> {
             typed: "\u{1b}",
             after: &[],
         },
-        // Twice: by number is the order at first, and reversed it is another.
+        // The first order is by number; sorting five times returns to it.
         A::SortNext => step(|_, after| after.contains("▼CPU"), &[A::SortNext; 5]),
         A::SortReverse => step(|_, after| after.contains("▲id"), &[A::SortReverse]),
         A::NextRank => step(
@@ -127,12 +127,12 @@ fn step_of(action: Action) -> Option<Step> {
             typed: "",
             after: &[],
         },
-        // Nothing of them is on the screen itself.
+        // These have no effect on the screen itself.
         A::Redraw | A::Suspend | A::Quit | A::EndCommand | A::Detach => return None,
     })
 }
 
-/// The place of the marked worker.
+/// Returns the place of the marked worker.
 fn marked(screen: &str) -> Option<u32> {
     let mut lines = screen.lines().filter_map(|line| line.split_once('▸'));
     lines.find_map(|(_, rest)| rest.split_whitespace().next()?.parse().ok())
@@ -141,12 +141,12 @@ fn marked(screen: &str) -> Option<u32> {
 struct Replay {
     session: Session,
     keys: Keymap,
-    /// The screen that every step starts from.
+    /// The screen before every step.
     home: String,
 }
 
 impl Replay {
-    /// With this configuration, standing still in the middle.
+    /// Starts a replay with this configuration, paused in the middle.
     fn start(config: &str, size: (u16, u16)) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let file = folder.path().join("pipetop.toml");
@@ -181,13 +181,13 @@ impl Replay {
         replay
     }
 
-    /// By the first of its keys.
+    /// Presses the first key of an action.
     fn act(&mut self, action: Action) {
         let key = self.keys.keys(action).first().expect("it has a key");
         self.session.press(&typed(&key.to_string()));
     }
 
-    /// A step by each of the action's keys.
+    /// Tests a step with each key of the action.
     fn walk(&mut self, action: Action, step: &Step) {
         for key in self.keys.keys(action).to_vec() {
             let what = format!("{action:?} by `{key}`");
@@ -206,7 +206,7 @@ impl Replay {
             self.session.press(step.typed);
             for other in step.after {
                 self.act(*other);
-                // Wishes that come together are one: from here to the middle is then no jump, and draws another past.
+                // Seeks within one frame are combined, and would then not return from here to the middle by a jump.
                 if *other == Action::ToBegin {
                     let begin = |screen: &str| screen.contains(" 0:00:00 of");
                     self.session.shows("the begin", begin);
@@ -231,7 +231,7 @@ fn keymap(config: &str) -> Keymap {
     config.expect("right").keys
 }
 
-/// Those of these actions that are seen in a replay, by every key that they have there.
+/// Tests those of these actions that have an effect in a replay, with each of their keys.
 fn walk_all(config: &str, actions: impl IntoIterator<Item = Action>) -> Replay {
     let mut replay = Replay::start(config, SIZE);
     for action in actions {
@@ -249,7 +249,7 @@ fn every_key_does_what_it_says_on_a_recording() {
     let bytes = replay.session.bytes();
     let mut pieces = bytes.windows(clipboard.len());
     assert!(pieces.any(|piece| piece == clipboard), "no OSC 52");
-    // Every cell anew, and nothing else.
+    // Every cell is drawn anew, and nothing else changes.
     let written = replay.session.bytes().len();
     replay.act(Action::Redraw);
     let all = usize::from(SIZE.0) * 20;
@@ -277,7 +277,7 @@ fn every_key_does_what_it_says_on_a_recording() {
     }
 }
 
-/// A key of its own for each action: letters in their order.
+/// Returns a configuration with a different key for each action: letters in order.
 fn remapped() -> String {
     let letters = ('a'..='z').chain('A'..='Z');
     let lines = Action::ALL.iter().zip(letters).map(|(action, letter)| {
@@ -290,7 +290,7 @@ fn remapped() -> String {
 #[test]
 fn keys_that_were_changed_do_what_footer_and_help_say() {
     let config = remapped();
-    // Of each kind some: which key stands for an action is data.
+    // Some actions of each kind are enough: the key of an action is only data.
     let some = [
         Action::Help,
         Action::Down,
@@ -301,7 +301,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     ];
     let mut replay = walk_all(&config, some);
     let footer = replay.home.lines().last().unwrap_or_default().to_owned();
-    // Each item is a key of the map with the words of what it does.
+    // Each item is a key of the map with the description of its action.
     let words: Vec<&str> = footer.trim().split("  ").collect();
     let keys = words
         .iter()
@@ -327,7 +327,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     }
     assert!(checked >= 8, "{footer}");
     replay.session.resize(SIZE.0, 120);
-    // crossterm leaves a key that comes together with a change of size where it is until the next.
+    // crossterm keeps a key that arrives together with a change of size until the next event.
     let grown = |screen: &str| screen.lines().count() == 120;
     replay.session.shows("the larger screen", grown);
     replay.act(Action::Help);
@@ -349,7 +349,7 @@ fn keys_that_were_changed_do_what_footer_and_help_say() {
     assert!(replay.session.is_set_back());
 }
 
-/// What is typed after another, and a word that is on the screen then.
+/// Actions to type one after the other, each with a word that is on the screen afterwards.
 const WALK: [(&str, &[Action], &str); 17] = {
     use Action as A;
     [
@@ -377,14 +377,14 @@ const WALK: [(&str, &[Action], &str); 17] = {
     ]
 };
 
-/// All screens of the walk, each with its name above it.
+/// Returns all screens of the walk, each with its name above it.
 fn walked(size: (u16, u16)) -> String {
     let mut replay = Replay::start("", size);
     let (mut screens, mut last) = (String::new(), replay.home.clone());
     for (name, actions, word) in WALK {
         for action in actions {
             replay.act(*action);
-            // Each is seen, all at once, so that no two keys come together.
+            // Each effect is awaited, so that no two keys arrive together.
             let before = last;
             let what = format!("{name}, by {action:?}");
             last = replay.session.shows(&what, |screen| screen != before);
@@ -407,10 +407,10 @@ fn a_walk_through_all_views_looks_as_it_did() {
     });
 }
 
-/// Actions that only concern a job that runs or a command that was launched: each on a job of its own.
+/// Tests the actions that only apply to a running job or a launched command, each with a separate job.
 #[test]
 fn keys_that_concern_a_command_do_what_they_say() {
-    /// Ends with the session's folder.
+    /// Ends when the session's folder is removed.
     const UNTIL_LEFT: &str = "while [ -e \"$PWD\" ]; do sleep 0.1; done";
     const DEMO: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
     let keys = Config::default().keys;
@@ -460,7 +460,7 @@ fn keys_that_concern_a_command_do_what_they_say() {
             assert!(session.is_set_back());
         });
         scope.spawn(|| {
-            // It ends by itself, soon after it was left.
+            // The command ends by itself, soon after pipetop has quit.
             let mut session = launch();
             asks(&mut session);
             press(&mut session, Action::Detach);

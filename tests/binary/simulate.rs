@@ -1,5 +1,5 @@
-//! The real program as a simulation: the figures that are known beforehand, what it refuses, and its picture in
-//! a pseudo-terminal.
+//! The real program as a simulation: figures that are known beforehand, what it refuses, and its screen in a
+//! pseudo-terminal.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn document(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json"))).expect("JSON")
 }
 
-/// Seven loaders and a step of 100 ms, drawn every 100 ms, as a known animation shows them.
+/// Runs seven loaders and a step of 100 ms, with a frame every 100 ms, like a known animation.
 fn animation(load_ms: u32) -> Value {
     document(&format!(
         "--workers 7 --load-ms {load_ms} --step-ms 100 --clock-ms 100 --any-order --load-jitter 0.05 --for 30s"
@@ -57,7 +57,7 @@ fn its_figures_follow_from_each_other() {
     let starved = animation(2000);
     assert_eq!(starved["period_batches"], 7);
     assert_eq!(starved["seconds"], 30.0);
-    // What is not waited is spent in steps of 100 ms.
+    // The time that is not spent waiting is spent in steps of 100 ms.
     let rate = number(&starved["batches_per_s"]);
     let stall = number(&starved["stall_share"]);
     assert!((rate * 0.1 + stall - 1.0).abs() < 0.01, "{rate} {stall}");
@@ -119,7 +119,7 @@ fn without_a_terminal_the_animation_is_numbers() {
 }
 
 #[test]
-fn what_tells_nothing_is_refused() {
+fn meaningless_settings_are_rejected() {
     let lines = [
         "--workers 0",
         "--load-ms -1",
@@ -144,11 +144,11 @@ fn what_tells_nothing_is_refused() {
 #[test]
 fn it_moves_on_a_terminal_and_gives_it_back() {
     let mut session = Session::start(&["simulate", "--animate"]);
-    session.until("the first picture", |text| text.contains("data queue"));
+    session.until("the first picture", |text| text.contains("pipeline"));
     let before = session.text().len();
     session.until("it to move", |text| text.len() > before + 100);
     session.press(" ");
-    session.until("the pause", |text| text.contains("PAUSED"));
+    session.until("the pause", |text| text.contains("paused"));
     session.press("q");
     assert!(session.ended().success());
     session.until("the screen to go", |text| text.contains("\u{1b}[?1049l"));

@@ -1,5 +1,6 @@
-//! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is given back.
+//! The real program in a pseudo-terminal: whatever ends or stops it, the terminal is restored.
 
+use std::io::Read;
 use std::sync::atomic::Ordering;
 
 use rustix::process::Signal;
@@ -10,7 +11,7 @@ const ENTER: &str = "\u{1b}[?1049h";
 const LEAVE: &str = "\u{1b}[?1049l";
 const SHOW_CURSOR: &str = "\u{1b}[?25h";
 
-/// On a machine without processes, so on the screen that looks for a job.
+/// Starts pipetop on a machine without processes, so that it shows the screen that looks for a job.
 fn looking() -> Session {
     let session = Session::start::<&str>(&[]);
     session.until("the screen", |text| text.contains("LOOKING"));
@@ -18,6 +19,10 @@ fn looking() -> Session {
 }
 
 fn assert_given_back(session: &Session) {
+    // What it wrote last may not have been read when it has ended.
+    session.until("the screen to go", |text| {
+        text.rfind(ENTER) < text.rfind(LEAVE)
+    });
     let text = session.text();
     let left = text.rfind(LEAVE).expect("the alternate screen was left");
     assert!(text.rfind(ENTER).is_some_and(|entered| entered < left));
@@ -51,7 +56,7 @@ fn a_key_or_a_signal_ends_it_and_gives_the_terminal_back() {
 }
 
 #[test]
-fn it_stops_and_goes_on_like_any_program() {
+fn it_suspends_and_resumes() {
     let mut session = looking();
     for round in 1..=2 {
         if round == 1 {
@@ -77,13 +82,13 @@ fn it_stops_and_goes_on_like_any_program() {
 #[test]
 fn a_terminal_that_is_closed_ends_it() {
     let mut session = looking();
-    session.let_go.store(true, Ordering::SeqCst);
+    session.release.store(true, Ordering::SeqCst);
     let before = session.text().len();
     session.press("?");
     session.until("the help", |text| text.len() > before);
     session.writer.take();
     session.master.take();
-    // Nobody hangs up on it but the terminal itself.
+    // Only the terminal itself can hang up.
     session.ended();
 }
 
@@ -98,7 +103,7 @@ fn it_follows_the_size_of_the_terminal() {
     assert!(session.ended().success());
 }
 
-/// What the test below runs in a pseudo-terminal: the program has no way to panic on demand.
+/// Run by the test below in a pseudo-terminal: the program has no way to panic on demand.
 #[test]
 #[ignore = "it panics"]
 fn panics_on_the_screen() {
@@ -107,7 +112,7 @@ fn panics_on_the_screen() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_before_it_is_told() {
+fn a_panic_restores_the_terminal_before_the_message() {
     let program = std::env::current_exe().expect("a path");
     let arguments = [
         "--ignored",
@@ -128,14 +133,53 @@ fn a_panic_gives_the_terminal_back_before_it_is_told() {
     );
 }
 
-/// Reads no files, so nothing is made before it starts; on a device that every machine has.
+/// Run by the test below, too: memory cannot be made to run out at a given place.
+#[test]
+#[ignore = "it aborts"]
+fn aborts_on_the_screen() {
+    let _screen = pipetop::testing::terminal::Screen::open().expect("it is a terminal");
+    std::io::stdin().read_exact(&mut [0]).expect("a key");
+    std::process::abort();
+}
+
+#[test]
+fn an_abort_restores_the_terminal_too() {
+    let program = std::env::current_exe().expect("a path");
+    let arguments = ["--ignored", "--exact", "terminal::aborts_on_the_screen"];
+    let mut session = Session::start_program(program.as_os_str(), &arguments, &[], (80, 24));
+    session.until("the screen", |text| text.contains(ENTER));
+    session.press("a");
+    assert!(!session.ended().success());
+    session.until("its words", |text| text.contains("cannot go on"));
+    assert_given_back(&session);
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_leaves_no_files() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let line = format!(
+        "cd {0} && ulimit -f 0 && exec {1} --proc-root {0}",
+        folder.path().display(),
+        support::pipetop().display()
+    );
+    let mut session = Session::start_program("sh".as_ref(), &["-c", &line], &[], (80, 24));
+    session.until("the screen", |text| text.contains("LOOKING"));
+    session.press("s");
+    session.until("the error", |text| text.contains("cannot save"));
+    let left: Vec<_> = folder.path().read_dir().expect("it is there").collect();
+    assert!(left.is_empty(), "{left:?}");
+    session.press("q");
+    assert!(session.ended().success());
+}
+
+/// Reads no files, so none are created before it starts; uses a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
 #[test]
 fn the_built_in_job_is_on_screen_before_it_is_judged() {
     let mut session = Session::start(&COMPUTE);
     session.until("the first frame", |text| text.contains("WARMING UP"));
-    // How it is judged depends on what else this machine has to do.
+    // The verdict depends on the other load of this machine.
     let screen = session.shows("a verdict", |screen| {
         let kinds = [
             "COMPUTE-BOUND",

@@ -1,4 +1,4 @@
-//! The real program on every kind of terminal: what it is called, how large it is, which characters and colours it has.
+//! The real program on every kind of terminal: with various names, sizes, character sets and colours.
 
 use std::ffi::OsStr;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const TERMS: [Option<&str>; 7] = [
 ];
 const LOCALES: [&str; 4] = ["C", "POSIX", "C.UTF-8", "en_US.ISO-8859-1"];
 
-/// One terminal as the environment describes it, and what was asked for.
+/// A terminal as the environment describes it, and the user's options.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     term: Option<&'static str>,
@@ -31,7 +31,7 @@ struct Kind {
     ascii: bool,
 }
 
-/// Every name with every locale, and each name once without colours and once with ASCII asked for.
+/// Returns every name with every locale, and each name once without colours and once in ASCII.
 fn kinds() -> Vec<Kind> {
     let plain = |term, locale| Kind {
         term,
@@ -61,7 +61,7 @@ fn kinds() -> Vec<Kind> {
         .collect()
 }
 
-/// On a machine without processes, so on the screen that looks for a job.
+/// Starts pipetop on a machine without processes, so that it shows the screen that looks for a job.
 fn start(kind: Kind) -> (Session, tempfile::TempDir) {
     let nothing = tempfile::tempdir().expect("a temporary directory");
     let mut arguments = vec![];
@@ -84,7 +84,7 @@ fn start(kind: Kind) -> (Session, tempfile::TempDir) {
     (session, nothing)
 }
 
-/// Parameters of every sequence that sets colours or styles.
+/// Returns the parameters of every sequence that sets colours or styles.
 fn styles(text: &str) -> Vec<&str> {
     let sequences = text.split("\u{1b}[").skip(1);
     sequences
@@ -100,11 +100,11 @@ fn is_colour(style: &str) -> bool {
         .split(';')
         .next()
         .and_then(|number| number.parse().ok());
-    // 39 and 49 are the terminal's own.
+    // 39 and 49 are the terminal's default colours.
     first.is_some_and(|number: u32| matches!(number, 30..=38 | 40..=48 | 90..=107))
 }
 
-fn is_right_on(kind: Kind) {
+fn check_terminal(kind: Kind) {
     let (mut session, _nothing) = start(kind);
     if kind.term == Some("dumb") {
         session.until("a line", |text| text.contains('\n'));
@@ -139,34 +139,34 @@ fn is_right_on(kind: Kind) {
 #[test]
 fn it_starts_on_every_terminal_and_asks_no_more_of_it_than_it_has() {
     let kinds = Mutex::new(kinds());
-    // Several at once: each waits for the other end most of the time.
+    // Several in parallel: each waits for the other end most of the time.
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some(kind) = { kinds.lock().expect("not poisoned").pop() } {
-                    is_right_on(kind);
+                    check_terminal(kind);
                 }
             });
         }
     });
 }
 
-/// A job of its own that needs no files, on a device that every machine has.
+/// A separate job that needs no files, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
-/// What the verdict can say of a job that has begun.
+/// Whether there is a verdict on a job that has begun.
 fn has_verdict(screen: &str) -> bool {
     ["WARMING", "COMPUTE", "UNKNOWN", "BALANCED", "DATA-B"]
         .iter()
         .any(|word| screen.contains(word))
 }
 
-/// What a terminal of this size shows of a job.
-fn is_right_at(session: &mut Session, columns: u16, rows: u16) {
+/// Checks what a terminal of this size shows of a job.
+fn check_size(session: &mut Session, columns: u16, rows: u16) {
     let before = session.bytes().len();
     session.resize(columns, rows);
     if columns < 10 {
-        // A cell or two of it: nothing to read, nothing to break.
+        // There is nothing to read in a few columns; it only must not fail.
         wait(&format!("a frame at {columns}x{rows}"), || {
             let written = session.bytes();
             contains(&written[before..], FRAME_END).then_some(())
@@ -183,7 +183,7 @@ fn is_right_at(session: &mut Session, columns: u16, rows: u16) {
                 && last.is_some_and(|last| last.contains("? help"))
                 && screen.contains("trainer") | screen.contains("─▸")
         } else {
-            // The verdict has the first line, and the others are empty.
+            // The verdict is in the first line, and the others are empty.
             lines.next().is_some_and(has_verdict) && lines.all(str::is_empty)
         }
     });
@@ -195,11 +195,11 @@ fn contains(bytes: &[u8], wanted: &str) -> bool {
     bytes.windows(wanted.len()).any(|part| part == wanted)
 }
 
-fn each_is_right(sizes: &[(u16, u16)]) {
+fn check_sizes(sizes: &[(u16, u16)]) {
     let mut session = Session::start(&COMPUTE);
     session.shows("the first frame", has_verdict);
     for (columns, rows) in sizes {
-        is_right_at(&mut session, *columns, *rows);
+        check_size(&mut session, *columns, *rows);
     }
     session.signal(Signal::TERM);
     assert!(session.ended().success());
@@ -208,7 +208,7 @@ fn each_is_right(sizes: &[(u16, u16)]) {
 
 #[test]
 fn from_40_by_10_on_a_screen_has_the_verdict_and_the_panels() {
-    each_is_right(&[
+    check_sizes(&[
         (40, 10),
         (80, 24),
         (120, 40),
@@ -222,7 +222,7 @@ fn from_40_by_10_on_a_screen_has_the_verdict_and_the_panels() {
 
 #[test]
 fn a_smaller_screen_has_the_verdict_in_one_line() {
-    each_is_right(&[
+    check_sizes(&[
         (39, 10),
         (80, 9),
         (20, 5),
@@ -252,7 +252,7 @@ fn a_frame_is_shown_whole_or_not_at_all() {
     let (ours, _) = text.split_once(LEAVE).expect("it is given back");
     let mut frames = ours.split(FRAME_BEGIN);
     let taken = frames.next().expect("a first piece");
-    // Cleared, for terminals that have no alternate screen.
+    // Cleared, for terminals without an alternate screen.
     assert!(
         taken.ends_with("\u{1b}[?1049h\u{1b}[2J\u{1b}[?25l"),
         "{taken:?}"
@@ -263,7 +263,7 @@ fn a_frame_is_shown_whole_or_not_at_all() {
     assert!(frames.len() >= 3);
     for (number, (frame, behind)) in frames.iter().enumerate() {
         assert!(!frame.is_empty());
-        // The cursor is shown before the terminal is given back.
+        // The cursor is shown before the terminal is restored.
         let last = number + 1 == frames.len();
         assert_eq!(*behind, if last { "\u{1b}[?25h" } else { "" });
     }
@@ -302,7 +302,7 @@ fn the_mouse_is_taken_where_it_is_wanted_and_given_back() {
         session.shows("the panels", |screen| {
             has_verdict(screen) && screen.contains("▸workers")
         });
-        // A click on the second line, which is the verdict's.
+        // A click on the second line, which is part of the verdict.
         session.press("\u{1b}[<0;5;2M");
         if wanted {
             session.shows("that the verdict has the keys", |screen| {

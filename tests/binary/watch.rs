@@ -1,8 +1,8 @@
-//! The real program beside a job that runs, without Python or GPU: the job is a shell under Python's name,
-//! the driver a scripted library.
+//! The real program beside a running job, without Python or GPU: the job is a shell with Python's name, the driver a
+//! scripted library.
 
 use std::fs::{self, File};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use fake_nvml::FakeNvml;
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 use support::readings::wait_for_readings;
 use support::session::Session;
 use support::stand_in::StandIn;
-use support::waiting::{ToEnd, wait, wait_telling};
+use support::waiting::{ToEnd, wait, wait_with_state};
 use tempfile::TempDir;
 
 const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// A name that the dynamic loader looks for and does not find.
+/// A name that the dynamic loader searches for and does not find.
 const NO_NVML: &str = "libpipetop-has-no-such.so.1";
 
 fn pipetop(line: &str) -> Command {
@@ -35,7 +35,7 @@ fn run(line: &str) -> Output {
     pipetop(line).to_end()
 }
 
-/// The schema as it is published.
+/// Checks a report against the published schema.
 fn valid(report: &Value) {
     let schema = serde_json::from_str(include_str!("../../config/report.schema.json"));
     let validator = jsonschema::validator_for(&schema.expect("JSON")).expect("a schema");
@@ -46,7 +46,7 @@ fn valid(report: &Value) {
     assert!(errors.is_empty(), "{}\n{report:#}", errors.join("\n"));
 }
 
-/// The one document of `--once --json`, which holds to the schema.
+/// Returns the only document of `--once --json`, which must conform to the schema.
 fn report(line: &str) -> Value {
     let output = run(&format!("{line} --once --json"));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -57,7 +57,7 @@ fn report(line: &str) -> Value {
     report
 }
 
-/// The program with its output in a file, for as long as a test wants it.
+/// The program with its output in a file, until it is dropped.
 struct Running {
     child: Child,
     directory: TempDir,
@@ -79,23 +79,23 @@ impl Running {
         wait(what, || Some(self.output()).filter(|output| holds(output)))
     }
 
-    /// Waits for a report that is as wanted, where it prints one a line. It holds to the schema.
+    /// Waits for a report that is as wanted, of a command that prints one per line. It must conform to the schema.
     fn report(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let find = || {
             let output = self.output();
-            // The last line may be half written.
+            // The last line may be incomplete.
             let whole = output.rsplit_once('\n')?.0;
             let mut reports = whole
                 .lines()
                 .map(|line| serde_json::from_str(line).expect("a document a line"));
             reports.find(&wanted)
         };
-        let report = wait_telling(what, find, || self.output());
+        let report = wait_with_state(what, find, || self.output());
         valid(&report);
         report
     }
 
-    /// Open descriptors, threads, and resident pages.
+    /// Returns the number of open descriptors, threads and resident pages.
     fn holds(&self) -> [usize; 3] {
         let own = format!("/proc/{}", self.child.id());
         let count = |folder: &str| {
@@ -119,7 +119,7 @@ impl Drop for Running {
 #[test]
 fn a_job_is_found_by_a_word_and_reported() {
     let job = StandIn::start(3);
-    // Other tests run jobs beside this one: the directory's name tells them apart.
+    // Other tests run jobs at the same time: the directory's name identifies this one.
     let word = job.directory().join("train.py").display().to_string();
     let report = report(&format!("{word} --for 1s"));
     assert_eq!(report["job"]["pid"], job.pid());
@@ -127,7 +127,7 @@ fn a_job_is_found_by_a_word_and_reported() {
     assert_eq!(rank["loader"]["num_workers"], 3);
     assert_eq!(rank["workers"].as_array().map(Vec::len), Some(3));
     assert_eq!(report["verdict"]["kind"], "warming-up");
-    // What nobody counted is not 0.
+    // What was not counted is null, not 0.
     assert_eq!(rank["step"]["batches_per_s"], Value::Null);
     assert_eq!(rank["step"]["step_ms"], Value::Null);
     assert_eq!(report["window"]["batches"], Value::Null);
@@ -137,7 +137,7 @@ fn a_job_is_found_by_a_word_and_reported() {
         text.contains("WARMING UP") && text.contains("train.py"),
         "{text}"
     );
-    // Of its workers it is the job that is meant.
+    // The PID of one of its workers also selects the job.
     let worker = report_of_worker(&report);
     assert_eq!(
         self::report(&format!("{worker} --for 1s"))["job"]["pid"],
@@ -151,7 +151,7 @@ fn report_of_worker(report: &Value) -> u64 {
 }
 
 #[test]
-fn lines_go_on_until_the_job_has_ended_and_say_so() {
+fn lines_continue_until_the_job_ends_and_report_it() {
     let mut job = StandIn::start(2);
     let pid = job.pid();
     let lines = Running::start(&pid.to_string());
@@ -161,7 +161,7 @@ fn lines_go_on_until_the_job_has_ended_and_say_so() {
     }
     job.end();
     let said = |output: &str| output.contains("has ended");
-    // A whole line of it.
+    // Waits for a whole line.
     let seen = lines.until("the end", |output| {
         output
             .rsplit_once('\n')
@@ -177,12 +177,12 @@ fn lines_go_on_until_the_job_has_ended_and_say_so() {
         ended.ends_with("n/a of 20 batches, 0 of 10 s") || ended.contains("WARMING UP"),
         "{ended}"
     );
-    // It goes on looking.
+    // It keeps looking.
     let count = seen.lines().count();
     lines.until("more lines", |output| output.lines().count() > count + 2);
 
     documents.until("the end", said);
-    // The last line may be half written.
+    // The last line may be incomplete.
     let output = documents.output();
     let whole = output.rsplit_once('\n').expect("a line").0;
     let reports: Vec<Value> = whole
@@ -205,7 +205,7 @@ fn a_job_that_ends_is_reported_at_once_as_far_as_it_was_seen() {
         recording.display()
     );
     let mut once = Running::start(&line);
-    // It prints nothing before its end.
+    // It prints nothing before its end, so the recording shows its progress.
     wait_for_readings(&recording, 3);
     job.end();
     let status = wait("the report", || once.child.try_wait().expect("our child"));
@@ -329,15 +329,15 @@ fn a_closed_standard_output_is_an_error_at_once() {
 }
 
 #[test]
-fn workers_that_come_and_go_leave_nothing_behind() {
+fn changing_workers_leave_nothing_behind() {
     let job = StandIn::restarting(4);
     let running = Running::start(&format!("{} --json --nvml-lib {NO_NVML}", job.pid()));
     let lines = |count| running.until("lines", |output| output.lines().count() >= count);
     lines(5);
     let early = running.holds();
     let output = lines(25);
-    // Workers are looked at by descriptors that are open while they live, and a thread may be just about to end.
-    let late = wait_telling(
+    // Workers are observed through descriptors that are open while they live, and a thread may be about to end.
+    let late = wait_with_state(
         "as little to be held as before",
         || Some(running.holds()).filter(|late| late[0] <= early[0] + 40 && late[1] <= early[1]),
         || format!("{early:?}, then {:?}", running.holds()),
@@ -355,8 +355,8 @@ fn workers_that_come_and_go_leave_nothing_behind() {
     );
 }
 
-/// Pipetop looks into the pipes of a job all the time. If it held an end, no reader would see the end of a pipe and no
-/// writer that nobody reads it any more.
+/// pipetop reads the pipes of a job all the time. If it held an end open, no reader would see the end of a pipe, and no
+/// writer that its reader is gone.
 #[test]
 fn the_ends_of_a_jobs_pipes_are_seen_by_the_job_while_it_is_watched() {
     let mut reading = StandIn::reading(2);
@@ -367,37 +367,66 @@ fn the_ends_of_a_jobs_pipes_are_seen_by_the_job_while_it_is_watched() {
         running
     };
     let watched = [watch(&reading), watch(&closing)];
-    reading.let_go();
+    reading.release();
     std::fs::write(closing.directory().join("close"), "").expect("a file");
-    let ended = |job: &StandIn| {
+    let ended = |job: &StandIn, lines| {
         wait("its end", || {
-            std::fs::read_to_string(job.directory().join("ended")).ok()
+            let text = std::fs::read_to_string(job.directory().join("ended")).ok()?;
+            (text.matches('\n').count() >= lines).then_some(text)
         })
     };
-    assert_eq!(ended(&reading), "0\n");
-    // By SIGPIPE.
-    assert_eq!(ended(&closing), "141\n141\n");
+    assert_eq!(ended(&reading, 1), "0\n");
+    // SIGPIPE ended them.
+    assert_eq!(ended(&closing, 2), "141\n141\n");
     drop(watched);
+}
+
+/// What `--once` prints of a job under a limit of the shell's `ulimit`, and how it ends.
+fn limited(limit: &str, job: &StandIn) -> (ExitStatus, String) {
+    let line = format!(
+        "ulimit {limit} && exec {PIPETOP} {} --once --for 1s",
+        job.pid()
+    );
+    let output = Command::new("sh")
+        .args(["-c", &line])
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .stdin(Stdio::null())
+        .to_end();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status, String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn with_too_little_address_space_it_says_so_and_does_not_start() {
+    let job = StandIn::start(2);
+    let mut refused = 0;
+    for mib in (16..).step_by(16) {
+        let (status, text) = limited(&format!("-v {}", mib * 1024), &job);
+        match status.code() {
+            Some(0) => break,
+            Some(1) => {
+                assert!(
+                    text.starts_with("error: not enough memory"),
+                    "{mib}: {text}"
+                );
+                refused += 1;
+            }
+            // Too little for the system to load it.
+            Some(127) | None if refused == 0 => {}
+            _ => panic!("{mib} MiB: {status}: {text}"),
+        }
+    }
+    assert!(refused > 0);
 }
 
 #[test]
 fn a_job_has_not_ended_because_descriptors_are_short() {
     let job = StandIn::start(2);
-    for limit in [6, 8, 16, 32] {
-        let line = format!(
-            "ulimit -n {limit} && exec {PIPETOP} {} --once --for 1s",
-            job.pid()
-        );
-        let output = Command::new("sh")
-            .args(["-c", &line])
-            .env("XDG_CONFIG_HOME", "/nonexistent")
-            .stdin(Stdio::null())
-            .to_end();
-        let text = [output.stdout, output.stderr].concat();
-        let text = String::from_utf8_lossy(&text);
+    for limit in [4, 6, 8, 16, 32] {
+        let (_, text) = limited(&format!("-n {limit}"), &job);
         assert!(!text.contains("has ended"), "{limit}: {text}");
         // With few it says so, with some more it sees the job.
-        let seen = text.contains("2 workers");
+        let seen = limit > 4 && text.contains("2 workers");
         assert!(
             seen || text.contains("too many open files"),
             "{limit}: {text}"
@@ -406,7 +435,7 @@ fn a_job_has_not_ended_because_descriptors_are_short() {
     }
 }
 
-/// A driver of its own for one test.
+/// Creates a separate driver for one test.
 fn driver(script: &str) -> (TempDir, String) {
     let directory = TempDir::new().expect("a temporary directory");
     let fake = FakeNvml::install(directory.path(), script);
@@ -414,13 +443,13 @@ fn driver(script: &str) -> (TempDir, String) {
     (directory, library)
 }
 
-/// The first report with this driver that is as wanted.
+/// Returns the first report with this driver that is as wanted.
 fn with_driver(job: &StandIn, library: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let line = format!("{} --json --nvml-lib {library}", job.pid());
     Running::start(&line).report(what, wanted)
 }
 
-/// There are so many GPUs, and each was read.
+/// Whether there are this many GPUs, and each was read.
 fn all_read(report: &Value, count: usize) -> bool {
     let gpus = report["gpus"].as_array();
     gpus.is_some_and(|gpus| {
@@ -471,7 +500,7 @@ fn a_gpu_that_is_lost_or_denied_says_so_and_has_no_figures() {
         let known = gpu.as_object().expect("an object").iter();
         let known: Vec<_> = known.filter(|(_, value)| !value.is_null()).collect();
         let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-        // What is not of the GPU itself: whose it is, what asking cost, why there is nothing.
+        // Not figures of the GPU itself: who uses it, what reading it cost, why figures are missing.
         let about = [
             "instances",
             "visible_to_job",
@@ -486,7 +515,7 @@ fn a_gpu_that_is_lost_or_denied_says_so_and_has_no_figures() {
 }
 
 #[test]
-fn all_that_a_gpu_tells_is_reported() {
+fn all_figures_of_a_gpu_are_reported() {
     let job = StandIn::start(1);
     let (_directory, library) = driver(
         "dev 0 minor=7 util=100 mem_util=20 total=80G used=40G reserved=1G power=500 limit=700 instant=510\n\
@@ -494,7 +523,7 @@ fn all_that_a_gpu_tells_is_reported() {
          dev 0 nvlink_rx=1000000 nvlink_tx=2000000 ecc_corrected=3 remapped=1:0:0:0 xid=31\n\
          dev 0 procs=4194001:9G:50",
     );
-    // What is asked least often, and what needs two readings.
+    // Figures that are read least often, and those that need two samples.
     let all = |report: &Value| {
         let gpu = &report["gpus"][0];
         ["busy_share", "sm_active_share", "pcie_link", "processes"]
@@ -530,7 +559,7 @@ fn all_that_a_gpu_tells_is_reported() {
             .as_f64()
             .is_some_and(|cost| cost > 0.0)
     );
-    // A number that nothing here has: the driver's word alone joins nothing.
+    // No process here has this PID: the driver's information alone is not enough to find it.
     assert_eq!(gpu["processes"][0]["pid"], 4_194_001);
     assert_ne!(gpu["processes"][0]["place"], "here");
     assert_eq!(gpu["swing"], Value::Null);
@@ -559,7 +588,7 @@ fn a_call_that_hangs_leaves_the_screen_live() {
     session.shows("help", |screen| screen.contains("sort"));
     session.press("q");
     assert!(session.ended().success());
-    // Lets its thread go.
+    // Lets the thread of the hanging call end.
     fake.script("sys count=2");
 }
 
@@ -570,29 +599,19 @@ fn sixteen_gpus_fit_a_small_screen_and_a_lost_one_comes_back() {
     let all = "sys count=16\ndev * util=61";
     let fake = FakeNvml::install(directory.path(), all);
     let mut session = screen(&job, &fake.library().display().to_string());
-    // The ninth is none of the few that have a line.
-    let line = |screen: &str| {
-        let mut lines = screen.lines();
-        lines.find(|line| line.contains(" more")).map(str::to_owned)
-    };
     session.shows("all of them", |screen| {
-        screen.contains("16 GPUs")
-            && screen.contains(" 61 %")
-            && line(screen).is_some_and(|line| !line.contains("n/a"))
+        let all = (0..16).all(|gpu| screen.contains(&format!(" {gpu:>2}  61 %")));
+        screen.contains("16 GPUs") && all
     });
     fake.script(&format!("{all}\ndev 9 fail=lost"));
-    session.shows("that one is lost", |screen| {
-        line(screen).is_some_and(|line| line.contains("1 n/a"))
-    });
+    session.shows("that one is lost", |screen| screen.contains("  9  n/a"));
     fake.script(all);
-    session.shows("that it is back", |screen| {
-        line(screen).is_some_and(|line| !line.contains("n/a"))
-    });
+    session.shows("that it is back", |screen| screen.contains("  9  61 %"));
     session.press("q");
     assert!(session.ended().success());
 }
 
-/// The reason and hint of what a source lacks.
+/// Returns the reason and hint of a gap.
 fn gap<'a>(report: &'a Value, source: &str) -> Option<(&'a str, &'a str)> {
     let gaps = report["gaps"].as_array().expect("a list");
     let gap = gaps.iter().find(|gap| gap["source"] == source)?;
@@ -658,7 +677,7 @@ fn the_screen_says_why_there_is_no_gpu() {
     assert!(session.ended().success());
 }
 
-/// Shown by `--nocapture`, and where the test fails.
+/// Prints a line, shown with `--nocapture` and if the test fails.
 #[expect(clippy::print_stdout, reason = "the test runner captures it")]
 fn note(line: &str) {
     println!("{line}");
@@ -707,8 +726,7 @@ fn when_the_screen_closes_the_verdict_and_the_recording_are_named() {
     });
     session.press("q");
     assert!(session.ended().success());
-    let left = session.screen();
-    assert!(left.contains("WARMING UP   collecting"), "{left}");
     // The path may take more than one line.
-    assert!(left.contains("recording: "), "{left}");
+    let left = session.shows("the last lines", |screen| screen.contains("recording: "));
+    assert!(left.contains("WARMING UP   collecting"), "{left}");
 }

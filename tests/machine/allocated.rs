@@ -1,4 +1,4 @@
-//! How much memory a thread has in use: what others of the program take does not count.
+//! The memory that a thread has in use; that of other threads does not count.
 
 #![expect(unsafe_code, reason = "counts what the allocator hands out")]
 
@@ -11,17 +11,17 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: hands everything on to the system's allocator. The count needs no memory of its own.
+// SAFETY: passes everything on to the system's allocator. The counter needs no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.set(IN_USE.get().wrapping_add(layout.size()));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees apply.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         IN_USE.set(IN_USE.get().wrapping_sub(layout.size()));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller's guarantees apply.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -29,12 +29,12 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that this thread has asked for since `before`, less those that it has given back.
+/// Returns the bytes that this thread has allocated since `before`, minus those it has freed.
 pub(crate) fn since(before: usize) -> i64 {
     in_use().wrapping_sub(before).cast_signed() as i64
 }
 
-/// To be compared by [`since`]. What a thread gives back for another one is less than nothing.
+/// Returns a value for [`since`]. Freeing memory of another thread counts as negative.
 pub(crate) fn in_use() -> usize {
     IN_USE.get()
 }

@@ -1,8 +1,8 @@
-//! Every preset of the built-in job gets the verdict that it is made for, and the wait share that is seen from
-//! outside agrees with the one that the job measures itself. On the simulated device, in this machine's time.
+//! Every preset of the built-in job gets the verdict that it is made for, and the wait share seen from outside agrees
+//! with the one that the job measures. On the simulated device, in real time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "the figures are what one looks at")]
+#![expect(clippy::print_stdout, reason = "the figures are the result")]
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use pipetop::testing::lab::workload::settings::Load;
 use serde_json::Value;
 use support::machine::{Place, Share};
 
-/// The causes that presets are made for, where theirs is one of the causes there are.
+/// Presets that are made for a cause, with that cause.
 const CAUSES: [(&str, &str); 4] = [
     ("decode", "cpu-preprocess"),
     ("disk", "disk"),
@@ -21,13 +21,13 @@ const CAUSES: [(&str, &str); 4] = [
 ];
 /// A device that nobody sees from outside cannot be seen to wait for copies.
 const HIDDEN_FROM_OUTSIDE: &str = "transfer";
-/// How far the two wait shares may be apart.
+/// Most by which the two wait shares may differ.
 const OFF: f64 = 0.05;
-/// Where steps are shorter than the time between two polls at a trainer, a wait share is a sample, which takes longer to be
-/// large enough.
+/// If steps are shorter than the time between two polls of the trainer, the wait share is a sample, which takes longer to
+/// be large enough.
 const LONGER: (&str, &str) = ("disk", "60s");
 /// Jobs that only sleep leave the CPUs to others: so many run side by side.
-const TOGETHER: usize = 3;
+const TOGETHER: usize = 5;
 
 fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
     let output = Command::new(env!("CARGO_BIN_EXE_pipetop"))
@@ -40,7 +40,7 @@ fn pipetop(cache: &Path, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// What is wrong with a preset's verdict.
+/// Returns what is wrong with a preset's verdict.
 fn wrong(cache: &Path, preset: &str) -> Result<(), String> {
     let arguments = [
         "demo",

@@ -1,6 +1,6 @@
-//! What the CUDA device measures of steps and copies, on a scripted driver that keeps the times of a GPU.
+//! The times of steps and copies that the CUDA device measures, on a scripted driver with the timing of a GPU.
 
-#![expect(clippy::disallowed_methods, reason = "what a device does takes time")]
+#![expect(clippy::disallowed_methods, reason = "device operations take time")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use support::machine::{Place, Share};
 use support::measured::{median, shortest};
 
 const HERE: &str = module_path!();
-/// Steps of a training, of whose times the median or the shortest is taken.
+/// Steps of a training run, whose median or shortest time counts.
 const STEPS: usize = 15;
 
 fn options(pin_memory: bool, batch_bytes: usize) -> DeviceOptions {
@@ -31,18 +31,18 @@ fn cuda(options: &DeviceOptions) -> Box<dyn Device> {
     device
 }
 
-/// Over the steps, in milliseconds.
+/// Times over the steps, in milliseconds.
 struct Times {
-    /// Medians: from one step's end to the next one's on the host's clock, and of copy and step on the device's.
+    /// Medians: from one step's end to the next by the host's clock, and of copy and step by the device's.
     wall: f64,
     copy: f64,
     busy: f64,
-    /// The shortest on the device's clock: what its script says.
+    /// Shortest times by the device's clock: those of its script.
     shortest_copy: f64,
     shortest_busy: f64,
 }
 
-/// A training loop that brings the next batch while a step is computed.
+/// Runs a training loop that copies the next batch while a step is computed.
 fn train(device: &mut dyn Device, batch: &[u8]) -> Times {
     let (mut walls, mut copies, mut steps) = (Vec::new(), Vec::new(), Vec::new());
     device.copy(batch).unwrap();
@@ -95,7 +95,7 @@ fn pinned_copies_overlap_with_steps_and_pageable_ones_do_not() {
         assert_near(times.shortest_copy, 5.0, 0.5);
         assert_near(times.shortest_busy, 10.0, 0.2);
     }
-    // Against the device's own times of the same steps.
+    // Compared with the device's own times of the same steps.
     let [pinned, pageable] = times;
     let Times {
         wall, copy, busy, ..
@@ -112,7 +112,7 @@ fn a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for() {
     if !Driver::is_here() {
         let _machine = Place::take(Share::Whole);
         let test = "a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for";
-        // Both kernels end late, which the step's length must not show.
+        // Both kernels end late, which must not affect the length of a step.
         Driver::new().run(HERE, test, &[("FAKE_CUDA_LATE_US", "700")]);
         return;
     }
@@ -122,7 +122,7 @@ fn a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for() {
         assert_near(times.shortest_copy, batch.len() as f64 / bytes_per_ms, 0.2);
         assert_near(times.shortest_busy, 10.0, 0.2);
     }
-    // A step of no length only reads the batch.
+    // A step of length 0 only reads the batch.
     let options = DeviceOptions {
         step: Duration::ZERO,
         ..options(true, 4096)
@@ -131,7 +131,7 @@ fn a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for() {
     assert_near(times.shortest_busy, 0.7, 0.2);
 }
 
-/// Prints what a card does, and checks what must hold on every one.
+/// Prints the times of a real card, and checks what must hold on every card.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn a_real_gpu_keeps_its_times() {

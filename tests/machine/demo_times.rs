@@ -1,5 +1,5 @@
-//! The built-in job in this machine's time: how fast it is at most, whether it keeps the pace of its simulation, and
-//! what is said of it on a GPU that is busy.
+//! The built-in job in real time: its highest speed, whether it keeps the pace of its simulation, and the verdict on it
+//! with a busy GPU.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use support::measured::median_of;
 use support::traces::Place;
 use support::waiting::{ToEnd, ended};
 
-/// The one document of a run that ended well.
+/// Returns the only document of a run that succeeded.
 fn document(output: &Output) -> Value {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{errors}");
@@ -48,10 +48,10 @@ fn its_own_overhead_is_no_bottleneck() {
     assert!(rate >= 2000.0, "{rate:.0} batches/s");
 }
 
-/// The steps that a job reports in so long.
+/// Returns the steps that a job reports in its duration.
 fn steps(settings: &JobSettings) -> Vec<Step> {
     let listener = Listener::bind().expect("a socket");
-    // Ends with this thread, should that fail.
+    // Ends with this thread, in case that fails.
     let mut trainer = Command::new(env!("CARGO_BIN_EXE_pipetop"))
         .arg("builtin-trainer")
         .arg(settings.word())
@@ -66,7 +66,7 @@ fn steps(settings: &JobSettings) -> Vec<Step> {
     report.steps.into()
 }
 
-/// Steps that were done in `time` since the first batch.
+/// Returns how many steps were done in `time` since the first batch.
 fn done_in(steps: &[Step], time: Duration) -> usize {
     let first = steps.first().expect("steps").wait_to;
     let end = first + u64::try_from(time.as_nanos()).expect("short");
@@ -101,7 +101,7 @@ fn simulated(live: &JobSettings, time: Duration, seed: u64) -> u64 {
 
 #[test]
 fn the_three_known_pipelines_do_as_many_steps_as_simulated() {
-    // Between two bursts of the starved one, so that no luck decides whether the last is counted.
+    // Between two bursts of the starved job, so that the count does not depend on luck.
     const TIME: Duration = Duration::from_millis(9400);
     const LIVE: u64 = 3;
     const SIMULATED: u64 = 30;

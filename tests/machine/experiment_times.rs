@@ -1,4 +1,4 @@
-//! The experiments in this machine's time: a headspace that is known beforehand, none, and where a sweep has its knee.
+//! The experiments in real time: a headspace that is known beforehand, one that is zero, and the knee of a sweep.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use support::measured::median_of;
 use support::traces::Place;
 use support::waiting::ToEnd;
 
-/// The one document that a command prints.
+/// Returns the only document that a command prints.
 fn document(place: &Place, line: &str) -> Value {
     let output = place.command(line).to_end();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -24,7 +24,7 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// The median of one figure of these documents.
+/// Returns the median of one figure of these documents.
 fn median(found: &[Value], figure: impl Fn(&Value) -> f64) -> f64 {
     let mut figures = found.iter().map(figure);
     median_of(found.len(), || figures.next().expect("one of each"))
@@ -32,9 +32,9 @@ fn median(found: &[Value], figure: impl Fn(&Value) -> f64) -> f64 {
 
 #[test]
 fn a_known_headspace_is_measured() {
-    let _machine = machine::Place::take(Share::Whole);
+    let _machine = machine::Place::take(Share::Half);
     let place = Place::new();
-    // 46 ms a step, of which 6 are waits.
+    // 46 ms per step, of which 6 ms are waits.
     let line = "headspace --load-ms 184 --step-ms 40 --workers 4 --in-order --device sim \
                 --after 30 --steps 60 --rounds 2 --run-steps 204000 --json";
     let found: Vec<Value> = (0..3).map(|_| document(&place, line)).collect();
@@ -53,7 +53,7 @@ fn a_known_headspace_is_measured() {
 
 #[test]
 fn without_headspace_it_sends_to_the_model() {
-    let _machine = machine::Place::take(Share::Whole);
+    let _machine = machine::Place::take(Share::Half);
     let place = Place::new();
     let line = "headspace --load-ms 20 --step-ms 10 --workers 4 --device sim \
                 --after 10 --steps 20 --rounds 3 --run-steps 1000";
@@ -86,10 +86,10 @@ fn a_sweep_of_decoding_workers_finds_the_cpus() {
         let advised = number(&found["advised"]);
         assert!(advised <= cpus, "{advised} workers advised: {found:#}");
     }
-    // Where all CPUs are held, more workers make no more batches.
+    // If all CPUs are in use, more workers make no more batches.
     let beyond = of_row(2, "batches_per_s") / of_row(1, "batches_per_s");
     assert!(cpus > 2.0 || beyond < 1.25, "{beyond}");
-    // Two share the work where there are two CPUs for them.
+    // Two workers share the work if there are two CPUs for them.
     let (speedup, held) = (of_row(1, "speedup"), of_row(1, "worker_cpu_cores"));
     assert!(held < 1.5 || speedup > 1.2, "{speedup} on {held} CPUs");
     for row in found

@@ -1,4 +1,4 @@
-//! How soon pipetop shows something: its first frame, and that a job has ended.
+//! How soon pipetop shows its first frame, and that a job has ended.
 
 use std::process::{Command, Stdio};
 
@@ -21,13 +21,13 @@ fn the_first_frame_comes_at_once() {
             first.as_secs_f64()
         });
         note(&format!("{arguments:?}: first frame after {seconds:.3} s"));
-        // 100 ms are promised of a release build on a machine of its own.
+        // 100 ms are promised for a release build on an otherwise idle machine.
         let most = if cfg!(debug_assertions) { 0.5 } else { 0.1 };
         assert!(seconds < most, "{seconds}");
     }
 }
 
-/// Two intervals of 200 ms, and as much for a machine that has other things to do.
+/// Two intervals of 200 ms, and as much again for other load of the machine.
 const SOON: f64 = 0.8;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Real time on this machine: what the built-in job, its devices and the experiments measure, and what pipetop costs.
+//! Real time on this machine: measurements of the built-in job, its devices and the experiments, and the cost of pipetop.
 
 mod allocated;
 mod calibrate;

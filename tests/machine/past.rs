@@ -1,4 +1,4 @@
-//! What looking back costs: memory for a day, and time for each reading.
+//! The cost of looking back: memory for a day, and time per sample.
 
 use pipetop::sample::WorkerNow;
 use pipetop::testing::model::WorkerPlace;
@@ -10,7 +10,7 @@ use support::noise::Noise;
 
 use crate::allocated::{in_use, since};
 
-/// Bytes for samples.
+/// Most bytes for samples.
 const BUDGET: usize = 2 << 20;
 
 fn place(id: u32) -> WorkerPlace {
@@ -29,6 +29,7 @@ fn reading(at: u32, workers: u32, gpus: usize) -> Reading {
         number,
         wait: Some(0.5),
         queue: Some(0.5),
+        device_busy: None,
     };
     Reading {
         from: f64::from(at),
@@ -42,7 +43,7 @@ fn reading(at: u32, workers: u32, gpus: usize) -> Reading {
 
 #[test]
 fn the_past_takes_what_it_says() {
-    let _place = Place::take(Share::Quarter);
+    let _place = Place::take(Share::Half);
     let before = in_use();
     let mut history = History::new();
     let mut half = 0;
@@ -63,7 +64,7 @@ fn the_past_takes_what_it_says() {
 
 #[test]
 fn the_past_keeps_samples_within_its_budget() {
-    let _place = Place::take(Share::Quarter);
+    let _place = Place::take(Share::Half);
     let before = in_use();
     let mut noise = Noise::of(16, 8);
     let mut ring = Ring::new(BUDGET);

@@ -1,4 +1,4 @@
-//! What needs rights that not every machine gives: another user's job, and disks that are mounted for a test.
+//! Tests that need permissions not available on every machine: another user's job, and disks mounted for a test.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use support::stand_in::StandIn;
 use support::traces::{Place, files};
 use support::waiting::ToEnd;
 
-/// The program where another user may run it.
+/// Copies the program to where another user may run it.
 fn for_all_users() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
@@ -85,12 +85,12 @@ fn another_users_job_is_watched_as_far_as_its_rights_go() {
     assert!(hinted, "{missing:#?}");
 }
 
-/// Mounts a file system with `$1` as its options on `$0`, and runs the rest there.
+/// Mounts a file system with the options `$1` on `$0`, and runs the remaining arguments.
 const ON_DISK: &str = "mount -t tmpfs -o \"$1\" none \"$0\" || exit 77; shift; exec \"$@\"";
-/// The exit code of the script above where nothing can be mounted.
+/// The exit code of the script above if nothing can be mounted.
 const NO_MOUNT: i32 = 77;
 
-/// A command that sees a disk with these options at `folder`, to be given the program and its arguments.
+/// Returns a command that has a disk with these options at `folder`, to which the program and its arguments are added.
 fn with_disk(folder: &Path, options: &str) -> Command {
     let mut command = Command::new("unshare");
     command
@@ -100,7 +100,7 @@ fn with_disk(folder: &Path, options: &str) -> Command {
     command
 }
 
-/// Runs it; `None` where nothing can be mounted here, which it says.
+/// Runs it; prints why and returns `None` if nothing can be mounted here.
 fn ran(mut command: Command) -> Option<std::process::Output> {
     match command.output() {
         Ok(ran) if ran.status.code() == Some(NO_MOUNT) || ran.stderr.starts_with(b"unshare: ") => {
@@ -118,7 +118,7 @@ fn ran(mut command: Command) -> Option<std::process::Output> {
 
 #[test]
 fn a_full_disk_is_one_error_and_nothing_is_left() {
-    // One that is too small, as free space shows before; and one that takes no more files, as only trying shows.
+    // A disk that is too small, as its free space shows; and one that takes no more files, which shows only on writing.
     for (options, size, said) in [
         ("size=1m", "4MiB", "needed"),
         ("size=64m,nr_inodes=20", "2MiB", "no space"),
@@ -186,10 +186,10 @@ fn a_recording_that_fills_the_disk_is_a_warning_at_once_and_an_error_at_the_end(
     assert!(lines.lines().count() > 10, "watching goes on: {lines}");
 }
 
-/// Where it names a disk that is mounted for it, a test below runs in itself.
+/// Names the mounted disk in the inner run of a test below.
 const SMALL_DISK: &str = "PIPETOP_TEST_SMALL_DISK";
 
-/// The disk that this test is to use; on the outside, runs this test of this file again on one with `options`.
+/// Returns the disk for this test; in the outer run, runs the test again on a disk with `options`.
 fn disk(test: &str, options: &str) -> Option<PathBuf> {
     if let Some(disk) = env::var_os(SMALL_DISK) {
         return Some(disk.into());
@@ -212,7 +212,7 @@ fn disk(test: &str, options: &str) -> Option<PathBuf> {
 
 #[test]
 fn a_disk_that_gets_full_is_left_as_it_was() {
-    // Bytes enough, but not for so many files, which free space does not show before.
+    // There are enough bytes but not enough files, which the free space does not show.
     let options = "size=8m,nr_inodes=20";
     let Some(disk) = disk("a_disk_that_gets_full_is_left_as_it_was", options) else {
         return;

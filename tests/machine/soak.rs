@@ -1,28 +1,25 @@
-//! Days of uptime in seconds: a model, a judge and a screen that are fed far more than they may keep. And two minutes of
+//! Days of uptime in seconds: a model, a verdict and a screen that get far more than they may keep. And two minutes of
 //! the real program.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use pipetop::sample::{
-    BatchClock, BatchCount, BatchLoad, Gap, GpuSample, HostSample, IoSample, JobSample, LoaderKind,
-    LoaderSample, LoaderSettings, MainTally, PollTrace, ProcessSample, QueueSource, QueueTally,
-    RankSample, Sample, Tier, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
-};
+use pipetop::sample::{Gap, GpuSample, HostSample, JobSample, Sample};
 use pipetop::testing::config::Config;
 use pipetop::testing::engine::Engine;
 use pipetop::testing::model::HISTORY;
 use pipetop::testing::ui::{Attach, UiState, View, draw};
-use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
+use pipetop::units::{Moment, Pid, ProcessKey};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use support::machine::{Place, Share, note, torches};
+use support::noise::Noise;
 
 use crate::allocated::{in_use, since};
 
 const WORKERS: u32 = 8;
-const MOST_GPUS: u32 = 4;
-/// Intervals after which a loader comes back under another number.
+const MAX_GPUS: u32 = 4;
+/// Intervals after which a loader is replaced by one with another number.
 const LOADER_LIVES: u32 = 50;
 
 fn seconds(at: u32) -> Duration {
@@ -36,127 +33,39 @@ fn key(pid: u32, born: u32) -> ProcessKey {
     }
 }
 
-fn process(age: u32) -> ProcessSample {
-    ProcessSample {
-        state: Some('S'),
-        cpu: Some(seconds(age) / 2),
-        main_cpu: Some(seconds(age) / 2),
-        main_run_delay: Some(seconds(age) / 50),
-        io: Some(IoSample {
-            rchar: Bytes(u64::from(age) << 20),
-            read_bytes: Bytes(u64::from(age) << 10),
-            ..IoSample::default()
-        }),
-        cpus_allowed: Some(4),
-        ..ProcessSample::default()
-    }
-}
-
-/// Re-made every other interval, so that no two workers ever are the same for long.
-fn worker(id: u32, at: u32) -> WorkerSample {
-    let born = at - (at + id) % 2;
-    let polls = u64::from(at - born) * 20;
-    WorkerSample {
-        key: key(1_000 + id + at % 7 * 100, born),
-        id,
-        thread: false,
-        process: process(at - born),
-        tally: Some(WorkerTally {
-            polls,
-            cpu: polls,
-            now: WorkerNow::Cpu,
-            ..WorkerTally::default()
-        }),
-        batches: Some(u64::from(at - born)),
-        // Functions with a name of its own each time.
-        activity: BTreeMap::from([(format!("decode_{at} (train.py)"), polls)]),
-        loads: Some(WorkerLoads {
-            ended: vec![
-                BatchLoad {
-                    batch: u64::from(at),
-                    low_ms: 300,
-                    high_ms: 400,
-                    ended: None,
-                };
-                5
-            ]
-            .into(),
-            short: u64::from(at - born),
-            under_way: None,
-        }),
-        polls: PollTrace::default(),
-    }
-}
-
-fn job(at: u32) -> JobSample {
-    let polls = u64::from(at) * 100;
-    // Now and then another job, and one that has ended.
-    let epoch = at / 5_000;
-    let loader = LoaderSample {
-        id: u64::from(at / LOADER_LIVES),
-        kind: LoaderKind::PytorchProcesses,
-        name: None,
-        settings: LoaderSettings {
-            num_workers: Some(WORKERS),
-            prefetch_factor: Some(2),
-            ..LoaderSettings::default()
-        },
-        workers: (0..WORKERS).map(|id| worker(id, at)).collect(),
-        workers_started: u64::from(at * WORKERS / 2),
-        queue: Some(QueueTally {
-            polls,
-            empty: polls / 2,
-            ready_sum: polls,
-            ready: at % 17,
-            capacity: Some(16),
-            source: QueueSource::Pipe,
-        }),
-        batches: (!at.is_multiple_of(13)).then_some(BatchCount {
-            count: u64::from(at) * 10,
-            source: BatchClock::Iterator,
-        }),
-        queue_polls: PollTrace::default(),
-    };
-    let waits = (0..10_u32).map(|n| {
-        let from = seconds(at).saturating_sub(Duration::from_millis(u64::from(10 - n) * 100));
-        Wait {
-            from,
-            to: from + Duration::from_millis(60),
-            batch: Some(u64::from(at * 10 + n)),
+/// Returns a job in which nearly everything changes all the time.
+fn job(noise: &mut Noise, at: u32) -> JobSample {
+    let mut job = noise.sample(at.into()).job.expect("it has one");
+    // At times another job, and one that has ended.
+    job.key = key(100 + at / 5_000, 0);
+    job.ended = at % 5_000 > 4_900;
+    let rank = &mut job.ranks[0];
+    rank.key = job.key;
+    // Functions with a new name each time.
+    rank.activity = BTreeMap::from([(format!("step_{at}"), 1)]);
+    rank.gil_holders = BTreeMap::from([(format!("hold_{at}"), 1)]);
+    // As in a recording of version 1.
+    rank.waits.count = None;
+    let loader = &mut rank.loaders[0];
+    loader.id = u64::from(at / LOADER_LIVES);
+    loader.workers_started = u64::from(at * WORKERS / 2);
+    loader.batches = loader.batches.filter(|_| !at.is_multiple_of(13));
+    for worker in &mut loader.workers {
+        // Restarted every other interval, so that no two workers are ever the same for long.
+        let born = at - (at + worker.id) % 2;
+        worker.key = key(1_000 + worker.id + at % 7 * 100, born);
+        worker.activity = BTreeMap::from([(format!("decode_{at} (train.py)"), 20)]);
+        if let Some(loads) = &mut worker.loads {
+            loads.ended.count = None;
         }
-    });
-    let trainer = key(100 + epoch, 0);
-    JobSample {
-        key: trainer,
-        command: "python train.py".to_owned(),
-        run: None,
-        access: Tier::T2,
-        ranks: vec![RankSample {
-            rank: Some(0),
-            world_size: Some(1),
-            process: process(at),
-            main: Some(MainTally {
-                polls,
-                waiting: polls / 2,
-                running: polls / 2,
-                ..MainTally::default()
-            }),
-            waits: waits.collect::<Vec<_>>().into(),
-            activity: BTreeMap::from([(format!("step_{at}"), 1)]),
-            gil_holders: BTreeMap::from([(format!("hold_{at}"), 1)]),
-            loaders: vec![loader],
-            ..RankSample::new(trainer)
-        }],
-        cgroup: None,
-        cpus_allowed: Some(4),
-        ended: at % 5_000 > 4_900,
     }
+    job
 }
 
 fn gpu(index: u32, at: u32) -> GpuSample {
     GpuSample {
         index,
-        // A driver that hangs leaves the reading of before.
+        // A driver that hangs leaves the previous values.
         read_at: Some(moment(at - at % 3)),
         util_percent: (!at.is_multiple_of(5)).then_some(f64::from(at % 101)),
         util_samples: vec![(u64::from(at) * 1_000_000, 50.0)].into(),
@@ -172,8 +81,8 @@ fn moment(at: u32) -> Moment {
     }
 }
 
-fn sample(at: u32) -> Sample {
-    let gpus = at / 3 % (MOST_GPUS + 1);
+fn sample(noise: &mut Noise, at: u32) -> Sample {
+    let gpus = at / 3 % (MAX_GPUS + 1);
     Sample {
         host: HostSample {
             cpus: 4,
@@ -183,7 +92,7 @@ fn sample(at: u32) -> Sample {
             ..HostSample::default()
         },
         gpus: (0..gpus).map(|index| gpu(index, at)).collect(),
-        job: (!at.is_multiple_of(997)).then(|| job(at)),
+        job: (!at.is_multiple_of(997)).then(|| job(noise, at)),
         gaps: vec![Gap {
             source: "nvml".to_owned(),
             reason: format!("reason {at}"),
@@ -193,8 +102,9 @@ fn sample(at: u32) -> Sample {
     }
 }
 
-/// Feeds it, looks at it, and gives how many bytes more it has after the second half.
+/// Feeds samples and draws frames; returns how many bytes more are in use after the second half.
 fn soak(window: Duration, rounds: u32) -> i64 {
+    let mut noise = Noise::of(WORKERS, 0);
     let before = in_use();
     let mut engine = Engine::new(window);
     let state = UiState::default();
@@ -202,7 +112,7 @@ fn soak(window: Duration, rounds: u32) -> i64 {
     let mut terminal = Terminal::new(TestBackend::new(120, 40)).expect("a test backend");
     let mut half = 0;
     for at in 1..=rounds {
-        let known = engine.push(sample(at));
+        let known = engine.push(sample(&mut noise, at));
         let model = &known.model;
         if at.is_multiple_of(20) {
             let view = View {
@@ -229,7 +139,7 @@ fn soak(window: Duration, rounds: u32) -> i64 {
         }
         let history = model.history();
         assert!(history.len() <= HISTORY);
-        assert!(history.gpus() <= MOST_GPUS as usize);
+        assert!(history.gpus() <= MAX_GPUS as usize);
         assert!(history.places() <= 1024, "{}", history.places());
         for rank in model
             .latest()
@@ -248,7 +158,7 @@ fn soak(window: Duration, rounds: u32) -> i64 {
 
 #[test]
 fn memory_stays_the_same_however_long_it_runs() {
-    let _place = Place::take(Share::Quarter);
+    let _place = Place::take(Share::Half);
     for (window, rounds) in [(Duration::from_secs(10), 12_000), (Duration::MAX, 4_000)] {
         let grown = soak(window, rounds);
         note(&format!(
@@ -258,10 +168,10 @@ fn memory_stays_the_same_however_long_it_runs() {
     }
 }
 
-/// What `cargo bench --bench soak` does for hours.
+/// What `cargo bench --bench soak` runs for hours.
 #[test]
 fn two_minutes_of_everything_that_changes_leave_nothing_open() {
-    let _place = Place::take(Share::Quarter);
+    let _place = Place::take(Share::Half);
     let python = torches().first().map(|python| python.path.as_str());
     let mut seen = Vec::new();
     support::soak::soak(2, python, |usage| {
@@ -271,7 +181,7 @@ fn two_minutes_of_everything_that_changes_leave_nothing_open() {
     let [first, last] = seen[..] else {
         unreachable!("two rounds");
     };
-    // Each round has hundreds of workers.
+    // Each round has hundreds of workers, whose descriptors would accumulate.
     assert!(last.descriptors < first.descriptors + 10, "{seen:?}");
     assert!(last.threads < first.threads + 4, "{seen:?}");
 }

@@ -1,4 +1,4 @@
-//! The layout holds for every size, and whatever there is to show.
+//! The layout is valid for every size and any content.
 
 use pipetop::testing::ui::layout::{SizeHints, regions};
 use pipetop::testing::ui::{Page, Panel, draw};
@@ -19,10 +19,10 @@ proptest! {
     fn regions_lie_inside_and_apart(
         width in 0..=250_u16, height in 0..=80_u16, x in 0..3_u16, y in 0..3_u16,
         verdict in 1..=9_u16, ranks in 1..=8_u16, gpus in 0..=16_u16, workers in 0..=256_u16,
-        disk in 0..=24_u16, timeline in 0..=270_u16, history in 0..=5_u16, log in 0..=1000_u16, focus in panel(), matters in prop::option::of(panel()),
+        disk in 0..=24_u16, timeline in 0..=270_u16, history in 0..=5_u16, log in 0..=1000_u16, focus in panel(), relevant in prop::option::of(panel()),
     ) {
         let area = Rect { x, y, width, height };
-        let wants = SizeHints { verdict, pipeline: 2 + ranks, other_loaders: ranks.min(3), gpus, gpus_open: gpus + 9, gpus_in_full: gpus * 8, workers, disk, timeline, history, log, focus, matters };
+        let wants = SizeHints { lines: [verdict, 2 + ranks, gpus, workers, disk, timeline, history, log], verdict_tall: verdict + 2, loaders: ranks.min(3), gpus_open: gpus + 9, gpus_in_full: gpus * 8, focus, relevant };
         let regions = regions(area, &wants);
         let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
         for (place, region) in drawn.iter().enumerate() {

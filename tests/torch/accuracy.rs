@@ -1,13 +1,13 @@
-//! How often a verdict is right at which stated confidence: jobs of many loaders with settings taken by chance, each labelled
-//! by what it measured of itself. Prints the tables of docs/accuracy.md.
+//! How often a verdict is right at which stated confidence: jobs of many loaders with random settings, each labelled by
+//! its own measurements. Writes the runs to docs/accuracy.csv, from which the factors of the confidence are
+//! fitted and the tables of docs/accuracy.md are made.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use support::fuzz::Rng;
 use support::machine::{Share, each, has, note, skip};
 
@@ -16,7 +16,7 @@ use crate::loaders::SCRIPTS;
 use crate::report::Report;
 use crate::trial::{OBSERVED, PIPETOP, UNPRIVILEGED, kind_of, no_ptrace};
 
-/// Scripts of `tests/torch/loaders` that take a number of workers, with what must be installed.
+/// Scripts of `tests/torch/loaders` that accept a number of workers, with the package they need.
 const LOADERS: [(&str, &str); 19] = [
     ("batchgenerators_nondet", "batchgenerators"),
     ("collate_in_main", "torch"),
@@ -39,13 +39,18 @@ const LOADERS: [(&str, &str); 19] = [
     ("torchdata_stateful", "torchdata"),
 ];
 const RUNS: usize = 300;
-/// Of so many, one is watched without the right to attach.
+/// One job in this many is watched without the right to attach.
 const ONE_WITHOUT_RIGHT: usize = 6;
 const STEADY: usize = 15;
 
-/// A job with settings taken by chance.
+/// The runs, one a line: what `src/verdict/confidence.rs` is fitted to.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/accuracy.csv");
+const COLUMNS: &str = "draw,access,recognised,verdict,waited,share,low,high,agree,against";
+
+/// A job with random settings.
 #[derive(Debug)]
 struct Draw {
+    number: usize,
     script: &'static str,
     package: &'static str,
     workers: usize,
@@ -57,18 +62,33 @@ struct Draw {
 
 #[derive(Debug)]
 struct Outcome {
-    /// Access tier, and how the loader was recognised.
-    way: String,
+    draw: usize,
+    access: String,
+    /// How the loader was detected.
+    recognised: &'static str,
     kind: String,
     /// Percent.
     confidence: u32,
     right: bool,
     said: bool,
-    off: Option<f64>,
-    /// What it measured of itself.
+    /// Wait share by the job's own measurement.
     waited: f64,
-    /// The ends of the stated interval.
-    interval: Value,
+    /// Of the stated wait share: itself and the ends of its interval.
+    share: [Option<f64>; 3],
+    /// Signals that agree with the verdict, and those against it.
+    signals: [usize; 2],
+}
+
+impl Outcome {
+    fn line(&self) -> String {
+        let figure = |figure: Option<f64>| figure.map_or_else(String::new, |it| format!("{it:.4}"));
+        let share = self.share.map(figure).join(",");
+        let [agree, against] = self.signals;
+        format!(
+            "{},{},{},{},{:.4},{share},{agree},{against}",
+            self.draw, self.access, self.recognised, self.kind, self.waited
+        )
+    }
 }
 
 fn draw(number: usize) -> Draw {
@@ -76,7 +96,7 @@ fn draw(number: usize) -> Draw {
     let (script, package) = LOADERS[rng.usize(..LOADERS.len())];
     let workers = rng.usize(1..=6);
     let step = 20.0 * 8_f64.powf(rng.f64());
-    // As much loading as the workers manage in a step, from a fourth of it to four times as much.
+    // Load time from a fourth of what the workers manage per step to four times as much.
     let demand = 0.25 * 16_f64.powf(rng.f64());
     #[expect(
         clippy::cast_possible_truncation,
@@ -84,13 +104,14 @@ fn draw(number: usize) -> Draw {
         reason = "some milliseconds"
     )]
     let whole = |ms: f64| ms.round().max(1.0) as u32;
-    // Its batches are put together by the main thread.
+    // The main thread assembles its batches.
     let at_once = if script == "collate_in_main" {
         1.0
     } else {
         workers as f64
     };
     Draw {
+        number,
         script,
         package,
         workers,
@@ -129,11 +150,20 @@ fn run(python: &str, draw: &Draw) -> Result<Outcome, String> {
     let share = report.number("/verdict/wait_share");
     let loader = "/job/ranks/0/loader";
     let recognised = match report.text(&format!("{loader}/kind")) {
-        "" => "no loader".to_owned(),
-        "other" if report.text(&format!("{loader}/name")).is_empty() => "by its place".to_owned(),
-        "other" => "by name".to_owned(),
-        _ => "PyTorch".to_owned(),
+        "" => "no loader",
+        "other" if report.text(&format!("{loader}/name")).is_empty() => "by its place",
+        "other" => "by name",
+        _ => "PyTorch",
     };
+    let signals = |supports: bool| {
+        let evidence = report.document["verdict"]["evidence"].as_array();
+        let known = ["wait", "queue-empty", "workers-busy", "gpu-idle"];
+        let counts = |fact: &&Value| {
+            fact["supports"] == supports && known.iter().any(|id| fact["id"] == **id)
+        };
+        evidence.into_iter().flatten().filter(counts).count()
+    };
+    let end = |end: usize| report.number(&format!("/verdict/wait_interval/{end}"));
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -142,14 +172,16 @@ fn run(python: &str, draw: &Draw) -> Result<Outcome, String> {
     let confidence =
         (100.0 * report.number("/verdict/confidence").unwrap_or_default()).round() as u32;
     let outcome = Outcome {
-        way: format!("{}, {recognised}", report.text("/window/access")),
+        draw: draw.number,
+        access: report.text("/window/access").to_owned(),
+        recognised,
         right: kind == kind_of(truth),
         confidence,
         said,
-        off: share.filter(|_| said).map(|share| (share - truth).abs()),
         kind,
         waited: truth,
-        interval: report.document["verdict"]["wait_interval"].clone(),
+        share: [share, end(0), end(1)],
+        signals: [signals(true), signals(false)],
     };
     note(&format!("{draw:?}: {outcome:?}, of itself {truth:.3}"));
     if said && !outcome.right {
@@ -158,60 +190,8 @@ fn run(python: &str, draw: &Draw) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-#[derive(Default)]
-struct Row {
-    runs: u32,
-    said: u32,
-    right: u32,
-    stated: u32,
-    off: Vec<f64>,
-}
-
-impl Row {
-    fn add(&mut self, outcome: &Outcome) {
-        self.runs += 1;
-        self.said += u32::from(outcome.said);
-        self.right += u32::from(outcome.said && outcome.right);
-        self.stated += if outcome.said { outcome.confidence } else { 0 };
-        self.off.extend(outcome.off);
-    }
-
-    fn line(&self, name: &str) -> String {
-        let mut off = self.off.clone();
-        off.sort_by(f64::total_cmp);
-        let at = |part: usize| off.get(off.len().saturating_sub(1) * part / 100);
-        let off = |part| at(part).map_or_else(|| "n/a".to_owned(), |off| format!("{off:.3}"));
-        let of_said = |sum: u32| match self.said {
-            0 => "n/a".to_owned(),
-            said => format!("{:.0} %", f64::from(sum) / f64::from(said)),
-        };
-        format!(
-            "| {name} | {} | {} | {} | {} | {} | {} |",
-            self.runs,
-            self.runs - self.said,
-            of_said(self.stated),
-            of_said(100 * self.right),
-            off(50),
-            off(95)
-        )
-    }
-}
-
-fn table(title: &str, outcomes: &[Outcome], name: impl Fn(&Outcome) -> String) {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for outcome in outcomes {
-        rows.entry(name(outcome)).or_default().add(outcome);
-    }
-    note(&format!(
-        "\n| {title} | runs | of these silent | stated | right | wait share off, median | 95 % |\n|---|---|---|---|---|---|---|"
-    ));
-    for (name, row) in rows {
-        note(&row.line(&name));
-    }
-}
-
 #[test]
-#[ignore = "takes half an hour; its figures are docs/accuracy.md"]
+#[ignore = "takes half an hour; its runs are docs/accuracy.csv"]
 fn stated_confidence_is_a_frequency() {
     let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
         return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
@@ -225,28 +205,11 @@ fn stated_confidence_is_a_frequency() {
         Ok(outcome) => outcomes.lock().unwrap().push(outcome),
         Err(why) => failed.lock().unwrap().push(format!("{draw:?}: {why}")),
     });
-    let (outcomes, failed) = (outcomes.into_inner().unwrap(), failed.into_inner().unwrap());
-    table("access, recognised", &outcomes, |outcome| {
-        outcome.way.clone()
-    });
-    table("stated confidence", &outcomes, |outcome| {
-        match (outcome.said, outcome.confidence / 10) {
-            (false, _) => "silent".to_owned(),
-            (true, ten) => format!("{} to {} %", 10 * ten, 10 * ten + 9),
-        }
-    });
-    table("verdict", &outcomes, |outcome| outcome.kind.clone());
-    let list: Vec<Value> = outcomes
-        .iter()
-        .map(|outcome| {
-            json!({
-                "way": outcome.way, "kind": outcome.kind, "confidence": outcome.confidence, "right": outcome.right,
-                "waited": outcome.waited, "interval": outcome.interval,
-            })
-        })
-        .collect();
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("accuracy.json");
-    fs::write(&file, json!(list).to_string()).unwrap();
+    let (mut outcomes, failed) = (outcomes.into_inner().unwrap(), failed.into_inner().unwrap());
+    outcomes.sort_by_key(|outcome| outcome.draw);
+    let lines = [COLUMNS.to_owned()].into_iter();
+    let lines: Vec<String> = lines.chain(outcomes.iter().map(Outcome::line)).collect();
+    fs::write(RECORDED, lines.join("\n") + "\n").unwrap();
     let wrong = |outcome: &&Outcome| outcome.said && !outcome.right && outcome.confidence >= 60;
     let wrong: Vec<&Outcome> = outcomes.iter().filter(wrong).collect();
     note(&format!(

@@ -1,9 +1,9 @@
-//! Jobs that need the CPUs for themselves: one runs at a time.
+//! Jobs that need one CPU or all for themselves.
 
 use crate::cgroup::Limit;
 use crate::job::Start;
 use crate::trial::{
-    Situation, check, ensure, heavy, last_python, no_more_workers, throughput_ratio,
+    Situation, busy, check, ensure, heavy, last_python, no_more_workers, throughput_ratio,
 };
 
 const COMPUTE: Situation = heavy("compute").kinds(&["compute-bound"]);
@@ -32,7 +32,7 @@ fn more_hungry_workers_than_cpus() {
 
 #[test]
 fn compute() {
-    check(COMPUTE, no_more_workers);
+    check(busy("compute").kinds(&["compute-bound"]), no_more_workers);
 }
 
 #[test]

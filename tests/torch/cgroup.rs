@@ -1,4 +1,4 @@
-//! A cgroup of its own (version 1) for a job whose CPU or disk is to be limited.
+//! A separate cgroup (version 1) for a job with limited CPU or disk.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,15 +11,15 @@ use crate::clock::sleep;
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     Cpus(f64),
-    /// Of the device that holds the job's files.
+    /// On the device that holds the job's files.
     ReadBytesPerSecond(u64),
 }
 
-/// Removed when dropped; by then its processes must have ended.
+/// Removed when dropped; its processes must have ended before.
 pub(crate) struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// A cgroup in which `limit` holds, or why there is none. `files` lie on the device to limit.
+    /// Creates a cgroup with `limit`, or returns why that is impossible. `files` are on the device to limit.
     pub(crate) fn new(name: &str, limit: Limit, files: &Path) -> Result<Self, String> {
         let controller = match limit {
             Limit::Cpus(_) => "cpu",
@@ -43,13 +43,13 @@ impl Cgroup {
         Ok(group)
     }
 
-    /// Why such a limit cannot be had here, if so.
+    /// Returns why such a limit is not available here, if so.
     pub(crate) fn unavailable(name: &str, limit: Limit) -> Option<String> {
         let name = format!("pipetop-probe-{name}-{}", std::process::id());
         Self::new(&name, limit, Path::new(env!("CARGO_TARGET_TMPDIR"))).err()
     }
 
-    /// Who writes its pid here joins.
+    /// Returns the file to which a process writes its PID to join.
     pub(crate) fn members(&self) -> PathBuf {
         self.0.join("cgroup.procs")
     }
@@ -62,7 +62,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // A process that was killed leaves its cgroup a moment after it is reaped.
+        // A killed process leaves its cgroup a moment after it is reaped.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -72,7 +72,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Where the controller's version 1 hierarchy is mounted.
+/// Returns where the controller's version 1 hierarchy is mounted.
 fn hierarchy(controller: &str) -> Result<PathBuf, String> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts
@@ -88,7 +88,7 @@ fn hierarchy(controller: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no cgroup v1 {controller} controller"))
 }
 
-/// `major:minor` of the whole disk that holds `path`.
+/// Returns `major:minor` of the whole disk that holds `path`.
 fn disk_of(path: &Path) -> Result<String, String> {
     let device = fs::metadata(path).map_err(|error| error.to_string())?.dev();
     let number = format!(

@@ -1,15 +1,15 @@
-//! Real time: the jobs run in it.
+//! Real time, in which the jobs run.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds of `CLOCK_MONOTONIC`, the clock of the script's marks.
+/// Returns the seconds of `CLOCK_MONOTONIC`, the clock of the script's marks.
 pub(crate) fn now() -> f64 {
     of(ClockId::Monotonic)
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn wall() -> f64 {
     of(ClockId::Realtime)
 }

@@ -1,4 +1,4 @@
-//! Two recordings beside each other, against how fast both scripts were by their own marks.
+//! Comparing two recordings, against the speed of both scripts by their own marks.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use support::measured::two_of_three;
 const ONE_WORKER: Situation = light("one-worker");
 const FOUR_WORKERS: Situation = light("four-workers");
 const SECONDS: &str = "25s";
-/// In a folder of its own.
+/// Name of the recording in a separate folder.
 const FILE: &str = "run.rec";
 
 #[test]
@@ -27,10 +27,10 @@ fn more_workers_are_as_much_faster_as_both_scripts_say() {
 }
 
 #[test]
-fn two_recordings_of_one_job_cannot_be_told_apart() {
+fn two_recordings_of_one_job_do_not_differ() {
     last_python(FOUR_WORKERS, |python| {
         let job = FOUR_WORKERS.job(python)?;
-        // The interval holds in 95 of 100 cases.
+        // The interval contains the true ratio in 95 of 100 cases.
         two_of_three(|| agrees(&Recorded::of(&job)?, &Recorded::of(&job)?, "not-told-apart"))
     });
 }
@@ -58,7 +58,7 @@ impl Recorded {
     }
 }
 
-/// It is the outcome, and the ratio by the scripts' own marks lies within the interval.
+/// Checks the outcome, and that the ratio by the scripts' own marks is within the interval.
 fn agrees(before: &Recorded, after: &Recorded, outcome: &str) -> Outcome {
     let output = Command::new(PIPETOP)
         .arg("diff")

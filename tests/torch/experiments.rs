@@ -1,5 +1,5 @@
-//! `pipetop headspace` and `pipetop sweep` on commands: do they find what is known beforehand on the real PyTorch,
-//! what do they refuse, and what do they leave behind?
+//! `pipetop headspace` and `pipetop sweep` on commands with the real PyTorch: results that are known beforehand, what
+//! they refuse, and what they leave behind.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::machine::{Place, Share, each_torch, last_torch, note};
-use support::waiting::{ToEnd, wait, wait_telling};
+use support::waiting::{ToEnd, wait, wait_with_state};
 use tempfile::TempDir;
 
 fn script() -> PathBuf {
@@ -28,7 +28,7 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// A folder for what pipetop and its commands write.
+/// A folder for the files of pipetop and its commands.
 struct Stand(TempDir);
 
 impl Stand {
@@ -72,14 +72,14 @@ impl Stand {
         found
     }
 
-    /// Of temporary files, and of processes that are in our folder.
+    /// Waits until no temporary files and no processes in our folder are left.
     fn assert_nothing_left(&self) {
         let files = || {
             let left = fs::read_dir(self.path("tmp")).expect("ours").flatten();
             left.map(|entry| entry.file_name()).collect::<Vec<_>>()
         };
         let none = || files().is_empty().then_some(());
-        wait_telling("no file to be left", none, || format!("{:?}", files()));
+        wait_with_state("no file to be left", none, || format!("{:?}", files()));
         wait("the end of every process", || {
             let processes = fs::read_dir("/proc").expect("procfs").flatten();
             let mut folders =
@@ -89,7 +89,7 @@ impl Stand {
     }
 }
 
-/// What was printed before the error, the error and the hint.
+/// Returns the output before the error, the error and the hint.
 fn refused(output: &Output) -> (String, String, String) {
     let errors = lossy(&output.stderr);
     assert_eq!(lossy(&output.stdout), "", "{errors}");
@@ -100,7 +100,7 @@ fn refused(output: &Output) -> (String, String, String) {
     (said.to_owned(), error.to_owned(), hint.to_owned())
 }
 
-/// What a script says of itself at the end of a run: the share that it has waited, and the time of a step.
+/// Returns the script's own figures from the end of a run: its wait share, and the time of a step.
 fn truth(run: &str) -> (f64, f64) {
     let lines = run.lines().rev();
     let mut said = lines.filter_map(|line| {
@@ -110,8 +110,8 @@ fn truth(run: &str) -> (f64, f64) {
     said.next().expect(run)
 }
 
-/// Measures with the script of these times, with each torch at the same time: they sleep. What is found is what the
-/// script finds of itself in the same runs. On a calm machine that is `stall`, which is only said.
+/// Measures with the script at these times, with each torch in parallel, as they sleep. The result must agree with the
+/// script's own measurement in the same runs. `stall` is the value on an idle machine, which is only printed.
 fn headspace(times: &str, stall: f64) {
     each_torch(Share::Quarter, |python| {
         let script = script();
@@ -142,7 +142,7 @@ fn headspace(times: &str, stall: f64) {
 
 #[test]
 fn a_true_stall_is_the_headspace() {
-    // 115 ms a step, of which 15 are waits.
+    // 115 ms per step, of which 15 ms are waits.
     headspace("--load-ms 230 --step-ms 100", 0.13);
 }
 
@@ -176,7 +176,7 @@ fn a_sweep_finds_the_cpus() {
             assert!(number(&row["worker_cpu_cores"]) <= number(&row["workers"]) + 0.1);
         }
         let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
-        // More than the CPUs can only help where somebody else has taken them, so that more of them get more.
+        // More workers than CPUs can only help if other programs use the CPUs, so that more workers get a larger part.
         let crowded = cores(knee) > cores(cpus).map(|cores| 1.03 * cores);
         assert!(knee <= cpus || crowded, "{found:#}");
         assert!(found["advised"].as_u64() <= Some(cpus), "{found:#}");
@@ -209,7 +209,7 @@ fn workers_in_the_words_and_settings_from_outside() {
             (&2.into(), Some(2))
         );
         let speedup = number(&found["rows"][1]["speedup"]);
-        // Two on a calm machine.
+        // Two on an idle machine.
         let runs: Vec<&str> = log.split("begins").skip(1).collect();
         let [(_, one), (_, two)] = [truth(runs[0]), truth(runs[1])];
         let own = one / two;
@@ -229,7 +229,7 @@ fn workers_in_the_words_and_settings_from_outside() {
             pinned.is_none_or(|why| why.contains("only with a GPU")),
             "{found:#}"
         );
-        // What the words do not change is no figure for it.
+        // If the word for the workers changes nothing, there is no result.
         let text = lossy(
             &stand
                 .run(
@@ -252,7 +252,7 @@ fn workers_in_the_words_and_settings_from_outside() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_with_the_reason() {
+fn unmeasurable_scripts_are_rejected_with_the_reason() {
     let _place = Place::take(Share::Quarter);
     let stand = Stand::new();
     let plain = stand.path("plain");
@@ -285,15 +285,15 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
             "headspace --patience 1s",
             &["sh", "-c", "exec sleep 1000"],
             1,
-            "has not started Python yet",
+            "has not started Python",
             "training",
         ),
-        // What goes on in the background is waited for, and ended.
+        // Background processes are waited for, and ended.
         (
             "headspace --patience 1s",
             &["sh", "-c", "sleep 1000 & exit 0"],
             1,
-            "has not started Python yet",
+            "has not started Python",
             "training",
         ),
         (
@@ -325,7 +325,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_script_that_ends_too_early_is_refused_with_what_would_do() {
+fn a_script_that_ends_too_early_is_rejected_with_the_length_needed() {
     let script = script();
     each_torch(Share::Quarter, |python| {
         let words = [&python.path, script.to_str().expect("UTF-8")];
@@ -350,7 +350,7 @@ fn a_script_that_ends_too_early_is_refused_with_what_would_do() {
     });
 }
 
-/// Runs until the command has made the file `up`.
+/// Runs until the command has created the file `up`.
 fn until_up(stand: &Stand, line: &str) -> Child {
     let words = ["sh", "-c", "trap '' HUP INT; sleep 1000 & touch up; wait"];
     let child = stand.command(line, &words).spawn().expect("it starts");

@@ -1,5 +1,5 @@
-//! A thread beside the training loop: one that runs Python slows the step, one that works in C does not. The
-//! scripted driver stands for a GPU that rests.
+//! A thread beside the training loop: one that runs Python slows the step, one that works in C does not. The scripted
+//! driver simulates an idle GPU.
 
 use std::process::Command;
 use std::thread;
@@ -25,12 +25,10 @@ fn report(situation: Situation, python: &Python) -> Result<Report, String> {
 
 #[test]
 fn only_a_thread_that_runs_python_is_to_blame() {
-    last_python(PYTHON_THREAD, |python| {
-        two_of_three(|| blames_rightly(python))
-    });
+    last_python(PYTHON_THREAD, |python| two_of_three(|| check_blame(python)));
 }
 
-fn blames_rightly(python: &Python) -> Outcome {
+fn check_blame(python: &Python) -> Outcome {
     let (contended, free) = thread::scope(|scope| {
         let free = scope.spawn(|| report(NATIVE_THREAD, python));
         (report(PYTHON_THREAD, python), free.join())
@@ -56,7 +54,7 @@ fn blames_rightly(python: &Python) -> Outcome {
 }
 
 fn blames_python(report: &Report) -> Outcome {
-    // By how much of it falls to taking over batches, which a machine without CPUs to spare lengthens.
+    // Depends on how much of the time is spent taking over batches, which takes longer on a busy machine.
     let kinds = ["host-bound", "data-bound"];
     ensure(kinds.contains(&report.kind()), || "another kind".into())?;
     let cause = report.text("/verdict/cause");

@@ -1,7 +1,7 @@
-//! What the hook in Python reports, against what each script measured of itself, and that no script notices it.
+//! The reports of the hook in Python, against each script's own measurements, and that no script is affected by it.
 //!
 //! The loops run on the real PyTorch, and those of Accelerate, Lightning and Transformers with each Python that has
-//! them. What needs no torch runs with those of `PIPETOP_PYTHONS`.
+//! them. Tests without torch run with the interpreters of `PIPETOP_PYTHONS`.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "figures for who runs with --nocapture")]
@@ -10,6 +10,7 @@ mod cost;
 mod device;
 mod frameworks;
 mod modes;
+mod others;
 mod stand;
 mod start;
 mod steps;

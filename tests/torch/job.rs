@@ -1,4 +1,4 @@
-//! A training script that runs for one test, and that ends with it whatever happens.
+//! A training script that runs for one test, and always ends with it.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -18,14 +18,14 @@ use crate::clock::{now, sleep};
 use crate::truth::Truth;
 
 const SCRIPT: &str = include_str!("situations.py");
-/// In the environment of every process of a job, with the job's directory as its value.
+/// Variable in the environment of every process of a job, with the job's directory as its value.
 const MARK: &str = "PIPETOP_TEST_JOB";
-/// Only ends what hangs: a busy machine takes a minute to import torch.
+/// Only ends a hang: on a busy machine, importing torch takes a minute.
 const STEADY_DEADLINE: f64 = 300.0;
-/// The user and the group that own nothing.
+/// The user and the group without any files.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Fields drop in this order, after all processes have ended.
+/// A running job. Its fields are dropped in this order, after all processes have ended.
 pub(crate) struct Job {
     child: Child,
     nice: bool,
@@ -37,14 +37,14 @@ pub(crate) struct Job {
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Start {
     Plain,
-    /// Without any capability, also where the user is root.
+    /// Without any capability, even for root.
     Unprivileged,
-    /// Two ranks by `torchrun`.
+    /// Two ranks with `torchrun`.
     Torchrun,
 }
 
 impl Job {
-    /// Starts the named situation in a process group of its own, or says why it cannot.
+    /// Starts the named situation in a separate process group, or returns why that is impossible.
     pub(crate) fn start(
         python: &str,
         situation: &str,
@@ -71,7 +71,7 @@ impl Job {
         }
         words.push(python.to_owned());
         if start == Start::Torchrun {
-            // Torch 1.13 under Python 3.11 cannot start with the default of no redirection.
+            // Under Python 3.11, torch 1.13 cannot start with the default of no redirection.
             let torchrun = "-m torch.distributed.run --standalone --nproc_per_node 2 --redirects 1 --tee 1 --log_dir";
             words.extend(torchrun.split(' ').map(String::from));
             words.push(path.display().to_string());
@@ -82,7 +82,7 @@ impl Job {
         Self::spawn(&words, share, cgroup, directory)
     }
 
-    /// Starts a script that gets its folder as its first argument; `launcher` stands before it.
+    /// Starts a script with its folder as the first argument; `launcher` comes before it.
     pub(crate) fn script(
         python: &str,
         launcher: &[&str],
@@ -107,8 +107,8 @@ impl Job {
         let path = directory.path();
         let output = File::create(path.join("output")).map_err(|error| error.to_string())?;
         let errors = output.try_clone().map_err(|error| error.to_string())?;
-        // Nothing is measured beside one that has the machine to itself.
-        let nice = share != Share::Whole && may_take_back();
+        // If a job has the whole machine, nothing else is measured that it could disturb.
+        let nice = share != Share::Whole && can_lower_niceness();
         let before: &[&str] = if nice { &NICE } else { &[] };
         let words: Vec<&str> = before
             .iter()
@@ -138,13 +138,13 @@ impl Job {
         self.child.id()
     }
 
-    /// What the script, or its given rank, has marked so far.
+    /// Returns the marks so far of the script, or of the given rank.
     pub(crate) fn truth(&self, rank: Option<u64>) -> Truth {
         let file = rank.map_or_else(|| "truth".to_owned(), |rank| format!("truth.{rank}"));
         Truth::read(&self.directory.path().join(file))
     }
 
-    /// The rank that this process is, by the first line of what it has marked.
+    /// Returns the rank of this process, from the first line of its marks.
     pub(crate) fn rank_of(&self, pid: u64) -> Option<u64> {
         let ranks = (0..).map_while(|rank| {
             let marks = self.file(&format!("truth.{rank}"));
@@ -154,12 +154,12 @@ impl Job {
         ranks.filter(|(_, same)| *same).map(|(rank, _)| rank).next()
     }
 
-    /// A file that the script writes, as far as it has; empty where it has not begun.
+    /// Returns a file of the script as far as it is written; empty if it has not begun.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
     }
 
-    /// Waits until the script has had so many batches. From then on it is as nice as any other.
+    /// Waits until the script has had this many batches. From then on its niceness is normal.
     pub(crate) fn reach(&mut self, batches: usize, rank: Option<u64>) -> Result<(), String> {
         let deadline = now() + STEADY_DEADLINE;
         while self.truth(rank).batches() < batches {
@@ -174,27 +174,27 @@ impl Job {
             sleep(Duration::from_millis(50));
         }
         if self.nice {
-            // One that has another title has overwritten its environment, by which the others are found.
+            // A process with a changed title has overwritten its environment, by which the others are found.
             let processes = self.processes().into_iter();
             processes
                 .chain([Pid::from_child(&self.child)])
-                .for_each(as_nice_as_others);
+                .for_each(reset_niceness);
         }
         Ok(())
     }
 
-    /// As `Ctrl-Z` does, but not to be caught.
+    /// Stops it like `Ctrl-Z`, with a signal that cannot be caught.
     pub(crate) fn stop(&self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::STOP);
     }
 
-    /// Ends it without a word, as the kernel does when memory is short.
+    /// Kills it without warning, like the kernel when memory is short.
     pub(crate) fn kill(&mut self) {
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();
     }
 
-    /// Processes of this job, wherever they moved: `torchrun` puts its ranks into groups of their own.
+    /// Returns the processes of this job in any group: `torchrun` puts its ranks into separate groups.
     fn processes(&self) -> Vec<Pid> {
         let mark = format!("{MARK}={}", self.directory.path().display());
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -210,11 +210,11 @@ impl Job {
     }
 }
 
-/// What it imports takes only what the jobs beside it leave, which are measured meanwhile.
+/// Makes the imports use only the CPU time that is left by other jobs, which are being measured.
 const NICE: [&str; 3] = ["nice", "-n", "19"];
 
-/// Whether a process may become less nice, which takes a right; tried by a thread that ends after it.
-fn may_take_back() -> bool {
+/// Whether a process may lower its niceness, which needs a permission; tried in a separate thread that ends afterwards.
+fn can_lower_niceness() -> bool {
     static MAY: OnceLock<bool> = OnceLock::new();
     let try_it = || {
         rustix::process::nice(1).is_ok() && rustix::process::setpriority_process(None, 0).is_ok()
@@ -222,28 +222,28 @@ fn may_take_back() -> bool {
     *MAY.get_or_init(|| thread::spawn(try_it).join().unwrap_or(false))
 }
 
-/// All of its threads: each has a niceness of its own.
-fn as_nice_as_others(process: Pid) {
+/// Resets the niceness of all of its threads: each has its own.
+fn reset_niceness(process: Pid) {
     let threads = fs::read_dir(format!("/proc/{}/task", process.as_raw_nonzero()));
     for thread in threads.into_iter().flatten().flatten() {
         let thread = thread.file_name().to_str().and_then(|id| id.parse().ok());
         if let Some(thread) = thread.and_then(Pid::from_raw) {
-            // One that has just ended needs none.
+            // It may have just ended.
             let _ = rustix::process::setpriority_process(Some(thread), 0);
         }
     }
 }
 
-/// Below the target folder: a temporary folder may lie in memory, and files in memory are on no disk.
+/// Creates a folder below the target folder: a temporary folder may be in memory, and its files on no disk.
 fn folder() -> Result<TempDir, String> {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).map_err(|error| error.to_string())
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
-        // A process that gives itself a title overwrites its environment, by which it is found below.
+        // A process that sets its title overwrites its environment, by which the others are found below.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        // One may have been born while the others were killed.
+        // A process may have been started while the others were killed.
         for _ in 0..100 {
             let left = self.processes();
             if left.is_empty() {
@@ -258,7 +258,7 @@ impl Drop for Job {
     }
 }
 
-/// A copy of `file` that every user may read and run.
+/// Returns a copy of `file` that every user may read and run.
 pub(crate) fn for_everyone(file: &Path) -> Result<(TempDir, PathBuf), String> {
     let copy = || {
         let directory = tempfile::tempdir()?;

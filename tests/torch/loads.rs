@@ -1,4 +1,4 @@
-//! How long single batches took their workers, against what the script says.
+//! Load times of single batches, against the script's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::report::Report;
 use crate::trial::{Outcome, ensure};
 use support::machine::note;
 
-/// Milliseconds that a worker has a batch in work before and after the dataset: putting it together, handing it over.
-const AROUND: f64 = 60.0;
+/// Milliseconds that a worker has a batch in work outside of the dataset: collating it and handing it over.
+const OUTSIDE_DATASET: f64 = 60.0;
 
-/// Worker and batch.
+/// Worker number and batch number.
 type Which = (u64, u64);
 
-/// Each load that is reported lies within its bounds, each batch is there once, and every worker has some.
+/// Checks that each reported load is within its bounds, each batch is reported once, and every worker has some.
 pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcome {
     let truth = truth(&job.file("loads"));
     let mut seen = BTreeSet::new();
@@ -42,7 +42,7 @@ pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcom
             let took = truth.get(&(id, batch));
             let took = took.ok_or_else(|| format!("worker {id} did not load batch {batch}"))?;
             let (low, high) = (low as f64, high as f64);
-            ensure((low - AROUND..=high).contains(took), || {
+            ensure((low - OUTSIDE_DATASET..=high).contains(took), || {
                 format!("batch {batch} took worker {id} {took} ms, not {low} to {high}")
             })?;
             widths.push(high - low);
@@ -59,7 +59,7 @@ pub(crate) fn loads_are_as_the_workers_say(report: &Report, job: &Job) -> Outcom
     ensure(!workers.is_empty(), || "no workers".into())
 }
 
-/// Milliseconds of each batch. What is being written has no line end yet.
+/// Returns the milliseconds of each batch. A line that is being written has no line end yet.
 fn truth(text: &str) -> BTreeMap<Which, f64> {
     let lines = text
         .split_inclusive('\n')

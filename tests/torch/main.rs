@@ -1,10 +1,10 @@
-//! Real Python and real `PyTorch`: what is seen of a job from outside, what its hook reports and what is measured with
-//! it, against what each job says of itself.
+//! Real Python and real `PyTorch`: a job seen from outside, the reports of its hook and the measurements with it, against
+//! each job's own figures.
 //!
 //! The tests run with every interpreter of `PIPETOP_TORCH_PYTHONS` (separated by colons; `python3` by default) that has
 //! torch, but for what does not depend on its version. What cannot run says so; where `PIPETOP_REQUIRE_ALL=1` it fails.
-//! Every test takes its place on the machine: up to four jobs that sleep run at a time, or one that computes. The
-//! test runner takes tests by name: those of `alone` come first, and the machine is not emptied for each of them.
+//! Every test takes its place on the machine: up to eight jobs that sleep run at a time, or two that keep a CPU busy, or one that
+//! needs all CPUs. The runner's threads only wait for places, so there may be more of them than tests that run.
 
 mod accuracy;
 mod alone;
@@ -29,3 +29,4 @@ mod side_by_side;
 mod timeline;
 mod trial;
 mod truth;
+mod two_loaders;

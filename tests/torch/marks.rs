@@ -1,4 +1,4 @@
-//! What is marked on the axis of time, against when the script says that it happened.
+//! The marks on the time axis, against the times logged by the script.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use crate::trial::{Outcome, PIPETOP, Situation, each_python, ensure, light, no_p
 use support::machine::{Python, note};
 use support::measured::two_of_three;
 
-/// Seconds by which a mark may lie behind: two readings, a poll at the stack, and a machine that is busy.
+/// Most seconds by which a mark may be late: two samples, a poll of the stack, and a busy machine.
 const LATE: f64 = 1.5;
-/// And before: the first poll at a pass may come before its first batch.
+/// Most seconds by which a mark may be early: the first poll in a pass may come before its first batch.
 const EARLY: f64 = 0.3;
 
 const MARKS: Situation = light("marks").steady_after(10);
@@ -81,13 +81,13 @@ fn marks_of_a_job(python: &Python) -> Outcome {
     };
     offsets(&seen, &wanted).iter().try_for_each(near)?;
     match from_outside {
-        Some(seen) => tells_most(&seen?, &wanted),
+        Some(seen) => check_without_stacks(&seen?, &wanted),
         None => Err("libno_ptrace.so was not built".to_owned()),
     }
 }
 
-/// Without stacks: nothing that was not, a validation may be taken for an epoch, and what can be told is told.
-fn tells_most(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
+/// Without stacks: no wrong marks, except that a validation may be taken for an epoch, and all that can be detected.
+fn check_without_stacks(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
     note(&format!("without stacks: {seen:?}"));
     for (kind, at) in seen {
         let is = |(what, when): &&(&str, f64)| {
@@ -99,7 +99,7 @@ fn tells_most(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
         })?;
     }
     let count = |kind| seen.iter().filter(|(seen, _)| *seen == kind).count();
-    // Those whose workers are all made anew.
+    // The passes whose workers are all restarted.
     for (kind, least) in [
         ("epoch", 3),
         ("checkpoint", 1),
@@ -113,7 +113,7 @@ fn tells_most(seen: &[(&str, f64)], wanted: &[(&str, f64)]) -> Outcome {
     Ok(())
 }
 
-/// What was marked until the job had ended, by the wall clock in seconds.
+/// Returns the marks until the end of the job, by the wall clock in seconds.
 fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)>, String> {
     let watched = watched
         .wait_with_output()
@@ -145,13 +145,13 @@ fn marks_of((path, watched): (PathBuf, Child)) -> Result<Vec<(&'static str, f64)
         .iter()
         .filter_map(|mark| Some((name(mark.kind)?, (began + mark.at).as_secs_f64())))
         .collect();
-    // What it finds to watch afterwards is not this script.
+    // Whatever it watches afterwards is not this script.
     let end = seen.iter().position(|(kind, _)| *kind == "job-end");
     seen.truncate(end.map_or(seen.len(), |end| end + 1));
     Ok(seen)
 }
 
-/// The recording gives the lines that were printed live, verdicts and all, to the last digit.
+/// Checks that a replay prints the same lines as the live run, including verdicts, to the last digit.
 fn replays(path: &Path) -> Outcome {
     let live =
         fs::read_to_string(path.with_extension("json")).map_err(|error| error.to_string())?;
@@ -168,10 +168,10 @@ fn replays(path: &Path) -> Outcome {
     })
 }
 
-/// Of the job that was seen to run last: when it began, and until when it ran, in ticks since boot.
+/// The last running job, and the time until which it ran, in ticks since boot.
 type Ran = Option<(ProcessKey, u64)>;
 
-/// What is watched after the script has begun after it: the workers that it leaves behind are no job.
+/// Checks that a job watched after the script has started after it: workers that it leaves behind are not a job.
 fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
     let Some(job) = sample.job.as_ref().filter(|job| !job.ended) else {
         return Ok(());
@@ -189,7 +189,7 @@ fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
     if let Some((key, ran)) = *last
         && key != job.key
     {
-        // A reading takes its time.
+        // Taking a sample takes some time.
         ensure(job.key.start_ticks + per_second / 4 >= ran, || {
             format!("{:?} was there before {key:?} had ended", job.key)
         })?;
@@ -198,7 +198,7 @@ fn follows(sample: &Sample, last: &mut Ran) -> Outcome {
     Ok(())
 }
 
-/// How late each mark is.
+/// Returns how late each mark is.
 fn offsets<'a>(seen: &[(&str, f64)], wanted: &[(&'a str, f64)]) -> Vec<(&'a str, f64)> {
     let pairs = wanted.iter().zip(seen);
     pairs
@@ -206,7 +206,7 @@ fn offsets<'a>(seen: &[(&str, f64)], wanted: &[(&'a str, f64)]) -> Vec<(&'a str,
         .collect()
 }
 
-/// As the script calls it; what the verdict was is another test's business.
+/// Returns the script's name of a mark; verdicts are not tested here.
 fn name(kind: MarkKind) -> Option<&'static str> {
     match kind {
         MarkKind::JobEnd => Some("job-end"),
@@ -214,7 +214,7 @@ fn name(kind: MarkKind) -> Option<&'static str> {
         MarkKind::Epoch => Some("epoch"),
         MarkKind::Validation => Some("validation"),
         MarkKind::Worker => Some("worker"),
-        // It began before us, or is none of this script's.
+        // The job began before pipetop, and verdicts are not logged by the script.
         MarkKind::JobBegin | MarkKind::Verdict => None,
     }
 }

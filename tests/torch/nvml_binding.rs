@@ -1,7 +1,7 @@
-//! NVIDIA's own Python binding reads the fake driver as the script says it: structures, versions, sizes and
-//! error numbers that nobody here wrote twice.
+//! NVIDIA's own Python binding reads the fake driver as scripted. This checks structures, versions, sizes and error
+//! numbers against an independent source.
 //!
-//! Runs with the first interpreter that has `nvidia-ml-py`, of those with torch and of all.
+//! Runs with the first interpreter that has `nvidia-ml-py`, among those with torch and all others.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The page that describes the probe protocol, tried: its Python writer runs against the listening end.
+//! Tests the page that describes the probe protocol: its Python writer runs against the real listener.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn page() -> String {
     fs::read_to_string(path).expect("the page is there")
 }
 
-/// The Python of the page, in order.
+/// Returns the Python blocks of the page, in order.
 fn blocks(page: &str) -> Vec<&str> {
     let begins = page.split("```python\n").skip(1);
     begins
@@ -30,7 +30,7 @@ fn blocks(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Starts `script` with this Python, to report to `listener`.
+/// Starts `script` with this Python, reporting to `listener`.
 fn start(python: &str, listener: &Listener, script: &str) -> Child {
     Command::new(python)
         .args(["-c", script])
@@ -43,7 +43,7 @@ fn start(python: &str, listener: &Listener, script: &str) -> Child {
 fn heard(listener: &Listener, mut child: Child) -> ProbeReport {
     let pid = Pid(child.id().cast_signed());
     assert!(ended(&mut child).success());
-    // What was sent lies in the socket: the listening thread only has to come by.
+    // The reports are in the socket until the listening thread reads them.
     let mut all: Option<ProbeReport> = None;
     let (_keep, never) = mpsc::channel::<()>();
     for _ in 0..2000 {
@@ -71,7 +71,7 @@ fn the_python_writer_of_the_page_works() {
         };
         let lines = writer.lines().filter(|line| !line.trim().is_empty());
         assert!(lines.count() <= 12, "it promises few lines");
-        // A loader that takes 2 ms for a batch, and a step of 1 ms.
+        // A loader that needs 2 ms per batch, and a step of 1 ms.
         let script = format!(
             "{writer}
 def batches():
@@ -142,8 +142,8 @@ impl Drop for Job {
     }
 }
 
-/// Watches a job until it was seen to take so many batches. Gives what the model made of it, its last sample,
-/// and how many waits there were in all samples.
+/// Watches a job until it has taken this many batches. Returns the engine, the last sample, and the number of waits in
+/// all samples.
 fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Engine, JobSample, u64) {
     let stat = ProcessReader::new(Path::new("/proc")).stat(pid);
     let key = stat.expect("it runs").key;
@@ -228,7 +228,7 @@ def train(batch):
         let rates = engine.state().model.window().expect("a window");
         let rank = &rates.job.as_ref().expect("the job").ranks[0];
         let wait = rank.wait.expect("known");
-        // Of the window's steps, exactly.
+        // Exactly those of the window's steps.
         let (step_ms, wait_ms) = (
             rank.step.step_ms.unwrap_or(0.0),
             rank.step.wait_ms.unwrap_or(0.0),

@@ -1,4 +1,4 @@
-//! A real Prometheus scrapes the exporter beside two jobs: what it stores is what each job measured of itself.
+//! A real Prometheus scrapes the exporter beside two jobs: what it stores agrees with each job's own measurements.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,9 +16,9 @@ use crate::clock::{now, sleep};
 use crate::job::{Job, Start};
 use crate::trial::PIPETOP;
 
-/// Seconds that both measure.
+/// Seconds that both sides measure.
 const MEASURED: u64 = 60;
-/// The stall share of either may be off by so much.
+/// Tolerance of the stall share of either job.
 const TOLERANCE: f64 = 0.03;
 
 /// Ends with the test.
@@ -41,7 +41,7 @@ fn get(address: &str, path: &str) -> Option<String> {
     head.contains(" 200 ").then(|| body.to_owned())
 }
 
-/// The value of a query that has one.
+/// Returns the value of a query with a single result.
 fn query(prometheus: &str, query: &str) -> Option<f64> {
     let encoded: Vec<String> = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let encoded = encoded.concat();
@@ -51,7 +51,7 @@ fn query(prometheus: &str, query: &str) -> Option<f64> {
     value.as_str()?.parse().ok()
 }
 
-/// The queries of the dashboard, with what Grafana puts into them.
+/// Returns the queries of the dashboard, with Grafana's variables replaced.
 fn panels() -> Vec<String> {
     let output = Command::new(PIPETOP).arg("dashboards").to_end();
     let dashboard: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -67,7 +67,7 @@ fn panels() -> Vec<String> {
     filled.collect()
 }
 
-/// Watches every job, and where it says that it listens.
+/// Starts an exporter for all jobs; returns it with its address.
 fn exporter(more: &[&str]) -> (Ended, String) {
     let mut child = Command::new(PIPETOP)
         .args(["serve", "--all", "--web.listen-address", "127.0.0.1:0"])
@@ -88,7 +88,7 @@ fn free_address() -> String {
     free.expect("a port").to_string()
 }
 
-/// Reads the exporter each second; `how` is the rest of its scrape configuration.
+/// Starts a Prometheus that scrapes the exporter each second; `how` is the rest of its scrape configuration.
 fn prometheus(folder: &Path, exporter: &str, how: &str) -> (Ended, String) {
     let address = free_address();
     let config = folder.join("prometheus.yml");
@@ -111,7 +111,17 @@ fn prometheus(folder: &Path, exporter: &str, how: &str) -> (Ended, String) {
     (Ended(child), address)
 }
 
-/// What the linter of Prometheus says of this text.
+/// Returns the runs that `pipetop fleet` finds there.
+fn fleet(prometheus: &str) -> Vec<Value> {
+    let printed = Command::new(PIPETOP)
+        .args(["fleet", "--json", "--prometheus"])
+        .arg(format!("http://{prometheus}"))
+        .to_end();
+    let printed: Value = serde_json::from_slice(&printed.stdout).expect("JSON");
+    printed["runs"].as_array().expect("a list").clone()
+}
+
+/// Returns the output of Prometheus' linter for this text.
 fn lint(metrics: &str) -> String {
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -216,7 +226,7 @@ fn the_dashboard_has_grafanas_own_types() {
         if !has.status.success() {
             return skip("no grafana-foundation-sdk in the last Python");
         }
-        // What `pipetop dashboards` prints.
+        // The output of `pipetop dashboards`.
         let dashboard = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/contrib/pipetop.dashboard.json"
@@ -279,13 +289,8 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
         for panel in queries {
             assert!(query(&prometheus, &panel).is_some(), "no samples: {panel}");
         }
-        let fleet = Command::new(PIPETOP)
-            .args(["fleet", "--json", "--prometheus"])
-            .arg(format!("http://{prometheus}"))
-            .to_end();
-        let fleet: Value = serde_json::from_slice(&fleet.stdout).expect("JSON");
-        let shown = fleet["runs"].as_array().expect("a list");
-        for ((situation, _), run) in jobs.iter().zip(&runs) {
+        let shown = fleet(&prometheus);
+        for ((situation, job), run) in jobs.iter().zip(&runs) {
             let shown = shown.iter().find(|shown| shown["run"] == run.as_str());
             let lost = shown.and_then(|shown| shown["lost_share"].as_f64());
             let seen = query(&prometheus, &stall(run)).expect("a share");
@@ -294,8 +299,18 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
                 lost.is_some_and(|lost| (lost - seen).abs() <= 2.0 * TOLERANCE),
                 "{situation}: {lost:?} is not {seen}"
             );
+            // Also for a run that is younger than the range of the rates.
+            let rate = shown.and_then(|shown| shown["batches_per_s"].as_f64());
+            let own = job.truth(None).rate(from, now()).expect("batches");
+            note(&format!(
+                "{situation}: {rate:?} batches/s, {own:.1} of itself"
+            ));
+            assert!(
+                rate.is_some_and(|rate| (rate / own - 1.0).abs() < 0.1),
+                "{situation}: {rate:?} is not {own}"
+            );
         }
-        // A job that has ended is none of the runs any more.
+        // A job that has ended is no longer among the runs.
         let (_, job) = &mut jobs[0];
         job.kill();
         let run = format!("pipetop_run_info{{run='{}'}}", runs[0]);

@@ -1,7 +1,7 @@
-//! Stacks and loader counters read out of real Python processes that run on meanwhile.
+//! Reads stacks and loader counters out of real, running Python processes.
 //!
-//! A stand-in of PyTorch's classes shows how each Python version lays them out in memory: it runs with
-//! the interpreters of `PIPETOP_PYTHONS`.
+//! A stand-in of PyTorch's classes shows their memory layout in each Python version: it runs with the interpreters of
+//! `PIPETOP_PYTHONS`.
 
 mod pytorch;
 
@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pipetop::testing::source::python::{
-    InLoader, IteratorState, LoaderIterator, PythonError, Stacks, WorkerPhase,
+    InLoader, IteratorState, LoaderIterator, PythonError, Stacks, ThreadContext, WorkerPhase,
 };
 use pipetop::units::Pid;
 use support::machine::{Share, each_interpreter, is_root};
@@ -20,7 +20,7 @@ use support::machine::{Share, each_interpreter, is_root};
 use crate::job::{NOBODY, for_everyone};
 use support::waiting::{ToEnd, ended};
 
-const TORCH_AT_MOST: Duration = Duration::from_secs(90);
+const TORCH_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A Python process that dies with the test.
 struct Job {
@@ -50,7 +50,7 @@ impl Job {
         Self::start(python, "stand_in/main.py", &[mode])
     }
 
-    /// Waits until the script says that it has come to `state`, where it stays.
+    /// Waits until the script reports that it has reached `state`, where it stays.
     fn reaches(&mut self, state: &str) {
         let mut line = String::new();
         self.lines.read_line(&mut line).expect("the script writes");
@@ -82,7 +82,7 @@ impl Drop for Job {
     }
 }
 
-/// A stand-in takes little of the machine.
+/// Runs `body` with each Python; a stand-in needs little of the machine.
 fn each_python(body: impl Fn(&str) + Sync) {
     each_interpreter(Share::Quarter, body);
 }
@@ -104,13 +104,16 @@ fn a_trainer_is_seen_waiting_and_training_and_its_iterator_counts() {
         let mut job = Job::stand_in(python, "plain");
         job.reaches("waiting");
         let mut stacks = job.stacks();
-        let main = stacks.main_thread(false).expect("reads");
+        let main = stacks.main_thread(ThreadContext::default()).expect("reads");
         assert_eq!(
             (main.loader, main.function.as_deref()),
             (InLoader::Waiting, None),
             "{python}"
         );
-        assert_eq!(stacks.main_thread_unmoved(false).as_ref(), Some(&main));
+        assert_eq!(
+            stacks.main_if_unchanged(ThreadContext::default()).as_ref(),
+            Some(&main)
+        );
         let iterator = stacks
             .iterator(main.iterator.expect("shown"))
             .expect("reads");
@@ -132,7 +135,7 @@ fn a_trainer_is_seen_waiting_and_training_and_its_iterator_counts() {
         for batches in [1, 101, 201, 301, 401] {
             job.go_on();
             job.reaches("training");
-            let main = stacks.main_thread(false).expect("reads");
+            let main = stacks.main_thread(ThreadContext::default()).expect("reads");
             assert_eq!(main.loader, InLoader::Outside, "{python}");
             assert_eq!(main.function.as_deref(), Some("train_step (main.py)"));
             assert_eq!(
@@ -150,7 +153,7 @@ fn a_trainer_is_seen_waiting_and_training_and_its_iterator_counts() {
 #[test]
 fn the_iterator_is_found_while_the_trainer_computes() {
     each_python(|python| {
-        for mode in ["plain", "enumerated", "persistent"] {
+        for mode in ["plain", "enumerated", "persistent", "script"] {
             let mut job = Job::stand_in(python, mode);
             job.reaches("waiting");
             job.go_on();
@@ -158,6 +161,7 @@ fn the_iterator_is_found_while_the_trainer_computes() {
             let found = job.stacks().find_iterators().expect("reads");
             assert_eq!(found.len(), 1, "{python} {mode}");
             assert_eq!(counts(&found[0]).1, 1, "{python} {mode}");
+            assert_eq!(found[0].result_pipe(), Ok(Some(77)), "{python} {mode}");
         }
     });
 }
@@ -186,7 +190,7 @@ fn a_loader_without_workers_is_seen_loading() {
         let mut job = Job::stand_in(python, "single");
         job.reaches("loading");
         let mut stacks = job.stacks();
-        let main = stacks.main_thread(false).expect("reads");
+        let main = stacks.main_thread(ThreadContext::default()).expect("reads");
         assert_eq!(main.loader, InLoader::Loading, "{python}");
         let iterator = stacks
             .iterator(main.iterator.expect("shown"))
@@ -244,7 +248,7 @@ fn a_worker_shows_its_number_its_batch_and_what_it_does() {
     });
 }
 
-/// The futex that the main thread sleeps on.
+/// Returns the futex that the main thread sleeps on.
 fn futex(pid: Pid) -> Option<usize> {
     const FUTEX: &str = if cfg!(target_arch = "x86_64") {
         "202"
@@ -263,11 +267,11 @@ fn a_main_thread_that_waits_for_the_interpreters_lock_is_seen_with_who_holds_it(
         let mut job = Job::stand_in(python, "contended");
         job.reaches("running");
         let mut stacks = job.stacks();
-        assert!(stacks.knows_gil(), "{python}");
-        until(TORCH_AT_MOST, || {
+        assert!(stacks.has_gil(), "{python}");
+        until(TORCH_TIMEOUT, || {
             futex(job.pid()).filter(|futex| stacks.waits_for_gil(*futex))
         });
-        let holder = until(TORCH_AT_MOST, || stacks.gil_holder().ok().flatten());
+        let holder = until(TORCH_TIMEOUT, || stacks.gil_holder().ok().flatten());
         assert_eq!(holder, "burn (main.py)", "{python}");
     });
 }
@@ -278,11 +282,11 @@ fn a_wait_for_another_lock_is_none_for_the_interpreters() {
         let mut job = Job::stand_in(python, "locked");
         job.reaches("running");
         let stacks = job.stacks();
-        assert!(stacks.knows_gil(), "{python}");
+        assert!(stacks.has_gil(), "{python}");
         let waits: Vec<_> = (0..50)
-            .map(|_| until(TORCH_AT_MOST, || futex(job.pid())))
+            .map(|_| until(TORCH_TIMEOUT, || futex(job.pid())))
             .collect();
-        // The last steps into the wait may still be taken.
+        // The last steps into the wait may still be under way.
         assert!(!stacks.waits_for_gil(waits[49]), "{python}");
     });
 }
@@ -293,7 +297,9 @@ fn torn_reads_are_errors_and_the_end_of_the_process_too() {
         let mut job = Job::stand_in(python, "busy");
         job.reaches("running");
         let mut stacks = job.stacks();
-        let polls: Vec<_> = (0..2000).map(|_| stacks.main_thread(false)).collect();
+        let polls: Vec<_> = (0..2000)
+            .map(|_| stacks.main_thread(ThreadContext::default()))
+            .collect();
         let right = polls.iter().filter(|look| look.is_ok()).count();
         assert!(right > 1000, "{python}: {right} of 2000 looks");
         for look in polls {
@@ -304,20 +310,23 @@ fn torn_reads_are_errors_and_the_end_of_the_process_too() {
         }
         let pid = job.pid();
         drop(job);
-        assert_eq!(stacks.main_thread(false), Err(PythonError::Gone(pid)));
-        assert_eq!(stacks.main_thread_unmoved(false), None);
+        assert_eq!(
+            stacks.main_thread(ThreadContext::default()),
+            Err(PythonError::Gone(pid))
+        );
+        assert_eq!(stacks.main_if_unchanged(ThreadContext::default()), None);
         assert_eq!(Stacks::attach(pid).err(), Some(PythonError::Gone(pid)));
     });
 }
 
 #[test]
-fn what_is_no_python_is_told_apart() {
+fn other_programs_are_distinguished_from_python() {
     let mut sleep = Command::new("sleep")
         .arg("60")
         .spawn()
         .expect("sleep starts");
     let pid = Pid(sleep.id().cast_signed());
-    // Until it has exec'ed it still is a copy of this test.
+    // Until it has exec'ed, it is still a copy of this test.
     until(Duration::from_secs(10), || {
         std::fs::read_to_string(format!("/proc/{pid}/comm"))
             .is_ok_and(|comm| comm == "sleep\n")
@@ -328,15 +337,15 @@ fn what_is_no_python_is_told_apart() {
     ended(&mut sleep);
 }
 
-/// Runs itself as another user where the test is root.
+/// Runs itself as another user if the test is root.
 #[test]
-fn a_missing_right_is_told_with_what_would_give_it() {
+fn a_missing_permission_is_reported_with_the_remedy() {
     if is_root() {
-        // The tests may lie where another user cannot look.
+        // Another user may not have access to the folder of the tests.
         let this = std::env::current_exe().expect("known");
         let (_directory, this) = for_everyone(&this).expect("a copy");
         let name = format!(
-            "{}::a_missing_right_is_told_with_what_would_give_it",
+            "{}::a_missing_permission_is_reported_with_the_remedy",
             module_path!().split_once("::").expect("a module").1
         );
         let output = Command::new(this)
@@ -356,7 +365,7 @@ fn a_missing_right_is_told_with_what_would_give_it() {
     assert!(error.hint().contains("ptrace_scope"));
 }
 
-/// Looks again and again until there is an answer.
+/// Polls until there is an answer.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test against processes that keep their own time"

@@ -1,4 +1,4 @@
-//! Ranks that wait for one that comes last.
+//! Ranks that wait for the slowest one.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use support::measured::two_of_three;
 const LATE_RANK: Situation = light("late-rank").start(Start::Torchrun);
 
 #[test]
-fn the_rank_that_comes_last_is_named_by_the_one_that_waits_for_it() {
+fn the_last_rank_is_named_by_the_rank_waiting_for_it() {
     last_python(LATE_RANK, |python| {
         let job = LATE_RANK.job(python)?;
         two_of_three(|| {

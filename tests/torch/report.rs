@@ -1,4 +1,4 @@
-//! The report that the binary prints, as a test reads it: the command line's contract and nothing of the library.
+//! The report that the binary prints, as a test reads it: depends on the command line only, not on the library.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use crate::trial::PIPETOP;
 
 use serde_json::Value;
 
-/// One `pipetop PID --once --json --for ..`, and when it ended.
+/// One run of `pipetop PID --once --json --for ..`, and when it ended.
 pub(crate) struct Report {
     pub(crate) document: Value,
     pub(crate) ended: f64,
@@ -21,7 +21,7 @@ impl Report {
     /// Runs `command` with the job's `pid` until it has printed its report.
     pub(crate) fn of(mut command: Command, pid: u32, seconds: u32) -> Result<Self, String> {
         let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // Also a pipetop of another user writes into it.
+        // A pipetop of another user must be able to write to it.
         let for_all = Permissions::from_mode(0o777);
         std::fs::set_permissions(scratch.path(), for_all).map_err(|error| error.to_string())?;
         let recording = scratch.path().join("run.rec");
@@ -67,7 +67,7 @@ impl Report {
         Ok(Self { document, ended })
     }
 
-    /// The text at a JSON pointer; empty where it is null.
+    /// Returns the text at a JSON pointer; empty for null.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         self.document
             .pointer(pointer)
@@ -79,7 +79,7 @@ impl Report {
         self.document.pointer(pointer).and_then(Value::as_f64)
     }
 
-    /// The elements of the array at a JSON pointer.
+    /// Returns the elements of the array at a JSON pointer.
     pub(crate) fn list(&self, pointer: &str) -> &[Value] {
         self.document
             .pointer(pointer)
@@ -91,12 +91,12 @@ impl Report {
         self.text("/verdict/kind")
     }
 
-    /// The rank that the verdict speaks of.
+    /// Returns the rank that the verdict is about.
     pub(crate) fn rank(&self) -> Option<u64> {
         self.document.pointer("/verdict/rank")?.as_u64()
     }
 
-    /// The process that it speaks of.
+    /// Returns the process that the verdict is about.
     pub(crate) fn pid(&self) -> Option<u64> {
         self.document.pointer("/verdict/pid")?.as_u64()
     }
@@ -107,14 +107,14 @@ impl Report {
             .filter_map(Value::as_str)
     }
 
-    /// The words of the fact of this name, where it is told.
+    /// Returns the text of the fact with this id, if present.
     pub(crate) fn fact(&self, id: &str) -> Option<&str> {
         let mut facts = self.list("/verdict/evidence").iter();
         let fact = facts.find(|fact| fact.get("id").and_then(Value::as_str) == Some(id))?;
         fact.get("text")?.as_str()
     }
 
-    /// What is missing and what could not be read, each with what would change it.
+    /// Returns the hints for what is missing or could not be read.
     pub(crate) fn hints(&self) -> impl Iterator<Item = &str> {
         let lists = self
             .list("/verdict/missing")
@@ -125,7 +125,7 @@ impl Report {
             .filter(|hint| !hint.is_empty())
     }
 
-    /// Functions that the workers were seen in, and the words of the evidence.
+    /// Returns the functions that the workers were seen in, and the texts of the evidence.
     pub(crate) fn what_workers_do(&self) -> Vec<&str> {
         let ranks = self.list("/job/ranks").iter();
         let workers = ranks
@@ -170,7 +170,7 @@ fn asks_for_more_workers(advice: &str) -> bool {
     raised || (!denied && asked.iter().any(|word| advice.contains(word)))
 }
 
-/// A recording of a real job replays to the same report, to the last digit.
+/// Checks that the recording of a real job replays to the same report, to the last digit.
 fn says_the_same_again(recording: &Path, document: &Value) -> Result<(), String> {
     let replayed = Command::new(PIPETOP)
         .arg("replay")

@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The report of one run, and what the script says of itself, a line for each rank.
+/// Returns the report of one run, and the script's own figures, a line for each rank.
 fn trained(place: &RunFolder, arguments: &[&str]) -> (Value, Vec<Value>) {
     let run = place.run(arguments);
     let (out, errors) = (text(&run.stdout), text(&run.stderr));
@@ -31,14 +31,15 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn a_training_is_reported_exactly_and_goes_on_to_its_end() {
+fn a_training_is_reported_exactly_and_runs_to_its_end() {
     each_torch(Share::Quarter, |python| {
         let place = RunFolder::new();
-        // 20 ms of waits in each 50 ms.
+        // 20 ms of waits in each 50 ms. The script runs little longer than it is watched, so its own figures cover the
+        // same time.
         let words = ["--once", "--json", "--for", "5s", "--", &python.path, TRAIN];
         let (report, said) = trained(
             &place,
-            &[&words[..], &["160", "1", "0.05", "0.03"]].concat(),
+            &[&words[..], &["120", "1", "0.05", "0.03"]].concat(),
         );
         assert_eq!(report["window"]["access"], "T3", "{report:#}");
         let seen = number(&report["verdict"]["wait_share"]);
@@ -66,7 +67,7 @@ fn without_the_hook_it_is_estimated() {
             &python.path,
             TRAIN,
         ];
-        // Little longer than it is watched: what it says of itself is of the same time.
+        // It runs little longer than it is watched, so its own figures cover the same time.
         let (report, said) = trained(
             &place,
             &[&words[..], &["130", "1", "0.05", "0.03"]].concat(),
@@ -79,7 +80,7 @@ fn without_the_hook_it_is_estimated() {
             number(&report["verdict"]["wait_share"]),
             number(&truth["wait_share"]),
         );
-        // While it imports it does not wait: that is none of the training.
+        // Importing is not training, so it does not count as waiting.
         assert!((seen - truth).abs() < 0.08, "{seen} is not {truth}");
         let seconds = number(&report["window"]["seconds"]);
         assert!((4.0..7.5).contains(&seconds), "{seconds} s");
@@ -112,10 +113,10 @@ fn stop_ends_it_after_the_report() {
 }
 
 #[test]
-fn what_a_script_leaves_in_the_background_is_watched_to_its_end() {
+fn background_processes_of_a_script_are_watched_to_their_end() {
     last_torch(Share::Quarter, |python| {
         let place = RunFolder::new();
-        // Long enough for two readings of the training itself, wherever they fall.
+        // Long enough for two samples of the training itself, at any time.
         let script = format!("{} {TRAIN} 130 1 0.02 0.03 &", python.path);
         let run = place.run(&["--", "sh", "-c", &script]);
         assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
@@ -131,7 +132,7 @@ fn what_a_script_leaves_in_the_background_is_watched_to_its_end() {
 }
 
 #[test]
-fn a_loader_that_is_never_iterated_is_said_in_a_line() {
+fn an_unused_loader_is_reported_in_one_line() {
     last_torch(Share::Quarter, |python| {
         let place = RunFolder::new();
         let script =
@@ -153,7 +154,7 @@ fn a_loader_that_is_never_iterated_is_said_in_a_line() {
 
 #[test]
 fn two_ranks_are_seen_as_two() {
-    // The newest: Debian's torchrun of 1.13 does not work with its own Python.
+    // The newest torch: Debian's torchrun of 1.13 does not work with its own Python.
     last_torch(Share::Quarter, |python| {
         let place = RunFolder::new();
         let words = "--once --json --for 3s --";

@@ -1,4 +1,4 @@
-//! Jobs that sleep most of the time: up to four run side by side.
+//! Jobs that sleep most of the time: up to eight run side by side.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::trial::{
 use support::machine::{is_root, note, skip};
 
 const STARVED: Situation = light("starved");
-// The loader just keeps up: either word is right, data-bound is not.
+// The loader just keeps up: either kind is right, data-bound is not.
 const MATCHED: Situation = light("matched").kinds(&["balanced", "compute-bound"]);
 const OVER_PROVISIONED: Situation = light("over-provisioned").kinds(&["compute-bound"]);
 const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
@@ -26,20 +26,20 @@ const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
 fn starved() {
     check_against(STARVED, |report, job| {
         let ratio = matching_over_own(report, job)?;
-        // It follows from the step, which is a fifth of the time here: a point of the wait share is a twentieth of it.
+        // It depends on the step, which is a fifth of the time here: a point of the wait share changes it by a twentieth.
         ensure((0.85..=1.15).contains(&ratio), || {
             format!("{ratio:.2} of the workers that would match")
         })
     });
 }
 
-/// The workers that are said to match the trainer over those that would.
+/// Returns the reported number of workers that match the trainer, divided by the true number.
 fn matching_over_own(report: &Report, job: &Job) -> Result<f64, String> {
     let matching = report.number("/verdict/workers/match");
     let matching = matching.ok_or("no number of workers")?;
     let seconds = report.number("/window/seconds").unwrap_or_default();
     let (from, to) = (report.ended - seconds, report.ended);
-    // A load of 2 s over a step of 0.1 s, or of more where others take the CPUs.
+    // A load of 2 s divided by a step of 0.1 s, or longer on a busy machine.
     let step = job.truth(None).step(from, to).ok_or("no whole step")?;
     let own = 2.0 / step;
     note(&format!("{matching} workers match, of itself {own:.1}"));
@@ -119,7 +119,7 @@ fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
         let queue = |key: &str| format!("/job/ranks/0/queue/{key}");
         let source = report.text(&queue("source"));
         ensure(source == "semaphore", || format!("counted by {source}"))?;
-        // Three workers make two each ahead of time; one may be half written.
+        // Three workers make two batches each ahead of time; one may be incomplete.
         let ready = report.number(&queue("ready"));
         ensure(
             ready.is_some_and(|ready| (4.0..=6.0).contains(&ready)),
@@ -128,7 +128,7 @@ fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
     });
 }
 
-// Three or four in the window, and no verdict rests on fewer than five.
+// Three or four batches in the window, and no verdict is based on fewer than five.
 #[test]
 fn a_few_batches_only() {
     check(

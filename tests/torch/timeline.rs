@@ -1,11 +1,11 @@
-//! What the timeline draws of a recorded job, against what the script says: begins and ends of waits, steps and loads.
+//! The timeline of a recorded job, against the script's log: beginnings and ends of waits, steps and loads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use pipetop::sample::{PollTrace, SLOT, Seen, TrainerNow, WorkerNow};
+use pipetop::sample::{PollTrace, SLOT, SlotState, TrainerNow, WorkerNow, slot};
 use pipetop::testing::engine::Engine;
 use pipetop::testing::model::WorkerPlace;
 use pipetop::testing::record::Recording;
@@ -13,29 +13,25 @@ use pipetop::testing::record::Recording;
 use crate::clock;
 use crate::trial::{Outcome, PIPETOP, Situation, ensure, last_python, light};
 use support::machine::{Python, note};
-use support::measured::two_of_three;
+use support::measured::{self, two_of_three};
 
-/// Seconds between two polls at a worker; the trainer is looked at more often. On a machine that is busy it is more.
-const PERIOD: f64 = 0.05;
 /// Seconds for which a worker has a batch in work after the dataset has made its samples.
-const AROUND: f64 = 0.06;
-/// Seconds by which a time may be off that the job reports.
+const OUTSIDE_DATASET: f64 = 0.06;
+/// Tolerance in seconds of a time that the job reports.
 const EXACT: f64 = 0.002;
-/// Of the times that must agree: one may fall into a moment in which the machine does something else.
+/// Share of the stretches that must agree: the script may also lose the CPU before it logs a time.
 const MOST: f64 = 0.9;
 
 const JITTER: Situation = light("jitter");
 
-/// From and to, in seconds of the script's clock.
+/// Start and end, in seconds of the script's clock.
 type Stretch = (f64, f64);
 
-/// What the timeline draws.
+/// The stretches on the timeline, each with the tolerances of its beginning and end.
 struct Drawn {
-    waits: Vec<Stretch>,
-    /// Seconds between two polls at the trainer and at the workers: nine in ten lie closer together.
-    periods: (f64, f64),
+    waits: Vec<(Stretch, Stretch)>,
     /// Each with worker and batch.
-    loads: Vec<((u32, u64), Stretch)>,
+    loads: Vec<((u32, u64), (Stretch, Stretch))>,
 }
 
 #[test]
@@ -58,28 +54,20 @@ fn from_outside(python: &Python) -> Outcome {
         .args(["--for", "15s", "--json", "--record"])
         .arg(&path);
     let drawn = drawn(watch, &path)?;
-    let (trainer, workers) = drawn.periods;
-    note(&format!(
-        "a look each {:.0} ms at the trainer, {:.0} ms at a worker",
-        1000.0 * trainer,
-        1000.0 * workers
-    ));
-    agree(
-        "waits",
-        &drawn.waits,
-        &waits(&job.file("truth")),
-        (trainer, trainer),
-    )?;
+    check_agreement("waits", &drawn.waits, &waits(&job.file("truth")))?;
     let logged = loads(&job.file("loads"));
-    let pairs = drawn.loads.iter().filter_map(|(which, drawn)| {
-        let (_, logged) = logged.iter().find(|(other, _)| other == which)?;
-        Some((*drawn, *logged))
-    });
+    let pairs = drawn
+        .loads
+        .iter()
+        .filter_map(|(which, (load, (begin, end)))| {
+            let (_, logged) = logged.iter().find(|(other, _)| other == which)?;
+            Some(((*load, (*begin, end + OUTSIDE_DATASET)), *logged))
+        });
     let (drawn_loads, logged): (Vec<_>, Vec<_>) = pairs.unzip();
     ensure(drawn_loads.len() == drawn.loads.len(), || {
         "a load is drawn that the script did not log".to_owned()
     })?;
-    agree("loads", &drawn_loads, &logged, (workers, workers + AROUND))
+    check_agreement("loads", &drawn_loads, &logged)
 }
 
 fn launched(python: &Python) -> Outcome {
@@ -97,15 +85,11 @@ fn launched(python: &Python) -> Outcome {
     let drawn = drawn(run, &path)?;
     let truth = std::fs::read_to_string(folder.path().join("truth"));
     let truth = truth.map_err(|error| error.to_string())?;
-    agree(
-        "reported waits",
-        &drawn.waits,
-        &waits(&truth),
-        (EXACT, EXACT),
-    )
+    let exact = drawn.waits.iter().map(|(wait, _)| (*wait, (EXACT, EXACT)));
+    check_agreement("reported waits", &exact.collect::<Vec<_>>(), &waits(&truth))
 }
 
-/// Runs it, and reads what the timeline draws at its end.
+/// Runs it, and returns the timeline at its end.
 fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     let run = watch.stdin(Stdio::null()).stdout(Stdio::null()).output();
     let run = run.map_err(|error| error.to_string())?;
@@ -115,21 +99,21 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     let mut recording = Recording::open(path).map_err(|error| error.to_string())?;
     let mut engine = Engine::new(Duration::from_secs(10));
     let mut last = None;
-    let (mut trainer, mut workers) = (Distances::default(), BTreeMap::<_, Distances>::new());
+    let (mut trainer, mut workers) = (Polls::default(), BTreeMap::<_, Polls>::new());
     for number in 0..recording.len() {
         let (sample, _) = recording.read(number).map_err(|error| error.to_string())?;
         engine.push(sample.clone());
         for rank in sample.job.iter().flat_map(|job| &job.ranks) {
             trainer.add::<TrainerNow>(&rank.polls);
             for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
-                let distances = workers.entry(worker.key).or_default();
-                distances.add::<WorkerNow>(&worker.polls);
+                let polls = workers.entry(worker.id).or_default();
+                polls.add::<WorkerNow>(&worker.polls);
             }
         }
         last = Some(sample).filter(|sample| sample.job.is_some()).or(last);
     }
     let last = last.ok_or("no job was recorded")?;
-    // The script's clock, when pipetop started.
+    // The script's clock at the start of pipetop.
     let then = last.at.wall.duration_since(SystemTime::UNIX_EPOCH);
     let ago = clock::wall() - then.unwrap_or_default().as_secs_f64();
     let began = clock::now() - ago - last.at.since_start.as_secs_f64();
@@ -137,11 +121,10 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
     let rank = rank.ok_or("no rank was recorded")?;
     let timeline = engine.state().model.history().timeline();
     let waits = timeline.waits(rank.key);
+    let on_the_clock = |(from, to): Stretch| (began + from, began + to);
     let waits = waits.map(|wait| {
-        (
-            began + wait.from.as_secs_f64(),
-            began + wait.to.as_secs_f64(),
-        )
+        let wait = (wait.from.as_secs_f64(), wait.to.as_secs_f64());
+        (on_the_clock(wait), trainer.around(wait))
     });
     let mut loads = Vec::new();
     for loader in &rank.loaders {
@@ -151,53 +134,51 @@ fn drawn(mut watch: Command, path: &Path) -> Result<Drawn, String> {
                 loader: loader.id,
                 id: worker.id,
             };
-            let batches = timeline.batches(place);
-            loads.extend(batches.map(|batch| {
-                let stretch = (began + batch.from, began + batch.to);
-                ((worker.id, batch.number), stretch)
+            let polls = &workers[&worker.id];
+            loads.extend(timeline.batches(place).map(|batch| {
+                let load = (batch.from, batch.to);
+                let may_be_off = polls.around(load);
+                ((worker.id, batch.number), (on_the_clock(load), may_be_off))
             }));
         }
     }
-    let workers = workers.into_values().flat_map(|distances| distances.found);
-    let workers = Distances {
-        found: workers.collect(),
-        ..Distances::default()
-    };
     Ok(Drawn {
         waits: waits.collect(),
-        periods: (trainer.period(), workers.period()),
         loads,
     })
 }
 
-/// Slots from one poll to the next.
+/// The slots with a poll, in order. Their distance depends on the machine: a busy one polls late.
 #[derive(Default)]
-struct Distances {
-    last: Option<u64>,
-    found: Vec<u64>,
-}
+struct Polls(Vec<u64>);
 
-impl Distances {
-    fn add<T: Seen>(&mut self, polls: &PollTrace) {
-        let from = self.last.map_or(0, |last| last + 1);
-        for slot in (from..polls.end()).filter(|slot| polls.seen::<T>(*slot).is_some()) {
-            self.found.extend(self.last.map(|last| slot - last));
-            self.last = Some(slot);
-        }
+impl Polls {
+    fn add<T: SlotState>(&mut self, polls: &PollTrace) {
+        let from = self.0.last().map_or(0, |last| last + 1);
+        self.0
+            .extend((from..polls.end()).filter(|slot| polls.seen::<T>(*slot).is_some()));
     }
 
-    /// In seconds.
-    fn period(mut self) -> f64 {
-        self.found.sort_unstable();
-        let most = self.found.get(self.found.len() * 9 / 10);
-        let seconds = most.map_or(0.0, |slots| *slots as f64 * SLOT.as_secs_f64());
-        seconds.max(PERIOD)
+    /// Returns the seconds between the polls around the beginning and around the end.
+    fn around(&self, (from, to): Stretch) -> Stretch {
+        (self.period(from), self.period(to))
+    }
+
+    /// Returns the most seconds that the two polls around this moment can be apart, as a slot does not tell when in it the poll
+    /// was; for the moment of a poll, the longer distance.
+    fn period(&self, at: f64) -> f64 {
+        let slot = slot(Duration::try_from_secs_f64(at).unwrap_or_default());
+        let before = self.0.partition_point(|poll| *poll < slot);
+        let after = self.0.partition_point(|poll| *poll <= slot);
+        let around = self.0[before.saturating_sub(1)..self.0.len().min(after + 1)].windows(2);
+        let longest = around.map(|pair| pair[1] - pair[0]).max();
+        (longest.unwrap_or_default() + 1) as f64 * SLOT.as_secs_f64()
     }
 }
 
-/// Most begins and ends lie no farther from those that were logged. What is drawn of no stretch that was logged is off by
-/// as much as the nearest.
-fn agree(what: &str, drawn: &[Stretch], logged: &[Stretch], (begin, end): (f64, f64)) -> Outcome {
+/// Checks that most beginnings and ends are within their tolerance of logged ones. A stretch that was not logged is
+/// compared with the nearest one.
+fn check_agreement(what: &str, drawn: &[(Stretch, Stretch)], logged: &[Stretch]) -> Outcome {
     let off = |drawn: &Stretch| {
         let offs = logged
             .iter()
@@ -205,20 +186,22 @@ fn agree(what: &str, drawn: &[Stretch], logged: &[Stretch], (begin, end): (f64, 
         offs.min_by(|a, b| (a.0 + a.1).total_cmp(&(b.0 + b.1)))
             .unwrap_or((f64::MAX, f64::MAX))
     };
-    let offs: Vec<_> = drawn.iter().map(off).collect();
-    let right = offs.iter().filter(|off| off.0 <= begin && off.1 <= end);
+    let offs: Vec<(f64, f64)> = drawn.iter().map(|(drawn, _)| off(drawn)).collect();
+    let with_bounds = offs.iter().zip(drawn);
+    let right = with_bounds.filter(|(off, (_, may_be))| off.0 <= may_be.0 && off.1 <= may_be.1);
     let right = right.count();
-    let median = |pick: fn(&(f64, f64)) -> f64| {
-        let mut offs: Vec<f64> = offs.iter().map(pick).collect();
-        offs.sort_by(f64::total_cmp);
-        offs.get(offs.len() / 2)
-            .map_or(f64::NAN, |off| 1000.0 * off)
+    let median = |of: &[f64]| match of {
+        [] => f64::NAN,
+        of => 1000.0 * measured::median(of.to_vec()),
     };
+    let (begins, ends): (Vec<f64>, Vec<f64>) = offs.iter().copied().unzip();
+    let may_be: Vec<f64> = drawn.iter().map(|(_, may_be)| may_be.0).collect();
     let words = format!(
-        "{right} of {} {what} agree; begins are {:.1} ms off, ends {:.1} ms (medians)",
+        "{right} of {} {what} agree; begins are {:.1} ms off, ends {:.1} ms, of {:.0} ms that they may be (medians)",
         offs.len(),
-        median(|off| off.0),
-        median(|off| off.1)
+        median(&begins),
+        median(&ends),
+        median(&may_be)
     );
     note(&words);
     ensure(
@@ -227,7 +210,7 @@ fn agree(what: &str, drawn: &[Stretch], logged: &[Stretch], (begin, end): (f64, 
     )
 }
 
-/// From asking for a batch to having it.
+/// Returns the waits, from asking for a batch to having it.
 fn waits(truth: &str) -> Vec<Stretch> {
     let mark = |line: &str| {
         let (state, at) = line.split_once(' ')?;
@@ -241,7 +224,7 @@ fn waits(truth: &str) -> Vec<Stretch> {
         .collect()
 }
 
-/// Each with worker and batch: from the first sample to the last.
+/// Returns the loads with worker and batch, from the first sample to the last.
 fn loads(text: &str) -> Vec<((u32, u64), Stretch)> {
     let line = |line: &str| {
         let mut words = line.split_whitespace();

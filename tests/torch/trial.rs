@@ -1,4 +1,4 @@
-//! One trial: a job in a situation, the binary beside it, and what must be said.
+//! One trial: a job in a situation, the binary beside it, and the expected verdict.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,16 +14,16 @@ use support::machine::{Python, Share, each, is_root, note, skip, torches};
 use support::measured::{median_of, two_of_three};
 
 pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
-/// Seconds that a verdict is given.
+/// Seconds given for a verdict.
 pub(crate) const OBSERVED: u32 = 12;
-/// How far the reported wait share may be from the job's own.
+/// Most by which the reported wait share may differ from the job's own.
 pub(crate) const TOLERANCE: f64 = 0.05;
-/// Runs a command without any capability, so that to root, too, other processes are only those of the same user.
+/// Runs a command without any capability, so that even for root the other processes only have the same user.
 pub(crate) const UNPRIVILEGED: [&str; 3] = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
 
 pub(crate) type Outcome = Result<(), String>;
 
-/// A job and what must be said of it, in two of three reports.
+/// A job and its expected verdict, in two of three reports.
 #[derive(Clone, Copy)]
 pub(crate) struct Situation {
     name: &'static str,
@@ -36,12 +36,12 @@ pub(crate) struct Situation {
     cause: Option<&'static str>,
 }
 
-/// A data-bound job that sleeps most of the time, so that three others may run beside it.
+/// A data-bound job that sleeps most of the time, so that seven others may run beside it.
 pub(crate) const fn light(name: &'static str) -> Situation {
     Situation {
         name,
         start: Start::Plain,
-        share: Share::Quarter,
+        share: Share::Eighth,
         limit: None,
         steady: 14,
         kinds: &["data-bound"],
@@ -49,7 +49,7 @@ pub(crate) const fn light(name: &'static str) -> Situation {
     }
 }
 
-/// A data-bound job that needs the CPUs for itself.
+/// Returns a data-bound job that needs all CPUs.
 pub(crate) const fn heavy(name: &'static str) -> Situation {
     Situation {
         share: Share::Whole,
@@ -58,15 +58,23 @@ pub(crate) const fn heavy(name: &'static str) -> Situation {
     }
 }
 
+/// One that needs one CPU.
+pub(crate) const fn busy(name: &'static str) -> Situation {
+    Situation {
+        share: Share::Half,
+        ..heavy(name)
+    }
+}
+
 /// The kinds that a share of waiting alone decides on.
 const BY_SHARE: [&str; 3] = ["compute-bound", "balanced", "data-bound"];
 
-/// Those that a wait share within the tolerance of this one decides on.
+/// Returns the kinds for wait shares within the tolerance of this one.
 pub(crate) fn kinds_near(share: f64) -> [&'static str; 3] {
     [share - TOLERANCE, share, share + TOLERANCE].map(kind_of)
 }
 
-/// The one of a job that waits for so large a share of its time.
+/// Returns the kind of a job with this wait share.
 pub(crate) fn kind_of(share: f64) -> &'static str {
     match share {
         ..0.05 => BY_SHARE[0],
@@ -105,10 +113,10 @@ impl Situation {
         }
     }
 
-    /// The job in steady state.
+    /// Starts the job and waits for its steady state.
     pub(crate) fn job(&self, python: &Python) -> Result<Job, String> {
         if self.limit.is_some() {
-            // The limit is meant for the job's data: what it imports is in the page cache by then.
+            // The limit is for the job's data: its imports are in the page cache by then.
             let warm = Command::new(&python.path)
                 .args(["-c", "import torch"])
                 .output();
@@ -119,7 +127,7 @@ impl Situation {
         Ok(job)
     }
 
-    /// Kind, cause and wait share are what they must be.
+    /// Checks kind, cause and wait share.
     fn holds(&self, report: &Report, job: &Job, python: &Python) -> Outcome {
         let (kind, cause) = (report.kind(), report.text("/verdict/cause"));
         let seconds = report.number("/window/seconds").unwrap_or_default();
@@ -134,8 +142,8 @@ impl Situation {
             self.name,
             report.number("/window/own_cpu_percent"),
         ));
-        // Where others take the CPUs, a job is not what it was made for. It is then what it says of itself, within the
-        // tolerance that its wait share has below.
+        // On a busy machine, a job may not behave as intended. The verdict must then agree with its own wait share,
+        // within the same tolerance as below.
         let own = kind_of(truth);
         let as_made =
             self.kinds.contains(&own) || !self.kinds.iter().any(|kind| BY_SHARE.contains(kind));
@@ -164,12 +172,12 @@ impl Situation {
     }
 }
 
-/// Runs `body` with every torch: side by side where a part of the machine is enough, else one after the other.
+/// Runs `body` with every torch: in parallel if a part of the machine is enough, otherwise one after the other.
 pub(crate) fn each_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
     trials(situation, torches(), body);
 }
 
-/// The same for the last of them alone: for what does not depend on torch's version.
+/// Runs `body` with the last torch only, for what does not depend on its version.
 pub(crate) fn last_python(situation: Situation, body: impl Fn(&Python) -> Outcome + Sync) {
     let last = torches().len().saturating_sub(1);
     trials(situation, &torches()[last..], body);
@@ -209,7 +217,7 @@ pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -
     });
 }
 
-/// Same user, no right to attach: as under Yama.
+/// Checks it as the same user without the right to attach, as under Yama.
 pub(crate) fn check_without_ptrace(situation: Situation) {
     let Some(library) = no_ptrace() else {
         return skip("libno_ptrace.so was not built");
@@ -228,7 +236,7 @@ pub(crate) fn check_without_ptrace(situation: Situation) {
     } else {
         Start::Plain
     };
-    // With the machine to itself: without stacks, nobody can see whether a thread that waits for a CPU is in the loader.
+    // Uses the whole machine: without stacks, nothing shows whether a thread that waits for a CPU is in the loader.
     let situation = Situation {
         start,
         share: Share::Whole,
@@ -256,7 +264,7 @@ pub(crate) fn check_without_ptrace(situation: Situation) {
     });
 }
 
-/// The library that stands for Yama; cargo puts it beside the tests.
+/// Returns the library that simulates Yama; cargo puts it beside the tests.
 pub(crate) fn no_ptrace() -> Option<PathBuf> {
     let library = std::env::current_exe()
         .ok()?
@@ -264,7 +272,7 @@ pub(crate) fn no_ptrace() -> Option<PathBuf> {
     library.exists().then_some(library)
 }
 
-/// Batches per second of one running job with pipetop over those without: the median of pairs of turns.
+/// Returns batches per second of one running job with pipetop divided by those without: the median of several pairs.
 pub(crate) fn throughput_ratio(situation: Situation, python: &Python) -> Result<f64, String> {
     const PAIRS: usize = 5;
     const SECONDS: u32 = 4;
@@ -292,7 +300,7 @@ pub(crate) fn no_more_workers(report: &Report) -> Outcome {
     })
 }
 
-/// The tier is on show, and some hint says with one of these words how to get more.
+/// Checks that the tier is shown, and that a hint contains one of these words about getting more access.
 pub(crate) fn has_access(report: &Report, tier: &str, words: &[&str]) -> Outcome {
     let access = report.text("/window/access");
     ensure(access == tier, || format!("access {access}, not {tier}"))?;
@@ -306,7 +314,7 @@ pub(crate) fn ensure(holds: bool, what: impl Fn() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-/// A failure with the report that it is about.
+/// Adds the report to a failure.
 pub(crate) fn about(report: &Report, outcome: Outcome) -> Outcome {
     outcome.map_err(|why| format!("{why}\n{:#}", report.document))
 }

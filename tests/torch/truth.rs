@@ -1,8 +1,8 @@
-//! What the training script says of itself: when it waited for data.
+//! The training script's own log: when it waited for data.
 
 use std::path::Path;
 
-/// The script's marks in order: from this moment (seconds of `CLOCK_MONOTONIC`) it waits, or it steps.
+/// The script's marks in order: from each moment (seconds of `CLOCK_MONOTONIC`) on it waits, or it steps.
 pub(crate) struct Truth {
     marks: Vec<(f64, State)>,
 }
@@ -14,7 +14,7 @@ enum State {
 }
 
 impl Truth {
-    /// The marks so far; none while the script has not begun.
+    /// Returns the marks so far; none if the script has not begun.
     pub(crate) fn read(path: &Path) -> Self {
         Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
     }
@@ -29,25 +29,30 @@ impl Truth {
             };
             Some((at.parse().ok()?, state))
         };
-        // The last line may be half written.
+        // The last line may be incomplete.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         Self {
             marks: whole.lines().filter_map(mark).collect(),
         }
     }
 
+    /// Returns the moment of the last mark; `None` if the script has not begun.
+    pub(crate) fn end(&self) -> Option<f64> {
+        self.marks.last().map(|(at, _)| *at)
+    }
+
     pub(crate) fn batches(&self) -> usize {
         self.begun().count()
     }
 
-    /// Batches per second from the first that came between the two moments to the last. `None` = fewer than two came.
+    /// Returns batches per second from the first to the last batch between the two moments. `None` = fewer than two.
     pub(crate) fn rate(&self, from: f64, to: f64) -> Option<f64> {
         let came: Vec<f64> = self.begun().filter(|at| (from..to).contains(at)).collect();
         let (first, last) = (came.first()?, came.last()?);
         (last > first).then(|| (came.len() - 1) as f64 / (last - first))
     }
 
-    /// Seconds of a step, on average over the whole ones between the two moments. `None` = there was none.
+    /// Returns the mean seconds of the whole steps between the two moments. `None` = there was none.
     pub(crate) fn step(&self, from: f64, to: f64) -> Option<f64> {
         let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
         let whole = pairs.filter(|((begun, state), (end, _))| {
@@ -57,13 +62,13 @@ impl Truth {
         (!steps.is_empty()).then(|| steps.iter().sum::<f64>() / steps.len() as f64)
     }
 
-    /// When each batch came.
+    /// Returns when each batch arrived.
     fn begun(&self) -> impl Iterator<Item = f64> {
         let steps = self.marks.iter().filter(|(_, state)| *state == State::Step);
         steps.map(|(at, _)| *at)
     }
 
-    /// Share of the time between the two moments in which the script waited for its loader.
+    /// Returns the share of the time between the two moments in which the script waited for its loader.
     pub(crate) fn wait_share(&self, from: f64, to: f64) -> f64 {
         let ends = self.marks.iter().skip(1).map(|(at, _)| *at);
         let waited: f64 = self

@@ -12,12 +12,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use super::super::figures::figures_of;
-use super::super::{App, Effect, Event as Heard, Launched, OBSERVED, Signal, trouble};
+use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal, trouble};
 use super::Io;
 use crate::config::Config;
 use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
-use crate::record::Recording;
+use crate::record::Samples;
 use crate::sample::Sample;
 use crate::serve::{Board, Search};
 use crate::source::replay::Player;
@@ -25,11 +25,11 @@ use crate::source::sampler::{Common, Options, Sampler};
 use crate::terminal::{self, Screen};
 use crate::verdict::Kind;
 
-/// SIGCONT, which the portable names leave out.
+/// SIGCONT, which tokio's portable signal kinds leave out.
 const CONTINUED: i32 = rustix::process::Signal::CONT.as_raw();
-/// SIGABRT, as somebody sends it: the screen goes before the program does.
+/// SIGABRT, sent by another process: the terminal is restored before pipetop ends.
 const ABORT: i32 = rustix::process::Signal::ABORT.as_raw();
-/// SIGXCPU, the limit of CPU time.
+/// SIGXCPU: the CPU time limit was reached.
 const CPU_LIMIT: i32 = rustix::process::Signal::XCPU.as_raw();
 /// SIGTSTP.
 const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
@@ -38,29 +38,31 @@ const STOP_TYPED: i32 = rustix::process::Signal::TSTP.as_raw();
 #[derive(Debug)]
 pub struct Setup {
     pub options: Options,
-    /// What the target was resolved to, where that was done already.
+    /// The process that the target was resolved to, if that was done already.
     pub job: Option<Candidate>,
+    /// Holds the figures of the jobs while they are listed.
+    pub(crate) board: Arc<Board>,
     pub config: Config,
-    /// What the verdict speaks of.
+    /// The span that the verdict covers.
     pub window: Duration,
-    /// What is looked for while there is no job, in words.
+    /// Describes what is looked for while there is no job.
     pub wanted: String,
-    /// End after this time.
+    /// Quit after this time.
     pub span: Option<Duration>,
-    /// The command that is watched, where we have launched it.
+    /// The watched command, if pipetop launched it.
     pub launch: Option<Launch>,
-    /// Stands in the place of the keys; any key ends the watching.
+    /// Shown in place of the key hints; any key quits.
     pub caption: Option<String>,
 }
 
 /// A launched command.
 pub struct Launch {
-    pub launched: Launched,
-    /// What it prints.
+    pub launched: LaunchedCommand,
+    /// Its output.
     pub log: Log,
     pub events: std::sync::mpsc::Receiver<SupervisorEvent>,
     pub handle: CommandHandle,
-    /// Sees every sample.
+    /// Called with every sample.
     pub each: Box<dyn FnMut(&Sample) + Send>,
 }
 
@@ -73,61 +75,65 @@ impl std::fmt::Debug for Launch {
     }
 }
 
-/// What is left when the screen is.
+/// What remains after the screen is closed.
 #[derive(Debug)]
-pub struct Outcome {
-    /// The kind of the last verdict. `None` where there was none.
+pub struct AppOutcome {
+    /// The kind of the last verdict. `None` if there was none.
     pub kind: Option<Kind>,
-    /// That verdict in one line. `None` where there was no job.
+    /// That verdict in one line. `None` if there was no job.
     pub verdict: Option<String>,
-    /// Somebody wants to leave, and not only to go on.
+    /// The user has quit, rather than moved on.
     pub left: bool,
-    /// Of a launched command, with its output from where it was not read yet, and what there is still to hear.
-    pub launched: Option<(Launched, Log, std::sync::mpsc::Receiver<SupervisorEvent>)>,
+    /// The launched command, its output that was not read yet, and its remaining events.
+    pub launched: Option<(
+        LaunchedCommand,
+        Log,
+        std::sync::mpsc::Receiver<SupervisorEvent>,
+    )>,
 }
 
 /// What to replay, and how.
 #[derive(Debug)]
 pub struct ReplaySession {
-    pub recording: Recording,
-    /// Of the samples to show, the numbers.
+    pub samples: Samples,
+    /// The numbers of the samples to show.
     pub numbers: RangeInclusive<u64>,
-    /// Recorded seconds in a second; `None` = as they were taken.
+    /// Recorded seconds per second; `None` = as they were recorded.
     pub speed: Option<f64>,
     pub config: Config,
-    /// What is to be known from the start, in words.
+    /// A notice that is shown from the start.
     pub notice: Option<String>,
 }
 
-/// Between two polls for what a launched command has printed.
+/// Time between two polls for output of the launched command.
 const PRINTED: Duration = Duration::from_millis(250);
 
-/// Watches on the terminal, until the user, a signal or the end of a launched command ends it.
+/// Watches a job on the terminal, until the user, a signal or the end of a launched command ends it.
 ///
 /// # Errors
-/// Where no thread can be started or the terminal cannot be taken.
-pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
+/// Returns an error if no thread can be started or the terminal cannot be opened.
+pub fn watch(setup: Setup) -> anyhow::Result<AppOutcome> {
     let mut app = App::new(setup.config, setup.window, setup.wanted);
     app.state.recording = setup.options.recorder.is_some();
     app.caption(setup.caption);
-    let (tell, messages) = mpsc::channel(16);
+    let (sender, messages) = mpsc::channel(16);
     let list = JobList {
         options: Options {
             recorder: None,
             tee: None,
             ..setup.options.clone()
         },
-        board: Arc::default(),
+        board: setup.board,
         search: None,
     };
-    let (board, listed) = (Arc::clone(&list.board), tell.clone());
-    let (mut each, mut command, mut hearing) = (None, None, None);
+    let (board, listed) = (Arc::clone(&list.board), sender.clone());
+    let (mut each, mut command, mut event_thread) = (None, None, None);
     if let Some(launch) = setup.launch {
         app = app.launched(launch.launched);
         (each, command) = (Some(launch.each), Some(launch.handle));
-        hearing = Some(hear(launch.log, launch.events, tell)?);
+        event_thread = Some(forward_events(launch.log, launch.events, sender)?);
     }
-    // One slot: a screen that cannot keep up is shown no older queue. What it misses is in the next sample, too.
+    // One slot: a screen that cannot keep up gets no queue of old samples. What it misses is in the next sample, too.
     let (send, readings) = mpsc::channel(1);
     let sampler = Sampler::start(setup.options, setup.job, move |sample| {
         if let Some(each) = &mut each {
@@ -135,7 +141,7 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
         }
         if !sample.candidates.is_empty() {
             let figures = board.each(figures_of).into_iter().collect();
-            // Where nobody takes them, the next ones are as good.
+            // If the channel is full, the next figures replace these.
             let _ = listed.try_send(Heard::Jobs(figures));
         }
         match send.try_send(Heard::Sample(Box::new(sample))) {
@@ -151,29 +157,28 @@ pub fn watch(setup: Setup) -> anyhow::Result<Outcome> {
         command,
     };
     on_terminal(&mut app, job, setup.span)?;
-    let heard = hearing.and_then(|hearing| hearing.join().ok());
-    Ok(Outcome {
+    let event = event_thread.and_then(|event_thread| event_thread.join().ok());
+    Ok(AppOutcome {
         kind: app.kind(),
-        verdict: app.last_words(),
+        verdict: app.final_line(),
         left: app.left,
         launched: app
             .launched
-            .zip(heard)
+            .zip(event)
             .map(|(launched, (log, events))| (launched, log, events)),
     })
 }
 
-/// Replays on the terminal; gives the kind of the last verdict.
+/// Replays on the terminal; returns the kind of the last verdict.
 ///
 /// # Errors
-/// Where no thread can be started or the terminal cannot be taken.
+/// Returns an error if no thread can be started or the terminal cannot be opened.
 pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
-    let samples = session.recording.into_samples();
-    let player = Player::new(samples, session.numbers, session.speed);
+    let player = Player::new(session.samples, session.numbers, session.speed);
     let wanted = "a job in the recording".to_owned();
     let mut app = App::new(session.config, OBSERVED, wanted).replaying(player);
     app.state.notice = session.notice.map(trouble);
-    // No sampler and no command say anything.
+    // A replay has no sampler and no command.
     let nobody = WatchedJob {
         readings: mpsc::channel(1).1,
         messages: mpsc::channel(1).1,
@@ -185,17 +190,17 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
     Ok(app.kind())
 }
 
-/// What there is to hear of a job that runs, and who obeys what the screen asks for.
+/// The channels of a running job, and what carries out the screen's effects.
 struct WatchedJob {
     readings: mpsc::Receiver<Heard>,
-    /// Of a launched command.
+    /// Messages of a launched command.
     messages: mpsc::Receiver<Heard>,
     sampler: Option<Sampler>,
     list: Option<JobList>,
     command: Option<CommandHandle>,
 }
 
-/// Watches all jobs that match, for as long as there is a list of them.
+/// Watches all matching jobs while the list of jobs is shown.
 struct JobList {
     options: Options,
     board: Arc<Board>,
@@ -205,7 +210,7 @@ struct JobList {
 impl JobList {
     fn watch(&mut self, all: bool) {
         if !all {
-            // Its threads end one after the other: not while keys wait.
+            // Stopping its threads one after the other takes time that the keys should not wait for.
             let search = self.search.take();
             std::thread::spawn(move || drop(search));
         } else if self.search.is_none() {
@@ -215,13 +220,13 @@ impl JobList {
                 true,
                 Arc::clone(&self.board),
             );
-            // Without it there is still a list.
+            // If the search cannot start, the list is shown without figures.
             self.search = search.map_err(|error| tracing::warn!("{error}")).ok();
         }
     }
 }
 
-/// The loop on the real terminal, which is given back at its end.
+/// Runs the loop on the real terminal, which is restored at the end.
 fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -260,7 +265,7 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
                     Effect::Copy(text) => terminal::copy(&text)?,
                     Effect::SuspendTerminal => terminal::suspend()?,
                     Effect::ResumeTerminal => terminal::resume()?,
-                    // These are the loop's.
+                    // The loop itself handles these.
                     Effect::Draw | Effect::Redraw | Effect::Save | Effect::Quit => {}
                 }
                 Ok(())
@@ -270,61 +275,63 @@ fn on_terminal(app: &mut App, job: WatchedJob, span: Option<Duration>) -> anyhow
     })
 }
 
-type Hearing = JoinHandle<(Log, std::sync::mpsc::Receiver<SupervisorEvent>)>;
+type EventThread = JoinHandle<(Log, std::sync::mpsc::Receiver<SupervisorEvent>)>;
 
-/// Tells the loop what a launched command prints and how it ends, for as long as it listens.
-fn hear(
+/// Sends the loop the output of a launched command and its end, until the loop is gone.
+fn forward_events(
     mut log: Log,
     events: std::sync::mpsc::Receiver<SupervisorEvent>,
-    tell: mpsc::Sender<Heard>,
-) -> std::io::Result<Hearing> {
-    let hear = move || {
-        while !tell.is_closed() {
-            let heard = match events.recv_timeout(PRINTED) {
-                Ok(heard) => Some(heard),
+    sender: mpsc::Sender<Heard>,
+) -> std::io::Result<EventThread> {
+    let forward_events = move || {
+        while !sender.is_closed() {
+            let event = match events.recv_timeout(PRINTED) {
+                Ok(event) => Some(event),
                 Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            // Before its end what it has printed; of a file that cannot be read there is nothing to show.
-            let _ = log.read_on(|bytes| {
+            // Output is sent before the end of the command. A file that cannot be read has nothing to show.
+            let _ = log.read_new(|bytes| {
                 let printed = Heard::Printed(bytes.to_vec());
-                let sent = tell.blocking_send(printed);
+                let sent = sender.blocking_send(printed);
                 sent.map_err(|_| std::io::ErrorKind::BrokenPipe.into())
             });
-            if let Some(heard) = heard {
-                // Who does not listen has left.
-                let _ = tell.blocking_send(Heard::Command(heard));
+            if let Some(event) = event {
+                // If the channel is closed, the screen is gone.
+                let _ = sender.blocking_send(Heard::Command(event));
             }
         }
         (log, events)
     };
-    std::thread::Builder::new().name("log".into()).spawn(hear)
+    std::thread::Builder::new()
+        .name("log".into())
+        .spawn(forward_events)
 }
 
-/// Who gets the keys: the screen that was opened last.
-static TAKER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex::new(None);
+/// Where keys are sent: the screen that was opened last.
+static KEY_RECEIVER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex::new(None);
 
-fn taker() -> MutexGuard<'static, Option<mpsc::Sender<std::io::Result<Event>>>> {
-    TAKER.lock().unwrap_or_else(PoisonError::into_inner)
+fn key_receiver() -> MutexGuard<'static, Option<mpsc::Sender<std::io::Result<Event>>>> {
+    KEY_RECEIVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keys as they come. A thread of their own reads them: of a terminal that was hung up, crossterm 0.29 reads
-/// nothing for ever and does not return, which must not keep the loop from ending. One thread serves all screens that
-/// are opened one after the other: that of an earlier screen would take a key of the next.
+/// Returns the keys as they arrive. They are read by a separate thread: on a terminal that was hung up, a read of
+/// crossterm 0.29 never returns, which must not keep the loop from ending. One thread serves all screens that are
+/// opened one after the other: the thread of an earlier screen would take a key from the next.
 pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
-    let is_read = taker().replace(send).is_some();
+    let is_read = key_receiver().replace(send).is_some();
     if !is_read {
         let read = || {
             loop {
                 let key = event::read();
                 let failed = key.is_err();
                 let to = if failed {
-                    taker().take()
+                    key_receiver().take()
                 } else {
-                    taker().clone()
+                    key_receiver().clone()
                 };
-                // Between two screens nobody takes it.
+                // A key between two screens is dropped.
                 let _ = to.map(|to| to.blocking_send(key));
                 if failed {
                     break;
@@ -334,23 +341,23 @@ pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event
         std::thread::Builder::new()
             .name("keys".into())
             .spawn(read)
-            .inspect_err(|_| drop(taker().take()))?;
+            .inspect_err(|_| drop(key_receiver().take()))?;
     }
     Ok(futures_util::stream::poll_fn(move |context| {
         keys.poll_recv(context)
     }))
 }
 
-/// Whether the terminal has still to take a frame.
+/// Returns whether the terminal has yet to accept a frame.
 pub(crate) fn blocked() -> watch::Receiver<bool> {
-    let (tell, blocked) = watch::channel(false);
+    let (sender, blocked) = watch::channel(false);
     terminal::on_output(move |taken| {
-        tell.send_replace(taken);
+        sender.send_replace(taken);
     });
     blocked
 }
 
-/// Signals as they come, for as long as the runtime lives.
+/// Returns the signals as they arrive, while the runtime lives.
 pub(crate) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
     let (send, signals) = mpsc::channel(4);
     let kinds = [
@@ -363,7 +370,7 @@ pub(crate) fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
         (SignalKind::from_raw(STOP_TYPED), Signal::Suspend),
         (SignalKind::from_raw(CONTINUED), Signal::Resume),
     ];
-    // For the job, as from Slurm before its time is over. They end no screen.
+    // Signals meant for the job, such as Slurm's before its time limit, do not end the screen.
     for kind in [
         SignalKind::user_defined1(),
         SignalKind::user_defined2(),

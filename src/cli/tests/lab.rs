@@ -56,7 +56,7 @@ fn a_simulation_has_its_own_options() {
             "--runs",
         ),
         ("--for 0s", "out of range", "between"),
-        ("--runs 0", "0 is not in", "--help"),
+        ("--runs 0", "not between 1 and 1000", "simulate --help"),
         ("--in-order --any-order", "cannot be used with", "--help"),
         ("--json --animate", "cannot be used with", "--help"),
     ];
@@ -126,7 +126,7 @@ fn an_experiment_takes_a_command_or_the_built_in_job() {
             "were not provided",
             "put your command after",
         ),
-        ("sweep --steps 1 -- x", "1 is not in", "--help"),
+        ("sweep --steps 1 -- x", "not between 2 and", "sweep --help"),
         (
             "demo --calibrate --record f",
             "cannot be used with",

@@ -5,7 +5,7 @@ use clap::Args;
 use super::{ExtentArgs, WorkloadArgs};
 use crate::error::Hinted;
 use crate::lab::workload::settings::JobSettings;
-use crate::options::Watch;
+use crate::options::WatchArgs;
 
 /// Start a demo training job and watch it.
 ///
@@ -46,14 +46,14 @@ pub struct DemoArgs {
     pub extent: ExtentArgs,
 
     #[command(flatten, next_help_heading = "Watching")]
-    pub watch: Watch,
+    pub watch: WatchArgs,
 }
 
 impl DemoArgs {
-    /// The job to run.
+    /// Returns the settings of the job.
     ///
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub fn settings(&self) -> Result<JobSettings, Hinted> {
         Ok(self.extent.of(self.workload.settings()?))
     }

@@ -37,13 +37,13 @@ pub struct CommandArgs {
 }
 
 impl CommandArgs {
-    /// The command; `None` for the built-in job.
+    /// Returns the command; `None` for the built-in job.
     pub fn words(&self) -> Option<Words> {
         (!self.command.is_empty()).then(|| Words::new(self.command.clone()))
     }
 
     /// # Errors
-    /// If there is no command, or an option works only with the built-in job.
+    /// Returns an error if there is no command, or if an option works only with the built-in job.
     fn check(&self, experiment: &str, builtin: bool) -> Result<(), Hinted> {
         let Some(words) = self.words() else {
             return Ok(());
@@ -116,13 +116,13 @@ pub struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// With a command: compare pageable with pinned memory.
+    /// Whether to compare pageable with pinned memory (with a command only).
     pub fn compares_memory(&self) -> bool {
         self.workload.pins()
     }
 
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub(super) fn check(&self) -> Result<(), Hinted> {
         self.workload.settings()?;
         let pinned = WorkloadArgs::default().pinned(self.workload.pins());
@@ -181,7 +181,7 @@ pub struct HeadspaceArgs {
 
 impl HeadspaceArgs {
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub(super) fn check(&self) -> Result<(), Hinted> {
         self.settings()?;
         let plain =
@@ -189,10 +189,10 @@ impl HeadspaceArgs {
         self.own.check("headspace", !plain)
     }
 
-    /// The job to run, as it is.
+    /// Returns the settings of the job without cached batches.
     ///
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub fn settings(&self) -> Result<JobSettings, Hinted> {
         Ok(self.workers.of(self.workload.settings()?))
     }

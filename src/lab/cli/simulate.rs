@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::error::Hinted;
-use crate::lab::experiments::simulate::{DeliveryOrder, MOST_BATCHES, SimulationSettings};
+use crate::lab::experiments::simulate::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
 use crate::options::value;
 
 /// Runs to average if anything is random.
 const RUNS: u32 = 10;
-const MOST_RUNS: u32 = 1000;
+const MAX_RUNS: u32 = 1000;
 
 /// Simulate loaders, queue and trainer with given load and step times.
 ///
@@ -73,14 +73,14 @@ pub struct SimulateArgs {
     pub seed: u64,
 
     /// Number of runs to average [default: 10 if anything is random, otherwise 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_RUNS)))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RUNS)))]
     pub runs: Option<u32>,
 
     /// Print one JSON document
     #[arg(long, conflicts_with = "animate")]
     pub json: bool,
 
-    /// Animate one run on the terminal
+    /// Show one run on the screen, as `replay` shows a recording
     #[arg(long)]
     pub animate: bool,
 
@@ -95,7 +95,7 @@ pub struct SimulateArgs {
 
 impl SimulateArgs {
     /// # Errors
-    /// If the settings make no sense.
+    /// Returns an error if the settings make no sense.
     pub fn settings(&self) -> Result<SimulationSettings, Hinted> {
         let settings = SimulationSettings {
             workers: self.workers,
@@ -114,7 +114,7 @@ impl SimulateArgs {
         };
         settings.check()?;
         let all = settings.batches_at_most() * f64::from(self.runs(&settings));
-        if all > MOST_BATCHES as f64 && !self.animate {
+        if all > MAX_BATCHES as f64 && !self.animate {
             return Err(Hinted::new(
                 "too many batches to simulate",
                 "use fewer --runs or a shorter --for: the limit is 100 million in all",
@@ -123,7 +123,7 @@ impl SimulateArgs {
         Ok(settings)
     }
 
-    /// Number of runs to average.
+    /// Returns the number of runs to average.
     pub fn runs(&self, settings: &SimulationSettings) -> u32 {
         let by_chance = if settings.has_chance() { RUNS } else { 1 };
         self.runs.unwrap_or(by_chance)

@@ -127,7 +127,7 @@ pub struct TrainerArgs {
     pub settings: JobSettings,
 }
 
-/// The same for a worker.
+/// Internal options of a worker process.
 #[derive(Debug, Clone, PartialEq, Args)]
 pub struct WorkerArgs {
     #[arg(value_parser = JobSettings::parse)]
@@ -138,7 +138,7 @@ pub struct WorkerArgs {
 }
 
 impl WorkloadArgs {
-    /// The preset given, or the default one.
+    /// Returns the given preset, or the default one.
     pub fn preset(&self) -> &'static Preset {
         let name = self.preset.as_deref().unwrap_or(DEFAULT);
         presets::preset(name).unwrap_or(&PRESETS[0])
@@ -153,10 +153,10 @@ impl WorkloadArgs {
         Self { pin_memory, ..self }
     }
 
-    /// The preset's settings, overridden by the arguments.
+    /// Returns the preset's settings, overridden by the arguments.
     ///
     /// # Errors
-    /// If the arguments conflict.
+    /// Returns an error if the arguments conflict.
     pub fn settings(&self) -> Result<JobSettings, Hinted> {
         let mut job = self.preset().settings();
         let set = |to: &mut u32, typed: Option<u32>| *to = typed.unwrap_or(*to);
@@ -194,7 +194,7 @@ impl WorkloadArgs {
 }
 
 impl ExtentArgs {
-    /// The settings, overridden by the arguments.
+    /// Returns the settings, overridden by the arguments.
     pub fn of(&self, job: JobSettings) -> JobSettings {
         JobSettings {
             steps: self.steps.or(job.steps),
@@ -205,7 +205,7 @@ impl ExtentArgs {
 }
 
 impl WorkersArg {
-    /// The settings, overridden by the arguments.
+    /// Returns the settings, overridden by the arguments.
     pub fn of(&self, job: JobSettings) -> JobSettings {
         JobSettings {
             workers: self.workers.unwrap_or(job.workers),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processes_of_a_job_are_told_exactly_its_settings() {
+    fn processes_of_a_job_receive_exactly_its_settings() {
         for preset in PRESETS {
             let mut settings = preset.settings();
             settings.dataset = Dataset {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_stands_over_the_preset() {
+    fn options_override_the_preset() {
         let flags = "--preset blog-starved --workers 3 --in-order --step-ms 0.5 --no-pin-memory";
         let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
         let demo: DemoArgs = typed(&flags);

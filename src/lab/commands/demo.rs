@@ -1,4 +1,4 @@
-//! `pipetop demo`: makes the data set, starts the built-in job, watches it, and ends it with all its processes.
+//! `pipetop demo`: creates the data set, starts the built-in job, watches it, and ends all of its processes.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crate::config::Config;
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
-use crate::lab::experiments::command::{Launched, TrialError};
+use crate::lab::experiments::command::{LaunchedJob, TrialError};
 use crate::lab::progress::ProgressLine;
 use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
 use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
-use crate::options::Places;
+use crate::options::PathArgs;
 use crate::setup::{WINDOW, config, exists, has_screen, listen, no_screen, print, sampling, show};
 use crate::source::sampler::{Options, launched};
 use crate::ui::format::wrap;
 use crate::units::Bytes;
 
-/// What is looked for, in words.
+/// Description of what is looked for.
 const WANTED: &str = "the built-in job";
 /// How long a tour shows a preset.
 const STOP: Duration = Duration::from_secs(10);
-/// What a tour ends with.
+/// Printed at the end of a tour.
 const END: &str = "\
 watch one of them again:    pipetop demo --preset NAME
 watch a job that runs:      pipetop
@@ -35,7 +35,7 @@ start a job and watch it:   pipetop run -- python train.py
 ";
 
 /// Runs the command.
-pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let mut out = std::io::stdout();
     if demo.list {
         return print(&mut out, list().as_bytes());
@@ -67,17 +67,17 @@ pub(super) fn run(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> 
     }
 }
 
-/// Starts the job; says how to watch it.
+/// Starts the job; returns it with the options to watch it.
 fn start(
     settings: &JobSettings,
     demo: &DemoArgs,
-    places: &Places,
+    places: &PathArgs,
     config: &Config,
-) -> Result<(Launched, Options), TrialError> {
+) -> Result<(LaunchedJob, Options), TrialError> {
     let probe = (!demo.no_probe).then(|| listen("use --no-probe to go without it"));
     let probe = probe.transpose()?.map(Arc::new);
     let address = probe.as_ref().map(|probe| probe.address().to_owned());
-    let running = Launched::start(settings.spec(LoaderOverrides::default(), address), None)?;
+    let running = LaunchedJob::start(settings.spec(LoaderOverrides::default(), address), None)?;
     let options = Options {
         probe,
         ..sampling(places, config, Target::Launched(running.pid()))
@@ -86,7 +86,7 @@ fn start(
 }
 
 /// Shows one preset after the other.
-fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
+fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     if !has_screen(&demo.watch) {
         let hint = "run it in a terminal; `pipetop demo --list` lists the presets";
         return Err(Hinted::new("--tour needs a screen", hint));
@@ -110,6 +110,7 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
         let outcome = app::watch(Setup {
             job: launched(&places.proc_root, running.pid()),
             options,
+            board: Arc::default(),
             config,
             window: WINDOW,
             wanted: WANTED.to_owned(),
@@ -128,14 +129,14 @@ fn tour(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
     print(&mut std::io::stdout(), END.as_bytes())
 }
 
-/// The trainer's process.
+/// Runs the trainer's process.
 pub(super) fn trainer(inner: &TrainerArgs) -> Result<ExitCode, Hinted> {
     let trained = crate::lab::workload::train(&inner.settings);
     trained.map_err(|error| refused(&error))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A worker's process.
+/// Runs a worker's process.
 pub(super) fn worker(inner: &WorkerArgs) -> Result<ExitCode, Hinted> {
     let worked = crate::lab::workload::work(&inner.settings, inner.place);
     worked.map_err(|error| refused(&error))?;
@@ -146,7 +147,7 @@ pub(super) fn refused(error: &WorkloadError) -> Hinted {
     Hinted::new(error.to_string(), error.hint())
 }
 
-/// Makes the image files that the job reads, where it reads any.
+/// Creates the image files for the job, unless its load time is set.
 pub(super) fn prepare(settings: &JobSettings, size: Option<u64>) -> Result<Dataset, Hinted> {
     if matches!(settings.load, Load::Time(_)) {
         return Ok(Dataset::default());
@@ -165,7 +166,7 @@ pub(super) fn prepare(settings: &JobSettings, size: Option<u64>) -> Result<Datas
     Ok(made)
 }
 
-/// What the presets show, in lines of 80 columns.
+/// Returns the list of presets, in lines of 80 columns.
 fn list() -> String {
     const SHOWS: usize = 48;
     fn line(name: &str, verdict: &str, shows: &str) -> String {

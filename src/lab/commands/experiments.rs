@@ -7,11 +7,11 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::meanwhile::Meanwhile;
+use self::meanwhile::OtherLoad;
 use super::demo::{prepare, refused};
 use super::failed::failed;
 use crate::config::Config;
-use crate::error::Hinted;
+use crate::error::{Explain as _, Hinted};
 use crate::job::Target;
 use crate::lab::cli::{self, CommandArgs, DemoArgs};
 use crate::lab::experiments::command::{TrainingCommand, TrialError};
@@ -22,23 +22,23 @@ use crate::lab::workload::presets::PRESETS;
 use crate::lab::workload::settings::{JobSettings, StepTime};
 use crate::lab::workload::{cpus_allowed, step_time};
 use crate::launch::Interrupt;
-use crate::options::{Places, Watch};
+use crate::options::{PathArgs, WatchArgs};
 use crate::setup::{config, exists, print, sampling};
 use crate::source::sampler::Options;
 
-/// Between two readings of an experiment.
+/// Longest time between two samples of an experiment.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-pub(super) fn sweep(args: &cli::SweepArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn sweep(args: &cli::SweepArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     exists(places)?;
-    let look = Watch {
+    let look = WatchArgs {
         ascii: args.ascii,
-        ..Watch::default()
+        ..WatchArgs::default()
     };
     let config = config(&look, places)?;
     let command = command(&args.own, args.workload.dataset_size, || {
         let mut settings = args.workload.settings()?;
-        // A step that as many workers as can run at once would just not keep up with, the same in each row.
+        // The step is a share of the load time with as many workers as can run at once, and is the same in each row.
         settings.workers = cpus_allowed();
         Ok(settings)
     })?;
@@ -56,12 +56,12 @@ pub(super) fn sweep(args: &cli::SweepArgs, places: &Places) -> Result<ExitCode, 
     shown(found, |found| page_of(args, found, &config))
 }
 
-pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     exists(places)?;
-    let config = config(&Watch::default(), places)?;
+    let config = config(&WatchArgs::default(), places)?;
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
-    let meanwhile = Meanwhile::begin(places);
+    let meanwhile = OtherLoad::begin(places);
     let found = headspace::command::launched(&command, args.plan(), &options, note);
     note("");
     if found.is_ok() {
@@ -76,7 +76,7 @@ pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &Places) -> Result<Ex
     })
 }
 
-pub(super) fn calibrate(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn calibrate(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     exists(places)?;
     let config = config(&demo.watch, places)?;
     let options = quick(places, &config);
@@ -109,11 +109,11 @@ pub(super) fn calibrate(demo: &DemoArgs, places: &Places) -> Result<ExitCode, Hi
             format!("{:#}\n", calibrate::json(&rows)).as_bytes(),
         );
     }
-    print(&mut out, calibrate::foot(&rows).as_bytes())
+    print(&mut out, calibrate::summary(&rows).as_bytes())
 }
 
-/// The user's command where there is one; else the built-in job with its images made and its step time known, so that
-/// every run has the same.
+/// Returns the user's command, if there is one. Otherwise returns the built-in job with its images created and its step
+/// time measured, so that it is the same in every run.
 fn command(
     own: &CommandArgs,
     dataset_size: Option<u64>,
@@ -130,12 +130,8 @@ fn command(
         None
     };
     let (environment, words) = words.map(|words| words.parts()).unwrap_or_default();
-    let interrupt = Interrupt::listen().map_err(|error| {
-        Hinted::new(
-            format!("cannot set up signal handling: {error}"),
-            "this is a bug in pipetop",
-        )
-    })?;
+    let interrupt =
+        Interrupt::listen().explain("cannot set up signal handling", "this is a bug in pipetop")?;
     Ok(TrainingCommand {
         builtin,
         words,
@@ -146,7 +142,7 @@ fn command(
     })
 }
 
-/// Prints the page of what was found, or says why there is none.
+/// Prints the result, or why there is none.
 fn shown<T>(
     found: Result<T, TrialError>,
     page: impl FnOnce(&T) -> String,
@@ -157,7 +153,7 @@ fn shown<T>(
     }
 }
 
-/// In the form that was asked for.
+/// Formats the result as requested.
 fn page_of(args: &cli::SweepArgs, found: &Sweep, config: &Config) -> String {
     if args.json {
         return format!("{:#}\n", sweep::json(found));
@@ -168,26 +164,26 @@ fn page_of(args: &cli::SweepArgs, found: &Sweep, config: &Config) -> String {
     let parts = [
         sweep::text::head(),
         sweep::text::text(found, config.ascii),
-        sweep::text::foot(found),
+        sweep::text::conclusion(found),
         sweep::text::prefetch(found),
         sweep::text::memory(found),
     ];
     parts.concat()
 }
 
-/// Reads more often than a screen would.
-fn quick(places: &Places, config: &Config) -> Options {
+/// Returns options to sample more often than for a screen.
+fn quick(places: &PathArgs, config: &Config) -> Options {
     Options {
         interval: config.interval.min(INTERVAL),
         ..sampling(places, config, Target::Any)
     }
 }
 
-/// What is being done, on one line of standard error that the next one takes the place of.
+/// Shows the current activity on one line of standard error, replacing the previous one.
 fn note(text: &str) {
     let mut errors = std::io::stderr();
     if std::io::IsTerminal::is_terminal(&errors) {
-        // Nobody reads it: nothing to do about that.
+        // If the output is closed, there is nothing to do.
         let _ = write!(errors, "\r\x1b[K{text}");
         let _ = errors.flush();
     }

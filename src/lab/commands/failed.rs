@@ -1,25 +1,25 @@
-//! Why a job of the lab gave nothing.
+//! Prints why a job of the lab has no result.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use crate::error::Hinted;
 use crate::lab::experiments::command::TrialError;
-use crate::setup::complain;
+use crate::setup::print_error;
 
-/// Says why there is no figure, after the last words of the command; gives the exit code.
+/// Prints why there is no result, after the last lines of the command's output; returns the exit code.
 pub(super) fn failed(failure: &TrialError) -> ExitCode {
     match failure {
         TrialError::Launch(error) => {
-            complain(&Hinted::new(error.to_string(), error.hint()));
+            print_error(&Hinted::new(error.to_string(), error.hint()));
             ExitCode::from(error.code())
         }
         TrialError::Refused { error, said } => {
             for line in said {
-                // Nobody reads it: nothing to do about that.
+                // If the output is closed, there is nothing to do.
                 let _ = writeln!(std::io::stderr(), "  {line}");
             }
-            complain(error);
+            print_error(error);
             ExitCode::FAILURE
         }
         TrialError::Interrupted(signal) => {

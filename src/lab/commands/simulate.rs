@@ -1,36 +1,33 @@
-//! `pipetop simulate`: as numbers, as JSON, or drawn as it moves.
+//! `pipetop simulate`: prints numbers or JSON, or replays the run on the screen.
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use crate::error::Hinted;
-use crate::lab::animation;
+use crate::app;
+use crate::error::{Explain as _, Hinted};
 use crate::lab::cli::SimulateArgs;
-use crate::lab::experiments::simulate::{Study, json, text};
-use crate::options::{Places, Watch};
+use crate::lab::experiments::simulate::{Study, json, samples, text};
+use crate::options::{PathArgs, WatchArgs};
 use crate::setup::{can_draw, config, print};
 
-pub(super) fn run(args: &SimulateArgs, places: &Places) -> Result<ExitCode, Hinted> {
+pub(super) fn run(args: &SimulateArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let settings = args.settings()?;
-    let look = Watch {
+    let look = WatchArgs {
         theme: args.theme.clone(),
         ascii: args.ascii,
-        ..Watch::default()
+        ..WatchArgs::default()
     };
     let config = config(&look, places)?;
     let mut out = std::io::stdout();
     if args.animate && can_draw() {
-        let ended = animation::animate(&settings, args.seed, config);
-        return match ended {
-            Ok(()) => Ok(ExitCode::SUCCESS),
-            Err(error) => Err(Hinted::new(
-                format!("cannot use this terminal: {error:#}"),
-                "omit --animate to print numbers instead",
-            )),
-        };
+        let ended = app::replay_samples(samples(&settings, args.seed), config);
+        return ended.map(|_| ExitCode::SUCCESS).explain(
+            "cannot use this terminal",
+            "omit --animate to print numbers instead",
+        );
     }
     if args.animate {
-        // Nobody reads it: nothing to do about that.
+        // If the output is closed, there is nothing to do.
         let _ = writeln!(
             std::io::stderr(),
             "note: standard output is not a terminal: printing numbers instead of an animation"

@@ -1,7 +1,7 @@
-//! Is the verdict right? Runs presets of the built-in job, each watched in two ways at once: from outside, as any
-//! job, and by its own reports.
+//! Tests whether the verdict is right: runs presets of the built-in job, each watched in two ways at once, from outside
+//! like any job, and through its own reports.
 //!
-//! The truth about the waits is what the job measured itself.
+//! The waits that the job measures itself are the truth.
 
 use std::fmt::Write;
 use std::sync::{Arc, mpsc};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::command::{Launched, TrialError};
+use super::command::{LaunchedJob, TrialError};
 use crate::engine::Engine;
 use crate::error::Hinted;
 use crate::lab::workload::JobSettings;
@@ -18,47 +18,47 @@ use crate::launch::LoaderOverrides;
 use crate::sample::{Sample, Tail, Wait};
 use crate::setup::listen;
 use crate::source::sampler::{Options, Sampler, launched};
-use crate::units::Share;
+use crate::units::{Share, known};
 use crate::verdict::{Cause, Kind};
 
-/// From the start of a job: enough for a verdict, which needs ten seconds after the first batch where it is not clear.
+/// Time from the start of a job: enough for a verdict, which needs ten seconds after the first batch in unclear cases.
 pub const SPAN: Duration = Duration::from_secs(15);
 
-/// Of any preset on a slow machine: what the job has not reported by then, it does not tell.
-const LONGEST_STEP: Duration = Duration::from_secs(30);
+/// Longest step of any preset on a slow machine: what is not reported by then will not be reported.
+const MAX_STEP: Duration = Duration::from_secs(30);
 
-/// From one time to another, by the wall clock: places the times of one way of watching in the other's.
+/// Start and end by the wall clock, which both ways of watching share.
 type Span = (SystemTime, SystemTime);
 
-/// What came of one preset.
+/// The result for one preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CalibrationRow {
     pub preset: &'static str,
-    /// The kind that is right.
+    /// The right kind.
     pub expected: &'static str,
-    /// With the job's own reports.
+    /// The finding from the job's own reports.
     pub exact: Finding,
-    /// From outside.
+    /// The finding from outside.
     pub seen: Finding,
 }
 
-/// A verdict and the wait share that it rests on.
+/// A verdict and its wait share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Finding {
     pub kind: Kind,
     pub cause: Option<Cause>,
-    /// From inside: the exact one of the very time that the other way of watching speaks of. `None` where it
-    /// could not be seen.
+    /// The wait share; from the reports, the exact one over the same time as the one from outside. `None` if it could not
+    /// be observed.
     pub wait: Option<Share>,
 }
 
 impl CalibrationRow {
-    /// The verdict is the one that the preset is made for.
-    pub fn right(&self) -> bool {
+    /// Whether the verdict is the one that the preset is made for.
+    pub fn is_right(&self) -> bool {
         self.exact.kind.to_string() == self.expected
     }
 
-    /// How far the wait share from outside is from the job's own. `None` where either is not known.
+    /// Returns how far the wait share from outside is from the reported one. `None` if either is unknown.
     pub fn error(&self) -> Option<f64> {
         Some(self.seen.wait?.0 - self.exact.wait?.0)
     }
@@ -67,7 +67,7 @@ impl CalibrationRow {
 /// Runs one preset and watches it for `span`.
 ///
 /// # Errors
-/// Where the job cannot be started or ends by itself.
+/// Returns an error if the job cannot be started or ends by itself.
 pub fn run(
     preset: &Preset,
     settings: &JobSettings,
@@ -76,7 +76,7 @@ pub fn run(
 ) -> Result<CalibrationRow, TrialError> {
     let listener = Arc::new(listen("raise the open file limit (ulimit -n)")?);
     let address = Some(listener.address().to_owned());
-    let mut job = Launched::start(settings.spec(LoaderOverrides::default(), address), None)?;
+    let mut job = LaunchedJob::start(settings.spec(LoaderOverrides::default(), address), None)?;
     let from_inside = Options {
         probe: Some(listener),
         ..options.clone()
@@ -94,7 +94,7 @@ pub fn run(
     }
     drop(send);
     let mut watchers = [Watcher::new(), Watcher::new()];
-    let mut reports = Reports::default();
+    let mut reports = ReportedWaits::default();
     let mut found = None;
     for (which, sample) in samples {
         if which == 0 {
@@ -103,7 +103,7 @@ pub fn run(
         if let Some(watcher) = watchers.get_mut(which) {
             watcher.apply(sample);
         }
-        // A slow machine takes longer for as many batches.
+        // A slow machine needs more time for the same number of batches.
         let enough = |watcher: &Watcher| {
             watcher.watched >= 2 * span || (watcher.watched >= span && !watcher.warms_up())
         };
@@ -111,13 +111,13 @@ pub fn run(
             let [exact, seen] = &watchers;
             found = Some((exact.finding(), seen.finding(), seen.window()));
         }
-        // The waits of that time are reported with the step that goes on at its end.
+        // The last waits of that time are reported only with the step that is under way at its end.
         if let Some((.., window)) = found
             && window.is_none_or(|(_, to)| reports.reach(to))
         {
             break;
         }
-        if job.has_ended() || watchers[0].watched >= 2 * span + LONGEST_STEP {
+        if job.has_ended() || watchers[0].watched >= 2 * span + MAX_STEP {
             return Err(job.ended_early().into());
         }
     }
@@ -136,7 +136,7 @@ pub fn run(
     })
 }
 
-/// One way of watching.
+/// One of the two ways of watching.
 struct Watcher {
     engine: Engine,
     watched: Duration,
@@ -159,7 +159,7 @@ impl Watcher {
         self.engine.state().kind() == Some(Kind::WarmingUp)
     }
 
-    /// The time that its wait share speaks of, by the wall clock.
+    /// Returns the time that its wait share covers, by the wall clock.
     fn window(&self) -> Option<Span> {
         let model = &self.engine.state().model;
         let seconds = Duration::try_from_secs_f64(model.window()?.seconds).ok()?;
@@ -177,24 +177,24 @@ impl Watcher {
     }
 }
 
-/// What the job reported of its waits.
+/// The waits that the job reported.
 #[derive(Debug, Default)]
-struct Reports {
-    /// As far as they came with the last sample.
+struct ReportedWaits {
+    /// The waits up to the last sample.
     newest: Tail<Wait>,
     waits: Vec<Span>,
-    /// The end of the newest step: before that, every wait was reported that was not lost.
+    /// The end of the newest step: all earlier waits were reported or lost.
     to: Option<SystemTime>,
     lost: u64,
 }
 
-impl Reports {
+impl ReportedWaits {
     fn apply(&mut self, sample: &Sample) {
         let Some(rank) = sample.job.as_ref().and_then(|job| job.ranks.first()) else {
             return;
         };
         let before = std::mem::replace(&mut self.newest, rank.waits.clone());
-        // Until it reports, waits are those that were seen.
+        // Until the job reports, its waits come from polls.
         let Some((reported, began)) = rank
             .reported
             .as_ref()
@@ -213,7 +213,7 @@ impl Reports {
         self.to.is_some_and(|exact| exact >= to)
     }
 
-    /// The share of a time, which the reports reach to the end of, in which the job waited. `None` where reports were
+    /// Returns the share of a time span in which the job waited; the reports must reach its end. `None` if reports were
     /// lost.
     fn waited(&self, (from, to): Span) -> Option<Share> {
         let within = |(begun, ended): &Span| {
@@ -226,16 +226,15 @@ impl Reports {
     }
 }
 
-/// The head of the table.
+/// Returns the heading of the table.
 pub fn head() -> String {
     line([
         "PRESET", "EXPECTED", "VERDICT", "CAUSE", "WAIT", "SEEN", "OFF", "SEEN AS",
     ])
 }
 
-/// A line of the table.
+/// Returns a line of the table.
 pub fn text(row: &CalibrationRow) -> String {
-    let share = |share: Option<Share>| share.map_or("n/a".to_owned(), |share| share.to_string());
     let cause = row
         .exact
         .cause
@@ -245,18 +244,18 @@ pub fn text(row: &CalibrationRow) -> String {
     line([
         row.preset,
         row.expected,
-        if row.right() { &verdict } else { "WRONG" },
+        if row.is_right() { &verdict } else { "WRONG" },
         &cause,
-        &share(row.exact.wait),
-        &share(row.seen.wait),
+        &known(row.exact.wait),
+        &known(row.seen.wait),
         off.as_deref().unwrap_or("n/a"),
         &row.seen.kind.to_string(),
     ])
 }
 
-/// What the table says in all.
-pub fn foot(rows: &[CalibrationRow]) -> String {
-    let right = rows.iter().filter(|row| row.right()).count();
+/// Returns the summary below the table.
+pub fn summary(rows: &[CalibrationRow]) -> String {
+    let right = rows.iter().filter(|row| row.is_right()).count();
     let largest = rows
         .iter()
         .filter_map(CalibrationRow::error)
@@ -280,7 +279,7 @@ fn line(cells: [&str; 8]) -> String {
     format!("{}\n", text.trim_end())
 }
 
-/// The document of `--json`.
+/// Returns the document for `--json`.
 pub fn json(rows: &[CalibrationRow]) -> Value {
     let row = |row: &CalibrationRow| {
         json!({
@@ -292,7 +291,7 @@ pub fn json(rows: &[CalibrationRow]) -> Value {
             "wait_share_exact": row.exact.wait,
             "kind_from_outside": row.seen.kind,
             "cause_from_outside": row.seen.cause,
-            "right": row.right(),
+            "right": row.is_right(),
         })
     };
     json!({ "rows": rows.iter().map(row).collect::<Vec<_>>() })
@@ -304,12 +303,12 @@ mod tests {
     use crate::sample::Reported;
     use crate::sample::literals::{first_rank, secs, training, wait};
 
-    /// A second, the waits reported by then, and the end of the newest step.
-    type Told<'a> = (f64, &'a [(f64, f64)], Option<f64>);
+    /// The second of a sample, the waits reported by then, and the end of the newest step.
+    type Sampled<'a> = (f64, &'a [(f64, f64)], Option<f64>);
 
-    /// The samples of these seconds, each with the waits reported by then and the end of the newest step.
-    fn reports(samples: &[Told<'_>]) -> (Reports, SystemTime) {
-        let mut reports = Reports::default();
+    /// Applies samples of these seconds, each with the waits reported by then and the end of the newest step.
+    fn reports(samples: &[Sampled<'_>]) -> (ReportedWaits, SystemTime) {
+        let mut reports = ReportedWaits::default();
         let mut began = SystemTime::UNIX_EPOCH;
         let mut count = 0;
         for (at, waits, last_to) in samples {
@@ -332,8 +331,8 @@ mod tests {
 
     #[test]
     fn waits_are_clipped_to_the_time_and_the_time_is_not_cut_to_them() {
-        let samples: [Told<'_>; 4] = [
-            // Seen, before it reported the same one.
+        let samples: [Sampled<'_>; 4] = [
+            // This wait was polled before the job reported it, so it does not count.
             (1.0, &[(0.0, 0.9)], None),
             (2.0, &[(0.0, 1.0), (1.5, 1.75)], Some(2.0)),
             (3.0, &[(2.0, 2.25)], Some(2.5)),
@@ -345,16 +344,16 @@ mod tests {
             let share = reports.waited((at(from), at(to))).unwrap();
             assert!((share.0 - expected).abs() < 1e-6, "{share:?}");
         };
-        // One begins before, one ends after it.
+        // One wait begins before this span, one ends after it.
         waited(0.5, 4.5, (0.5 + 0.25 + 0.25 + 1.5) / 4.0);
         waited(2.25, 2.75, 0.0);
-        // Half a second after the last wait is a part of it as well.
+        // Half a second after the last wait also counts.
         waited(4.5, 5.5, 0.5);
         assert!(reports.reach(at(5.5)) && !reports.reach(at(5.6)));
     }
 
     #[test]
-    fn reports_reach_nowhere_before_there_are_any_and_lost_ones_make_no_share() {
+    fn missing_or_lost_reports_give_no_share() {
         let (mut reports, began) = reports(&[(1.0, &[(0.0, 0.5)], None)]);
         assert!(!reports.reach(began));
         assert_eq!(reports.waits, []);

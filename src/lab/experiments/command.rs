@@ -1,8 +1,8 @@
-//! The job of an experiment, the user's own command or the built-in one: started anew for each run, listened to, and
-//! ended.
+//! The job of an experiment, which is the user's own command or the built-in one: starts it for each run, receives its
+//! reports, and ends it.
 //!
-//! Its own output goes to a file, and is shown only where the command fails. What is measured is the process that
-//! trains; what reports nothing cannot be measured.
+//! Its output goes to a file, and is shown only if the command fails. The process that trains is measured; a command
+//! that reports nothing cannot be measured.
 
 mod launched;
 mod output;
@@ -25,26 +25,26 @@ use crate::setup::listen;
 use crate::source::probe::Listener;
 use crate::source::sampler::{Options, Sampler};
 use crate::units::Pid;
-pub use launched::{Launched, TrialError};
+pub use launched::{LaunchedJob, TrialError};
 pub(super) use writers::TrainerReports;
 use writers::Writers;
 
-/// Between two polls at what came.
+/// Time between two polls for reports.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The word that stands for the number of workers.
+/// Placeholder for the number of workers.
 const WORKERS: &str = "{workers}";
 
-/// What to run, and how long to wait for it.
+/// What to run, and how long to wait for its steps.
 #[derive(Debug, Clone)]
 pub struct TrainingCommand {
-    /// The built-in job, in place of words.
+    /// The built-in job, instead of a command line.
     pub builtin: Option<JobSettings>,
     pub words: Vec<OsString>,
-    /// Variables that it gets beside those that we have.
+    /// Additional environment variables.
     pub environment: Vec<(OsString, OsString)>,
-    /// What it prints goes to the end of this file. `None` = nowhere.
+    /// Its output is appended to this file. `None` = discarded.
     pub log: Option<PathBuf>,
-    /// A run in which no step comes for so long is given up.
+    /// A run without a step for this long is given up.
     pub patience: Duration,
     pub interrupt: Interrupt,
 }
@@ -62,7 +62,7 @@ impl TrainingCommand {
         }
     }
 
-    /// The same with this number of workers in the place of `{workers}`. `None` where that is nowhere in it.
+    /// Returns the command with `{workers}` replaced by this number. `None` if `{workers}` is not in it.
     pub(super) fn with_workers(&self, workers: u32) -> Option<Self> {
         let number = workers.to_string();
         let replaced = |word: &OsString| replace(word, WORKERS, &number);
@@ -95,24 +95,24 @@ fn replace(word: &OsStr, what: &str, with: &str) -> OsString {
     OsString::from_vec(replaced)
 }
 
-/// One run of the job. Dropping it ends it.
+/// One run of the job, which dropping ends.
 #[derive(Debug)]
 pub(super) struct Trial<'a> {
     command: &'a TrainingCommand,
-    /// Ended first of all that is here.
-    launched: Launched,
+    /// Declared first, so that it is dropped before the listener.
+    launched: LaunchedJob,
     listener: Listener,
     pub(super) writers: Writers,
-    /// Looks below the command as long as nothing reports, to be able to say why.
-    looking: Option<(Sampler, mpsc::Receiver<Sample>)>,
+    /// Samples the processes below the command until one of them reports, to explain why none does.
+    search: Option<(Sampler, mpsc::Receiver<Sample>)>,
     seen: JobSearch,
 }
 
-/// What was seen below the command.
+/// The result of the search for a job below the command.
 #[derive(Debug)]
 enum JobSearch {
     Nothing,
-    /// And why.
+    /// No job, and the reason.
     NoJob(Gap),
     Job,
 }
@@ -125,7 +125,7 @@ impl<'a> Trial<'a> {
     ) -> Result<Self, TrialError> {
         let listener = listen("raise the open file limit (ulimit -n)")?;
         let spec = command.spec(overrides, listener.address().to_owned());
-        let launched = Launched::start(spec, command.log.as_deref())?;
+        let launched = LaunchedJob::start(spec, command.log.as_deref())?;
         let builtin = command.builtin.is_some();
         if let Some(why) = launched.running.no_hook() {
             return Err(Hinted::new(
@@ -139,21 +139,20 @@ impl<'a> Trial<'a> {
             ..options.clone()
         };
         let (send, samples) = mpsc::channel();
-        let looking =
-            || Sampler::start(options, None, move |sample| send.send(sample).is_ok()).ok();
-        let looking = if builtin { None } else { looking() };
+        let search = || Sampler::start(options, None, move |sample| send.send(sample).is_ok()).ok();
+        let search = if builtin { None } else { search() };
         Ok(Self {
             command,
             launched,
             listener,
             writers: Writers::default(),
-            looking: looking.map(|sampler| (sampler, samples)),
+            search: search.map(|sampler| (sampler, samples)),
             seen: JobSearch::Nothing,
         })
     }
 
-    /// Listens until `enough` says so of what the trainer has reported so far. That no more can come is a failure;
-    /// where the command has ended well it is `too_few` of so many steps.
+    /// Receives reports until `enough` returns true for those of the trainer. If no more can come, that is an error; if
+    /// the command has succeeded, the error is `too_few` with the number of steps.
     pub(super) fn listen(
         &mut self,
         mut enough: impl FnMut(Pid, &TrainerReports) -> Result<bool, Hinted>,
@@ -161,21 +160,21 @@ impl<'a> Trial<'a> {
     ) -> Result<(), TrialError> {
         let (mut steps, mut moved_at) = (0, now());
         loop {
-            let gone = self.hear();
-            if let Some(signal) = self.command.interrupt.came() {
+            let gone = self.read_reports();
+            if let Some(signal) = self.command.interrupt.received() {
                 return Err(TrialError::Interrupted(signal));
             }
-            let Some((pid, heard)) = self.writers.trainer() else {
+            let Some((pid, reports)) = self.writers.trainer() else {
                 if gone || now().saturating_sub(moved_at) > nanoseconds(self.command.patience) {
-                    return Err(self.failed(self.nothing(gone)));
+                    return Err(self.failed(self.no_step_error(gone)));
                 }
                 continue;
             };
-            self.looking = None;
-            if enough(pid, heard)? {
+            self.search = None;
+            if enough(pid, reports)? {
                 return Ok(());
             }
-            let made = heard.made();
+            let made = reports.made();
             if gone {
                 let error = self.launched.failed().map(|ended| failed(ended, made));
                 return Err(self.failed(error.unwrap_or_else(|| too_few(made))));
@@ -193,21 +192,23 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// What the trainer has reported. Nothing, where none has.
-    pub(super) fn heard(&self) -> TrainerReports {
+    /// Returns the trainer's reports; empty if there are none.
+    pub(super) fn reports(&self) -> TrainerReports {
         let trainer = self.writers.trainer();
-        trainer.map(|(_, heard)| heard.clone()).unwrap_or_default()
+        trainer
+            .map(|(_, reports)| reports.clone())
+            .unwrap_or_default()
     }
 
-    /// Takes in what came; `true` where no more can come.
-    fn hear(&mut self) -> bool {
+    /// Reads new reports; returns `true` if no more can come.
+    fn read_reports(&mut self) -> bool {
         let gone = self.launched.wait(PAUSE);
         if gone {
-            // What it reported last may be under way.
+            // The last reports may still be on their way.
             sleep_until(now() + nanoseconds(PAUSE));
         }
-        self.writers.hear(&self.listener);
-        if let Some((_, samples)) = &self.looking {
+        self.writers.read_reports(&self.listener);
+        if let Some((_, samples)) = &self.search {
             for sample in samples.try_iter() {
                 let mut gaps = sample.gaps.into_iter();
                 let gap = gaps.find(|gap| gap.source == "job");
@@ -227,8 +228,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Why no step came.
-    fn nothing(&self, gone: bool) -> Hinted {
+    /// Returns why there was no step.
+    fn no_step_error(&self, gone: bool) -> Hinted {
         if let Some(ended) = self.launched.failed() {
             return failed(ended, 0);
         }

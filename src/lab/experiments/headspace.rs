@@ -1,8 +1,8 @@
-//! What would free loading bring? Runs the same job as it is and with batches that are handed over again and
-//! again, in turn, and compares the time of a step.
+//! How much faster training would be if loading took no time. Runs the same job normally and with a few batches that are
+//! reused in turn, and compares the time of a step.
 //!
-//! The time of a step is the median over blocks of steps, as waits come in a rhythm: a block is long enough to
-//! hold a whole turn of the workers. Its interval is the one of the medians, free of assumptions.
+//! The time of a step is the median over blocks of steps. Waits are periodic, so a block is long enough for a whole turn
+//! of the workers. The confidence interval is that of the median and assumes no distribution.
 
 pub mod command;
 
@@ -15,47 +15,47 @@ use super::{milliseconds, rounded, taken};
 use crate::error::Hinted;
 use crate::launch::Cache;
 use crate::probe::Step;
-use crate::units::{Share, without_sign};
+use crate::units::{Share, sorted, whole, without_sign};
 
-/// Blocks that the steps of one run are cut into.
+/// Blocks that the steps of one run are divided into.
 const BLOCKS: usize = 10;
 /// A gain below this is not worth a change of the loader.
-const WORTH: f64 = 0.05;
-/// Ends of an interval that are further apart leave much open.
+const MIN_GAIN: f64 = 0.05;
+/// An interval wider than this leaves much open.
 const WIDE: f64 = 0.1;
 
 /// How to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Batches that are handed over in turn, and those that are loaded before.
+    /// Batches to reuse in turn, and the number of batches to load before.
     pub cache: Cache,
-    /// Steps of each run that are measured.
+    /// Steps to measure in each run.
     pub steps: u64,
-    /// Pairs of a run as it is and a run with cached batches.
+    /// Pairs of a normal run and a run with cached batches.
     pub rounds: u32,
     /// Steps of the user's whole training.
     pub run_steps: u64,
 }
 
-/// What came of it.
+/// The result of the comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Headspace {
-    /// Time from one step to the next, as it is and with loading for free.
+pub struct MeasuredHeadspace {
+    /// Time from one step to the next, in normal runs and with cached batches.
     pub now: Duration,
     pub free: Duration,
-    /// 95 % of the gain's share.
+    /// Interval of the gain's share at 95 %.
     pub low: f64,
     pub high: f64,
-    /// Steps of each run that were measured.
+    /// Measured steps of each run.
     pub steps: u64,
     /// Steps of the user's whole training.
     pub run_steps: u64,
-    /// What the figures are of, a sentence each. `None` = of the built-in job.
+    /// Notes on what the figures cover, a sentence each. `None` = the built-in job.
     pub notes: Option<Vec<String>>,
 }
 
-impl Headspace {
-    /// Time that a step would save; negative where the cached run was slower.
+impl MeasuredHeadspace {
+    /// Returns the time that a step would save; negative if the cached run was slower.
     pub fn gain_ms(&self) -> f64 {
         (self.now.as_secs_f64() - self.free.as_secs_f64()) * 1000.0
     }
@@ -64,19 +64,14 @@ impl Headspace {
         self.gain_ms() / (self.now.as_secs_f64() * 1000.0).max(f64::MIN_POSITIVE)
     }
 
-    /// Steps that would tell, where these do not: an interval is half as wide with four times as many. `None` where it
-    /// is clear that there is a gain, a loss, or none worth mentioning.
+    /// Returns how many steps would give a clear result: four times as many halve the interval. `None` if it is already
+    /// clear that there is a gain, a loss, or none worth mentioning.
     fn steps_needed(&self) -> Option<u64> {
-        let unclear = self.low < 0.0 && self.high > WORTH;
+        let unclear = self.low < 0.0 && self.high > MIN_GAIN;
         let apart = (self.high - self.low) / 2.0;
-        let times = apart / self.gain_share().abs().max(WORTH);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive and bounded"
-        )]
-        let needed = (self.steps as f64 * times.clamp(1.5, 100.0).powi(2)) as u64;
-        // A plan, not a measurement.
+        let times = apart / self.gain_share().abs().max(MIN_GAIN);
+        let needed = whole(self.steps as f64 * times.clamp(1.5, 100.0).powi(2)) as u64;
+        // A rough number is enough for a suggestion.
         unclear.then(|| needed.next_multiple_of(100))
     }
 
@@ -85,7 +80,7 @@ impl Headspace {
     }
 }
 
-/// Mean times of a step in equal blocks, in seconds. Each block holds whole turns of so many steps.
+/// Returns mean times of a step in equal blocks, in seconds. Each block has a multiple of `turn` steps.
 fn blocks(steps: &[Step], turn: usize) -> Vec<f64> {
     let length = (steps.len() / BLOCKS).max(turn).next_multiple_of(turn);
     let blocks = steps.chunks_exact(length);
@@ -101,18 +96,16 @@ fn too_few() -> Hinted {
     )
 }
 
-/// Medians, and the interval of their ratio. `None` where either side has no block.
+/// Returns medians, and the interval of their ratio. `None` if either side has no block.
 fn judge(
-    mut now: Vec<f64>,
-    mut free: Vec<f64>,
+    now: Vec<f64>,
+    free: Vec<f64>,
     (steps, run_steps): (u64, u64),
-) -> Option<Headspace> {
-    now.sort_by(f64::total_cmp);
-    free.sort_by(f64::total_cmp);
-    let (now_low, now_median, now_high) = median(&now)?;
-    let (free_low, free_median, free_high) = median(&free)?;
+) -> Option<MeasuredHeadspace> {
+    let (now_low, now_median, now_high) = median(&sorted(now))?;
+    let (free_low, free_median, free_high) = median(&sorted(free))?;
     let time = |seconds| Duration::try_from_secs_f64(seconds).ok();
-    Some(Headspace {
+    Some(MeasuredHeadspace {
         now: time(now_median)?,
         free: time(free_median)?,
         low: 1.0 - free_high / now_low,
@@ -123,24 +116,19 @@ fn judge(
     })
 }
 
-/// The middle of sorted values, between the ends of its interval at 95 %: those values whose ranks are two
-/// standard deviations of a binomial from the middle.
+/// Returns the median of sorted values, between the ends of its interval at 95 %: the values whose ranks are two
+/// standard deviations of a binomial distribution from the middle.
 fn median(sorted: &[f64]) -> Option<(f64, f64, f64)> {
     let count = sorted.len();
     let middle = *sorted.get(count / 2)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a root of a length"
-    )]
-    let apart = (count as f64).sqrt().ceil() as usize;
+    let apart = whole((count as f64).sqrt().ceil());
     let low = (count / 2).saturating_sub(apart);
     let high = (count / 2 + apart).min(count - 1);
     Some((sorted[low], middle, sorted[high]))
 }
 
-/// In words.
-pub fn text(headspace: &Headspace) -> String {
+/// Returns the result as text.
+pub fn text(headspace: &MeasuredHeadspace) -> String {
     let ms = |time: Duration| format!("{:>8.1} ms", time.as_secs_f64() * 1000.0);
     let (low, high) = (headspace.low * 100.0, headspace.high * 100.0);
     let mut text = String::new();
@@ -166,7 +154,7 @@ pub fn text(headspace: &Headspace) -> String {
             "{} steps cannot tell whether loading costs time, as the range holds 0:\nuse --steps {steps}, or a quieter machine",
             headspace.steps
         ),
-        None if headspace.gain_share() < WORTH => {
+        None if headspace.gain_share() < MIN_GAIN => {
             "below 5 %: optimise the model, not the loader".to_owned()
         }
         None => "this is the most that a faster loader can gain".to_owned(),
@@ -194,8 +182,8 @@ pub fn text(headspace: &Headspace) -> String {
     text
 }
 
-/// The document of `--json`.
-pub fn json(headspace: &Headspace) -> Value {
+/// Returns the document for `--json`.
+pub fn json(headspace: &MeasuredHeadspace) -> Value {
     let mut document = json!({
         "step_ms_now": milliseconds(headspace.now),
         "step_ms_free": milliseconds(headspace.free),
@@ -231,14 +219,14 @@ mod tests {
         assert!(found.low <= found.gain_share() && found.gain_share() <= found.high);
         assert!(text(&found).contains("13 %"));
         assert!(!text(&found).contains("the range is wide"));
-        let noisy = Headspace { low: 0.01, ..found };
+        let noisy = MeasuredHeadspace { low: 0.01, ..found };
         assert!(text(&noisy).contains("the range is wide"));
     }
 
     #[test]
-    fn too_few_steps_to_tell_say_so_and_how_many_would() {
+    fn too_few_steps_are_reported_with_the_number_needed() {
         let time = Duration::from_millis;
-        let found = Headspace {
+        let found = MeasuredHeadspace {
             now: time(44),
             free: time(51),
             low: -0.43,
@@ -252,8 +240,8 @@ mod tests {
         assert!(said.contains("--steps 100,"), "{said}");
         assert!(!said.contains("optimise the model"), "{said}");
         assert!(said.lines().all(|line| line.len() <= 80), "{said}");
-        // No gain worth mentioning, for sure.
-        let clear = Headspace {
+        // Certainly no gain worth mentioning.
+        let clear = MeasuredHeadspace {
             low: -0.02,
             high: 0.01,
             ..found
@@ -262,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn hardly_a_gain_sends_to_the_model() {
+    fn a_negligible_gain_advises_the_model() {
         let found = judge(vec![0.102; 5], vec![0.1; 5], (200, 1000)).unwrap();
         assert!(text(&found).contains("optimise the model"));
         assert_eq!(judge(vec![], vec![0.1], (1, 1)), None);

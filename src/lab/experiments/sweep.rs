@@ -1,5 +1,5 @@
-//! How many workers? Runs a job with one number of workers after the other, and tells the start of
-//! each run from its steady state: what a first batch costs says nothing about the thousandth.
+//! How many workers are enough. Runs a job with one number of workers after the other, and separates the start of each
+//! run from its steady state: the first batches are not typical of later ones.
 
 pub mod command;
 mod json;
@@ -16,29 +16,29 @@ use crate::lab::workload::cpus_allowed;
 use crate::probe::Step;
 use crate::sample::Sample;
 use crate::source::sampler::{Options, Sampler, launched};
-use crate::units::{Pid, Share};
+use crate::units::{Pid, Share, counted};
 
 pub use json::{csv, json};
 
-/// A row that is as good as the best but for so much needs no further workers.
-const AS_GOOD: f64 = 0.95;
-/// What came of one number of workers.
+/// A row with at least this part of the best rate needs no more workers.
+const GOOD_ENOUGH: f64 = 0.95;
+/// The result for one number of workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SweepRow {
     pub workers: u32,
-    /// `None` = as the command has it.
+    /// `None` = not changed.
     pub prefetch_factor: Option<u32>,
-    /// `None` = as the command has it.
+    /// `None` = not changed.
     pub pin_memory: Option<bool>,
-    /// From the start of the loader to its first batch; of a command, how long that was waited for.
+    /// Time from the start of the loader to its first batch; for a command, the wait for that batch.
     pub first_batch: Duration,
-    /// Of the steady state, from here on. `None` where there were too few steps.
+    /// Figures of the steady state. `None` if there were too few steps.
     pub steady: Option<Steady>,
-    /// CPU time of all workers in cores. `None` where it could not be seen.
+    /// CPU time of all workers in cores. `None` if it could not be read.
     pub worker_cpu: Option<f64>,
-    /// CPU time of other programs meanwhile, in cores. `None` where it could not be seen.
+    /// CPU time of other programs meanwhile, in cores. `None` if it could not be read.
     pub others_cpu: Option<f64>,
-    /// Which of these settings did not take effect: then the row says nothing about it. `None` = all did.
+    /// The settings that did not take effect, so that the row is not valid. `None` = all did.
     pub not_set: Option<String>,
 }
 
@@ -46,15 +46,14 @@ pub struct SweepRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tried {
     pub workers: u32,
-    /// `None` = as the job has it, as below.
+    /// `None` = not changed; the same for `pin_memory`.
     pub prefetch_factor: Option<u32>,
     pub pin_memory: Option<bool>,
 }
 
 impl fmt::Display for Tried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.workers == 1 { "" } else { "s" };
-        write!(f, "{} worker{plural}", self.workers)?;
+        f.write_str(&counted(self.workers, "worker"))?;
         if let Some(factor) = self.prefetch_factor {
             write!(f, ", prefetch factor {factor}")?;
         }
@@ -74,24 +73,24 @@ pub struct Steady {
     pub wait: Share,
     /// Mean time of a step without the wait.
     pub step: Duration,
-    /// Mean time of a batch's copy to the device. `None` where the device does not tell.
+    /// Mean time of a batch's copy to the device. `None` if the device does not report it.
     pub copy: Option<Duration>,
 }
 
-/// All rows, and what follows from them.
+/// All rows and the conclusions from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
     pub rows: Vec<SweepRow>,
-    /// The same number of workers with other prefetch factors.
+    /// Rows with the same number of workers and other prefetch factors.
     pub prefetch: Vec<SweepRow>,
-    /// The same number of workers with pageable and with pinned memory.
+    /// Rows with the same number of workers, with pageable and with pinned memory.
     pub memory: Vec<SweepRow>,
-    /// CPUs that workers may use at once: affinity and quota.
+    /// CPUs that workers may use at once, by affinity and quota.
     pub cpus_allowed: u32,
 }
 
 impl SweepRow {
-    /// `first` is the first step that was made, `seen` what was seen from outside.
+    /// Creates a row. `first` is the first step, `seen` what was observed from outside.
     fn new(
         tried: Tried,
         first: Option<&Step>,
@@ -111,7 +110,7 @@ impl SweepRow {
         }
     }
 
-    /// Batches a second with these settings. `None` where they did not take effect, or there were too few steps.
+    /// Returns batches per second with these settings. `None` if they did not take effect, or there were too few steps.
     fn rate(&self) -> Option<f64> {
         let steady = self.steady.filter(|_| self.not_set.is_none())?;
         Some(steady.batches_per_s)
@@ -119,10 +118,10 @@ impl SweepRow {
 }
 
 impl Sweep {
-    /// Runs with each number of workers, then what else is asked for with as many of them as are enough.
+    /// Runs each number of workers, then the other comparisons with the number that is enough.
     ///
     /// # Errors
-    /// Where one of the runs fails.
+    /// Returns an error if one of the runs fails.
     pub fn of<E>(
         counts: &[u32],
         prefetch_factors: &[u32],
@@ -162,23 +161,23 @@ impl Sweep {
         Ok(found)
     }
 
-    /// The fewest workers that are as good as the best.
+    /// Returns the fewest workers that are about as good as the best.
     pub fn knee(&self) -> Option<u32> {
         let best = self
             .rows
             .iter()
             .filter_map(SweepRow::rate)
             .max_by(f64::total_cmp)?;
-        let good = |row: &&SweepRow| row.rate().is_some_and(|rate| rate >= AS_GOOD * best);
+        let good = |row: &&SweepRow| row.rate().is_some_and(|rate| rate >= GOOD_ENOUGH * best);
         self.rows.iter().filter(good).map(|row| row.workers).min()
     }
 
-    /// Against the first row.
+    /// Returns the speed-up over the first row.
     pub fn speedup(&self, row: &SweepRow) -> Option<f64> {
         Some(row.rate()? / self.rows.first()?.rate()?)
     }
 
-    /// More workers than may run at once: a loader warns of that.
+    /// Whether there are more workers than may run at once: a loader warns about that.
     pub fn is_above_cpus(&self, row: &SweepRow) -> bool {
         row.workers > self.cpus_allowed
     }
@@ -199,9 +198,9 @@ fn figures(steps: &[Step]) -> Option<Steady> {
     })
 }
 
-/// A job that is watched from outside while it runs: that is where the CPU of each worker is seen.
+/// A job that is also watched from outside, as only that shows the CPU time of each worker.
 struct WatchedWorkers {
-    /// `None` where it cannot be watched.
+    /// `None` if it cannot be watched.
     sampler: Option<Sampler>,
     samples: mpsc::Receiver<Sample>,
 }
@@ -221,11 +220,11 @@ impl WatchedWorkers {
         }
     }
 
-    /// What was seen of it with so many workers.
+    /// Returns what was observed while there were this many workers.
     fn end(self, count: u32) -> Engine {
         drop(self.sampler);
         let mut engine = Engine::new(Duration::MAX);
-        // What began later than the first sample has no rate since then.
+        // Earlier samples are dropped: a worker that is not in the first one has no rate.
         for sample in self.samples {
             if workers(&sample) >= count as usize {
                 engine.push(sample);
@@ -235,7 +234,7 @@ impl WatchedWorkers {
     }
 }
 
-/// Those that are seen.
+/// Returns the number of workers in a sample.
 fn workers(sample: &Sample) -> usize {
     let ranks = sample.job.iter().flat_map(|job| &job.ranks);
     let loaders = ranks.flat_map(|rank| &rank.loaders);
@@ -246,7 +245,7 @@ fn worker_cpu(engine: &Engine) -> Option<f64> {
     let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
     let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
     let cores: Option<f64> = workers.map(|worker| worker.cpu).sum();
-    // Of no workers the sum is -0.0.
+    // Without workers the sum is -0.0.
     cores.map(|cores| cores + 0.0)
 }
 
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_is_where_more_workers_bring_next_to_nothing() {
+    fn the_knee_is_where_more_workers_stop_helping() {
         let sweep = sweep(&[(1, 10.0), (2, 19.8), (4, 38.0), (8, 39.0), (16, 36.0)]);
         assert_eq!(sweep.knee(), Some(4));
         assert_eq!(sweep.speedup(&sweep.rows[2]), Some(3.8));
@@ -321,23 +320,23 @@ mod tests {
 
     #[test]
     fn more_workers_than_the_cpus_allow_are_not_advised() {
-        let foot = |rates: &[(u32, f64)]| text::foot(&sweep(rates));
-        assert!(foot(&[(1, 10.0), (2, 20.0)]).contains("no knee up to 2 workers: try more"));
-        let full = foot(&[(2, 20.0), (4, 40.0)]);
+        let conclusion = |rates: &[(u32, f64)]| text::conclusion(&sweep(rates));
+        assert!(conclusion(&[(1, 10.0), (2, 20.0)]).contains("no knee up to 2 workers: try more"));
+        let full = conclusion(&[(2, 20.0), (4, 40.0)]);
         assert!(!full.contains("try more"), "{full}");
         assert!(full.contains("the CPUs allow no more"), "{full}");
-        // Workers that sleep leave room for others.
+        // Workers that sleep leave CPU time for others.
         let mut asleep = sweep(&[(2, 20.0), (4, 40.0)]);
         asleep.rows[1].worker_cpu = Some(0.4);
-        assert!(text::foot(&asleep).contains("try more"));
+        assert!(text::conclusion(&asleep).contains("try more"));
     }
 
     #[test]
     fn a_machine_that_others_keep_busy_is_mentioned() {
         let mut found = sweep(&[(1, 10.0), (2, 20.0)]);
         found.rows[1].others_cpu = Some(0.7);
-        assert!(!text::foot(&found).contains("other programs"));
+        assert!(!text::conclusion(&found).contains("other programs"));
         found.rows[1].others_cpu = Some(1.8);
-        assert!(text::foot(&found).contains("other programs used up to 1.8 CPUs"));
+        assert!(text::conclusion(&found).contains("other programs used up to 1.8 CPUs"));
     }
 }

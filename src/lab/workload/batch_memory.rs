@@ -1,7 +1,7 @@
-//! The shared memory that batches lie in: equal places, each written by one worker and then read by the trainer.
+//! The shared memory for batches: equal slots, each written by one worker and then read by the trainer.
 //!
-//! It has no name in any file system, so nothing of it can be left behind. Who may use which place is settled
-//! by messages, not here.
+//! It has no name in any file system, so nothing can be left behind. Messages between the processes decide who may use a
+//! slot.
 
 use std::fs::File;
 use std::io;
@@ -10,40 +10,40 @@ use std::os::fd::AsRawFd;
 use memmap2::MmapMut;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-/// Bytes of all places at most: they are really taken from the machine's memory.
-const MOST: u64 = 4 << 30;
-/// Places begin on a page of their own.
+/// Most bytes of all slots together: they are allocated immediately, not when a worker first writes.
+const MAX_BYTES: u64 = 4 << 30;
+/// Slots are aligned to pages.
 const PAGE: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct BatchMemory {
     map: MmapMut,
-    /// Keeps the memory open for workers to come.
+    /// Keeps the memory open for workers that start later.
     file: File,
-    /// Bytes of a batch, and of its place.
+    /// Bytes of a batch, and of a slot.
     batch: usize,
     slot: usize,
 }
 
 impl BatchMemory {
-    /// Makes `count` places for batches of `batch` bytes.
+    /// Creates `count` slots for batches of `batch` bytes.
     ///
     /// # Errors
-    /// Where there is not so much memory.
+    /// Returns an error if there is not enough memory.
     pub(super) fn create(count: u32, batch: usize) -> io::Result<Self> {
         let length = (batch as u64)
             .checked_next_multiple_of(PAGE as u64)
             .and_then(|slot| slot.checked_mul(u64::from(count)))
-            .filter(|length| *length <= MOST)
+            .filter(|length| *length <= MAX_BYTES)
             .ok_or_else(|| io::Error::other("more than 4 GiB"))?;
-        // Not closed by `exec`: workers find it under the same number.
+        // Stays open across `exec`, so that workers find it under the same number.
         let file = File::from(memfd_create("pipetop-batches", MemfdFlags::empty())?);
-        // Fails here, and not by a signal once a worker writes.
+        // Fails here instead of with a signal once a worker writes.
         fallocate(&file, FallocateFlags::empty(), 0, length)?;
         Self::map(file, batch)
     }
 
-    /// Opens what the parent process has made, by [`Self::descriptor`].
+    /// Opens the memory of the parent process by its [`Self::descriptor`].
     pub(super) fn open(descriptor: i32, batch: usize) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{descriptor}");
         Self::map(File::options().read(true).write(true).open(path)?, batch)
@@ -55,7 +55,7 @@ impl BatchMemory {
             reason = "mapped memory is shared by design: a place is written before, and read after, the \
                       message that hands it over"
         )]
-        // SAFETY: the file is ours and never shrinks, and messages hand each place from one process to the other.
+        // SAFETY: the file is ours and never shrinks, and messages pass each slot from one process to the other.
         let map = unsafe { MmapMut::map_mut(&file)? };
         Ok(Self {
             map,
@@ -65,7 +65,7 @@ impl BatchMemory {
         })
     }
 
-    /// The number that a child process finds it under.
+    /// Returns the descriptor that a child process opens it by.
     pub(super) fn descriptor(&self) -> i32 {
         self.file.as_raw_fd()
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn too_much_is_refused_and_not_half_made() {
+    fn an_oversized_mapping_is_rejected_without_leftovers() {
         assert!(BatchMemory::create(u32::MAX, 1 << 40).is_err());
     }
 }

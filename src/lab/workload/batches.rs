@@ -1,6 +1,6 @@
-//! Makes batches: from files that are read, decoded and normalised, or of a set time.
+//! Makes batches: from files that are read, decoded and normalised, or with a set load time.
 //!
-//! One process, one core. Knows nothing of queues.
+//! Uses one process and one core. Does not depend on queues.
 
 use super::clock::{nanoseconds, now, sleep_until};
 use super::error::WorkloadError;
@@ -8,12 +8,13 @@ use super::image::ImageLoader;
 use super::load_time::LoadTime;
 use super::settings::{JobSettings, Load};
 use super::shuffle::Shuffle;
+use crate::units::whole;
 
-/// Where batches come from.
+/// The source of batches.
 #[derive(Debug)]
 pub(super) enum BatchMaker {
     ImageBatches(ImageBatches),
-    /// What is handed over, and how long it takes.
+    /// The bytes of every batch, and its load time.
     Time(Vec<u8>, LoadTime),
 }
 
@@ -25,7 +26,7 @@ pub(super) struct ImageBatches {
 }
 
 impl BatchMaker {
-    /// What worker number `worker` makes its batches from: the last one may be slower than the others.
+    /// Creates the source for worker number `worker`; the last worker may be slower than the others.
     pub(super) fn new(settings: &JobSettings, worker: u32) -> Self {
         let slower = if worker + 1 == settings.workers {
             settings.slow_worker
@@ -40,12 +41,8 @@ impl BatchMaker {
             }
             Load::Files { decodes } => {
                 let dataset = settings.dataset.clone();
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a cast from float stops at the ends"
-                )]
-                let decodes = (f64::from(decodes) * slower).round() as u32;
+                let decodes =
+                    u32::try_from(whole((f64::from(decodes) * slower).round())).unwrap_or(u32::MAX);
                 Self::ImageBatches(ImageBatches {
                     order: Shuffle::new(dataset.images, settings.seed),
                     loader: ImageLoader::new(
@@ -60,7 +57,7 @@ impl BatchMaker {
         }
     }
 
-    /// Makes batch number `batch` in the memory that it is handed over in.
+    /// Makes batch number `batch` in the given memory.
     pub(super) fn make(&mut self, batch: u64, into: &mut [u8]) -> Result<(), WorkloadError> {
         match self {
             Self::Time(template, time) => {

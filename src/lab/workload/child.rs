@@ -1,5 +1,4 @@
-//! What each process of the built-in job does first: it takes the name that it is known by, and sees to it that
-//! it ends with its parent.
+//! Start of each process of the built-in job: sets its name, and makes sure that it ends with its parent.
 
 use std::ffi::CString;
 
@@ -8,17 +7,17 @@ use rustix::thread::set_name;
 
 use super::error::WorkloadError;
 
-/// Names this process `name`, and ends it when its parent does: also where that is killed. `parent` is who that must be;
-/// `None` = whoever it is.
+/// Names this process `name`, and ends it when its parent ends, even if that is killed. It must be the child of
+/// `parent`; `None` = any.
 ///
 /// # Errors
-/// Where the parent is gone already, or the kernel refuses.
-pub(super) fn become_one(name: &str, parent: Option<i32>) -> Result<(), WorkloadError> {
+/// Returns an error if the parent has already ended, or the kernel refuses.
+pub(super) fn set_up_process(name: &str, parent: Option<i32>) -> Result<(), WorkloadError> {
     let failed = |error: rustix::io::Errno| WorkloadError::Process(error.to_string());
     let name = CString::new(name).unwrap_or_default();
     set_name(&name).map_err(failed)?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
-    // It may have ended before the line above.
+    // The parent may have ended before the line above.
     let now = getppid().map(Pid::as_raw_nonzero).map(i32::from);
     if parent.is_some() && parent != now {
         return Err(WorkloadError::Orphan);

@@ -1,4 +1,4 @@
-//! Time for the built-in job: the clock of the probe protocol, and sleeping to a moment of it.
+//! Time for the built-in job: the clock of the probe protocol, and sleeping until a time of it.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use rustix::time::{ClockId, Timespec};
 
 pub use crate::probe::now;
 
-/// Nanoseconds of a duration; the most there are where it is longer.
+/// Returns a duration in nanoseconds, limited to the largest value.
 pub fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Sleeps until the clock shows `moment`; not at all where it has passed.
+/// Sleeps until `moment`; returns at once if it has passed.
 pub fn sleep_until(moment: u64) {
     let request = Timespec {
         tv_sec: i64::try_from(moment / 1_000_000_000).unwrap_or(i64::MAX),

@@ -1,7 +1,6 @@
-//! The images that the built-in job loads: JPEG files that are made once into a cache folder and found again
-//! by their number.
+//! The images that the built-in job loads: JPEG files that are created once in a cache folder and addressed by number.
 //!
-//! Knows nothing of how an image is read, decoded or shuffled, nor of who shows the progress.
+//! Does not depend on how an image is read, decoded or shuffled, or on how progress is shown.
 
 mod draw;
 mod error;
@@ -21,16 +20,16 @@ use crate::units::Bytes;
 pub use draw::SIDE;
 pub use error::DatasetError;
 
-/// What is made where nothing else is asked for.
+/// Default size of a data set.
 pub const SIZE: Bytes = Bytes(64 << 20);
-/// What every data set's folder begins with.
+/// Prefix of every data set's folder.
 const PREFIX: &str = "dataset-";
-/// Grows when the images change.
+/// Version of the images; increases when they change.
 const FORMAT: u32 = 2;
-/// Images in a folder: file systems get slow, and some refuse, with millions of names in one.
+/// Images per folder: file systems get slow, or fail, with millions of names in one.
 const IN_A_FOLDER: u32 = 1000;
 
-/// So many images below a folder.
+/// A folder with this many images.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dataset {
     pub folder: PathBuf,
@@ -38,7 +37,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// The data set under `root` that takes about `size` on the disk.
+    /// Returns the data set under `root` that takes about `size` on the disk.
     fn of_size(root: &Path, size: Bytes) -> Self {
         let images = (size.0 / draw::USUAL_BYTES).max(1);
         Self {
@@ -47,24 +46,24 @@ impl Dataset {
         }
     }
 
-    /// Where an image lies; after the last one the first follows again.
+    /// Returns the path of an image; after the last image the first follows again.
     pub fn path(&self, index: u32) -> PathBuf {
         let index = index % self.images.max(1);
         let (folder, file) = (index / IN_A_FOLDER, index % IN_A_FOLDER);
         self.folder.join(format!("{folder:04}/{file:03}.jpg"))
     }
 
-    /// Images without a file, or with an empty one, as a power failure may leave it.
+    /// Returns the images without a file, or with an empty one, as a power failure may leave it.
     fn missing(&self) -> Vec<u32> {
         let is_there =
             |index: &u32| fs::metadata(self.path(*index)).is_ok_and(|file| file.len() > 0);
         (0..self.images).filter(|index| !is_there(index)).collect()
     }
 
-    /// Makes what is missing, on all CPUs that this process may use.
+    /// Creates the missing images, on all CPUs that this process may use.
     fn make(&self, progress: &mut impl FnMut(u32, u32)) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        // One at a time; the next one finds all made. Where there are no locks, it goes without.
+        // One process at a time; the next one finds all images. Without support for locks, goes on without one.
         let lock = File::create(self.folder.join("lock"))?;
         let _ = lock.lock();
         let missing = self.missing();
@@ -76,7 +75,7 @@ impl Dataset {
         let (made, results) = mpsc::channel();
         let make = |made: mpsc::Sender<_>| {
             while let Some(index) = next() {
-                // Nobody listens any more after a failure.
+                // After a failure the receiver is gone.
                 if made.send(self.write(*index)).is_err() {
                     break;
                 }
@@ -99,7 +98,7 @@ impl Dataset {
         })
     }
 
-    /// Writes an image so that nobody ever sees a part of it.
+    /// Writes an image in such a way that no reader sees a part of it.
     fn write(&self, index: u32) -> io::Result<()> {
         let path = self.path(index);
         if let Some(folder) = path.parent() {
@@ -111,12 +110,12 @@ impl Dataset {
     }
 }
 
-/// Finds the data set of about `size` under `root`, or makes what is missing of it. `progress` is called with the
-/// images that are there and those that there will be, first before anything is made; never where all are there.
-/// After a kill the next run goes on with what is there.
+/// Finds the data set of about `size` under `root`, or creates what is missing of it. `progress` is called with the
+/// number of images so far and in total, the first time before any is created, and never if all exist. After a kill,
+/// the next run continues with what exists.
 ///
 /// # Errors
-/// Where files cannot be made. Where the disk is full, none of the data set is left.
+/// Returns an error if files cannot be created. If the disk is full, the data set is removed.
 pub fn prepare(
     root: &Path,
     size: Bytes,
@@ -145,21 +144,21 @@ pub fn prepare(
     })
 }
 
-/// What so many images take on the disk, about.
+/// Returns about how many bytes these images take on the disk.
 fn bytes_of(images: usize) -> Bytes {
     Bytes(draw::USUAL_BYTES * images as u64)
 }
 
-/// Bytes that may still be written. `None` where the file system does not say.
+/// Returns how many bytes may still be written. `None` if the file system does not report it.
 fn free(folder: &Path) -> Option<Bytes> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     (disk.f_blocks > 0).then(|| Bytes(disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
-/// Removes every data set under `root`, of whatever format, and says what they took on the disk.
+/// Removes every data set under `root`, of any version, and returns how much space they took on the disk.
 ///
 /// # Errors
-/// Where one cannot be removed.
+/// Returns an error if one cannot be removed.
 pub fn remove(root: &Path) -> Result<Bytes, DatasetError> {
     let not_removed = |folder: &Path| {
         let folder = folder.to_owned();
@@ -173,7 +172,7 @@ pub fn remove(root: &Path) -> Result<Bytes, DatasetError> {
     for entry in entries {
         let entry = entry.map_err(not_removed(root))?;
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // Not through a link: what it names was not made here.
+        // Links are not followed: their target was not created here.
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             let folder = entry.path();
             freed += size(&folder).map_err(not_removed(&folder))?;
@@ -183,7 +182,7 @@ pub fn remove(root: &Path) -> Result<Bytes, DatasetError> {
     Ok(Bytes(freed))
 }
 
-/// Bytes of all files in a folder and the folders in it.
+/// Returns the size of all files in a folder and its subfolders.
 fn size(folder: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
@@ -198,8 +197,8 @@ fn size(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Where data sets are kept: `$XDG_CACHE_HOME/pipetop`, else `~/.cache/pipetop`, else a folder of this user's
-/// among the temporary files.
+/// Returns where data sets are kept: `$XDG_CACHE_HOME/pipetop`, otherwise `~/.cache/pipetop`, otherwise a folder for
+/// this user among the temporary files.
 pub fn root() -> PathBuf {
     let user = rustix::process::getuid().as_raw();
     let temporary = env::temp_dir().join(format!("pipetop-{user}"));
@@ -211,7 +210,7 @@ pub fn root() -> PathBuf {
 }
 
 fn root_of(cache: Option<OsString>, home: Option<OsString>, temporary: PathBuf) -> PathBuf {
-    // The standard has a relative path ignored.
+    // The standard requires relative paths to be ignored.
     let absolute =
         |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
     absolute(cache)

@@ -1,4 +1,4 @@
-//! Why the built-in job cannot go on, each with what helps.
+//! Why the built-in job cannot go on, each with a hint.
 
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub enum WorkloadError {
 }
 
 impl WorkloadError {
-    /// What the user can do.
+    /// Returns what the user can do.
     pub fn hint(&self) -> String {
         match self {
             Self::SharedMemory(_) => {

@@ -1,6 +1,6 @@
-//! One image from its file to the numbers that a model is trained on: read, decode, crop, normalise.
+//! Loads one image as the input of a model: read, decode, crop, normalise.
 //!
-//! Knows nothing of batches or of what asks for an image.
+//! Does not depend on batches or on the caller.
 
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -10,12 +10,12 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::dataset::{Dataset, DatasetError, SIDE};
 use super::read::Reader;
 
-/// Mean and standard deviation of red, green and blue over `ImageNet`, of 1: what nearly every vision model is
-/// trained with.
+/// Mean and standard deviation of red, green and blue over `ImageNet`, on a scale of 0 to 1: the values that nearly every
+/// vision model is trained with.
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 
-/// Loads images of one data set; a worker has one and keeps its buffers.
+/// Loads images of one data set; a worker has one and reuses its buffers.
 #[derive(Debug)]
 pub(super) struct ImageLoader {
     dataset: Dataset,
@@ -27,8 +27,8 @@ pub(super) struct ImageLoader {
 }
 
 impl ImageLoader {
-    /// `direct` reads past the page cache. Each image is decoded and normalised `decodes` times; with 0 its
-    /// file is only read, and the memory stays as it is. The middle `side` pixels are kept, at most all.
+    /// Creates a loader. `direct` bypasses the page cache. Each image is decoded and normalised `decodes` times; with 0
+    /// its file is only read, and the memory is not changed. Only the middle `side` pixels are kept, at most all.
     pub(super) fn new(dataset: Dataset, direct: bool, decodes: u32, side: u32) -> Self {
         Self {
             dataset,
@@ -39,10 +39,10 @@ impl ImageLoader {
         }
     }
 
-    /// Loads image `index` into the begin of `into`: a plane for each colour, its rows one after the other.
+    /// Loads image `index` into the beginning of `into`: a plane for each colour, its rows one after the other.
     ///
     /// # Errors
-    /// Where the file cannot be read or is no whole image of the data set.
+    /// Returns an error if the file cannot be read or is not a whole image of the data set.
     pub(super) fn load(&mut self, index: u32, into: &mut [f32]) -> Result<(), DatasetError> {
         let path = self.dataset.path(index);
         let file = match self.reader.read(&path) {
@@ -59,9 +59,9 @@ impl ImageLoader {
     }
 }
 
-/// Decodes an image of the data set's size. The error says why that cannot be, in words without a full stop.
+/// Decodes an image of the data set's size. An error gives the reason, in words without a full stop.
 fn decode(file: &[u8], pixels: &mut [u8]) -> Result<(), String> {
-    // Else a file that was cut off gives an image with a grey end.
+    // Otherwise a truncated file would decode to an image with a grey end.
     let options = DecoderOptions::default()
         .set_strict_mode(true)
         .jpeg_set_out_colorspace(ColorSpace::RGB);
@@ -77,7 +77,7 @@ fn decode(file: &[u8], pixels: &mut [u8]) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// Writes the middle `side` times `side` pixels as three planes, each value less the mean and over the deviation
+/// Writes the middle `side` times `side` pixels as three planes, each value minus the mean and divided by the deviation
 /// of its colour.
 fn normalise(pixels: &[u8], side: usize, into: &mut [f32]) {
     let width = usize::from(SIDE);

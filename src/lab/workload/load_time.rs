@@ -1,4 +1,4 @@
-//! How long a batch takes to load where that is set and not measured: its mean, and how far it varies.
+//! The load time of a batch if it is set and not measured: its mean and its variation.
 //!
 //! Pure: the same seed and batch give the same time, whichever worker loads it.
 
@@ -8,17 +8,17 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, LogNormal};
 
-/// Times around a mean. Log-normal: never below zero, and with the long tail that real loading has.
+/// Load times around a mean. Log-normal: never below zero, and with the long tail of real loading.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LoadTime {
     mean: Duration,
-    /// Of the factor on the mean. `None` = always the mean.
+    /// Distribution of the factor on the mean. `None` = always the mean.
     factor: Option<LogNormal<f64>>,
     seed: u64,
 }
 
 impl LoadTime {
-    /// `jitter` is the standard deviation over the mean.
+    /// Creates the distribution. `jitter` is the standard deviation divided by the mean.
     pub(super) fn new(mean: Duration, jitter: f64, seed: u64) -> Self {
         let factor = (jitter > 0.0)
             .then(|| LogNormal::from_mean_cv(1.0, jitter).ok())
@@ -26,7 +26,7 @@ impl LoadTime {
         Self { mean, factor, seed }
     }
 
-    /// The time that batch number `batch` takes.
+    /// Returns the load time of batch number `batch`.
     pub(super) fn of(&self, batch: u64) -> Duration {
         let Some(factor) = self.factor else {
             return self.mean;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn times_vary_around_their_mean_as_far_as_was_asked() {
+    fn times_vary_around_their_mean_as_configured() {
         for jitter in [0.05, 0.5, 1.0] {
             let (mean, deviation) = mean_and_deviation(jitter);
             assert!((mean - 0.1).abs() < 0.004, "{jitter}: mean {mean}");
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_takes_the_same_time_whoever_loads_it() {
+    fn a_batch_takes_the_same_time_in_any_worker() {
         let times = |seed| LoadTime::new(Duration::from_millis(100), 0.5, seed);
         assert_eq!(times(1).of(42), times(1).of(42));
         assert_ne!(times(1).of(42), times(2).of(42));

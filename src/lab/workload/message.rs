@@ -1,26 +1,26 @@
-//! What trainer and workers say to each other through their pipes: requests for batches, and batches that are
-//! ready. The batches themselves lie in shared memory.
+//! Messages between trainer and workers through their pipes: requests for batches, and notices of ready batches. The
+//! batches themselves are in shared memory.
 //!
-//! Each message is shorter than `PIPE_BUF`, so it arrives whole, and always equally long, so that unread bytes
-//! count messages.
+//! Each message is shorter than `PIPE_BUF`, so it arrives whole. All are equally long, so the number of unread bytes
+//! gives the number of messages.
 
 use crate::job::BUILTIN_MESSAGE;
 
 /// Bytes of a request.
 pub(super) const REQUEST: usize = 16;
-/// Bytes of what a worker says of a batch.
+/// Bytes of a notice of a ready batch.
 pub(super) const READY: usize = BUILTIN_MESSAGE;
 
-/// The trainer asks a worker for a batch.
+/// A request from the trainer to a worker for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BatchRequest {
     /// Batches are numbered from 0 in the order of requests.
     pub(super) batch: u64,
-    /// The place in shared memory that it goes to.
+    /// The slot in shared memory for it.
     pub(super) slot: u32,
 }
 
-/// A worker has made a batch.
+/// A notice that a worker has made a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReadyBatch {
     pub(super) batch: u64,
@@ -59,7 +59,7 @@ impl ReadyBatch {
     }
 }
 
-/// A number that was as short before it was sent.
+/// Converts a number that was a `u32` before it was sent.
 fn short(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

@@ -10,11 +10,11 @@ use super::step_time::cpus_allowed;
 #[derive(Debug, Clone, Copy)]
 pub struct Preset {
     pub name: &'static str,
-    /// What it shows, in words.
+    /// Description of the bottleneck.
     pub shows: &'static str,
-    /// Where on the screen it is seen best, in words.
+    /// Where to see it best on the screen.
     pub look_at: &'static str,
-    /// The verdict that is right, as the report names kinds.
+    /// The right verdict, by its name in the report.
     pub expected: &'static str,
     change: fn(&mut JobSettings),
 }
@@ -30,7 +30,7 @@ impl Preset {
 /// The default of `pipetop demo`.
 pub const DEFAULT: &str = "decode";
 
-/// Every preset, the default first.
+/// All presets, the default first.
 pub const PRESETS: [Preset; 12] = [
     Preset {
         name: "decode",
@@ -143,7 +143,7 @@ pub const PRESETS: [Preset; 12] = [
     },
 ];
 
-/// The preset of this name.
+/// Returns the preset of this name.
 pub fn preset(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|preset| preset.name == name)
 }
@@ -171,7 +171,7 @@ fn plain() -> JobSettings {
     }
 }
 
-/// Of set times, in milliseconds.
+/// Sets fixed times in milliseconds.
 fn timed(job: &mut JobSettings, workers: u32, load: u64, jitter: f64, step: u64) {
     job.workers = workers;
     job.batch_size = 16;
@@ -181,7 +181,7 @@ fn timed(job: &mut JobSettings, workers: u32, load: u64, jitter: f64, step: u64)
     job.step = StepTime::Fixed(Duration::from_millis(step));
 }
 
-/// The pipeline of "Visualizing data loaders to diagnose deep learning pipelines".
+/// Sets the pipeline of "Visualizing data loaders to diagnose deep learning pipelines".
 fn blog(job: &mut JobSettings, load: u64) {
     timed(job, 7, load, 0.05, 100);
     job.in_order = false;

@@ -1,4 +1,4 @@
-//! Reads whole files, from the page cache or past it.
+//! Reads whole files, from the page cache or bypassing it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -7,20 +7,20 @@ use std::path::Path;
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-/// What direct reads must begin at in memory and be a multiple of: the largest block of usual disks.
+/// Alignment and size unit of direct reads: the largest block of common disks.
 const BLOCK: usize = 4096;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// As every program reads.
+    /// Through the page cache, like every program.
     Cached,
-    /// From the disk into our memory, not through the page cache.
+    /// From the disk directly into our memory.
     Direct,
-    /// Where the file system refuses that: what the page cache holds of a file is dropped before it is read.
+    /// If the file system refuses direct reads: drops a file from the page cache before reading it.
     Dropped,
 }
 
-/// Reads files into a buffer that it keeps.
+/// Reads files into a buffer that it reuses.
 #[derive(Debug)]
 pub(super) struct Reader {
     way: Way,
@@ -28,7 +28,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// `direct` reads past the page cache.
+    /// Creates a reader. `direct` bypasses the page cache.
     pub(super) fn new(direct: bool) -> Self {
         Self {
             way: if direct { Way::Direct } else { Way::Cached },
@@ -36,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     pub(super) fn read(&mut self, path: &Path) -> io::Result<&[u8]> {
         if self.way == Way::Direct {
             match self.read_direct(path) {
@@ -56,7 +56,7 @@ impl Reader {
         Ok(&self.buffer)
     }
 
-    /// Where in the buffer the content begins, and its length.
+    /// Reads directly; returns where in the buffer the content begins, and its length.
     fn read_direct(&mut self, path: &Path) -> io::Result<(usize, usize)> {
         let mut options = OpenOptions::new();
         options
@@ -84,7 +84,7 @@ impl Reader {
     }
 }
 
-/// How file systems say that they have no direct reads.
+/// Whether the file system rejects direct reads.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -103,7 +103,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("file");
         let (mut cached, mut direct) = (Reader::new(false), Reader::new(true));
-        // Around the edges of blocks, and shorter after longer.
+        // Lengths around the edges of blocks, and a shorter file after a longer one.
         for length in [0, 1, 4095, 4096, 4097, 100_000, 8192, 17] {
             let content: Vec<u8> = (0..=250).cycle().take(length).collect();
             fs::write(&path, &content).unwrap();
@@ -113,8 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn where_direct_reads_are_refused_it_is_read_all_the_same() {
-        // The proc file system has none.
+    fn files_are_read_where_direct_io_is_rejected() {
+        // The proc file system has no direct reads.
         let path = Path::new("/proc/self/mounts");
         let mut reader = Reader::new(true);
         assert_eq!(reader.read(path).unwrap(), fs::read(path).unwrap());

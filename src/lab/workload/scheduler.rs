@@ -1,9 +1,9 @@
-//! Which worker makes which batch, and which batch comes next: as PyTorch's `DataLoader` does it.
+//! Decides which worker makes which batch, and which batch comes next, like PyTorch's `DataLoader`.
 //!
-//! Requests go out in turn, so many to each worker as it may have under way. In order, a batch that is taken
-//! frees a request for the next worker in turn, whoever made it, and batches that are ready early wait for
-//! their turn. In any order, whatever is ready first is taken, and its worker gets the next request. Pure:
-//! knows no process and no pipe.
+//! Requests go out in turn, as many to each worker as it may have under way. In order, taking a batch allows a request to
+//! the next worker in turn, whichever made the batch, and batches that are ready early wait for their turn. In any
+//! order, the batch that is ready first is taken, and its worker gets the next request. Pure: does not depend on
+//! processes or pipes.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) struct Scheduler {
 }
 
 impl Scheduler {
-    /// `slots` places for batches.
+    /// Creates a scheduler for `slots` batches.
     pub(super) fn new(in_order: bool, workers: u32, slots: u32) -> Self {
         Self {
             in_order,
@@ -35,7 +35,7 @@ impl Scheduler {
         }
     }
 
-    /// The next request for the worker whose turn it is. `None` where no place is free.
+    /// Returns the next request for the worker whose turn it is. `None` if no slot is free.
     pub(super) fn request(&mut self) -> Option<(u32, BatchRequest)> {
         let worker = self.turn;
         let request = self.request_of()?;
@@ -50,12 +50,12 @@ impl Scheduler {
         Some(BatchRequest { batch, slot })
     }
 
-    /// A batch has arrived.
+    /// Records that a batch has arrived.
     pub(super) fn arrived(&mut self, ready: ReadyBatch) {
         self.ready.insert(ready.batch, ready);
     }
 
-    /// Batches that have arrived and were not taken.
+    /// Returns the number of batches that have arrived and were not taken.
     pub(super) fn waiting(&self) -> usize {
         self.ready.len()
     }
@@ -76,7 +76,7 @@ impl Scheduler {
         Some((taken, next))
     }
 
-    /// The place of a batch that was taken can be used again.
+    /// Frees the slot of a batch that was taken.
     pub(super) fn release(&mut self, slot: u32) {
         self.free.push(slot);
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn in_any_order_the_first_that_is_there_is_taken_and_its_worker_goes_on() {
+    fn unordered_the_first_ready_batch_is_taken_and_its_worker_continues() {
         let (mut order, sent) = primed(false);
         order.arrived(ready(1, sent[1].1));
         let (taken, next) = order.take().unwrap();

@@ -1,4 +1,4 @@
-//! The order in which images are loaded: shuffled anew for each epoch. Every worker shuffles alike.
+//! The order in which images are loaded: shuffled for each epoch, in the same way by every worker.
 
 use fastrand::Rng;
 
@@ -6,12 +6,12 @@ use fastrand::Rng;
 pub(super) struct Shuffle {
     seed: u64,
     epoch: Option<u64>,
-    /// Of the epoch.
+    /// The order in `epoch`.
     order: Vec<u32>,
 }
 
 impl Shuffle {
-    /// At least one image.
+    /// Creates an order of `images` images, at least one.
     pub(super) fn new(images: u32, seed: u64) -> Self {
         Self {
             seed,
@@ -20,14 +20,14 @@ impl Shuffle {
         }
     }
 
-    /// The image that comes at `sample`, counted from 0 over all epochs.
+    /// Returns the image at `sample`, counted from 0 over all epochs.
     pub(super) fn image_at(&mut self, sample: u64) -> u32 {
         let images = self.order.len() as u64;
         let (epoch, place) = (sample / images, sample % images);
         if self.epoch != Some(epoch) {
             self.epoch = Some(epoch);
             self.order.sort_unstable();
-            // No epoch of one seed is that of another.
+            // `rotate_left` keeps every epoch of one seed different from those of other seeds.
             Rng::with_seed(self.seed.rotate_left(32) ^ epoch).shuffle(&mut self.order);
         }
         usize::try_from(place).map_or(0, |place| self.order[place])

@@ -1,4 +1,4 @@
-//! How long the device is to compute for a step: as set, or measured against what this machine can load.
+//! The compute time of a step: as set, or a share of the load time on this machine.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use super::clock::now;
 use super::error::WorkloadError;
 use super::settings::{JobSettings, StepTime};
 
-/// Batches that are made to learn how long one takes.
+/// Number of batches that are timed.
 const MEASURED: u64 = 3;
 
-/// The step time; loading is counted as if so many workers as can really run worked side by side.
+/// Returns the step time. Loading counts as if as many workers as can run at once ran in parallel.
 ///
 /// # Errors
-/// Where it must be measured and no batch can be made.
+/// Returns an error if it must be measured and no batch can be made.
 pub fn step_time(settings: &JobSettings) -> Result<Duration, WorkloadError> {
     let share = match settings.step {
         StepTime::Fixed(step) => return Ok(step),
@@ -22,7 +22,7 @@ pub fn step_time(settings: &JobSettings) -> Result<Duration, WorkloadError> {
     let mut batches = BatchMaker::new(settings, 0);
     let mut memory = vec![0_u32; settings.batch_bytes() / size_of::<u32>()];
     let memory = bytemuck::cast_slice_mut(&mut memory);
-    // The first one pays for what is done once.
+    // The first batch includes one-time work.
     batches.make(0, memory)?;
     let began = now();
     for batch in 1..=MEASURED {
@@ -33,7 +33,7 @@ pub fn step_time(settings: &JobSettings) -> Result<Duration, WorkloadError> {
     Ok(one.mul_f64(share / f64::from(at_once)))
 }
 
-/// CPUs' worth of time that this process and its children may use: affinity and quota.
+/// Returns how many CPUs this process and its children may use, by affinity and quota.
 pub fn cpus_allowed() -> u32 {
     std::thread::available_parallelism().map_or(1, |cpus| u32::try_from(cpus.get()).unwrap_or(1))
 }

@@ -1,7 +1,7 @@
 //! The trainer: takes batches from the loader, copies them to the device and computes with them, step by step,
 //! and reports each step through the probe protocol.
 //!
-//! Knows nothing of how batches are made.
+//! Does not depend on how batches are made.
 
 mod batch_source;
 mod fallback_device;
@@ -18,12 +18,12 @@ use crate::probe::{Cached, ProbeWriter, Step};
 use batch_source::BatchSource;
 use fallback_device::FallbackDevice;
 
-/// Trains until it has done what was asked for, or for ever.
+/// Trains until the requested end, or for ever.
 ///
 /// # Errors
-/// Where a worker ends, or memory or the data set fails. A device that fails is replaced by the simulated one.
+/// Returns an error if a worker ends, or memory or the data set fails. A failed device is replaced by the simulated one.
 pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
-    child::become_one(BUILTIN_TRAINER, None)?;
+    child::set_up_process(BUILTIN_TRAINER, None)?;
     let options = DeviceOptions {
         step: step_time(settings)?,
         copy: settings.copy,
@@ -55,7 +55,7 @@ pub fn train(settings: &JobSettings) -> Result<(), WorkloadError> {
             batches.release();
         }
         device.step(probe.as_mut());
-        // From pinned memory the next copy runs beside this step.
+        // With pinned memory the next copy runs in parallel with this step.
         copied = settings.pin_memory && batches.fetch_if_ready()?;
         if copied {
             device.copy(batches.batch(), probe.as_mut());

@@ -1,7 +1,7 @@
 //! A loader worker: a process that makes one batch after another for the trainer.
 //!
-//! Reads requests from its standard input, which ends with the trainer, and says on its standard output which
-//! batch is ready. Knows nothing of the other workers and of what the batches are for.
+//! Reads requests from its standard input, which the trainer's end closes, and writes to its standard output which
+//! batch is ready. Does not depend on the other workers or on the use of the batches.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,10 +18,10 @@ use crate::job::BUILTIN_WORKER;
 /// Makes batches until the trainer is gone.
 ///
 /// # Errors
-/// Where shared memory, the data set or a pipe fails.
+/// Returns an error if shared memory, the data set or a pipe fails.
 pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), WorkloadError> {
-    match child::become_one(BUILTIN_WORKER, Some(place.parent)) {
-        // Nobody waits for a batch, and a word of this would be taken for the reason.
+    match child::set_up_process(BUILTIN_WORKER, Some(place.parent)) {
+        // Nobody waits for a batch, and an error message would be mistaken for the reason why the job ended.
         Err(WorkloadError::Orphan) => return Ok(()),
         outcome => outcome?,
     }
@@ -29,7 +29,7 @@ pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), WorkloadE
         .map_err(|error| WorkloadError::SharedMemory(error.to_string()))?;
     let mut batches = BatchMaker::new(settings, place.worker);
     let mut requests = std::io::stdin().lock();
-    // Standard output as it stands would cut a message in two where a byte of it is a line end.
+    // Rust's standard output is line-buffered and would split a message that contains a newline byte.
     let ready = std::io::stdout().as_fd().try_clone_to_owned();
     let mut ready = File::from(ready.map_err(|error| WorkloadError::Pipe(error.to_string()))?);
     let mut bytes = [0; REQUEST];
@@ -42,7 +42,7 @@ pub fn work(settings: &JobSettings, place: WorkerLaunch) -> Result<(), WorkloadE
             worker: place.worker,
         };
         if ready.write_all(&message.bytes()).is_err() {
-            // The trainer is gone: nobody waits for more.
+            // The trainer is gone and waits for nothing.
             break;
         }
     }

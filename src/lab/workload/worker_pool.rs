@@ -1,7 +1,7 @@
-//! The trainer's side of the loader: starts the workers, asks them for batches and hands these over in turn.
+//! The trainer's side of the loader: starts the workers, requests batches and returns them in turn.
 //!
-//! As a stock loader it keeps both ends of the pipe that results come through, waits for it in `poll`, and looks
-//! after its workers when nothing came for long. Knows nothing of devices.
+//! Like common loaders, it keeps both ends of the pipe for results, waits for it in `poll`, and checks its workers if
+//! nothing arrives for long. Does not depend on devices.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::unix::process::CommandExt;
@@ -16,17 +16,17 @@ use super::message::{BatchRequest, READY, ReadyBatch};
 use super::scheduler::Scheduler;
 use super::settings::{JobSettings, WorkerLaunch};
 
-/// Between two polls after the workers while no batch comes, and while some do.
-const PATIENCE: Timespec = Timespec {
+/// Time between two checks of the workers, while no batch arrives and while some do.
+const IDLE_CHECK_INTERVAL: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
 };
 const PAUSE: u64 = 1_000_000_000;
-const AT_ONCE: Timespec = Timespec {
+const NO_WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
-/// Batches that the trainer may hold beside those that are under way or ready.
+/// Batches that the trainer may hold besides those that are under way or ready.
 const HELD: u32 = 2;
 
 #[derive(Debug)]
@@ -34,10 +34,10 @@ pub(super) struct WorkerPool {
     memory: BatchMemory,
     scheduler: Scheduler,
     workers: Vec<WorkerProcess>,
-    /// When the workers are looked after again.
-    look_at: u64,
+    /// When to check the workers next.
+    next_check: u64,
     results: PipeReader,
-    /// Kept open as stock loaders keep it: the end of a worker does not end the pipe.
+    /// Kept open like in common loaders: the end of a worker does not close the pipe.
     _results: PipeWriter,
 }
 
@@ -48,7 +48,7 @@ struct WorkerProcess {
 }
 
 impl WorkerPool {
-    /// Starts the workers and asks for the first batches.
+    /// Starts the workers and requests the first batches.
     pub(super) fn start(settings: &JobSettings) -> Result<Self, WorkloadError> {
         let capacity = settings.capacity();
         let memory = |error: io::Error| WorkloadError::SharedMemory(error.to_string());
@@ -59,7 +59,7 @@ impl WorkerPool {
         let mut pool = Self {
             scheduler: Scheduler::new(settings.in_order, settings.workers, places),
             workers: vec![],
-            look_at: 0,
+            next_check: 0,
             results,
             memory: batches,
             _results: sender.try_clone().map_err(process)?,
@@ -81,40 +81,40 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// Batches that are ready now.
+    /// Returns the number of batches that are ready.
     pub(super) fn ready(&self) -> u32 {
         let unread = rustix::io::ioctl_fionread(&self.results).unwrap_or_default();
         let ready = unread / READY as u64 + self.scheduler.waiting() as u64;
         u32::try_from(ready).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the next batch.
+    /// Waits for the next batch and returns it.
     pub(super) fn next(&mut self) -> Result<ReadyBatch, WorkloadError> {
         loop {
             if let Some(ready) = self.take()? {
                 return Ok(ready);
             }
-            while !self.readable(&PATIENCE)? {
-                self.look_after_workers()?;
+            while !self.readable(&IDLE_CHECK_INTERVAL)? {
+                self.check_workers()?;
             }
             self.receive()?;
         }
     }
 
-    /// The next batch, if it is there.
+    /// Returns the next batch, if it is there.
     pub(super) fn next_if_ready(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
         loop {
             if let Some(ready) = self.take()? {
                 return Ok(Some(ready));
             }
-            if !self.readable(&AT_ONCE)? {
+            if !self.readable(&NO_WAIT)? {
                 return Ok(None);
             }
             self.receive()?;
         }
     }
 
-    /// A batch that was handed over, until it is released.
+    /// Returns the bytes of a batch, until it is released.
     pub(super) fn batch(&self, ready: ReadyBatch) -> &[u8] {
         self.memory.batch(ready.slot)
     }
@@ -124,11 +124,11 @@ impl WorkerPool {
     }
 
     fn take(&mut self) -> Result<Option<ReadyBatch>, WorkloadError> {
-        // In any order the other workers would hide for ever that one is gone.
+        // In any order, the other workers would otherwise hide that one has ended.
         let now = now();
-        if now >= self.look_at {
-            self.look_at = now + PAUSE;
-            self.look_after_workers()?;
+        if now >= self.next_check {
+            self.next_check = now + PAUSE;
+            self.check_workers()?;
         }
         let Some((ready, request)) = self.scheduler.take() else {
             return Ok(None);
@@ -145,7 +145,7 @@ impl WorkerPool {
             return Ok(());
         };
         if place.requests.write_all(&request.bytes()).is_err() {
-            // Only its end closes the pipe.
+            // The pipe is closed only if the worker has ended.
             let how = place.child.wait();
             return Err(ended(worker, how.map(Some)));
         }
@@ -161,7 +161,7 @@ impl WorkerPool {
         }
     }
 
-    /// One message at a time: what is not needed yet stays in the pipe, where everyone can see it.
+    /// Reads one message: those not needed yet stay in the pipe, where a monitor can count them.
     fn receive(&mut self) -> Result<(), WorkloadError> {
         let mut bytes = [0; READY];
         let read = self.results.read_exact(&mut bytes);
@@ -170,7 +170,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    fn look_after_workers(&mut self) -> Result<(), WorkloadError> {
+    fn check_workers(&mut self) -> Result<(), WorkloadError> {
         for (number, worker) in (0..).zip(&mut self.workers) {
             let how = worker.child.try_wait();
             if !matches!(how, Ok(None)) {

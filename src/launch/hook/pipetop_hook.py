@@ -1,7 +1,7 @@
-"""Tells pipetop of each step of a training loop: docs/probe.md has the protocol.
+"""Reports each step of a training loop to pipetop; docs/probe.md describes the protocol.
 
-`pipetop run` puts this into the Pythons below the command that it launches. There it times torch's DataLoader
-by itself. For any other iterable of batches a script says so, and runs without pipetop as well:
+`pipetop run` loads this module into every Python process of the command that it launches, where it times torch's
+DataLoader automatically. For any other iterable of batches, a script calls `watch`; it also runs without pipetop:
 
     try:
         from pipetop_hook import watch
@@ -11,8 +11,8 @@ by itself. For any other iterable of batches a script says so, and runs without 
     for batch in watch(batches):
         ...
 
-Only the main thread of a process that trains is timed, never a DataLoader's worker. Nothing here waits, and
-nothing that fails here reaches the script: it is left alone from then on, and pipetop is told why.
+Only the main thread of a training process is timed, never a DataLoader worker. Nothing here blocks. An error in
+this module never reaches the script: the hook disables itself and reports the error to pipetop.
 """
 
 import atexit
@@ -27,20 +27,23 @@ from time import monotonic_ns as _now
 import pipetop_hook_device as _device
 import pipetop_hook_trial as _trial
 
-# Steps are gathered for so many nanoseconds, and so many of them, before they are sent; for a shorter time
-# where no batch is ready, as the wait may be long.
+# Steps are collected for this many nanoseconds, and at most this many of them, before they are sent; for a shorter time
+# if no batch is ready, as the wait may be long.
 _GATHERED = 20_000_000
 _BEFORE_A_WAIT = 5_000_000
 _MANY = 64
-# So many are kept while the reader is behind. About 30 KiB.
+# Number of steps kept while the reader is behind. About 30 KiB.
 _KEPT = 384
+
+# `inspect.CO_GENERATOR`.
+_GENERATOR = 0x20
 
 _HEADER = b"pipetop-probe/1 pid=%d lost=%d%s\n"
 
-# The probe of this process. None: not asked yet. False: nobody wants to know, or it has failed.
+# The probe of this process. None: not decided yet. False: reports are not wanted, or it has failed.
 _probe = None
-# Those of the processes before a fork. Not freed: what belongs to a GPU is not for the child to give back.
-_left = []
+# Probes of the processes before a fork. Not freed: the child must not release what belongs to a GPU.
+_before_fork = []
 _this_thread = threading.get_ident
 
 
@@ -50,51 +53,51 @@ class _Probe:
     def __init__(self, address):
         name = os.fsencode(address)
         self.address = b"\0" + name[1:] if name[:1] == b"@" else name
-        # Not connected: if the script closes descriptors that it does not know and opens its own, then
-        # sending to an address fails on whatever has our number now, and nothing of ours gets into it.
+        # Not connected: if the script closes descriptors that it does not know and opens its own, then sending to an
+        # address fails on the file that has our number now, and none of our data gets into it.
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self.thread = threading.main_thread().ident
         self.pid = os.getpid()
         rank = os.environ.get("RANK", "")
         self.rank = b" rank=%d" % int(rank) if rank.isdigit() else b""
-        # Of the loader that was timed last, and of the cache once batches come from it.
+        # Facts about the loader that was timed last, and about the cache once batches come from it.
         self.loader_facts = self.cache_facts = b""
         self.cache = _trial.cache()
-        # The trainer is in the loader: a loader that is read within it has no steps of its own.
+        # Whether the trainer is in the loader: a loader that is read within it has no steps of its own.
         self.inside = False
-        # The step that goes on: when it came for its batch and had it. 0 = there is none.
+        # The current step: when it asked for its batch and when it had it. 0 = there is none.
         self.wait_from = self.wait_to = 0
-        # What it took to begin with loaders since the last batch, and when that was done.
+        # Time taken to begin with loaders since the last batch, and when that was done.
         self.beginning = self.begun_at = 0
         # The GPU that it uses. None: none so far. False: it cannot be timed.
         self.device = None
-        # A line for whoever listens, until it is sent.
-        self.news = b""
+        # A line for the listener, until it is sent.
+        self.pending_line = b""
         self.ready = None
         self.number = self.lost = self.sent_at = 0
         self.lines = []
-        self.told = False
-        # The loader iterator that was timed last, and how its queue is asked.
+        self.warned = False
+        # The loader iterator that was timed last, and the function that counts its ready batches.
         self.iterator = lambda: None
         self.count_ready = None
 
-    def came(self, at, iterator):
-        """The trainer comes for a batch: the step that went on has ended."""
-        # To begin with a loader, which starts its workers, is a wait as well, wherever in the step it was.
+    def batch_requested(self, at, iterator):
+        """Called when the trainer requests a batch; this ends the current step."""
+        # Creating a loader's iterator, which starts its workers, also counts as waiting, anywhere in the step.
         wait_from = at - self.beginning
         if self.wait_to:
             self.ended(wait_from)
         if self.device:
             try:
-                self.device.comes(self.lines, self.beginning and at - self.begun_at)
+                self.device.on_request(self.lines, self.beginning and at - self.begun_at)
             except Exception as error:
-                self.leave_device(error)
+                self.disable_device(error)
         self.beginning = 0
         if iterator is None:
             self.ready = None
         else:
             if self.iterator() is not iterator:
-                self.turn_to(iterator)
+                self.switch_iterator(iterator)
             count_ready = self.count_ready
             self.ready = count_ready and count_ready(iterator)
         gathered = at - self.sent_at
@@ -122,16 +125,16 @@ class _Probe:
         self.wait_to = 0
         self.number += 1
 
-    def begin(self):
-        """The trainer begins with a loader: its wait for the first batch."""
+    def begin_iteration(self):
+        """Called when the trainer starts to iterate over a loader: the wait for the first batch begins."""
         self.inside = True
         if self.device:
             try:
-                self.device.begins()
+                self.device.on_begin()
             except Exception as error:
-                self.leave_device(error)
+                self.disable_device(error)
 
-    def begun(self, took):
+    def end_iteration_start(self, took):
         self.inside = False
         self.beginning += took
         self.begun_at = _now()
@@ -141,19 +144,19 @@ class _Probe:
             self.device = _device.Device.in_use()
             if self.device:
                 name = " ".join(self.device.name.split())
-                self.news = b"device %s\n" % name.encode("utf-8", "replace")
+                self.pending_line = b"device %s\n" % name.encode("utf-8", "replace")
         except Exception as error:
-            self.leave_device(error)
+            self.disable_device(error)
 
-    def leave_device(self, error):
-        """Times the loop alone from now on."""
+    def disable_device(self, error):
+        """Stops timing the GPU; the loop is still timed."""
         if self.device:
             self.lines.extend(line for line, *_ in self.device.behind)
         self.device = False
         self.notice("cannot report the GPU's idle time: %s: %s" % (type(error).__name__, error))
 
-    def turn_to(self, iterator):
-        """Another loader, or a new round of one: how many batches it can hold, and who counts them."""
+    def switch_iterator(self, iterator):
+        """Switches to another loader iterator: determines its capacity and how to count its ready batches."""
         self.send()
         self.iterator = weakref.ref(iterator)
         self.count_ready = None
@@ -170,7 +173,7 @@ class _Probe:
             self.count_ready = _ready_shared if shared else _ready_pinned
 
     def send(self):
-        """Sends what was gathered, without waiting."""
+        """Sends the collected lines, without blocking."""
         lines = self.lines
         if self.device is None:
             self.look_for_device()
@@ -178,9 +181,9 @@ class _Probe:
             return
         try:
             facts = self.rank + self.loader_facts + self.cache_facts
-            header = _HEADER % (self.pid, self.lost, facts) + self.news
+            header = _HEADER % (self.pid, self.lost, facts) + self.pending_line
             self.socket.sendto(header + b"\n".join(lines), self.address)
-            self.news = b""
+            self.pending_line = b""
         except OSError as error:
             if error.errno not in (errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM, errno.EINTR):
                 # pipetop has ended.
@@ -190,21 +193,21 @@ class _Probe:
             self.lost += len(lines)
         lines.clear()
 
-    def turn_to_cache(self, loader):
-        """From this step on its batches are those that were kept."""
+    def switch_to_cache(self, loader):
+        """Called when batches come from the cache, from the current step on."""
         self.send()
         self.cache_facts = b" cached=%d cached_from=%d" % (len(loader.batches), self.number)
 
     def pause(self):
-        """No step goes on: an epoch or the process ends."""
+        """Ends the current step, because the epoch or the process ends."""
         if self.wait_to:
             self.ended(_now())
         if self.device:
             try:
                 self.device.came = None
-                self.device.tell(self.lines, 0)
+                self.device.report_finished(self.lines, 0)
             except Exception as error:
-                self.leave_device(error)
+                self.disable_device(error)
         self.send()
 
     def notice(self, text):
@@ -216,18 +219,18 @@ class _Probe:
             pass
 
     def other_thread(self):
-        if not self.told:
-            self.told = True
+        if not self.warned:
+            self.warned = True
             self.notice("another thread than the main one reads the loader: its waits are not the trainer's")
 
 
 def _ready_shared(iterator):
-    """Batches that the iterator holds already and can hand out one after the other, and those in its queue."""
+    """Number of ready batches: those that the iterator has received and can return next, and those in its queue."""
     tasks = iterator._task_info
     first = number = iterator._rcvd_idx
     while len(tasks.get(number, ())) == 2:
         number += 1
-    # Reads one semaphore: nothing is taken out, nothing is locked.
+    # Reads one semaphore: takes nothing out and locks nothing.
     return number - first + iterator._data_queue.qsize()
 
 
@@ -241,7 +244,7 @@ def _ready_pinned(iterator):
 
 
 def _start():
-    """Decides on the first batch of a process whether it reports."""
+    """Decides, at the first batch of a process, whether the process reports."""
     global _probe
     _probe = False
     try:
@@ -254,10 +257,10 @@ def _start():
                 _probe.notice("ignoring unknown settings in PIPETOP_HOOK: " + " ".join(_trial.UNKNOWN))
             multiprocessing = sys.modules.get("multiprocessing.util")
             if multiprocessing is not None:
-                # Its processes end without atexit.
+                # The processes of multiprocessing end without atexit.
                 multiprocessing.Finalize(None, _at_exit, exitpriority=0)
     except Exception as error:
-        _step_aside(error)
+        _disable(error)
     return _probe
 
 
@@ -266,8 +269,8 @@ def _stop():
     _probe = False
 
 
-def _step_aside(error):
-    """Leaves the script alone from now on, and says why."""
+def _disable(error):
+    """Disables the hook after an error, and reports the error."""
     global _probe
     try:
         probe = _probe or _Probe(os.environ["PIPETOP_PROBE"])
@@ -278,10 +281,10 @@ def _step_aside(error):
 
 
 def _forget():
-    # In a forked child: the parent's steps are the parent's to tell.
+    # In a forked child: the parent reports its own steps.
     global _probe
     if _probe:
-        _left.append(_probe)
+        _before_fork.append(_probe)
     _probe = None
 
 
@@ -293,38 +296,51 @@ def _at_exit():
         pass
 
 
-def _timed(take, is_loader):
-    """`take`, the function that takes the next batch, with each call timed."""
+def _is_helper():
+    """Whether this process is a helper of its parent process, and not a rank of a training job."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return False
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is None or not distributed.is_available() or not distributed.is_initialized()
+
+
+def _timed(take, is_loader, own_threads=False):
+    """Returns a wrapper that times each call of `take`, the function that returns the next batch. A loader with
+    `own_threads` also calls it in threads and processes of its own."""
 
     def __next__(self):
         came = _now()
         probe = _probe
         if probe is None:
+            if own_threads and _is_helper():
+                return take(self)
             probe = _start()
         if not probe:
             return take(self)
         cache = loader = None
         try:
             if _this_thread() != probe.thread:
-                probe.other_thread()
+                if not own_threads:
+                    probe.other_thread()
                 probe = None
             elif probe.inside:
                 probe = None
             else:
-                probe.came(came, self if is_loader else None)
+                probe.batch_requested(came, self if is_loader else None)
                 cache = probe.cache
                 if cache is not None:
                     loader = cache.loader(self)
-                    if cache.turns_on(loader):
-                        probe.turn_to_cache(loader)
+                    if cache.switches_on(loader):
+                        probe.switch_to_cache(loader)
                     if loader.again:
                         batch = loader.next()
                         probe.wait_to = _now()
                         if probe.device:
-                            probe.device.has()
+                            probe.device.on_batch()
                         return batch
         except Exception as error:
-            _step_aside(error)
+            _disable(error)
             probe = None
         if probe is None:
             return take(self)
@@ -332,7 +348,7 @@ def _timed(take, is_loader):
         try:
             batch = take(self)
         except BaseException:
-            # There is no batch: this was no step.
+            # There is no batch, so this was not a step.
             probe.inside = False
             if loader is not None:
                 loader.iterator = None
@@ -342,21 +358,21 @@ def _timed(take, is_loader):
         probe.inside = False
         if probe.device:
             try:
-                probe.device.has()
+                probe.device.on_batch()
             except Exception as error:
-                probe.leave_device(error)
+                probe.disable_device(error)
         if loader is not None:
             try:
                 cache.keep(loader, batch)
             except Exception as error:
-                _step_aside(error)
+                _disable(error)
         return batch
 
     return __next__
 
 
-def _begun(begin):
-    """`begin`, the function that makes an iterator of a loader, with each call timed."""
+def _timed_iter(begin):
+    """Returns a wrapper that times each call of `begin`, the function that makes an iterator of a loader."""
 
     def __iter__(self):
         came = _now()
@@ -365,17 +381,17 @@ def _begun(begin):
             probe = _start()
         if not probe or probe.inside or _this_thread() != probe.thread:
             return begin(self)
-        probe.begin()
+        probe.begin_iteration()
         try:
             return begin(self)
         finally:
-            probe.begun(_now() - came)
+            probe.end_iteration_start(_now() - came)
 
     return __iter__
 
 
 def _replace(owner, name, function):
-    """Puts `function` in the place of a method, in its name."""
+    """Replaces a method with `function`, which takes over its name and docstring."""
     before = getattr(owner, name)
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(function, attribute, getattr(before, attribute))
@@ -385,7 +401,7 @@ def _replace(owner, name, function):
 
 
 def install(dataloader):
-    """Times the loaders of this module, torch.utils.data.dataloader."""
+    """Times the loaders of torch.utils.data.dataloader, which is passed in."""
     if not os.environ.get("PIPETOP_PROBE"):
         return
     try:
@@ -394,26 +410,70 @@ def install(dataloader):
             return
         loader = vars(dataloader)["DataLoader"]
         _replace(iterator, "__next__", _timed(iterator.__next__, True))
-        _replace(loader, "__iter__", _begun(loader.__iter__))
+        _replace(loader, "__iter__", _timed_iter(loader.__iter__))
         if _trial.has_settings():
-            _replace(loader, "__init__", _trial.overridden(loader.__init__, _step_aside))
+            _replace(loader, "__init__", _trial.overridden(loader.__init__, _disable))
     except Exception as error:
-        # The process that started this one has the same torch and says so itself.
+        # The process that started this one has the same torch and reports the error itself.
         process = sys.modules.get("multiprocessing.process")
         if process is None or process.parent_process() is None:
-            _step_aside(error)
+            _disable(error)
 
 
-def watch(iterable):
-    """Yields what `iterable` yields; pipetop sees each wait for it as a wait for data."""
-    take = _timed(next, False)
-    iterator = _begun(iter)(iterable)
+def install_others(module, places):
+    """Times the loaders of `module` that `places` lists as MODULE:CLASS.METHOD, where `*` may end a module name or stand
+    for every class. Methods that do not exist, or take more arguments than `self`, are skipped."""
+    if not os.environ.get("PIPETOP_PROBE"):
+        return
+    try:
+        for place in places:
+            name, _, rest = place.partition(":")
+            owner, _, method = rest.partition(".")
+            inside = name.endswith("*") and module.__name__.startswith(name[:-1])
+            if not inside and name != module.__name__:
+                continue
+            for one in list(vars(module).values()):
+                if isinstance(one, type) and owner in ("*", one.__name__) and one.__module__ == module.__name__:
+                    _time_method(one, method)
+    except Exception as error:
+        _disable(error)
+
+
+def _time_method(owner, name):
+    method = vars(owner).get(name)
+    code = getattr(method, "__code__", None)
+    alone = code is not None and code.co_argcount <= 1 and not code.co_kwonlyargcount
+    if not alone or hasattr(method, "timed_by_pipetop") or getattr(method, "__isabstractmethod__", False):
+        return
+    if code.co_flags & _GENERATOR:
+        _replace(owner, name, _yielding(method))
+    elif name == "__iter__":
+        _replace(owner, name, _timed_iter(method))
+    else:
+        _replace(owner, name, _timed(method, False, True))
+
+
+def _yielding(generate):
+    """Returns a wrapper of `generate`, a generator function of batches, that times each batch."""
+
+    def __iter__(self):
+        return _each(generate(self), _timed(next, False, True))
+
+    return __iter__
+
+
+def _each(iterator, take):
     while True:
         try:
             batch = take(iterator)
         except StopIteration:
             return
         yield batch
+
+
+def watch(iterable):
+    """Yields the items of `iterable`, and reports the time spent waiting for each as waiting for data."""
+    yield from _each(_timed_iter(iter)(iterable), _timed(next, False))
 
 
 os.register_at_fork(after_in_child=_forget)

@@ -1,15 +1,15 @@
-"""How long a GPU idles while the trainer waits for a batch: two events a step on torch's current stream, which the
-GPU passes in its own time and dates by its own clock.
+"""Measures how long a GPU idles while the trainer waits for a batch, with two CUDA events per step on torch's current
+stream. The GPU timestamps each event when it reaches it.
 
-Nothing here waits for the GPU, nor makes CUDA start. Work on other streams is not seen.
+Nothing here waits for the GPU or initialises CUDA. Work on other streams is not measured.
 """
 
 import sys
 from collections import deque
 
-# Steps that the GPU may be behind. One that it has not come to by then is reported without its time.
+# Maximum number of steps that the GPU may be behind. Older ones are reported without their idle time.
 _BEHIND = 32
-# A wait that began with iter(loader) goes on if the first batch is asked for so many nanoseconds after.
+# A wait that began with iter(loader) continues if the first batch is asked for within this many nanoseconds.
 _AT_ONCE = 1_000_000
 
 
@@ -18,18 +18,18 @@ class Device:
 
     @classmethod
     def in_use(cls):
-        """None as long as the script has not begun to use one."""
+        """Returns the current device, or None if the script has not initialised CUDA yet."""
         cuda = sys.modules.get("torch.cuda")
         return cls(cuda) if cuda is not None and cuda.is_initialized() else None
 
     def __init__(self, cuda):
         self.new_event = cuda.Event
         self.name = cuda.get_device_name()
-        # In a capture an event would become part of the graph.
+        # During a capture an event would become part of the graph.
         self.capturing = getattr(cuda, "is_current_stream_capturing", bool)
         self.spare = []
-        # Recorded when the trainer began with a loader, came for a batch and had it, of the step that goes on
-        # or is about to. None = not recorded.
+        # Events of the current or next step: recorded when the trainer began with a loader, asked for a batch and had
+        # it. None = not recorded.
         self.began = self.came = self.had = None
         # Steps that have ended, oldest first: the line of each, the length of its wait and its events.
         self.behind = deque()
@@ -41,35 +41,35 @@ class Device:
         event.record()
         return event
 
-    def begins(self):
-        """The trainer begins with a loader."""
+    def on_begin(self):
+        """Called when the trainer starts to iterate over a loader."""
         if self.began is None:
             self.began = self.record()
 
-    def comes(self, lines, since_begun):
-        """The trainer comes for a batch, so many nanoseconds after it has begun with a loader; 0 = it has not.
-        Moves to `lines` what there is to tell."""
+    def on_request(self, lines, since_begun):
+        """Called when the trainer requests a batch, `since_begun` nanoseconds after it started to iterate over a loader
+        (0 = it has not). Moves finished steps to `lines`."""
         if self.behind:
-            self.tell(lines, _BEHIND)
+            self.report_finished(lines, _BEHIND)
         if since_begun:
             self.came = self.began if since_begun < _AT_ONCE else None
             self.began = None
         else:
             self.came = self.record()
 
-    def has(self):
-        """The trainer has its batch."""
+    def on_batch(self):
+        """Called when the trainer has received its batch."""
         if self.came is not None:
             self.had = self.record()
 
     def step(self, line, waited):
-        """The step has ended, of which this is to be told."""
+        """Called when a step has ended, with its line and the length of its wait."""
         self.behind.append((line, waited, self.came, self.had))
         self.came = self.had = None
 
-    def tell(self, lines, behind):
-        """Moves to `lines` those of the steps that the GPU has come to, and says of each how long it idled.
-        Steps beyond so many that it is behind go without."""
+    def report_finished(self, lines, behind):
+        """Moves to `lines` the steps whose events the GPU has reached, with the GPU's idle time. If more than `behind`
+        steps are pending, the oldest ones are moved without their idle time."""
         steps = self.behind
         while steps:
             line, waited, came, had = steps[0]

@@ -1,5 +1,5 @@
-"""What pipetop tries on a script that does not know of it: other settings of its loaders, and batches from a
-cache in place of loading. The environment variable PIPETOP_HOOK says what; docs/probe.md lists its words.
+"""Experiments on an unmodified script: other settings for its DataLoaders, and batches from a cache instead of loading.
+The environment variable PIPETOP_HOOK selects them; docs/probe.md lists its words.
 """
 
 import inspect
@@ -9,12 +9,12 @@ import weakref
 from collections import UserDict, deque
 from copy import copy
 
-# The settings of a DataLoader that can be wished for.
+# The settings of a DataLoader that can be changed.
 _SETTINGS = {"workers", "prefetch", "pin"}
 
 
 def _read(text):
-    """What pipetop wishes to try, of `text`, and the words of it that say nothing."""
+    """Parses `text`: returns the requested settings, and the words that are unknown or invalid."""
     wishes, unknown = {}, []
     least = {"workers": 0, "prefetch": 1, "pin": 0, "cache": 1, "after": 0}
     for word in text.split():
@@ -33,7 +33,7 @@ _WISHES, UNKNOWN = _read(os.environ.get("PIPETOP_HOOK", ""))
 
 
 def cache():
-    """None where loading goes on as ever."""
+    """Returns the cache, or None if batches are loaded as usual."""
     return _Cache(_WISHES["cache"], _WISHES.get("after", 0)) if "cache" in _WISHES else None
 
 
@@ -42,8 +42,8 @@ def has_settings():
 
 
 class _Cache:
-    """Keeps the last batches of each loader, and hands those out in turn once there were `after` batches: as
-    if loading were free. Of several loaders only those that the trainer trains with."""
+    """Keeps the last batches of each loader. After `after` batches it returns these in turn, as if loading were free.
+    With several loaders, this applies only to those used for training, not to a validation loader."""
 
     def __init__(self, size, after):
         self.size, self.after = size, max(after, 1)
@@ -52,7 +52,7 @@ class _Cache:
         self.on = False
 
     def loader(self, iterator):
-        # What says which items to load is one for each loader, and stays over its epochs.
+        # Each loader has one sampler, which chooses the items to load and stays the same over its epochs.
         sampler = getattr(iterator, "_index_sampler", iterator)
         loader = self.loaders.get(id(sampler))
         if loader is None:
@@ -60,16 +60,16 @@ class _Cache:
         loader.iterator = weakref.ref(iterator) if sampler is not iterator else lambda: iterator
         return loader
 
-    def turns_on(self, loader):
-        """Whether the batch that is asked of this loader is the first to come from the cache."""
+    def switches_on(self, loader):
+        """Whether the requested batch of this loader is the first to come from the cache."""
         if self.on or self.count < self.after:
             return False
         others = self.loaders.values()
         if not loader.count or any(other.count > loader.count for other in others):
-            # One to check with: it must end, so that training goes on.
+            # A loader for validation: it must end, so that training continues.
             return False
         for other in others:
-            # Read in step with it, as by `zip`: not ended, and not left long ago.
+            # Read in step with it, as by `zip`: not ended, and not abandoned long ago.
             reading = other.iterator is not None and other.iterator() is not None
             other.again = other is loader or (reading and 2 * other.count >= loader.count)
         self.on = True
@@ -78,7 +78,7 @@ class _Cache:
     def keep(self, loader, batch):
         self.count += 1
         loader.count += 1
-        # The script may change what it got.
+        # The script may change the batch that it got.
         loader.batches.append(_repacked(batch))
 
 
@@ -86,11 +86,11 @@ class _Kept:
     """The last batches of one loader."""
 
     def __init__(self, sampler, size):
-        # Held, so that no other loader gets its number.
+        # Kept alive, so that no other loader gets its id.
         self.sampler = sampler
         self.batches = deque(maxlen=size)
         self.count = 0
-        # Where it is read. None: its epoch has ended.
+        # The iterator that reads it. None: its epoch has ended.
         self.iterator = None
         self.again = False
 
@@ -101,7 +101,7 @@ class _Kept:
 
 
 def _repacked(batch):
-    """The same tensors in containers of their own: a script may take out of a batch what it needs."""
+    """Returns the same tensors in new containers, because a script may remove items from a batch."""
     kind = type(batch)
     if kind is dict:
         return {key: _repacked(value) for key, value in batch.items()}
@@ -114,12 +114,12 @@ def _repacked(batch):
     return batch
 
 
-def _settled(settings):
-    """`settings` of a DataLoader with those that pipetop wishes to try in their place, so that they agree."""
+def _apply_settings(settings):
+    """Applies the requested settings to `settings` of a DataLoader, and removes those that no longer fit."""
     if "workers" in _WISHES and not (_WISHES["workers"] and _may_have_no_children()):
         settings["num_workers"] = _WISHES["workers"]
         if not _WISHES["workers"]:
-            # What only workers can have.
+            # Settings that are only valid with workers.
             for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
                 settings.pop(name, None)
     if "prefetch" in _WISHES and settings.get("num_workers"):
@@ -133,23 +133,23 @@ def _may_have_no_children():
     return process is not None and process.current_process().daemon
 
 
-def overridden(init, step_aside):
-    """`DataLoader.__init__` with the settings that pipetop wishes to try."""
+def overridden(init, disable):
+    """Returns `DataLoader.__init__` with the requested settings applied."""
     signature = inspect.signature(init)
 
     def __init__(self, *arguments, **settings):
         try:
-            # A worker's own loaders are its data set's affair.
+            # A worker's own loaders belong to its data set and are not changed.
             data = sys.modules.get("torch.utils.data")
             if data is not None and data.get_worker_info() is None:
                 bound = signature.bind(self, *arguments, **settings)
-                _settled(bound.arguments)
+                _apply_settings(bound.arguments)
                 (_, *arguments), settings = bound.args, bound.kwargs
         except TypeError:
-            # The script's mistake, for torch to say.
+            # An error of the script, which torch reports.
             pass
         except Exception as error:
-            step_aside(error)
+            disable(error)
         init(self, *arguments, **settings)
 
     return __init__

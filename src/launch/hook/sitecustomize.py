@@ -1,18 +1,22 @@
-# Put here by `pipetop run`, for the command that it launched alone; gone when it ends.
+# Placed here by `pipetop run`, only for the command that it launched; removed when that ends.
 #
-# Every Python below that command runs this at its start, so it does next to nothing: it sees to it that
-# pipetop_hook is loaded once torch's DataLoader is, and makes way for the sitecustomize that would have run.
+# Every Python below that command runs this at its start, so it does almost nothing: it makes sure that pipetop_hook is
+# loaded once torch's DataLoader or another loader is, and then loads the sitecustomize that would have run.
 import sys
 
 _HERE = __file__.rpartition("/")[0]
+# Methods of other loaders that hand over a batch: MODULE:CLASS.METHOD, from loaders.toml.
+_HAND_OVER = []
+_MODULES = tuple(place.partition(":")[0].rstrip("*") for place in _HAND_OVER)
+_TORCH = "torch.utils.data.dataloader"
 _asking = False
 
 
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name == "torch.utils.data.dataloader":
-            return _dataloader(name, path, target)
+        if name == _TORCH or name.startswith(_MODULES):
+            return _loader_module(name, path, target)
         if name in ("pipetop_hook", "pipetop_hook_device", "pipetop_hook_trial"):
             from importlib.machinery import PathFinder
 
@@ -20,9 +24,10 @@ class _Finder:
         return None
 
 
-def _dataloader(name, path, target):
-    # What the others find, told to call us once it has run. It keeps its own loader, and we stay in the list:
-    # another thread may be walking through it. One of the others may ask us in turn.
+def _loader_module(name, path, target):
+    # Returns the spec that the other finders return, changed so that it calls us after the module has run. The module
+    # keeps its own loader, and our finder stays in the list, because another thread may be iterating over it. One of
+    # the other finders may call us in turn.
     global _asking
     if _asking:
         return None
@@ -49,24 +54,27 @@ def _call_us(loader):
             try:
                 import pipetop_hook
 
-                pipetop_hook.install(module)
+                if module.__name__ == _TORCH:
+                    pipetop_hook.install(module)
+                else:
+                    pipetop_hook.install_others(module, _HAND_OVER)
             except Exception:
-                # pipetop has ended and taken its files along: nobody wants to know.
+                # pipetop has ended and removed its files: reports are not wanted any more.
                 pass
 
         loader.exec_module = exec_module
     except Exception:
-        # A loader that cannot be told: the script does without us.
+        # A loader that cannot be changed: the script runs without us.
         pass
 
 
 try:
-    # As if we were not there: this folder is found through _Finder alone.
+    # As if we were not here: this folder is found through _Finder alone.
     sys.path[:] = [path for path in sys.path if path != _HERE]
     sys.meta_path.insert(0, _Finder)
 except Exception:
     pass
-# The next one takes our name and our place. What it raises, and that there is none, is for Python's site.py
-# to hear, as ever.
+# The next sitecustomize takes our name and place. Its exceptions, and the error if there is none, go to Python's
+# site.py as usual.
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # noqa: E402, F401

@@ -1,25 +1,27 @@
-//! A stretch of time in cells of equal length: which part of the past each cell of a picture stands for.
+//! A stretch of time in cells of equal length: which part of the past each cell of a plot shows.
 //!
-//! Knows time alone; not what is drawn, and on which screen.
+//! Depends on time only, not on what is drawn or where.
 
 use super::downsampling::Entry;
+use crate::units::whole;
 
-/// A stretch of time that is drawn in so many cells, in seconds since pipetop started.
+/// A stretch of time, in seconds since pipetop started, that is drawn in a number of cells.
 ///
-/// Cells begin at whole multiples of their length, however the time goes on: what a cell shows stays as it
-/// is while it moves, and the picture moves by whole cells.
+/// Cells begin at whole multiples of their length, at any time: what a cell shows does not change while it moves, and
+/// the plot moves by whole cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Axis {
     from: f64,
     cell: f64,
     cells: usize,
-    /// Where the newest entry ends: cells behind it are free.
+    /// Where the newest entry ends: cells after it are empty.
     newest: f64,
 }
 
 impl Axis {
-    /// The newest `seconds` before and at the entry `newest`. While there is less than that since the entry `oldest`,
-    /// the axis begins with that one, and the cells behind the newest stay free. `None` without a cell or a length.
+    /// Returns the axis of the newest `seconds` up to the entry `newest`. If less than that has passed since the entry
+    /// `oldest`, the axis starts with that one, and the cells after the newest stay empty. `None` if there is no cell
+    /// or no length.
     pub(super) fn ending(
         oldest: (f64, f64),
         newest: (f64, f64),
@@ -30,7 +32,8 @@ impl Axis {
         let lasts = cell.is_finite() && cell > 0.0;
         lasts.then(|| {
             let last = (middle(newest, cell) / cell).floor();
-            // The first cell that shows the oldest: that of its middle, or the first whose own middle lies in it.
+            // The first cell that shows the oldest: the one with its middle, or the first whose own middle is inside
+            // it.
             let inside = (f64::midpoint(oldest.0, oldest.1) / cell).floor();
             let first = inside.min((oldest.0 / cell - 0.5).ceil());
             Self {
@@ -42,7 +45,7 @@ impl Axis {
         })
     }
 
-    /// The same up to an earlier end. While it is full it moves by whole cells.
+    /// Returns the same axis up to an earlier end. A full axis moves by whole cells.
     #[must_use]
     pub fn until(mut self, end: f64) -> Self {
         let last = |axis: &Self| axis.from + axis.cell * (axis.cells as f64 - 1.0);
@@ -58,31 +61,26 @@ impl Axis {
         self.from
     }
 
-    /// The end of what is drawn: of the last cell, or of the newest entry where that comes first.
+    /// Returns the end of what is drawn: that of the last cell or of the newest entry, whichever comes first.
     pub fn to(&self) -> f64 {
         (self.from + self.cell * self.cells as f64).min(self.newest)
     }
 
-    /// From and to when each cell lasts.
+    /// Returns the start and the end of each cell.
     pub fn bounds(&self) -> impl Iterator<Item = (f64, f64)> {
         let Self { from, cell, .. } = *self;
         let at = move |place: usize| from + cell * place as f64;
         (0..self.cells).map(move |place| (at(place), at(place + 1)))
     }
 
-    /// The cell that shows what lasted from `from` to `to`; `None` where it lies outside.
+    /// Returns the cell that shows what lasted from `from` to `to`; `None` if that is outside of the axis.
     pub fn cell_of(&self, from: f64, to: f64) -> Option<usize> {
         let place = (middle((from, to), self.cell) - self.from) / self.cell;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "within the cells"
-        )]
-        (place >= 0.0 && place < self.cells as f64).then_some(place as usize)
+        (place >= 0.0 && place < self.cells as f64).then_some(whole(place))
     }
 
-    /// One value for each cell: of the entries whose middle lies in it all that `pick` gives, joined by `join`;
-    /// where there is none, that of the entry in which the cell's own middle lies.
+    /// Returns one value per cell: those that `pick` returns for the entries whose middle is in the cell, joined by
+    /// `join`. If there is no such entry, the cell has the value of the entry around its own middle.
     pub(super) fn map<'a, E: Entry + 'a, T: Copy>(
         &self,
         entries: impl Iterator<Item = &'a E>,
@@ -105,7 +103,7 @@ impl Axis {
                     Some(before) => (join(before, (value, length)), before.1 + length),
                 });
             }
-            // Cells whose middle lies in the entry.
+            // Cells whose middle is inside the entry.
             let half = self.cell / 2.0;
             let first = self.place((entry.from() - self.from + half).max(0.0));
             let after = self.place((entry.to() - self.from + half).max(0.0));
@@ -118,19 +116,15 @@ impl Axis {
             .collect()
     }
 
-    /// The cell that a time after the begin lies in.
+    /// Returns the cell at a number of seconds after the start of the axis.
     fn place(&self, after: f64) -> Option<usize> {
         let place = after / self.cell;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "within the cells"
-        )]
-        (place < self.cells as f64).then_some(place.max(0.0) as usize)
+        (place < self.cells as f64).then_some(whole(place))
     }
 }
 
-/// Where an entry is drawn: its middle; of one that is longer than a cell, the last cell that lies in it.
+/// Returns where an entry is drawn: at its middle or, if it is longer than a cell, at the middle of the last cell
+/// length in it.
 fn middle((from, to): (f64, f64), cell: f64) -> f64 {
     f64::midpoint(from, to).max(to - cell / 2.0)
 }

@@ -1,31 +1,32 @@
-//! A past of any length in fixed memory: the newest entries as they came, older ones joined two by two, again
-//! and again, so that what lies twice as far back is kept half as finely.
+//! A past of any length in fixed memory: the newest entries as they came, older ones joined two by two, again and
+//! again, so that the resolution halves as the age doubles.
 //!
-//! Knows nothing of what an entry holds but its time and how two become one.
+//! Does not depend on what an entry holds, other than its time and how two are joined.
 
 use std::collections::VecDeque;
 
-/// Entries that are kept as they came: an hour at one a second.
+/// Number of entries kept as they came: an hour at one per second.
 pub(super) const NEWEST: usize = 3600;
-/// Entries of each coarser level; one holds twice the time of one of the level before.
+/// Number of entries of each coarser level; each entry covers twice the time of one on the level before.
 const COARSER: usize = 600;
-/// Downsampled in all: two and a half years at one entry a second, three months at ten.
+/// Number of levels: two and a half years at one entry per second, three months at ten.
 const LEVELS: usize = 17;
-/// The most that is ever kept.
+/// Maximum number of entries kept.
 #[cfg(any(test, feature = "testing"))]
-pub(super) const MOST: usize = NEWEST + (LEVELS - 1) * COARSER;
+pub(super) const MAX_ENTRIES: usize = NEWEST + (LEVELS - 1) * COARSER;
 
-/// What has a begin and an end, in seconds, and can be shown as one with what follows it.
+/// An entry with a start and an end in seconds, which can be joined with the one that follows it.
 pub(super) trait Entry: Sized {
     fn from(&self) -> f64;
     fn to(&self) -> f64;
-    /// The time of both; `newer` follows, with less between them than they take themselves.
+    /// Returns one entry for the time of both. `newer` follows this one, and the gap between them is shorter than they
+    /// are.
     fn joined(self, newer: Self) -> Self;
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Downsampled<E> {
-    /// The finest first; in each, the oldest first. Made as they are needed.
+    /// Finest level first; in each, oldest entry first. Created as needed.
     levels: Vec<VecDeque<E>>,
 }
 
@@ -34,7 +35,7 @@ impl<E: Entry> Downsampled<E> {
         Self { levels: Vec::new() }
     }
 
-    /// Adds the newest; what no level can take any more is forgotten.
+    /// Adds the newest entry. What overflows the last level is dropped.
     pub(super) fn push(&mut self, entry: E) {
         let mut handed_on = entry;
         for number in 0..LEVELS {
@@ -50,7 +51,7 @@ impl<E: Entry> Downsampled<E> {
             let (Some(oldest), Some(next)) = (level.pop_front(), level.pop_front()) else {
                 return;
             };
-            // A pause stays a pause: its neighbours say nothing of what was not read.
+            // Keep a pause as a gap: the entries on either side do not cover it.
             let pause = next.from() - oldest.to();
             handed_on = if pause > oldest.to() - oldest.from() + (next.to() - next.from()) {
                 level.push_front(next);
@@ -73,7 +74,7 @@ impl<E: Entry> Downsampled<E> {
         self.levels.iter().rev().find_map(VecDeque::front)
     }
 
-    /// The newest that had ended by then.
+    /// Returns the newest entry that had ended by `at`.
     pub(super) fn ended_by(&self, at: f64) -> Option<&E> {
         self.levels.iter().find_map(|level| {
             let after = level.partition_point(|entry| entry.to() <= at);
@@ -81,7 +82,7 @@ impl<E: Entry> Downsampled<E> {
         })
     }
 
-    /// The one in which a time lies, its end included.
+    /// Returns the entry that `at` is in; its end counts as inside.
     pub(super) fn around(&self, at: f64) -> Option<&E> {
         let reaches = |level: &&VecDeque<E>| level.front().is_some_and(|first| first.from() < at);
         let level = self.levels.iter().find(reaches)?;
@@ -89,7 +90,7 @@ impl<E: Entry> Downsampled<E> {
         (entry.from() < at).then_some(entry)
     }
 
-    /// Those with a part between `from` and `to`, oldest first.
+    /// Returns the entries that overlap `from` to `to`, oldest first.
     pub(super) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &E> {
         self.levels.iter().rev().flat_map(move |level| {
             let first = level.partition_point(|entry| entry.to() <= from);
@@ -109,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A time with the lowest and highest of its values, and how many they were.
+    /// A stretch of time with the lowest and highest of its values, and their number.
     #[derive(Debug, Clone, PartialEq)]
     struct Spell {
         from: f64,
@@ -154,7 +155,7 @@ mod tests {
             levels.push(spell(f64::from(at), f64::from(at + 1)));
             most = most.max(levels.len());
         }
-        assert!(most <= MOST, "{most}");
+        assert!(most <= MAX_ENTRIES, "{most}");
         let all: Vec<&Spell> = levels.between(-1.0, 2e6).collect();
         assert_eq!(all.len(), levels.len());
         assert_eq!(all.iter().map(|spell| spell.count).sum::<u64>(), 1_000_000);
@@ -163,7 +164,7 @@ mod tests {
             all.windows(2)
                 .all(|two| two[0].to.to_bits() == two[1].from.to_bits())
         );
-        // As fine as its age allows: one part in a few hundred.
+        // The resolution that its age allows: one part in a few hundred.
         let fine = |spell: &&&Spell| spell.to - spell.from <= 1.0 + (1e6 - spell.to) / 500.0;
         assert_eq!(all.iter().find(|spell| !fine(spell)), None);
         assert_eq!(levels.newest().map(|spell| spell.to), Some(1e6));
@@ -182,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_level_takes_is_forgotten_from_the_far_end() {
+    fn the_oldest_entries_are_dropped_when_levels_are_full() {
         let mut levels = Downsampled::new();
-        // Pauses keep everything apart: each level hands on what it gets.
+        // The pauses prevent joining: each level passes on entries as they came.
         for at in 0..20_000_u32 {
             let at = f64::from(at) * 10.0;
             levels.push(spell(at, at + 1.0));
         }
-        assert_eq!(levels.len(), MOST);
+        assert_eq!(levels.len(), MAX_ENTRIES);
         assert_eq!(levels.newest().map(|spell| spell.from), Some(199_990.0));
         assert!(levels.between(0.0, 1e9).all(|spell| spell.count == 1));
     }
@@ -205,7 +206,7 @@ mod tests {
             let mut levels = Downsampled::new();
             let (mut now, mut read) = (0.0, 0.0);
             for (step, pause) in &steps {
-                // Mostly one after the other, now and then a pause.
+                // Mostly back to back, sometimes with a pause.
                 now += f64::from(pause.saturating_sub(50));
                 levels.push(spell(now, now + f64::from(*step)));
                 now += f64::from(*step);

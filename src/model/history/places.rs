@@ -1,30 +1,30 @@
-//! Which slot of a point belongs to which worker.
+//! Maps workers to slots of a point.
 //!
-//! A slot is a byte in each point, so there is a limit to them: who comes when all are taken gets that of the
-//! worker that was away for the longest time.
+//! A slot takes a byte in each point, so their number is limited: when all are taken, a new process gets the slot of
+//! the worker that has been away longest.
 
 use std::collections::BTreeMap;
 
 use super::point::{Reading, WorkerPlace};
 
-/// Workers whose past is kept at most.
-pub(super) const MOST: usize = 1024;
+/// Maximum number of workers whose past is kept.
+pub(super) const MAX_WORKERS: usize = 1024;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Places {
     known: BTreeMap<WorkerPlace, usize>,
     /// By slot: when its worker was last seen, in seconds since pipetop started.
     seen: Vec<f64>,
-    /// The workers of the newest reading and their slots: mostly they are those of the next.
+    /// The workers of the newest reading with their slots: usually the next reading has the same.
     newest: Vec<(WorkerPlace, Option<usize>)>,
 }
 
-/// The slots of a reading.
+/// The slots of one reading.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// One for each worker; `None` where there are more workers than slots.
+    /// One per worker; `None` if there are more workers than slots.
     pub(super) slots: Vec<Option<usize>>,
-    /// Those of them that were another's until now.
+    /// Slots that belonged to another worker until now.
     pub(super) freed: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Places {
         self.known.get(&place).copied()
     }
 
-    /// Gives everyone in the reading a slot, as far as there are any.
+    /// Assigns a slot to each worker in the reading, while there are any.
     pub(super) fn take(&mut self, reading: &Reading) -> Taken {
         let now = reading.to;
         let mut slots = Vec::with_capacity(reading.workers.len());
@@ -58,7 +58,7 @@ impl Places {
         let mut freed = Vec::new();
         let new = reading.workers.iter().zip(&mut slots);
         for ((place, _), slot) in new.filter(|(_, slot)| slot.is_none()) {
-            // It may stand twice in the reading.
+            // The same place may be in the reading twice.
             *slot = self
                 .slot(*place)
                 .or_else(|| self.next(*place, now, &mut freed));
@@ -72,9 +72,9 @@ impl Places {
         Taken { slots, freed }
     }
 
-    /// A slot that nobody has had, else that of whoever was away for the longest time; `None` where all are here.
+    /// Returns an unused slot, else the one whose owner has been absent longest; `None` if all are present.
     fn next(&mut self, place: WorkerPlace, now: f64, freed: &mut Vec<usize>) -> Option<usize> {
-        let slot = if self.seen.len() < MOST {
+        let slot = if self.seen.len() < MAX_WORKERS {
             self.seen.push(now);
             self.seen.len() - 1
         } else {

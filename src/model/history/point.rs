@@ -1,10 +1,10 @@
-//! One reading as the history keeps it: small, and made one with its neighbour when it is old.
+//! One reading as the history keeps it: small, and joined with its neighbour when it is old.
 
 use super::downsampling::Entry;
 use crate::sample::WorkerNow;
 use crate::units::ProcessKey;
 
-/// What is to be kept of one reading. `None` = not known.
+/// What the history keeps of one reading. `None` means not known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
     /// The time that it covers, in seconds since pipetop started.
@@ -13,39 +13,44 @@ pub struct Reading {
     pub ranks: Vec<RankReading>,
     /// Bytes read per second by the job from block devices.
     pub disk_read: Option<f64>,
+    /// CPU time of the job, in cores.
+    pub cpu_cores: Option<f64>,
     /// By position in `Sample::gpus`.
     pub gpus: Vec<GpuReading>,
-    /// Of two at one place, the later counts.
+    /// If two are at one place, the later one counts.
     pub workers: Vec<(WorkerPlace, WorkerNow)>,
 }
 
-/// What is to be kept of one rank.
+/// What the history keeps of one rank.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankReading {
-    /// What it is called: the past of a job that is started again is that of the one before.
+    /// Number of the rank: a job that is started again continues the past of the one before.
     pub number: u32,
     /// Share of the time spent waiting for data.
     pub wait: Option<f64>,
-    /// Mean ready batches of its busiest loader, as a share of the capacity.
+    /// Mean number of ready batches of its busiest loader, as a share of the capacity.
     pub queue: Option<f64>,
+    /// Share of the time that the device computed, as reported by the rank.
+    pub device_busy: Option<f64>,
 }
 
-/// What is to be kept of one GPU.
+/// What the history keeps of one GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GpuReading {
     pub util_percent: Option<f64>,
-    /// Shares of the time: multiprocessors with work, bandwidth of the device memory.
+    /// Share of the time that multiprocessors had work (`sm_active`), and used share of the device memory's bandwidth
+    /// (`dram`).
     pub sm_active: Option<f64>,
     pub dram: Option<f64>,
     pub power_watts: Option<f64>,
-    /// Bytes a second that came over the bus.
+    /// Bytes per second received over PCIe.
     pub pcie_rx: Option<f64>,
 }
 
-/// Ranks that one point knows at most, of all jobs in its time.
+/// Maximum number of ranks in one point, over all jobs in its time.
 const RANKS: usize = 64;
 
-/// A figure in four bytes; seven digits are more than any screen shows.
+/// A figure in four bytes; its seven digits are more than any screen shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Known(f32);
 
@@ -55,12 +60,12 @@ impl Known {
         Self(value.map_or(f32::NAN, |value| value as f32))
     }
 
-    /// `None` where it was not known.
+    /// Returns the figure; `None` if it was not known.
     pub fn get(self) -> Option<f64> {
         (!self.0.is_nan()).then_some(f64::from(self.0))
     }
 
-    /// The mean over both times, of what is known.
+    /// Returns the mean over both times of what is known.
     fn joined(self, own: f64, newer: Self, its: f64) -> Self {
         match (self.get(), newer.get()) {
             (Some(one), Some(other)) => Self::new(Some((one * own + other * its) / (own + its))),
@@ -69,28 +74,30 @@ impl Known {
     }
 }
 
-/// One reading, or several as one.
+/// One reading, or several that were joined.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// In seconds since pipetop started.
+    /// The time that it covers, in seconds since pipetop started.
     pub from: f64,
     pub to: f64,
     pub disk_read: Known,
+    pub cpu_cores: Known,
     ranks: Box<[RankPoint]>,
     pub gpus: Box<[GpuPoint]>,
     /// By slot of the worker's place.
     workers: Box<[Option<WorkerNow>]>,
 }
 
-/// A rank in one reading, or in several.
+/// A rank in one reading or in several.
 #[derive(Debug, Clone, Copy)]
 pub struct RankPoint {
     number: u32,
     pub wait: Known,
     pub queue: Known,
+    pub device_busy: Known,
 }
 
-/// A GPU in one reading, or in several.
+/// A GPU in one reading or in several.
 #[derive(Debug, Clone, Copy)]
 pub struct GpuPoint {
     pub util_percent: Known,
@@ -101,7 +108,7 @@ pub struct GpuPoint {
 }
 
 impl Point {
-    /// `slots` are those of the reading's workers.
+    /// Returns the point of one reading; `slots` are those of the reading's workers.
     pub(super) fn new(reading: Reading, from: f64, slots: &[Option<usize>]) -> Self {
         let gpu = |gpu: GpuReading| GpuPoint {
             util_percent: Known::new(gpu.util_percent),
@@ -114,6 +121,7 @@ impl Point {
             number: rank.number,
             wait: Known::new(rank.wait),
             queue: Known::new(rank.queue),
+            device_busy: Known::new(rank.device_busy),
         };
         let last = slots.iter().flatten().max();
         let mut workers = vec![None; last.map_or(0, |last| last + 1)];
@@ -126,6 +134,7 @@ impl Point {
             from,
             to: reading.to,
             disk_read: Known::new(reading.disk_read),
+            cpu_cores: Known::new(reading.cpu_cores),
             ranks: reading.ranks.into_iter().map(rank).collect(),
             gpus: reading.gpus.into_iter().map(gpu).collect(),
             workers: workers.into(),
@@ -136,11 +145,17 @@ impl Point {
         self.ranks.iter().find(|rank| rank.number == number)
     }
 
+    /// Returns whether there is any data on the ranks.
+    pub(super) fn has_rank_data(&self) -> bool {
+        let tells = |rank: &RankPoint| rank.wait.get().or(rank.queue.get()).is_some();
+        self.ranks.iter().any(tells)
+    }
+
     pub(super) fn worker(&self, slot: usize) -> Option<WorkerNow> {
         self.workers.get(slot).copied().flatten()
     }
 
-    /// Who comes to these slots was not there before.
+    /// Clears slots that now belong to other workers.
     pub(super) fn free(&mut self, slots: &[usize]) {
         for slot in slots {
             if let Some(worker) = self.workers.get_mut(*slot) {
@@ -159,7 +174,7 @@ impl Entry for Point {
         self.to
     }
 
-    /// Means weighted by time of what is known; a worker as it was at the end.
+    /// Joins known figures by their mean, weighted by time; a worker has its state at the end.
     fn joined(self, newer: Self) -> Self {
         let (own, its) = (self.to - self.from, newer.to - newer.from);
         let mean = |one: Known, other: Known| one.joined(own, other, its);
@@ -178,6 +193,7 @@ impl Entry for Point {
                 number: one.number,
                 wait: mean(one.wait, other.wait),
                 queue: mean(one.queue, other.queue),
+                device_busy: mean(one.device_busy, other.device_busy),
             },
             None => *other,
         };
@@ -188,6 +204,7 @@ impl Entry for Point {
             from: self.from,
             to: newer.to,
             disk_read: mean(self.disk_read, newer.disk_read),
+            cpu_cores: mean(self.cpu_cores, newer.cpu_cores),
             ranks: newer
                 .ranks
                 .iter()
@@ -205,10 +222,16 @@ impl Entry for Point {
     }
 }
 
-/// Where a worker stands on screen.
+/// Identifies a worker on screen, also after it was started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerPlace {
     pub rank: ProcessKey,
     pub loader: u64,
     pub id: u32,
+}
+
+impl WorkerPlace {
+    pub fn new(rank: ProcessKey, loader: u64, id: u32) -> Self {
+        Self { rank, loader, id }
+    }
 }

@@ -23,6 +23,7 @@ fn reading(from: f64, to: f64, wait: Option<f64>) -> Reading {
             number: 0,
             wait,
             queue: None,
+            device_busy: None,
         }],
         ..Reading::default()
     }
@@ -32,7 +33,7 @@ fn wait(point: &Point) -> Option<f64> {
     point.rank(0)?.wait.get()
 }
 
-/// The waits of the newest time in so many cells.
+/// Returns the waits of the newest `seconds` in `cells` cells.
 fn waits(history: &History, seconds: f64, cells: usize) -> Vec<Option<f64>> {
     let axis = history
         .axis(None, seconds, cells)
@@ -79,7 +80,7 @@ fn a_longer_interval_takes_more_cells_and_a_pause_stays_open() {
             Some(1.0)
         ]
     );
-    // Wider cells hold the mean over the time that is known, narrower ones the same again.
+    // Wider cells hold the mean over the known time, narrower ones repeat the value.
     let wide = waits(&history, 9.0, 3);
     assert_eq!(wide[..2], [Some(0.375), None]);
     assert!((wide[2].unwrap() - 2.5 / 3.0).abs() < 1e-6);
@@ -90,7 +91,7 @@ fn a_longer_interval_takes_more_cells_and_a_pause_stays_open() {
 }
 
 #[test]
-fn what_is_not_known_is_a_gap_and_not_nothing() {
+fn unknown_values_are_gaps_and_not_zero() {
     let mut history = History::new();
     for at in 0..4_u32 {
         let wait = (at != 2).then_some(0.5);
@@ -107,7 +108,7 @@ fn what_is_not_known_is_a_gap_and_not_nothing() {
 fn a_short_past_begins_at_the_left_and_grows_until_it_fills_the_axis() {
     let mut history = History::new();
     for at in 0..9_u32 {
-        // It began some time after pipetop did.
+        // The first reading starts some time after pipetop did.
         let from = f64::from(at) + 3.4;
         history.add(reading(from, from + 1.0, Some(f64::from(at) / 8.0)));
         let values = waits(&history, 6.0, 6);
@@ -132,7 +133,7 @@ fn the_free_end_of_the_axis_shows_nothing_of_what_came_later() {
 }
 
 #[test]
-fn what_a_cell_shows_stays_while_it_moves() {
+fn a_cell_keeps_its_value_while_scrolling() {
     let mut history = History::new();
     let mut before: Option<(Axis, Vec<Option<f64>>)> = None;
     for at in 0..500_u32 {
@@ -147,7 +148,7 @@ fn what_a_cell_shows_stays_while_it_moves() {
                 "by whole cells: {moved}"
             );
             let moved = usize::from(moved.round() > 0.0);
-            // All but the newest, which still fills, and those that are free.
+            // All but the newest, which is still being filled, and the empty ones.
             let known = values.iter().filter(|value| value.is_some()).count();
             let whole = known.saturating_sub(1);
             assert_eq!(values[moved..whole], now[..whole - moved]);
@@ -201,7 +202,7 @@ fn the_past_ends_where_it_is_asked_to() {
 }
 
 #[test]
-fn time_that_runs_backwards_begins_anew() {
+fn time_that_runs_backwards_restarts_the_history() {
     let mut history = History::new();
     for at in [5, 6, 7, 2, 3] {
         history.add(reading(f64::from(at) - 1.0, f64::from(at), Some(0.5)));
@@ -211,12 +212,12 @@ fn time_that_runs_backwards_begins_anew() {
 }
 
 #[test]
-fn workers_that_come_and_go_take_turns_in_fixed_memory() {
+fn changing_workers_reuse_fixed_memory() {
     let mut history = History::new();
     let axis = |history: &History| history.axis(None, 10.0, 10).unwrap();
     for at in 0..3000_u32 {
         let one = |id| (place(id), WorkerNow::Cpu);
-        // Worker 0 stays, another comes each time.
+        // Worker 0 stays; another worker comes each time.
         history.add(Reading {
             workers: vec![one(0), one(at + 1)],
             ..reading(f64::from(at), f64::from(at + 1), None)
@@ -229,16 +230,16 @@ fn workers_that_come_and_go_take_turns_in_fixed_memory() {
     );
     let mut last = vec![None; 10];
     last[9] = Some(WorkerNow::Cpu);
-    // Whoever had the slot before, it is this one's own past that is shown.
+    // A reused slot must show only its new owner's past.
     assert_eq!(history.states(&axis(&history), place(3000)), last);
-    assert!(!history.knows(place(5)));
+    assert!(!history.has_worker(place(5)));
 }
 
 #[test]
-fn who_is_here_keeps_the_slot_however_many_there_are() {
+fn current_workers_keep_their_slots() {
     let mut history = History::new();
     for at in 0..20_u32 {
-        // From the other end each time, so that the last come first.
+        // In reverse order every other time, so that the last come first.
         let mut workers: Vec<_> = (0..1100).map(|id| (place(id), WorkerNow::Cpu)).collect();
         if at % 2 == 1 {
             workers.reverse();
@@ -279,6 +280,25 @@ proptest! {
             prop_assert!((low - 0.01..=high + 0.01).contains(&(value * 1000.0)), "{value}: {low} to {high}");
         }
         let (from, to) = history.span().unwrap();
-        prop_assert!(from.abs() < 1e-9 && (to - now).abs() < 1e-6);
+        // The first few readings are left out if their wait is not known.
+        let blind = readings.iter().take_while(|(_, wait)| wait.is_none());
+        let blind: f64 = blind.map(|(length, _)| f64::from(*length) / 10.0).sum();
+        prop_assert!((0.0..=blind + 1e-9).contains(&from) && (to - now).abs() < 1e-6);
     }
+}
+
+#[test]
+fn a_new_job_is_shown_from_its_first_report() {
+    let mut history = History::new();
+    for second in 0..20_u32 {
+        let wait = (second >= 3).then_some(0.5);
+        history.add(reading(f64::from(second), f64::from(second + 1), wait));
+    }
+    assert_eq!(history.span(), Some((3.0, 20.0)));
+    // Readings without any known wait are not left out.
+    let mut unseen = History::new();
+    for second in 0..20_u32 {
+        unseen.add(reading(f64::from(second), f64::from(second + 1), None));
+    }
+    assert_eq!(unseen.span(), Some((0.0, 20.0)));
 }

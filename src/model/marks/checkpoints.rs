@@ -1,5 +1,5 @@
-//! Checkpoints: the main thread is in a function that saves, or the trainer writes much after it wrote
-//! next to nothing.
+//! Detects checkpoints: the main thread is in a function that saves, or the trainer writes much after it wrote almost
+//! nothing.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use super::{Mark, MarkKind, Marks};
 use crate::sample::RankSample;
 use crate::units::Bytes;
 
-/// What happens so soon after another is one with it.
-const APART: Duration = Duration::from_secs(3);
-/// Bytes in one interval that are a checkpoint at least, and the part of them that may have been written in the
-/// quiet time before.
-const MUCH: u64 = 8 << 20;
-const NEXT_TO_NOTHING: u64 = 8;
+/// Events that are closer together than this are one checkpoint.
+const MIN_GAP: Duration = Duration::from_secs(3);
+/// Bytes that must be written in one interval for a checkpoint, and the factor by which they must exceed what the quiet
+/// time before would predict.
+const MIN_BYTES: u64 = 8 << 20;
+const MIN_FACTOR: u64 = 8;
 /// Seconds of quiet that must have been seen before.
-const QUIET: f64 = 5.0;
+const MIN_QUIET_SECONDS: f64 = 5.0;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Checkpoints {
-    /// When one was last under way.
+    /// When one was last seen in progress.
     last: Option<Duration>,
-    /// Seconds seen since much was last written, and bytes written in them.
+    /// Seconds since much was last written, and the bytes written in them.
     quiet: f64,
     written: u64,
 }
 
 impl Checkpoints {
-    /// Both are of the same rank, `seconds` apart.
+    /// Compares two samples of the same rank that are `seconds` apart.
     pub(super) fn apply(
         &mut self,
         at: Duration,
@@ -52,7 +52,7 @@ impl Checkpoints {
             return;
         };
         let goes_on = self.last.replace(at);
-        if goes_on.is_none_or(|last| at.saturating_sub(last) > APART) {
+        if goes_on.is_none_or(|last| at.saturating_sub(last) > MIN_GAP) {
             marks.add(Mark {
                 at,
                 kind: MarkKind::Checkpoint,
@@ -61,13 +61,13 @@ impl Checkpoints {
         }
     }
 
-    /// Much was written now, and not before.
+    /// Returns the bytes written now if they are many and few were written before.
     fn burst(&mut self, written: Option<u64>, seconds: f64) -> Option<u64> {
         let written = written?;
         let expected = self.written as f64 / self.quiet.max(seconds) * seconds;
-        let stands_out = expected * NEXT_TO_NOTHING as f64 <= written as f64;
-        let burst = written >= MUCH && self.quiet >= QUIET && stands_out;
-        if written >= MUCH {
+        let stands_out = expected * MIN_FACTOR as f64 <= written as f64;
+        let burst = written >= MIN_BYTES && self.quiet >= MIN_QUIET_SECONDS && stands_out;
+        if written >= MIN_BYTES {
             (self.quiet, self.written) = (0.0, 0);
         } else {
             self.quiet += seconds;

@@ -1,34 +1,35 @@
-//! Epochs and validations: by the iterators' own counters where they are read, else by workers that are all made
-//! anew and by which loader delivers.
+//! Detects epochs and validations: by the iterators' own counters if they are read, else by workers that are all
+//! replaced, and by which loader delivers.
 //!
-//! What most batches came from is taken to be the training data.
+//! The dataset that most batches came from is taken to be the training data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Mark, MarkKind, Marks};
-use crate::sample::{LoaderSample, Passes, RankSample};
+use crate::model::datasets;
+use crate::sample::{LoaderSample, RankSample};
 use crate::units::ProcessKey;
 
-/// Batches of a pass, and time since its begin, after which it is said what it is.
-const ENOUGH: u64 = 5;
-const LONG: Duration = Duration::from_secs(3);
-/// Batches that a pass can have had at the first poll at it, to count as seen from its begin.
+/// Batches of a pass, and time since its start, after which the pass is classified.
+const MIN_BATCHES: u64 = 5;
+const MIN_TIME: Duration = Duration::from_secs(3);
+/// Maximum batches that a pass may have had at its first poll to count as seen from its start.
 const FIRST_FEW: u64 = 3;
-/// Time since passes were first seen from which on other data is new, and not only met late.
+/// Time since passes were first seen, after which another dataset counts as new rather than as noticed late.
 const SETTLED: Duration = Duration::from_secs(2);
-/// Batches that another loader delivers without one of the training loader, before that is a validation.
+/// Batches that another loader delivers, without one from the training loader, before that counts as a validation.
 const WITHOUT_TRAINING: u64 = 2;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Epochs {
-    /// A pass of which it is not yet said what it is: dataset, begin, and batches of the dataset before it.
+    /// A pass that is not classified yet: dataset, start, and batches of the dataset before it.
     pending: Option<(u64, Duration, u64)>,
     /// When passes were first seen.
     since: Option<Duration>,
     /// By loader: the workers that it had last.
     workers: BTreeMap<u64, BTreeSet<ProcessKey>>,
-    /// By loader: batches since the training loader delivered one, and since when.
+    /// By loader: batches since the training loader last delivered one, and since when.
     others: BTreeMap<u64, (u64, Duration)>,
     validating: bool,
 }
@@ -77,29 +78,31 @@ impl Epochs {
         }
         let decided = self.pending.is_some_and(|(dataset, since, before)| {
             let passes = newer.passes.iter().find(|p| p.dataset == dataset);
-            passes.is_none_or(|passes| passes.batches - before.min(passes.batches) >= ENOUGH)
-                || at.saturating_sub(since) >= LONG
+            passes.is_none_or(|passes| passes.batches - before.min(passes.batches) >= MIN_BATCHES)
+                || at.saturating_sub(since) >= MIN_TIME
         });
         if decided {
             self.settle(newer, marks);
         }
     }
 
-    /// Says of the pass that began last what it is.
+    /// Classifies the pass that started last, if that is possible yet, and adds its mark.
     fn settle(&mut self, rank: &RankSample, marks: &mut Marks) {
-        let Some((dataset, at, _)) = self.pending.take() else {
+        let Some((dataset, at, _)) = self.pending else {
             return;
         };
-        let most = rank.passes.iter().map(|passes| passes.batches).max();
-        let of_training =
-            |passes: &Passes| passes.dataset == dataset && Some(passes.batches) == most;
-        let (kind, words) = if rank.passes.iter().any(of_training) {
+        let mut validations = datasets::validations(&rank.passes);
+        let training = datasets::training(&rank.passes);
+        let (kind, words) = if training.is_some_and(|passes| passes.dataset == dataset) {
             let words = "epoch: the main loader's iterator started again at 0";
             (MarkKind::Epoch, words)
-        } else {
+        } else if validations.any(|passes| passes.dataset == dataset) {
             let words = "validation: the trainer reads other data than in training";
             (MarkKind::Validation, words)
+        } else {
+            return;
         };
+        self.pending = None;
         marks.add(Mark {
             at,
             kind,
@@ -107,7 +110,7 @@ impl Epochs {
         });
     }
 
-    /// Workers that are all made anew.
+    /// Adds a mark if all workers of a loader were replaced.
     fn by_workers(
         &mut self,
         at: Duration,
@@ -150,7 +153,7 @@ impl Epochs {
         }
     }
 
-    /// Another loader delivers while the one that delivered most rests.
+    /// Adds a mark if another loader delivers while the one that delivered most is idle.
     fn by_batches(
         &mut self,
         at: Duration,

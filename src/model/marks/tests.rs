@@ -6,7 +6,7 @@ use crate::model::literals::{first_loader, first_rank, key, training};
 use crate::sample::{BatchClock, BatchCount, LoaderSample, Passes, RankSample, Sample};
 use crate::units::{Bytes, ProcessKey};
 
-/// A sample without what would tell an epoch or a checkpoint.
+/// Returns a sample without signs of an epoch or a checkpoint.
 fn quiet(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
     let rank = first_rank(&mut sample);
@@ -16,7 +16,7 @@ fn quiet(at: u32) -> Sample {
     sample
 }
 
-/// The marks of samples of one second each, each changed in its own way.
+/// Returns the marks of samples one second apart, each changed by `change`.
 fn marks(seconds: u32, change: impl Fn(u32, &mut RankSample)) -> Vec<(u64, MarkKind, String)> {
     let mut model = Model::new(Duration::from_secs(10));
     for at in 0..seconds {
@@ -24,10 +24,10 @@ fn marks(seconds: u32, change: impl Fn(u32, &mut RankSample)) -> Vec<(u64, MarkK
         change(at, first_rank(&mut sample));
         model.apply(sample);
     }
-    told(&model)
+    all_marks(&model)
 }
 
-fn told(model: &Model) -> Vec<(u64, MarkKind, String)> {
+fn all_marks(model: &Model) -> Vec<(u64, MarkKind, String)> {
     let all = model.history().marks().between(-1.0, f64::MAX);
     all.iter()
         .map(|mark| (mark.at.as_secs(), mark.kind, mark.words.clone()))
@@ -39,12 +39,12 @@ fn kinds(marks: &[(u64, MarkKind, String)]) -> Vec<(u64, MarkKind)> {
 }
 
 #[test]
-fn a_job_that_goes_on_has_no_marks() {
+fn steady_job_has_no_marks() {
     assert_eq!(marks(60, |_, _| {}), []);
 }
 
 #[test]
-fn iterators_that_begin_anew_are_epochs_and_validations() {
+fn restarted_iterators_are_epochs_and_validations() {
     // Ten batches a second: 100 of training, then 30 of validation, and again.
     let marks = marks(40, |at, rank| {
         let (round, second) = (u64::from(at / 13), u64::from(at % 13));
@@ -52,6 +52,8 @@ fn iterators_that_begin_anew_are_epochs_and_validations() {
             dataset,
             begun,
             batches,
+            returns: begun - 1,
+            ..Passes::default()
         };
         rank.passes
             .push(pass(0, round + 1, 50 + round * 100 + second.min(10) * 10));
@@ -69,13 +71,13 @@ fn iterators_that_begin_anew_are_epochs_and_validations() {
             .map(|(at, _)| *at)
             .collect::<Vec<_>>()
     };
-    // The first was under way.
+    // The first one was already in progress.
     assert_eq!(of(MarkKind::Epoch), [13, 26]);
     assert_eq!(of(MarkKind::Validation), [11, 24, 37]);
 }
 
 #[test]
-fn workers_made_anew_are_an_epoch_and_one_that_ends_is_none() {
+fn recreated_workers_are_an_epoch_and_a_single_exit_is_not() {
     let marks = marks(40, |at, rank| {
         let workers = &mut rank.loaders[0].workers;
         if at >= 10 {
@@ -99,7 +101,7 @@ fn workers_made_anew_are_an_epoch_and_one_that_ends_is_none() {
 }
 
 #[test]
-fn a_worker_in_the_place_of_another_is_named() {
+fn a_replacement_worker_is_named() {
     let marks = marks(20, |at, rank| {
         if at >= 10 {
             rank.loaders[0].workers[1].key.pid.0 += 1000;
@@ -213,7 +215,7 @@ fn the_ends_of_a_job_are_marks() {
             sample.job = None;
         } else {
             let job = sample.job.as_mut().unwrap();
-            // It started 4.5 s after us, who started 1000 s after boot.
+            // It started 4.5 s after pipetop, which started 1000 s after boot.
             job.key = ProcessKey {
                 start_ticks: 100_450,
                 ..key(100)
@@ -225,7 +227,7 @@ fn the_ends_of_a_job_are_marks() {
         }
         model.apply(sample);
     }
-    let marks = told(&model);
+    let marks = all_marks(&model);
     assert_eq!(
         kinds(&marks),
         [(4, MarkKind::JobBegin), (20, MarkKind::JobEnd)]
@@ -234,7 +236,7 @@ fn the_ends_of_a_job_are_marks() {
 }
 
 #[test]
-fn memory_is_fixed_and_what_matters_stays() {
+fn memory_is_fixed_and_important_marks_are_kept() {
     let mut marks = Marks::default();
     for at in 0..10_000 {
         let kind = MarkKind::ALL[at % 7];
@@ -245,13 +247,31 @@ fn memory_is_fixed_and_what_matters_stays() {
         });
     }
     let all = marks.between(-1.0, f64::MAX);
-    assert_eq!(all.len(), MOST);
+    assert_eq!(all.len(), MAX_MARKS);
     assert!(all.windows(2).all(|two| two[0].at <= two[1].at));
     let most = all
         .iter()
         .filter(|mark| mark.kind == MarkKind::JobEnd)
         .count();
-    // And the newest, whatever it is.
-    assert!(most >= MOST - 1, "{most}");
+    // The newest is kept, whatever its kind.
+    assert!(most >= MAX_MARKS - 1, "{most}");
     assert_eq!(marks.between(9_000.0, 9_000.0), []);
+}
+
+#[test]
+fn a_new_dataset_for_each_epoch_is_no_validation() {
+    // Ten batches a second, 80 of each.
+    let marks = marks(40, |at, rank| {
+        for dataset in 0..=u64::from(at / 8) {
+            let batches = 80.min((u64::from(at) - dataset * 8) * 10);
+            rank.passes.push(Passes {
+                dataset,
+                begun: 1,
+                batches,
+                ..Passes::default()
+            });
+        }
+    });
+    // The second dataset may be a validation's.
+    assert_eq!(kinds(&marks)[1..], [16, 24].map(|at| (at, MarkKind::Epoch)));
 }

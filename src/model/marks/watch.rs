@@ -1,10 +1,10 @@
-//! What the samples of a job say that happened between them.
+//! Derives marks from the differences between two samples of a job.
 
 use super::checkpoints::Checkpoints;
 use super::epochs::Epochs;
 use super::workers::Workers;
 use super::{Mark, MarkKind, Marks};
-use crate::model::interval::Interval;
+use crate::model::interval::SampleInterval;
 use crate::sample::{JobSample, Sample};
 use crate::units::ProcessKey;
 
@@ -19,7 +19,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Takes in the newest two samples.
+    /// Adds the marks of the newest two samples.
     pub(crate) fn apply(&mut self, older: &Sample, newer: &Sample, marks: &mut Marks) {
         let Some(job) = &newer.job else { return };
         let at = newer.at.since_start;
@@ -28,11 +28,11 @@ impl Watch {
                 job: Some(job.key),
                 ..Self::default()
             };
-            marks_begin(job, &Interval::new(older, newer), marks);
+            mark_start(job, &SampleInterval::new(older, newer), marks);
         }
         if job.ended {
             if !std::mem::replace(&mut self.ended, true) {
-                let gone = self.workers.gone_before_the_end();
+                let gone = self.workers.ended_before_the_job();
                 marks.add(Mark {
                     at,
                     kind: MarkKind::JobEnd,
@@ -42,7 +42,7 @@ impl Watch {
             return;
         }
         let before = older.job.as_ref().filter(|older| older.key == job.key);
-        // All ranks have the same epochs: the first tells them. Its workers are its own.
+        // All ranks have the same epochs, so those of the first are enough. Each rank has its own workers.
         if let Some(rank) = job.ranks.first() {
             let before = before.and_then(|job| job.ranks.iter().find(|old| old.key == rank.key));
             self.epochs.apply(at, before, rank, marks);
@@ -58,8 +58,8 @@ impl Watch {
     }
 }
 
-/// A job that began before us has its begin nowhere on the axis.
-fn marks_begin(job: &JobSample, interval: &Interval, marks: &mut Marks) {
+/// Marks the start of a job, unless it started before pipetop: then its start is outside of the axis.
+fn mark_start(job: &JobSample, interval: &SampleInterval, marks: &mut Marks) {
     let began = interval.start_of(job.key).filter(|start| *start >= 0.0);
     let began = began.and_then(|start| std::time::Duration::try_from_secs_f64(start).ok());
     if let Some(at) = began {

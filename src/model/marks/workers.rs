@@ -1,4 +1,4 @@
-//! Single workers that end or are made anew, while the others of their loader go on.
+//! Detects single workers that end or are replaced while the others of their loader keep running.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,25 +7,25 @@ use super::{Mark, MarkKind, Marks};
 use crate::sample::{LoaderSample, RankSample};
 use crate::units::ProcessKey;
 
-/// At the end of an epoch all workers end, one shortly after the other: only who is outlived for this long has
-/// ended alone.
-const OUTLIVED: Duration = Duration::from_millis(1500);
+/// How long the others must outlive a worker for it to count as having ended alone: at the end of an epoch all workers
+/// end, shortly after each other.
+const MIN_OUTLIVED: Duration = Duration::from_millis(1500);
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Workers {
-    /// By rank and loader: the living, with their numbers.
+    /// Living workers with their ids, by rank and loader.
     living: BTreeMap<(ProcessKey, u64), BTreeMap<ProcessKey, u32>>,
-    gone: Vec<Gone>,
+    gone: Vec<EndedWorker>,
 }
 
-/// A worker that was there.
+/// A worker that has ended.
 #[derive(Debug, Clone)]
-struct Gone {
+struct EndedWorker {
     loader: (ProcessKey, u64),
     worker: ProcessKey,
     id: u32,
     since: Duration,
-    /// Who was there then and since.
+    /// The workers that were alive then and still are.
     others: Vec<ProcessKey>,
 }
 
@@ -48,14 +48,16 @@ impl Workers {
                 .copied()
                 .collect();
             let gone = before.iter().filter(|(key, _)| !now.contains_key(key));
-            self.gone
-                .extend(gone.filter(|_| !others.is_empty()).map(|(key, id)| Gone {
-                    loader: place,
-                    worker: *key,
-                    id: *id,
-                    since: at,
-                    others: others.clone(),
-                }));
+            self.gone.extend(
+                gone.filter(|_| !others.is_empty())
+                    .map(|(key, id)| EndedWorker {
+                        loader: place,
+                        worker: *key,
+                        id: *id,
+                        since: at,
+                        others: others.clone(),
+                    }),
+            );
         }
         let there = |loader: &LoaderSample| (rank.key, loader.id);
         self.living.retain(|place, _| {
@@ -67,7 +69,7 @@ impl Workers {
                 return false;
             };
             gone.others.retain(|other| now.contains_key(other));
-            let outlived = at.saturating_sub(gone.since) >= OUTLIVED;
+            let outlived = at.saturating_sub(gone.since) >= MIN_OUTLIVED;
             if outlived && !gone.others.is_empty() {
                 marks.add(Mark {
                     at: gone.since,
@@ -79,8 +81,8 @@ impl Workers {
         });
     }
 
-    /// What to say of workers that went shortly before the job did.
-    pub(super) fn gone_before_the_end(&self) -> String {
+    /// Returns the words about workers that ended shortly before the job did.
+    pub(super) fn ended_before_the_job(&self) -> String {
         self.gone.first().map_or_else(String::new, |gone| {
             format!(
                 "; worker {} (pid {}) ended before it",
@@ -90,12 +92,12 @@ impl Workers {
     }
 }
 
-fn words(gone: &Gone, now: &BTreeMap<ProcessKey, u32>) -> String {
+fn words(gone: &EndedWorker, now: &BTreeMap<ProcessKey, u32>) -> String {
     let (id, pid) = (gone.id, gone.worker.pid);
-    let heir = now
+    let replacement = now
         .iter()
         .find(|(key, other)| **other == id && !gone.others.contains(key));
-    match heir {
+    match replacement {
         Some((key, _)) => format!("worker {id} was restarted: pid {pid}, now {}", key.pid),
         None => format!(
             "worker {id} (pid {pid}) ended, {} others are still running",

@@ -1,17 +1,17 @@
 use super::*;
 use crate::model::literals::wait;
 
-/// Steps in a second.
+/// Steps per second.
 const FINE: f64 = 500.0;
 
-/// A scripted trace: what is true at each moment.
+/// A scripted trace: the truth at each moment.
 struct Trace {
     seconds: f64,
     waits: fn(f64) -> bool,
     idle: fn(f64) -> bool,
 }
 
-/// Share of a time in which something holds.
+/// Returns the share of a time in which `test` holds.
 fn share(test: impl Fn(f64) -> bool, from: f64, to: f64) -> f64 {
     let steps = ((to - from) * FINE).round();
     let times = (0..u32::MAX).take_while(|n| f64::from(*n) < steps);
@@ -38,7 +38,7 @@ impl Trace {
         found
     }
 
-    /// As a driver that polls so often would tell it.
+    /// Returns what a driver with this poll period would report.
     fn pieces(&self, step: f64) -> VecDeque<Piece> {
         let pieces = (0..u32::MAX).map(|n| (f64::from(n) * step, f64::from(n + 1) * step));
         let pieces = pieces.take_while(|(_, to)| *to <= self.seconds);
@@ -50,7 +50,7 @@ impl Trace {
         pieces.map(piece).collect()
     }
 
-    /// What is found with that step, and the truth over the same time.
+    /// Returns the overlap found with that step, and the truth over the same time.
     fn compare(&self, step: f64) -> (Overlap, f64) {
         let (waits, pieces) = (self.waits(), self.pieces(step));
         let found = overlap(0, &waits, &pieces).expect("enough in common");
@@ -70,19 +70,19 @@ fn phase(at: f64, period: f64) -> f64 {
 #[test]
 fn the_interval_holds_the_truth_also_where_sampling_is_coarse() {
     let traces: [Trace; 4] = [
-        // The GPU rests exactly in the waits.
+        // The GPU is idle exactly during the waits.
         Trace {
             seconds: 20.0,
             waits: |at| phase(at, 2.0) < 0.8,
             idle: |at| phase(at, 2.0) < 0.8,
         },
-        // Work that is queued hides the first half of each wait.
+        // Queued work hides the first half of each wait.
         Trace {
             seconds: 20.0,
             waits: |at| phase(at, 1.0) < 0.6,
             idle: |at| (0.3..0.6).contains(&phase(at, 1.0)),
         },
-        // It rests as much, but never in a wait.
+        // The GPU is idle for as long, but never during a wait.
         Trace {
             seconds: 20.0,
             waits: |at| phase(at, 2.0) < 0.8,
@@ -119,13 +119,13 @@ fn finer_pieces_make_it_narrower() {
     };
     assert!(width(0.14) < 0.1, "{}", width(0.14));
     assert!(width(0.14) < width(1.0), "{}", width(1.0));
-    // What the shares of the whole alone would allow: 0 to 0.35.
+    // The shares of the whole alone would allow 0 to 0.35.
     let (found, truth) = trace.compare(0.14);
     assert!(truth < 1e-6 && found.high.0 < 0.1, "{found:?}");
 }
 
 #[test]
-fn what_goes_together_is_told_from_what_does_not() {
+fn correlation_separates_related_from_unrelated() {
     let correlation = |idle: fn(f64) -> bool| {
         let trace = Trace {
             seconds: 20.0,
@@ -142,7 +142,7 @@ fn what_goes_together_is_told_from_what_does_not() {
 }
 
 #[test]
-fn without_time_in_common_nothing_is_said() {
+fn no_common_time_gives_no_result() {
     let pieces = |from: f64| -> VecDeque<Piece> {
         let piece = |n: i32| Piece {
             from: from + f64::from(n),

@@ -1,99 +1,97 @@
-//! How far a share that was counted in polls may be off.
+//! Confidence interval of a share that was counted in polls.
 //!
-//! Knows counts only. The formula:
+//! Works on counts only. The formula:
 //!
-//! - `p` = polls in the loader / polls. Polls at a stopped process stay in: that time passed too.
-//! - Polls within one wait say the same thing: what is independent are the pairs of a step and the wait
-//!   after it. Of `k` pairs, each `c` long of which `w` waited, the share `p` is a ratio of sums, and its
-//!   variance is that of a ratio estimator, `sum (w - p c)^2 / (k (k - 1) mean(c)^2)`. A few pairs say
-//!   little of their own variance, so it is raised by the factor `1 + 4 / k`. The window cuts the first
-//!   and the last pair anywhere, which adds `(p (1-p) / k)^2 / 3`.
-//! - With fewer than five pairs their variance is not known; their lengths are then taken to vary by
-//!   `cv^2` = 1/2, between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
-//! - That is as if `n = p (1-p) / variance` polls had been independent, and no more than there were. Where
-//!   no poll differs from another (`p` is 0 or 1), `n` = polls.
-//! - The interval is Wilson's at 95 % for `p` and `n`, so 0 and 1 have a width too, and is never
-//!   narrower than one point to each side.
-//! - Polls that could not be told apart (`unseen`) may have been in the loader, so they raise the upper
-//!   end to `(in the loader + unseen) / polls`. A main thread that worker processes feed does not load
-//!   itself: there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which
-//!   a tenth of the polls is allowed. Without stacks that holds of every poll at it on a CPU, and the time that it
-//!   was ready while no CPU was free may have been in the loader, too; and so may all time in which it waited for another of
-//!   its threads. Of another library's loader they say nothing: `p` is
-//!   of the others, and both ends allow for them as for time that no report speaks of. So they do for polls before it was
-//!   learned where the main thread asks for its batches (`before`); waits for a loader of PyTorch's were waits then, too.
-//! - Where the job reports its steps, `p` = waited / (waited + stepped) is exact for the time; the interval
-//!   says how far the window stands for the job. The pairs are then all there, from one end of a step to
-//!   another, so nothing is cut; the part of the time that no report speaks of may have been all wait or
-//!   none, and widens the interval by that.
+//! - `p` = polls in the loader / polls. Polls at a stopped process are included: that time passed too.
+//! - Polls within one wait are not independent of each other; the independent observations are the pairs of a step and
+//!   the wait after it. Of `k` pairs, each `c` long of which `w` waited, the share `p` is a ratio of sums, and its
+//!   variance is that of a ratio estimator, `sum (w - p c)^2 / (k (k - 1) mean(c)^2)`. With few pairs this variance is
+//!   itself uncertain, so it is raised by the factor `1 + 4 / k`. The window cuts the first and the last pair at any
+//!   point, which adds `(p (1-p) / k)^2 / 3`.
+//! - With fewer than five pairs their variance is not known. Their lengths are then assumed to vary by `cv^2` = 1/2,
+//!   between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
+//! - That is equivalent to `n = p (1-p) / variance` independent polls, at most as many as there were. If all
+//!   polls agree (`p` is 0 or 1), `n` = polls.
+//! - The interval is Wilson's at 95 % for `p` and `n`, so it has a width for 0 and 1 too. It extends at least one
+//!   percentage point to each side.
+//! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to
+//!   `(in the loader + unseen) / polls`. A main thread that is fed by worker processes does not load batches itself:
+//!   there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which a tenth of the polls
+//!   is allowed. Without stacks that is assumed of every poll at it on a CPU; the time that it was ready while no CPU
+//!   was free may have been in the loader, too, and so may all time in which it waited for another of its threads. If a
+//!   loader is of another library, unseen polls are left out: `p` is that of the others, and both ends allow for them
+//!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
+//!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too.
+//! - If the job reports its steps, `p` = waited / (waited + stepped) is exact for the time, and the interval is about
+//!   how well the window represents the job. The pairs are then complete, from one end of a step to another, so nothing
+//!   is cut. Unreported time may have been all wait or none, and widens the interval by that.
 
 use std::collections::VecDeque;
 
 use crate::model::Estimate;
 use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::model::rates::reported::Grown;
-use crate::model::rates::sequential::{Blocks, Bounds};
+use crate::model::rates::sequential::{Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
 use crate::sample::Wait;
 use crate::units::Share;
 
-/// Two-sided 95 % of the normal distribution.
+/// Quantile of the normal distribution, two-sided 95 %.
 const Z: f64 = 1.96;
-/// Narrowest distance of either end from the share.
-const NARROWEST: f64 = 0.01;
-/// Most of the time that unpacking batches may take unseen.
+/// Minimum distance of either end from the share.
+const MIN_WIDTH: f64 = 0.01;
+/// Maximum share of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 
-/// What polls may have been that could not be told apart.
+/// What polls that could not be classified may have been.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Unseen {
-    /// Loading, where the main thread does that itself.
+pub(super) enum Unclassified {
+    /// Loading, if the main thread does that itself.
     Loads,
-    /// Unpacking of batches, where all loaders have worker processes.
-    Fed,
-    /// The same where no stack is ever read, with the share of time that the main thread was ready without a CPU.
-    FedBlindly(Share),
-    /// Anything. They count for nothing.
+    /// Unpacking of batches, if all loaders have worker processes.
+    Workers,
+    /// The same if no stack is ever read, with the share of time that the main thread was ready without a CPU.
+    WorkersNoStacks(Share),
+    /// Anything. These polls are left out.
     Unknown,
 }
 
-/// The wait share that a tally shows. `waits` are those that were seen, oldest first, `episodes` how many
-/// there were in all.
+/// Returns the wait share of a tally. `waits` are those that were seen, oldest first; `episodes` is their total number.
 pub(super) fn wait(
     grown: &MainGrown,
     waits: &VecDeque<Wait>,
     episodes: u64,
-    may_be: Unseen,
+    may_be: Unclassified,
     blocks: &Blocks,
 ) -> Estimate {
     let (tally, before) = (&grown.tally, grown.before as f64);
     let unseen = tally.unseen as f64;
     let unknown = match may_be {
-        Unseen::Unknown => unseen.min(tally.polls as f64 - 1.0),
-        Unseen::Loads | Unseen::Fed | Unseen::FedBlindly(_) => 0.0,
+        Unclassified::Unknown => unseen.min(tally.polls as f64 - 1.0),
+        Unclassified::Loads | Unclassified::Workers | Unclassified::WorkersNoStacks(_) => 0.0,
     };
     let polls = tally.polls as f64 - unknown;
     let inside = tally.waiting as f64 + tally.receiving as f64 + tally.loading as f64;
     let p = (inside / polls).clamp(0.0, 1.0);
     let hidden = match may_be {
-        Unseen::Fed => {
+        Unclassified::Workers => {
             let asleep = unseen.min(tally.other as f64);
             asleep + (unseen - asleep).min(UNPACKING * polls)
         }
-        Unseen::FedBlindly(delay) => {
+        Unclassified::WorkersNoStacks(delay) => {
             unseen + (tally.running as f64).min((UNPACKING + delay.0) * polls)
         }
-        Unseen::Loads => unseen,
-        Unseen::Unknown => 0.0,
+        Unclassified::Loads => unseen,
+        Unclassified::Unknown => 0.0,
     };
     let known = polls / (polls + unknown + before);
     let waited_before = match may_be {
-        Unseen::Unknown => 0.0,
+        Unclassified::Unknown => 0.0,
         _ => grown.waited_before as f64 / (polls + unknown + before),
     };
     let ends = |(low, high): (f64, f64)| Bounds {
-        low: Share((low * known + waited_before).min(p - NARROWEST)).clamped(),
-        high: Share(high.max(p + NARROWEST).max(p + hidden / polls) * known + 1.0 - known)
+        low: Share((low * known + waited_before).min(p - MIN_WIDTH)).clamped(),
+        high: Share(high.max(p + MIN_WIDTH).max(p + hidden / polls) * known + 1.0 - known)
             .clamped(),
     };
     let Bounds { low, high } = ends(wilson(p, independent(p, polls, waits, episodes), Z));
@@ -104,8 +102,10 @@ pub(super) fn wait(
         polls: tally.polls + grown.before,
         unknown: Share(1.0 - known),
         unclear: match may_be {
-            Unseen::Unknown | Unseen::FedBlindly(_) => Share(unseen / tally.polls as f64).clamped(),
-            Unseen::Loads | Unseen::Fed => Share::ZERO,
+            Unclassified::Unknown | Unclassified::WorkersNoStacks(_) => {
+                Share(unseen / tally.polls as f64).clamped()
+            }
+            Unclassified::Loads | Unclassified::Workers => Share::ZERO,
         },
         early: blocks.bounds(p, polls).map(ends),
     }
@@ -125,11 +125,11 @@ fn independent(p: f64, polls: f64, waits: &VecDeque<Wait>, episodes: u64) -> f64
     polls.min(spread / variance)
 }
 
-/// The wait share that a job reports. `waits` are those of its steps, oldest first.
+/// Returns the wait share that a job reports. `waits` are those of its steps, oldest first.
 pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     let p = grown.wait().0;
     let spread = p * (1.0 - p);
-    // Beside a step that was lost, a pair would be two.
+    // Next to a lost step, a pair would span two steps.
     let pairs = pairs(waits, |before, wait| {
         let next = before.batch.and_then(|batch| batch.checked_add(1));
         next.is_some() && next == wait.batch
@@ -139,7 +139,7 @@ pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     } else {
         ratio_variance(&pairs)
     };
-    // Without any variance there is no end to it, and the interval is the narrowest.
+    // Without any variance `n` would be infinite: the steps limit it.
     let n = if spread > 0.0 {
         spread / variance
     } else {
@@ -147,8 +147,8 @@ pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
     };
     let unreported = grown.unreported().0;
     let ends = |(low, high): (f64, f64)| Bounds {
-        low: Share(low.min(p - NARROWEST) * (1.0 - unreported)).clamped(),
-        high: Share(high.max(p + NARROWEST) * (1.0 - unreported) + unreported).clamped(),
+        low: Share(low.min(p - MIN_WIDTH) * (1.0 - unreported)).clamped(),
+        high: Share(high.max(p + MIN_WIDTH) * (1.0 - unreported) + unreported).clamped(),
     };
     let Bounds { low, high } = ends(wilson(p, n, Z));
     #[expect(
@@ -165,12 +165,12 @@ pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
         unknown: Share::ZERO,
         unclear: Share::ZERO,
         early: Blocks::of_waits(waits, 0.0)
-            .bounds(p, grown.steps)
+            .bounds(p, POLLS_A_SECOND * (grown.waited + grown.stepped))
             .map(ends),
     }
 }
 
-/// Each wait after the first with the time since the end of the one before, in seconds.
+/// Returns each wait after the first with the time since the end of the one before, in seconds.
 fn pairs(waits: &VecDeque<Wait>, belong: impl Fn(&Wait, &Wait) -> bool) -> Vec<(f64, f64)> {
     waits
         .iter()

@@ -1,6 +1,6 @@
-//! What a GPU did between two samples: means of what was read, growth of what is counted.
+//! Rates of a GPU between two samples: means of what was read, growth of what is counted.
 //!
-//! Knows nothing of the job.
+//! Does not depend on the job.
 
 use std::collections::VecDeque;
 
@@ -11,67 +11,67 @@ use crate::model::window::WindowSums;
 use crate::sample::{GpuSample, Sample};
 use crate::units::{BytesPerSecond, Share};
 
-/// Seconds; a reading that is younger is never called stale.
+/// Age in seconds below which a reading is never called stale.
 const FRESH: f64 = 2.0;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GpuRates {
-    /// The newest reading, whole.
+    /// The complete newest reading.
     pub now: GpuSample,
     /// Mean utilisation in this time, in percent.
     pub util_percent: Option<f64>,
-    /// Share of time in which a kernel ran, from the driver's sample history where it has one, else from the
-    /// performance counters.
+    /// Share of time in which a kernel ran, from the driver's sample history if it has one, else from the performance
+    /// counters.
     pub busy: Option<Share>,
-    /// The ends of the share of time without a kernel, for judging before much was seen. `None` where no reading tells
-    /// of less than the whole time.
+    /// Bounds of the share of time without a kernel, for judging early. `None` if no piece covers less than the whole
+    /// time.
     pub early_idle: Option<Bounds>,
-    /// Age of the reading in seconds where it is older than an interval should make it.
+    /// Age of the reading in seconds, if it is older than the interval explains.
     pub stale_seconds: Option<f64>,
-    /// What the performance counters say of this time (Hopper and newer).
+    /// Performance counters over this time (Hopper and newer).
     pub counters: CounterRates,
-    /// Where there are no counters, a guess at how much of the GPU was in use: utilisation x power over its
-    /// limit. An estimate, to be shown as one.
+    /// Without counters, an estimate of how much of the GPU was in use: utilisation times power over its limit. Must be
+    /// shown as an estimate.
     pub load_estimate: Option<Share>,
-    /// Used in this time.
+    /// Energy used in this time.
     pub energy_joules: Option<f64>,
-    /// In and out over the bus: by the counters, by counted bytes, else as the driver last sampled it.
+    /// Received and sent over PCIe: by the counters, by counted bytes, else as the driver last sampled it.
     pub pcie_rx: Option<BytesPerSecond>,
     pub pcie_tx: Option<BytesPerSecond>,
-    /// Seconds since the driver sampled that, where nothing better tells it.
+    /// Seconds since the driver sampled that, if there is no better source.
     pub pcie_age: Option<f64>,
     /// Over all links to other GPUs together.
     pub nvlink_rx: Option<BytesPerSecond>,
     pub nvlink_tx: Option<BytesPerSecond>,
-    /// Full load and rest by turns.
+    /// Alternation between full load and rest.
     pub swing: Option<Oscillation>,
-    /// Share of time with a kernel of each part of a divided GPU, in the order of `now.instances`.
+    /// Share of time with a kernel of each part of a partitioned (MIG) GPU, in the order of `now.instances`.
     pub parts: Vec<Option<Share>>,
-    /// Time that pipetop spent in calls of the driver, as a share of this time.
+    /// Share of this time that pipetop spent in calls of the driver.
     pub driver_time: Option<Share>,
 }
 
-/// Means over the time; `None` where the GPU or its driver does not tell them.
+/// Means over the time; `None` if the GPU or its driver does not report them.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct CounterRates {
     /// Multiprocessors with at least one warp.
     pub sm_active: Option<Share>,
-    /// Warps resident, of those that could be.
+    /// Resident warps over the maximum number.
     pub sm_occupancy: Option<Share>,
     pub tensor: Option<Share>,
-    /// Bandwidth of the device memory.
+    /// Used share of the device memory's bandwidth.
     pub dram: Option<Share>,
 }
 
-/// GPUs that oscillate too slowly for the window to show it, each with the time that does.
-pub(super) type Slow = Vec<(u32, VecDeque<Piece>)>;
+/// GPUs that oscillate too slowly for the window, each with the pieces of the time that shows it.
+pub(super) type SlowOscillations = Vec<(u32, VecDeque<Piece>)>;
 
 pub(super) fn rows(
     newer: &Sample,
     sums: &WindowSums,
     session: &WindowSums,
-) -> (Vec<GpuRates>, Slow) {
-    let mut slow = Slow::new();
+) -> (Vec<GpuRates>, SlowOscillations) {
+    let mut slow = SlowOscillations::new();
     let row = |gpu: &GpuSample| {
         let age = gpu.read_at.map(|read| newer.at.seconds_since(&read));
         let nothing = GpuSums::default();
@@ -257,7 +257,7 @@ mod tests {
         .collect();
         let rates = crate::model::rates_of(&samples).unwrap();
         let row = &rates.gpus[0];
-        // One second at 1.0 and three at 0.2.
+        // One second at 1.0 and three seconds at 0.2.
         close(row.busy.map(|busy| busy.0), 0.4);
         close(row.util_percent, 40.0);
         close(row.counters.sm_active.map(|share| share.0), 0.2);
@@ -291,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_history_that_swings_is_seen_on_our_axis() {
+    fn an_oscillating_history_is_mapped_to_our_time_axis() {
         let mut samples = Vec::new();
         for second in 0..12_u32 {
             let mut sample = machine(100.0 + f64::from(second));
             let now = 5_000_000 + u64::from(second) * 1_000_000;
-            // One second at full load, one at rest; the driver's clock is another.
+            // One second at full load, one at rest; the driver's clock has another zero.
             let percent = if second % 2 == 0 { 100.0 } else { 0.0 };
             let utils = (1..=5).map(|n| (now + n * 200_000, percent));
             gpu(&mut sample).util_samples = Tail::new(5 * u64::from(second + 1), utils);

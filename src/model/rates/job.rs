@@ -1,43 +1,43 @@
-//! Rates of the job: its ranks, its control group, what all of its processes use together.
+//! Rates of the job: its ranks, its control group, and the total of all its processes.
 //!
-//! Knows nothing of how a loader works inside.
+//! Does not depend on how a loader works inside.
 
 use std::collections::VecDeque;
 
-use crate::model::Overlap;
-use crate::model::interval::{Interval, count_grown};
+use crate::model::interval::{SampleInterval, count_grown};
 use crate::model::overlap::overlap;
 use crate::model::periodicity;
-use crate::model::rates::gpu::Slow;
+use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
 use crate::model::rates::sequential::Blocks;
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{
     CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates, RankRates,
-    StepRates, estimate, loader, tally,
+    StepRates, ValidationRates, estimate, loader, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
+use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, JobSample, LoaderKind, LoaderSample, MainTally, ProcessSample, RankSample,
-    Reported, Tier, Wait,
+    CgroupSample, JobSample, LoaderKind, LoaderSample, MainTally, Passes, ProcessSample,
+    RankSample, Reported, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
-/// What passed in the window, and in a longer time.
+/// Sums of the window and of the whole session.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sums<'a> {
+pub(super) struct JobSums<'a> {
     pub(super) window: &'a WindowSums,
     pub(super) session: &'a WindowSums,
-    pub(super) slow: &'a Slow,
+    pub(super) slow: &'a SlowOscillations,
 }
 
-/// `older` is the same job, by its key.
+/// Returns the rates of the job; `older` is a sample of the same job, by its key.
 pub(super) fn rates(
     older: Option<&JobSample>,
     newer: &JobSample,
-    sums: Sums<'_>,
-    interval: &Interval,
+    sums: JobSums<'_>,
+    interval: &SampleInterval,
 ) -> JobRates {
     let row = |rank: &RankSample| {
         let older = older.and_then(|older| older.ranks.iter().find(|old| old.key == rank.key));
@@ -55,7 +55,7 @@ pub(super) fn rates(
     };
     let all: Vec<Counts> = ranks().chain(workers()).map(grown).collect();
     let of_workers: Vec<Counts> = workers().map(grown).collect();
-    // Of what is known; `None` where nothing is.
+    // Sums what is known; `None` if nothing is.
     let per_second = |processes: &[Counts], which: usize| {
         let known = processes.iter().filter_map(|counts| counts[which]);
         known.reduce(|a, b| a + b).map(|sum| sum / interval.seconds)
@@ -102,15 +102,15 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
     }
 }
 
-/// Seconds between two batches from which on polls of the main thread see each wait by itself.
-const ONE_BY_ONE: f64 = 0.15;
+/// Seconds between two batches from which on polls of the main thread see each wait separately.
+const MIN_BATCH_SECONDS: f64 = 0.15;
 
 fn rank(
     older: Option<&RankSample>,
     newer: &RankSample,
     access: Tier,
-    all: Sums<'_>,
-    interval: &Interval,
+    all: JobSums<'_>,
+    interval: &SampleInterval,
 ) -> RankRates {
     let empty = RankSums::default();
     let sums = all.window.rank(newer.key).unwrap_or(&empty);
@@ -134,10 +134,12 @@ fn rank(
         Some(reported) => Some(estimate::reported(reported, &sums.waits)),
         None => polled.map(|polled| seen(&polled, newer, sums, delay)),
     };
+    // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
+    let wait = wait.filter(|wait| wait.low > Share::ZERO || wait.high < Share::ONE);
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
-    // Polls tell what the reported wait was spent with.
+    // Polls show how the reported wait is divided.
     let inside = main.map_or(0.0, |main| {
         main.waiting as f64 + main.receiving as f64 + main.loading as f64
     });
@@ -147,7 +149,7 @@ fn rank(
         }
         None => polls(of),
     };
-    let loaders = loaders(older, newer, (sums, session));
+    let loaders = loaders(older, newer, (sums, session), wait.map(|wait| wait.share));
     let loading = of_wait(|main| main.loading);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
@@ -162,8 +164,10 @@ fn rank(
         receiving: of_wait(|main| main.receiving),
         loading,
         dispatched: of_wait(|main| main.dispatched),
+        pinning: of_wait(|main| main.pinning),
         disk: polls(|main| main.disk),
         stopped: polls(|main| main.stopped),
+        blocked: blocked(polls(|main| main.blocked), usage),
         main_cpu: usage.main_cpu,
         main_run_delay: usage.run_delay,
         io: io(usage),
@@ -172,7 +176,8 @@ fn rank(
             &newer.not_data,
             polled.map_or(0, |polled| polled.tally.polls + polled.before),
         ),
-        epoch: epoch(newer),
+        epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
+        validation: validation(older, newer, polled.as_ref(), wait),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
@@ -180,10 +185,10 @@ fn rank(
             None => step(sums, wait.map(|wait| wait.share), loading, &loaders),
         },
         overlaps: all.window.overlaps(newer.key),
-        beside_swings: beside(&session.waits, all.slow),
+        slow_overlaps: slow_overlaps(&session.waits, all.slow),
         device: reported
             .map(|reported| reported.device)
-            .or_else(|| silent(newer.reported.as_ref()?)),
+            .or_else(|| device_without_figures(newer.reported.as_ref()?)),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
         gil: main.and_then(|main| gil(&main)),
         gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
@@ -191,29 +196,64 @@ fn rank(
     }
 }
 
-/// Of the dataset with most batches: what is left are checks.
-fn epoch(rank: &RankSample) -> Option<u64> {
-    let passes = rank.passes.iter().max_by_key(|passes| passes.batches);
-    passes.map(|passes| passes.begun)
-}
-
-fn loaders(
+/// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
+fn validation(
     older: Option<&RankSample>,
     newer: &RankSample,
-    sums: (&RankSums, &RankSums),
-) -> Vec<LoaderRates> {
-    let before = |id| older.and_then(|rank| rank.loaders.iter().find(|old| old.id == id));
-    let loaders = newer.loaders.iter();
-    loaders
-        .map(|loader| loader::rates(before(loader.id), loader, sums))
-        .collect()
+    polled: Option<&MainGrown>,
+    wait: Option<Estimate>,
+) -> Option<ValidationRates> {
+    let polled = polled?;
+    let before = older.map_or(&[][..], |older| &older.passes);
+    let grown = |newer: &Passes| {
+        let older = before.iter().find(|older| older.dataset == newer.dataset);
+        let older = older.copied().unwrap_or_default();
+        let polls = newer.polls.saturating_sub(older.polls);
+        (polls, newer.waited.saturating_sub(older.waited))
+    };
+    let validations = datasets::validations(&newer.passes).map(grown);
+    let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let main = polled.tally;
+    let inside = main.waiting + main.receiving + main.loading + polled.waited_before;
+    let of_wait = Share::of(waited as f64, inside as f64).unwrap_or_default();
+    let all = main.polls + polled.before;
+    datasets::training(&newer.passes)?;
+    Some(ValidationRates {
+        time: Share::of(polls as f64, all as f64)?.clamped(),
+        waiting: Share(of_wait.clamped().0 * wait?.share.0),
+    })
 }
 
-/// The waits beside the idle time of the GPUs that oscillate slowly.
-fn beside(waits: &VecDeque<Wait>, slow: &Slow) -> Vec<Overlap> {
+fn loaders<'a>(
+    older: Option<&'a RankSample>,
+    newer: &'a RankSample,
+    sums: (&RankSums, &RankSums),
+    wait: Option<Share>,
+) -> Vec<LoaderRates> {
+    let of = |rank: &'a RankSample, id| rank.loaders.iter().find(|loader| loader.id == id);
+    let before = |id| older.and_then(|older| of(older, id));
+    let loaders = newer.loaders.iter();
+    let mut loaders: Vec<_> = loaders
+        .map(|loader| loader::rates(before(loader.id), loader, sums))
+        .collect();
+    loader::divide_wait(&mut loaders, wait, |id| {
+        let before = before(id).and_then(|loader| loader.waits);
+        of(newer, id)?.waits?.checked_sub(before.unwrap_or(0))
+    });
+    loaders
+}
+
+/// Returns the overlap of the waits with the idle time of the GPUs that oscillate slowly.
+fn slow_overlaps(waits: &VecDeque<Wait>, slow: &SlowOscillations) -> Vec<Overlap> {
     let slow = slow.iter();
     slow.filter_map(|(gpu, pieces)| overlap(*gpu, waits, pieces))
         .collect()
+}
+
+/// Returns the share of time in which the main thread is `asleep` and no other thread is on a CPU.
+fn blocked(asleep: Option<Share>, usage: Usage) -> Option<Share> {
+    let others = usage.cpu? - usage.main_cpu?.0;
+    Some(Share(asleep?.0 - others.max(0.0)).clamped())
 }
 
 fn io(usage: Usage) -> Option<IoRates> {
@@ -233,17 +273,18 @@ fn gil(main: &MainTally) -> Option<GilRates> {
     })
 }
 
-/// The wait share by polls at the main thread. Without stacks, `delay` is the share of time that it was ready without a CPU.
+/// Returns the wait share by polls of the main thread. Without stacks, `delay` is the share of time that it was ready
+/// without a CPU.
 fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
     let fed = !newer.loaders.is_empty()
         && newer
             .loaders
             .iter()
             .all(|loader| loader.kind != LoaderKind::PytorchMain);
-    // Where batches come faster than polls can tell one wait from the next, and where no wait was seen
-    // to end, each batch stands for one.
+    // If batches come faster than polls can separate the waits, or if no wait was seen to end, each batch counts as one
+    // wait.
     let period = sums.batches.per_second().map(|rate| 1.0 / rate);
-    let merged = period.is_some_and(|period| period < ONE_BY_ONE);
+    let merged = period.is_some_and(|period| period < MIN_BATCH_SECONDS);
     let nothing = VecDeque::new();
     let (waits, episodes) = if merged || sums.waits_ended == 0 {
         (&nothing, sums.batches.batches)
@@ -251,14 +292,17 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
         (&sums.waits, sums.waits_ended)
     };
     let other = |loader: &LoaderSample| loader.kind == LoaderKind::Other;
-    let unseen = if newer.loaders.iter().any(other) {
-        estimate::Unseen::Unknown
+    let unseen = if newer.loaders.iter().any(other) || polled.tally.in_generator > 0 {
+        estimate::Unclassified::Unknown
     } else if fed {
-        delay.map_or(estimate::Unseen::Fed, estimate::Unseen::FedBlindly)
+        delay.map_or(
+            estimate::Unclassified::Workers,
+            estimate::Unclassified::WorkersNoStacks,
+        )
     } else {
-        estimate::Unseen::Loads
+        estimate::Unclassified::Loads
     };
-    // Of batches too fast to be told apart, workers in step make one burst of a batch each.
+    // With batches too fast to be separated, workers in step make one burst of one batch each.
     let workers: usize = newer
         .loaders
         .iter()
@@ -270,8 +314,8 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     estimate::wait(polled, waits, episodes, unseen, &blocks)
 }
 
-/// A device of which nothing was reported in this time but what it is.
-fn silent(reported: &Reported) -> Option<DeviceRates> {
+/// Returns a device of which only the name or a notice is known: it was not reported on in this time.
+fn device_without_figures(reported: &Reported) -> Option<DeviceRates> {
     (reported.device.is_some() || reported.notice.is_some()).then(|| DeviceRates {
         name: reported.device.clone(),
         notice: reported.notice.clone(),
@@ -308,10 +352,12 @@ fn step(
         .filter(|rate| *rate > 0.0)
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
+    // Where all of the time was a wait, no step was seen: it is not one of no length.
+    let stepping = wait.map(Share::complement);
     StepRates {
         batches: sums.batches.known(),
         batches_per_s,
-        step_ms: part(wait.map(Share::complement)),
+        step_ms: part(stepping.filter(|share| *share > Share::ZERO)),
         wait_ms: part(wait),
         load_ms: loader::load_ms(loaders, loading, period_ms),
     }

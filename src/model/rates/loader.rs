@@ -1,13 +1,16 @@
-//! Rates of a loader: its queue and its workers. Knows nothing of the trainer.
+//! Rates of a loader: its queue and its workers. Does not depend on the trainer.
 
 use std::cmp::Ordering;
 
 use crate::model::rates::{LoadRates, LoaderRates, QueueRates, RankRates, WorkerRates, tally};
 use crate::model::window::{RankSums, WorkerSums};
-use crate::sample::{BatchClock, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally};
+use crate::sample::{
+    BatchClock, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally,
+};
 use crate::units::Share;
 
-/// `older` is the same loader, by its id; the sums are those of the window and of a longer time.
+/// Returns the rates of a loader; `older` is a sample of the same loader, by its id. The sums are those of the window
+/// and of the session.
 pub(super) fn rates(
     older: Option<&LoaderSample>,
     newer: &LoaderSample,
@@ -17,7 +20,7 @@ pub(super) fn rates(
     let mut workers: Vec<_> = newer.workers.iter().map(row).collect();
     workers.sort_by_key(|worker| (worker.id, worker.key.start_ticks));
     let batches_per_s = sums.0.loader(newer.id).per_second();
-    share_out(&mut workers, newer.id, sums.0, batches_per_s);
+    divide_batches(&mut workers, newer.id, sums.0, batches_per_s);
     let queue = tally::queue(older.and_then(|older| older.queue), newer.queue);
     LoaderRates {
         gone_seconds: None,
@@ -31,6 +34,7 @@ pub(super) fn rates(
             .saturating_sub(older.map_or(0, |older| older.workers_started)),
         queue: queue.and_then(self::queue),
         batches_per_s,
+        wait: None,
         batches_taken: newer
             .batches
             .filter(|batches| batches.source == BatchClock::Iterator)
@@ -38,10 +42,10 @@ pub(super) fn rates(
     }
 }
 
-/// Gives each worker its part of the loader's batches, by the bytes that it wrote: a worker writes as much
-/// for one batch as for another, and next to nothing else. The clock of a worker's own segments lags
-/// behind by what the trainer took unseen; it stays where the bytes of some worker are not known.
-fn share_out(
+/// Divides the loader's batches among its workers by the bytes that each wrote: a worker writes as much for one batch
+/// as for another, and almost nothing else. A worker's own batch count lags behind by what the trainer took between
+/// polls; it is kept if the bytes of some worker are not known.
+fn divide_batches(
     workers: &mut [WorkerRates],
     loader: u64,
     sums: &RankSums,
@@ -63,7 +67,7 @@ fn share_out(
     }
 }
 
-/// Busy time for one batch, in milliseconds.
+/// Returns the busy time per batch, in milliseconds.
 fn load_time(batches_per_s: f64, busy: Option<Share>) -> Option<f64> {
     (batches_per_s > 0.0).then_some(1000.0 * busy?.0 / batches_per_s)
 }
@@ -113,6 +117,7 @@ fn worker(
         network: slept(|tally| tally.network),
         handover: slept(|tally| tally.handover),
         asleep: slept(|tally| tally.other),
+        about_files: slept(|tally| tally.about_files),
         read: usage.read,
         rchar: usage.rchar,
         write: usage.write,
@@ -136,16 +141,16 @@ fn worker(
     }
 }
 
-/// Polls of a worker that slept in its busy time, from which on they say what it slept in.
-const ENOUGH: u64 = 30;
+/// Polls of a worker that slept in its busy time, from which on their distribution is used.
+const MIN_POLLS: u64 = 30;
 
-/// How much more a poll of a busy worker counts that found it asleep, as the kernel counts exactly how long it was
-/// `ready` to run. A sleep of less than 0.1 ms, as for a read of a fast disk, is mostly over when a poll looks: the poll
-/// itself takes the CPU that was free.
+/// Returns how much more a poll counts that found a busy worker asleep, given that the kernel counts exactly how long
+/// it was `ready` to run. A sleep of less than 0.1 ms, as for a read from a fast disk, has often ended by the time of
+/// the poll, because the poll itself takes the CPU that was free.
 fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>) -> f64 {
     let asleep = [tally.disk, tally.network, tally.handover, tally.other];
     let asleep = asleep.into_iter().fold(0, u64::saturating_add);
-    if asleep < ENOUGH {
+    if asleep < MIN_POLLS {
         return 1.0;
     }
     let polled = asleep as f64 / tally.polls as f64;
@@ -153,9 +158,9 @@ fn weight_of_sleep(tally: &WorkerTally, busy: Option<Share>, ready: Option<f64>)
     counted.map_or(1.0, |counted| (counted / polled).max(1.0))
 }
 
-/// Worker time to make one batch of the loader that stands for a rank: the busy time of its workers over the batches that
-/// it yielded, or the main thread's own loading where there is no worker. Where nothing counts the rank's batches,
-/// the mean over workers whose own are counted: those counts are late by a batch or two.
+/// Returns the worker time to make one batch of the rank's main loader: the busy time of its workers over the batches
+/// that it yielded, or the main thread's own loading if there is no worker. If nothing counts the rank's batches,
+/// returns the mean over workers whose own are counted: those counts lag by a batch or two.
 pub(super) fn load_ms(
     loaders: &[LoaderRates],
     loading: Option<Share>,
@@ -163,7 +168,10 @@ pub(super) fn load_ms(
 ) -> Option<f64> {
     let main = main_loader(loaders);
     let workers = main.map_or(&[][..], |loader| &loader.workers);
-    let Some(period_ms) = period_ms else {
+    // Each of several loaders has its own period.
+    let own = main.filter(|main| others(loaders, main).next().is_some());
+    let own = own.and_then(|loader| loader.batches_per_s);
+    let Some(period_ms) = own.map(|rate| 1000.0 / rate).or(period_ms) else {
         let each: Vec<f64> = workers.iter().filter_map(|worker| worker.load_ms).collect();
         return (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64);
     };
@@ -176,37 +184,98 @@ pub(super) fn load_ms(
 }
 
 impl RankRates {
-    /// The loader that stands for the rank. `None` where it has none.
+    /// Returns the loader that represents the rank. `None` if it has none.
     pub fn main_loader(&self) -> Option<&LoaderRates> {
         main_loader(&self.loaders)
     }
 
-    /// The others that it takes batches from, as of two that take turns.
+    /// Returns the other loaders that the rank takes batches from, for example if two alternate.
     pub fn other_loaders(&self) -> impl Iterator<Item = &LoaderRates> {
-        let main = self.main_loader().map(|loader| loader.id);
-        let others = self
-            .loaders
-            .iter()
-            .filter(move |loader| Some(loader.id) != main);
-        others.filter(|loader| loader.batches_per_s.is_some_and(|rate| rate > 0.0))
+        let main = self.main_loader().into_iter();
+        main.flat_map(|main| others(&self.loaders, main))
+    }
+
+    /// Returns the loaders that the rank takes batches from, ordered by their ids.
+    pub fn loaders_in_use(&self) -> Vec<&LoaderRates> {
+        let mut all: Vec<_> = self.main_loader().into_iter().collect();
+        all.extend(self.other_loaders());
+        all.sort_by_key(|loader| loader.id);
+        all
     }
 }
 
-/// Of these, a batch more or less in a window makes no difference.
-const AS_MANY: f64 = 0.8;
+impl LoaderRates {
+    /// Returns a number from 1 that distinguishes the loader from the others of its rank that have worker processes.
+    pub fn number(&self) -> Option<u32> {
+        u32::try_from(self.id).ok()?.checked_add(1)
+    }
 
-/// The loader that stands for its rank: the one that yields most batches. Of those that yield as many, as loaders do that
-/// are asked in turn, the one whose workers are busiest, as that is the one that limits; then the one whose queue is
-/// seen, then the one with more workers, then the first. `None` without any loader.
+    /// Returns the loader's name if there are several.
+    pub fn title(&self) -> String {
+        match (self.number(), self.kind) {
+            (Some(number), _) => format!("loader {number}"),
+            (None, LoaderKind::PytorchMain) => "main-thread loader".to_owned(),
+            (None, _) => self.name.clone().unwrap_or_else(|| "own loader".to_owned()),
+        }
+    }
+}
+
+/// Returns the loaders other than the main one that yield batches.
+fn others<'a>(
+    loaders: &'a [LoaderRates],
+    main: &LoaderRates,
+) -> impl Iterator<Item = &'a LoaderRates> {
+    let main = main.id;
+    let others = loaders.iter().filter(move |loader| loader.id != main);
+    others.filter(|loader| loader.batches_per_s.is_some_and(|rate| rate > 0.0))
+}
+
+/// Divides the rank's wait among its loaders by the polls that found the trainer in each. Does nothing if the polls of
+/// a loader that it takes batches from are not counted.
+pub(super) fn divide_wait(
+    loaders: &mut [LoaderRates],
+    wait: Option<Share>,
+    polls: impl Fn(u64) -> Option<u64>,
+) {
+    let in_use = |loader: &&mut LoaderRates| loader.batches_per_s.is_some_and(|rate| rate > 0.0);
+    let counted = loaders.iter_mut().filter(in_use);
+    let counted: Option<Vec<_>> = counted
+        .map(|loader| polls(loader.id).map(|polls| (loader, polls as f64)))
+        .collect();
+    let (Some(counted), Some(wait)) = (counted, wait) else {
+        return;
+    };
+    let all: f64 = counted.iter().map(|(_, polls)| polls).sum();
+    for (loader, polls) in counted {
+        loader.wait = Share::of(polls * wait.0, all);
+    }
+}
+
+/// Share of the time from which on a loader's waits show that it is the limiting one.
+const WAITED_FOR: f64 = 0.05;
+/// Ratio of two rates from which on they count as equal: a batch more or less in a window makes no difference.
+const EQUAL_RATIO: f64 = 0.8;
+
+/// Returns the loader that represents its rank: the one that it waits for, else the one that yields most batches. Among
+/// equals, such as loaders of which each step takes a batch, returns the one whose workers are busiest, since that one
+/// limits; then the one whose queue is seen, then the one with more workers, then the first. `None` without any loader.
 pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
-    let rate = |loader: &LoaderRates| loader.batches_per_s.unwrap_or(0.0);
+    let wait = |loader: &LoaderRates| loader.wait.map_or(0.0, |wait| wait.0);
+    let waited_for = loaders.iter().map(wait).fold(0.0, f64::max) >= WAITED_FOR;
+    let rate = |loader: &LoaderRates| {
+        if waited_for {
+            wait(loader)
+        } else {
+            loader.batches_per_s.unwrap_or(0.0)
+        }
+    };
     let most = loaders.iter().map(rate).fold(0.0, f64::max);
     let busy = |loader: &LoaderRates| {
         let busy = loader.workers.iter().filter_map(|worker| worker.busy);
         busy.map(|share| share.0).sum::<f64>() / loader.workers.len().max(1) as f64
     };
     let before = |one: &&LoaderRates, other: &&LoaderRates| {
-        let apart = (busy(one) - busy(other)).abs() > 1.0 - AS_MANY;
+        let apart = (busy(one) - busy(other)).abs() > 1.0 - EQUAL_RATIO;
         let busier = busy(one).total_cmp(&busy(other));
         let busier = if apart { busier } else { Ordering::Equal };
         busier
@@ -215,8 +284,8 @@ pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
     };
     let as_many = loaders
         .iter()
-        .filter(|loader| rate(loader) >= AS_MANY * most);
-    // `max_by` takes the last of equals: reversed, that is the first.
+        .filter(|loader| rate(loader) >= EQUAL_RATIO * most);
+    // `max_by` returns the last of equals: in reverse order, that is the first.
     as_many.rev().max_by(before)
 }
 
@@ -236,7 +305,7 @@ mod tests {
         let weight = |tally: &WorkerTally, ready| weight_of_sleep(tally, Some(Share(1.0)), ready);
         // 40 % of the polls found it asleep, and it was ready for 30 % of the time.
         assert!((weight(&tally, Some(0.3)) - 1.75).abs() < 1e-9);
-        // Polls come late where CPUs are short, and find it asleep too often: that is left as it is.
+        // Polls come late when CPUs are short, and find it asleep too often: that is not corrected.
         assert!((weight(&tally, Some(0.8)) - 1.0).abs() < 1e-9);
         assert!((weight(&tally, None) - 1.0).abs() < 1e-9);
         let few = WorkerTally {

@@ -1,4 +1,4 @@
-//! Rates of the machine: host and disks. Knows nothing of the job.
+//! Rates of the machine: host and disks. Does not depend on the job.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) fn host(older: &HostSample, newer: &HostSample, seconds: f64) -> Host
     }
 }
 
-/// A disk that is new, or whose counters went backwards, has no row.
+/// Returns one row per disk, except for a new disk or one whose counters went backwards.
 pub(super) fn disks(older: &[DiskSample], newer: &[DiskSample], seconds: f64) -> Vec<DiskRates> {
     let row = |newer: &DiskSample| {
         let older = older.iter().find(|older| older.device == newer.device)?;

@@ -1,11 +1,11 @@
-//! A ratio of two sums, as the waits over all the time: its variance, and the interval of a share.
+//! A ratio of two sums, such as the waits over all the time: its variance, and the confidence interval of a share.
 //!
-//! Pure arithmetic; knows nothing of what the sums are of.
+//! Does not depend on what the sums are of.
 
-/// Pairs of a part and a whole from which on their own variance is taken.
+/// Minimum number of pairs of a part and a whole for estimating their variance.
 pub(super) const ENOUGH: usize = 5;
 
-/// Variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.
+/// Returns the variance of `sum of parts / sum of wholes`, estimated from the pairs themselves.
 pub(super) fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
     let k = pairs.len() as f64;
     let whole: f64 = pairs.iter().map(|(_, whole)| whole).sum();
@@ -21,7 +21,7 @@ pub(super) fn ratio_variance(pairs: &[(f64, f64)]) -> f64 {
     (1.0 + 4.0 / k) * apart / (k * (k - 1.0) * mean * mean)
 }
 
-/// The interval of a share that `n` independent polls found, `z` deviations wide.
+/// Returns the interval of a share found by `n` independent polls, `z` standard deviations to each side.
 pub(super) fn wilson(p: f64, n: f64, z: f64) -> (f64, f64) {
     let z2 = z * z;
     let centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);

@@ -1,39 +1,38 @@
-//! What a rank's own reports say of the time between two samples, and how much of that time they cover.
+//! Growth of a rank's own reports between two samples, and how much of that time they cover.
 //!
-//! Pure arithmetic on sums; knows nothing of what was seen from outside. A sum that went backwards, and a
-//! time in which no step ended, gives `None`.
+//! Does not depend on what was seen from outside. The result is `None` if a sum went backwards or no step ended.
 
-use crate::model::interval::{Interval, count_grown, seconds_grown};
+use crate::model::interval::{SampleInterval, count_grown, seconds_grown};
 use crate::model::rates::DeviceRates;
 use crate::sample::{DeviceTime, Reported};
 use crate::units::Share;
 
-/// Share of the time that reports must cover to stand for it.
-const MOST: f64 = 0.8;
-/// Share of the time that computing may run beyond the steps' ends: clocks differ a little.
+/// Minimum share of the time that reports must cover to be used for all of it.
+const MIN_COVERAGE: f64 = 0.8;
+/// Maximum overrun of computing beyond the steps' ends, as a share of the step time: clocks differ a little.
 const AT_REST: f64 = 0.01;
 
-/// The steps that ended between two samples. Times in seconds.
+/// The steps that ended between two samples. Times are in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Grown {
-    /// Steps whose report came, and that are known to have been without.
+    /// Number of steps with a report, and of those known to have none.
     pub(super) steps: f64,
     pub(super) lost: f64,
     pub(super) waited: f64,
     pub(super) stepped: f64,
     /// From the end of the last step before to the end of the newest.
     spanned: f64,
-    /// The same with what the step under way takes longer than the others did.
+    /// The same, including by how much the step in progress takes longer than the mean step.
     whole: f64,
     pub(super) device: DeviceRates,
 }
 
 impl Grown {
-    /// `None` where no step ended in the time, and where the sums began anew.
+    /// Returns `None` if no step ended in the time, or if the sums restarted.
     pub(super) fn between(
         older: Option<&Reported>,
         newer: Option<&Reported>,
-        interval: &Interval,
+        interval: &SampleInterval,
     ) -> Option<Self> {
         let newer = newer?;
         let nothing = Reported::default();
@@ -48,13 +47,13 @@ impl Grown {
         let last = newer.last_to.as_secs_f64();
         let (begun, from) = match older {
             Some(older) => (older.last_to.as_secs_f64(), older.last_to.as_secs_f64()),
-            // Before the first report there may have been steps without one.
+            // Steps before the first report may have gone unreported.
             None => (
                 interval.from.max(newer.first_from.as_secs_f64()),
                 interval.from,
             ),
         };
-        // The step under way is one like the others; only what it takes longer is not known.
+        // The step in progress counts like the others; only the time beyond their mean is unreported.
         let under_way = (interval.to - last - accounted / steps).max(0.0);
         Some(Self {
             steps,
@@ -67,12 +66,12 @@ impl Grown {
         })
     }
 
-    /// The reports cover so much of the time that they stand for it.
+    /// Returns whether the reports cover enough of the time to be used for all of it.
     pub(super) fn covers(&self) -> bool {
-        self.unreported().0 <= 1.0 - MOST
+        self.unreported().0 <= 1.0 - MIN_COVERAGE
     }
 
-    /// Share of the time that no report speaks of.
+    /// Returns the share of the time that is not covered by a report.
     pub(super) fn unreported(&self) -> Share {
         Share(1.0 - (self.waited + self.stepped) / self.whole).clamped()
     }
@@ -119,8 +118,9 @@ mod tests {
     use crate::model::rates::RankRates;
     use crate::sample::{BatchClock, BatchCount, Sample, Wait};
 
-    /// Ten steps a second since time 0, of 25 ms waited and 75 ms worked each; polls see 60 % of waiting.
-    fn telling(at: f64) -> Sample {
+    /// Returns a sample of ten steps per second since time 0, of 25 ms waited and 75 ms worked each; polls see 60 % of
+    /// waiting.
+    fn reporting(at: f64) -> Sample {
         let mut sample = training(at);
         let steps = Duration::as_millis(&secs(at)) / 100;
         let steps = u64::try_from(steps).unwrap();
@@ -141,7 +141,7 @@ mod tests {
         sample
     }
 
-    /// Those of the steps in the second before `at`.
+    /// Returns the waits of the steps in the second before `at`.
     fn waits(at: f64, length: impl Fn(u32) -> f64) -> Vec<Wait> {
         let first = at - 1.0;
         (0..10_u32)
@@ -173,70 +173,70 @@ mod tests {
 
     #[test]
     fn reports_that_cover_the_time_are_exact() {
-        let rank = rank(&telling(4.0), &telling(6.0));
+        let rank = rank(&reporting(4.0), &reporting(6.0));
         let wait = rank.wait.unwrap();
         close(wait.share.0, 0.25);
         assert_eq!(wait.polls, 20);
         close(wait.low.0, 0.24);
         close(wait.high.0, 0.26);
-        // Polls say what it was spent with: five parts of six waiting, one receiving.
+        // Polls show its composition: five sixths waiting, one sixth receiving.
         close(rank.waiting.map(|share| share.0), 0.25 * 5.0 / 6.0);
         close(rank.receiving.map(|share| share.0), 0.25 / 6.0);
         assert_eq!(rank.step.batches, Some(20));
         close(rank.step.batches_per_s, 10.0);
         close(rank.step.wait_ms, 25.0);
         close(rank.step.step_ms, 75.0);
-        // Busy 90 % of two workers, for a batch every 100 ms.
+        // Two workers that are busy 90 % of the time, for a batch every 100 ms.
         close(rank.step.load_ms, 180.0);
     }
 
     #[test]
     fn waits_that_differ_widen_the_interval() {
-        let mut newer = telling(6.0);
+        let mut newer = reporting(6.0);
         first_rank(&mut newer).waits =
             waits(6.0, |n| if n % 5 == 0 { 0.095 } else { 0.0075 }).into();
-        let wait = rank(&telling(4.0), &newer).wait.unwrap();
+        let wait = rank(&reporting(4.0), &newer).wait.unwrap();
         close(wait.share.0, 0.25);
         assert!(wait.low.0 < 0.2 && wait.high.0 > 0.3, "{wait:?}");
     }
 
     #[test]
-    fn reports_of_too_little_time_leave_it_to_the_looks() {
-        // The trainer hangs since second 7.
-        let mut newer = telling(10.0);
-        *reported_of(&mut newer) = first_rank(&mut telling(7.0)).reported.clone().unwrap();
-        let hung = rank(&telling(4.0), &newer);
+    fn sparse_reports_fall_back_to_polls() {
+        // The trainer has hung since second 7.
+        let mut newer = reporting(10.0);
+        *reported_of(&mut newer) = first_rank(&mut reporting(7.0)).reported.clone().unwrap();
+        let hung = rank(&reporting(4.0), &newer);
         close(hung.wait.map(|wait| wait.share.0), 0.6);
         close(hung.waiting.map(|share| share.0), 0.5);
-        // Nothing at all in this time.
+        // Nothing was reported in this time.
         let silent = rank(&newer, &{
-            let mut later = telling(12.0);
+            let mut later = reporting(12.0);
             *reported_of(&mut later) = reported_of(&mut newer.clone()).clone();
             later
         });
         close(silent.wait.map(|wait| wait.share.0), 0.6);
-        // It began to report half way.
-        let mut older = telling(4.0);
+        // Reports start half way.
+        let mut older = reporting(4.0);
         first_rank(&mut older).reported = None;
-        let mut begun = telling(8.0);
+        let mut begun = reporting(8.0);
         let half = reported_of(&mut begun);
         (half.steps, half.waited, half.stepped) = (20, secs(0.5), secs(1.5));
         half.first_from = secs(6.0);
         close(rank(&older, &begun).wait.map(|wait| wait.share.0), 0.6);
-        // Counts that began anew.
-        let anew = rank(&telling(8.0), &{
-            let mut newer = telling(10.0);
-            *reported_of(&mut newer) = reported_of(&mut telling(2.0)).clone();
+        // The counts restarted.
+        let anew = rank(&reporting(8.0), &{
+            let mut newer = reporting(10.0);
+            *reported_of(&mut newer) = reported_of(&mut reporting(2.0)).clone();
             newer
         });
         close(anew.wait.map(|wait| wait.share.0), 0.6);
     }
 
     #[test]
-    fn a_long_step_under_way_is_no_loss() {
+    fn a_long_step_in_progress_is_not_idle_time() {
         // One step of 1.6 s ends 0.2 s before the older sample, the next in the middle of the newer interval.
         let step = |at: f64, steps: u64| {
-            let mut sample = telling(at);
+            let mut sample = reporting(at);
             let count = u32::try_from(steps).unwrap();
             *reported_of(&mut sample) = Reported {
                 steps,
@@ -254,14 +254,14 @@ mod tests {
 
     #[test]
     fn steps_whose_report_was_lost_widen_the_interval() {
-        let mut newer = telling(14.0);
+        let mut newer = reporting(14.0);
         // Fifteen of the hundred steps since second 4.
         let reported = reported_of(&mut newer);
         reported.lost = 15;
         reported.steps -= 15;
         reported.waited -= secs(0.025) * 15;
         reported.stepped -= secs(0.075) * 15;
-        let rank = rank(&telling(4.0), &newer);
+        let rank = rank(&reporting(4.0), &newer);
         let wait = rank.wait.unwrap();
         close(wait.share.0, 0.25);
         assert!(wait.low.0 < 0.215 && wait.high.0 > 0.355, "{wait:?}");
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn reports_alone_are_enough() {
         let alone = |at: f64| {
-            let mut sample = telling(at);
+            let mut sample = reporting(at);
             first_rank(&mut sample).main = None;
             sample
         };
@@ -284,9 +284,9 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_busy_for_a_share_of_the_steps_that_tell_it() {
+    fn device_busy_share_covers_the_steps_that_report_it() {
         let with = |at: f64, busy: u32, overrun: f64| {
-            let mut sample = telling(at);
+            let mut sample = reporting(at);
             let reported = reported_of(&mut sample);
             let of = reported.waited + reported.stepped;
             let time = |percent: u32| DeviceTime {
@@ -310,11 +310,11 @@ mod tests {
             .device
             .unwrap();
         assert!(!device.rests_with_each_step);
-        // What is not reported is not known, and does not rest.
-        let device = rank(&telling(4.0), &telling(6.0)).device.unwrap();
+        // A device that reports nothing is not known to rest.
+        let device = rank(&reporting(4.0), &reporting(6.0)).device.unwrap();
         assert_eq!((device.busy, device.copying), (None, None));
         assert!(!device.rests_with_each_step);
-        // A device of which nothing new is reported keeps its name.
+        // A device keeps its name if nothing new is reported on it.
         let device = rank(&with(4.0, 70, 0.0), &with(4.0, 70, 0.0).clone_at(5.0))
             .device
             .unwrap();

@@ -1,7 +1,7 @@
-//! How far the tallies grew that pipetop keeps since attaching.
+//! Growth of the tallies that pipetop keeps since attaching.
 //!
-//! Where the older sample has no tally yet it counts from 0: a share of polls needs no interval, so
-//! nothing can spike. `None` where any count went backwards or there was no poll.
+//! If the older sample has no tally yet, it counts from 0: a share of polls needs no interval, so nothing can spike.
+//! The result is `None` if any count went backwards or there was no poll.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,23 +10,23 @@ use crate::model::rates::Activity;
 use crate::sample::{MainTally, QueueSource, QueueTally};
 use crate::units::Share;
 
-/// Functions that are kept of an activity: the hottest.
-const HOTTEST: usize = 8;
-/// What one poll of a [`MainTally`] stands for.
-const LOOK: Duration = Duration::from_millis(10);
-/// Polls at a thread that is ready, and at one that sleeps, from which on each kind is described by its own.
+/// Number of functions kept of an activity: the hottest.
+const MAX_FUNCTIONS: usize = 8;
+/// Time that one poll of a [`MainTally`] counts for.
+const POLL: Duration = Duration::from_millis(10);
+/// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 30;
 
-/// Polls at the main thread that tell something, and how many before them do not.
+/// Polls of the main thread that can tell waits from steps, and the number of polls before them that cannot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MainGrown {
     pub(super) tally: MainTally,
     pub(super) before: u64,
-    /// Of these, polls in a loader, as far as it was known.
+    /// Number of these that were in a loader, if that was known.
     pub(super) waited_before: u64,
 }
 
-/// `recognised` is the tally from which on polls tell waits from steps.
+/// Returns the growth of the main thread's tally; from `recognised` on, polls tell waits from steps.
 pub(super) fn main(
     older: Option<MainTally>,
     newer: Option<MainTally>,
@@ -50,7 +50,7 @@ pub(super) fn main(
 
 fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
     let mut grown = newer.since(Some(older))?;
-    // What could not be told apart may turn out to have been no wait.
+    // Polls that could not be classified may have been classified as no wait since.
     grown.unseen = newer.unseen.saturating_sub(older.unseen);
     if let Some(gil) = &mut grown.gil {
         *gil = gil.since(older.gil)?;
@@ -61,9 +61,10 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
     (grown.polls > 0).then_some(grown)
 }
 
-/// Gives the polls at a thread that was ready, and those at one that slept, the weight that each kind has by the kernel's
-/// count of time. Polls are a sample, and one that comes late where CPUs are short: whether a thread is ready is known
-/// exactly, so the sample only has to tell what it does within each kind. Unchanged where either kind is too few.
+/// Weights the polls of a ready thread, and those of a sleeping one, by the kernel's count of the time in each. Polls
+/// are a sample, and come late when CPUs are short. Since it is known exactly how long a thread was ready, the sample
+/// only has to show what it does within each kind. Returns the tally unchanged if there are too few polls of either
+/// kind.
 fn post_stratified(polled: MainTally) -> MainTally {
     let Some(ready) = polled.ready.filter(|ready| !ready.time.is_zero()) else {
         return polled;
@@ -77,7 +78,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
     if awake.min(asleep) < OF_EACH_KIND {
         return polled;
     }
-    let ready_polls = (ready.time.as_secs_f64() / LOOK.as_secs_f64()).min(all as f64);
+    let ready_polls = (ready.time.as_secs_f64() / POLL.as_secs_f64()).min(all as f64);
     let (for_awake, for_asleep) = (
         ready_polls / awake as f64,
         (all as f64 - ready_polls) / asleep as f64,
@@ -111,7 +112,10 @@ fn post_stratified(polled: MainTally) -> MainTally {
     let outside = polled.running.saturating_add(polled.disk);
     let outside = outside.saturating_add(polled.other);
     let unseen = part(polled.unseen, outside, running + disk + other);
+    let in_generator = part(polled.in_generator, outside, running + disk + other);
     let dispatched = part(polled.dispatched, polled.waiting, waiting);
+    let pinning = part(polled.pinning, polled.waiting, waiting);
+    let blocked = part(polled.blocked, polled.other, other);
     MainTally {
         polls: waiting + receiving + loading + running + disk + other + stopped,
         waiting,
@@ -122,13 +126,16 @@ fn post_stratified(polled: MainTally) -> MainTally {
         other,
         stopped,
         unseen,
+        in_generator,
         dispatched,
+        pinning,
+        blocked,
         ..polled
     }
 }
 
-/// Reports and polls count each for themselves. Polls that take the place of reports begin with their first poll;
-/// reports that take the place of polls count from the job's start, of which we may have seen nothing.
+/// Reports and polls are counted separately. Polls that replace reports start with their first poll; reports that
+/// replace polls count from the job's start, which pipetop may not have seen.
 pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Option<QueueTally> {
     let from_probe = |tally: QueueTally| tally.source == QueueSource::Probe;
     let newer = newer?;
@@ -141,7 +148,7 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
     (grown.polls > 0).then_some(grown)
 }
 
-/// The share of all polls that each has. Empty where a count went backwards.
+/// Returns the share of each function in all polls. Empty if a count went backwards.
 pub(super) fn not_data(
     older: Option<&BTreeMap<String, u64>>,
     newer: &BTreeMap<String, u64>,
@@ -167,8 +174,8 @@ pub(super) fn not_data(
     rows
 }
 
-/// The share that each function has of the polls that saw one, hottest first. Empty where none did or
-/// a count went backwards.
+/// Returns the share of each function in the polls that saw one, hottest first. Empty if none did or a count went
+/// backwards.
 pub(super) fn activity(
     older: Option<&BTreeMap<String, u64>>,
     newer: &BTreeMap<String, u64>,
@@ -182,10 +189,10 @@ pub(super) fn activity(
         .collect();
     let mut grown = grown.unwrap_or_default();
     grown.retain(|(_, count)| *count > 0);
-    // Stable: what is equally hot stays in the order of the names.
+    // The sort is stable: equally hot functions stay ordered by name.
     grown.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let all: f64 = grown.iter().map(|(_, count)| *count as f64).sum();
-    let hottest = grown.iter().take(HOTTEST);
+    let hottest = grown.iter().take(MAX_FUNCTIONS);
     hottest
         .filter_map(|(name, count)| {
             Some(Activity {

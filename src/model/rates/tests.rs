@@ -66,6 +66,67 @@ fn a_job_shows_what_all_its_processes_use() {
 }
 
 #[test]
+fn a_step_that_was_not_seen_has_no_length() {
+    let waiting = |at: f64, waiting: u64| {
+        let mut sample = training(at);
+        let main = sample.job.as_mut().unwrap().ranks[0].main.as_mut();
+        *main.unwrap() = MainTally {
+            polls: waiting,
+            waiting,
+            ..MainTally::default()
+        };
+        sample
+    };
+    let job = job(between(&waiting(4.0, 400), &waiting(6.0, 600)));
+    let step = job.ranks[0].step;
+    assert!(step.wait_ms.is_some());
+    assert_eq!(step.step_ms, None);
+}
+
+#[test]
+fn time_in_a_generator_around_pytorchs_loader_may_be_waits() {
+    let in_generator = |at: f64, polls: u64| {
+        let mut sample = training(at);
+        let main = sample.job.as_mut().unwrap().ranks[0].main.as_mut();
+        *main.unwrap() = MainTally {
+            polls,
+            running: polls,
+            unseen: polls / 2,
+            in_generator: polls / 2,
+            ..MainTally::default()
+        };
+        sample
+    };
+    let job = job(between(&in_generator(4.0, 400), &in_generator(6.0, 600)));
+    let wait = job.ranks[0].wait.unwrap();
+    close(wait.unknown.0, 0.5);
+    assert!(wait.low.0 < 0.01 && wait.high.0 > 0.5, "{wait:?}");
+}
+
+#[test]
+fn nothing_runs_while_the_main_thread_is_blocked_and_no_other_is_on_a_cpu() {
+    let blocked = |cpu: f64| {
+        let sample = |at: u32| {
+            let mut sample = training(at.into());
+            let rank = &mut sample.job.as_mut().unwrap().ranks[0];
+            let polls = 100 * u64::from(at);
+            rank.main = Some(MainTally {
+                polls,
+                other: polls,
+                blocked: polls / 2,
+                ..MainTally::default()
+            });
+            rank.process.cpu = Some(secs((0.3 + cpu) * f64::from(at)));
+            sample
+        };
+        job(between(&sample(4), &sample(6))).ranks[0].blocked
+    };
+    close(blocked(0.0).map(|share| share.0), 0.5);
+    close(blocked(0.4).map(|share| share.0), 0.1);
+    close(blocked(2.0).map(|share| share.0), 0.0);
+}
+
+#[test]
 fn a_rank_shows_wait_step_and_load() {
     let job = job(between(&training(4.0), &training(6.0)));
     let rank = &job.ranks[0];
@@ -110,7 +171,7 @@ fn an_interval_below_a_millisecond_says_nothing() {
 }
 
 #[test]
-fn looks_that_follow_reports_count_alone_and_reports_that_follow_looks_do_not() {
+fn polls_after_reports_count_alone_and_reports_after_polls_do_not() {
     let empty = |older: QueueSource, newer: QueueSource| {
         let (mut first, mut last) = (training(4.0), training(6.0));
         let source = |sample: &mut Sample, source| {
@@ -164,13 +225,13 @@ fn a_counter_that_went_backwards_is_unknown_and_alone() {
 #[test]
 fn a_reused_pid_is_another_process() {
     let mut newer = training(6.0);
-    // Started half a second before pipetop did.
+    // Started half a second before pipetop.
     first_loader(&mut newer).workers[0].key.start_ticks = 99_950;
     let job = job(between(&training(4.0), &newer));
     let worker = &job.ranks[0].loaders[0].workers[0];
     assert_eq!((worker.cpu, worker.read), (None, None));
     assert_eq!((worker.batches_per_s, worker.load_ms), (None, None));
-    // Tallies are our own, kept since attaching: they hold.
+    // The tallies are kept by pipetop since attaching, so they are valid.
     close(worker.busy.map(|busy| busy.0), 0.9);
     close(job.cpu_cores, 0.3 + 0.8);
 }
@@ -188,7 +249,7 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
     close(young.batches_per_s, 5.0);
     close(young.load_ms, 180.0);
 
-    // Too young for a clock of 10 ms ticks, and with no clock at all.
+    // Too young for a clock of 10 ms ticks, and then without any clock.
     first_loader(&mut newer).workers[2].key.start_ticks = 100_595;
     let rates = job(between(&training(4.0), &newer));
     assert_eq!(rates.ranks[0].loaders[0].workers[2].cpu, None);
@@ -201,7 +262,7 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
 }
 
 #[test]
-fn what_vanished_is_not_in_the_rates() {
+fn ended_processes_are_not_in_the_rates() {
     let mut newer = training(6.0);
     first_loader(&mut newer).workers.remove(0);
     newer.gpus.clear();
@@ -216,7 +277,7 @@ fn what_vanished_is_not_in_the_rates() {
 }
 
 #[test]
-fn what_is_not_read_stays_unknown() {
+fn unread_values_stay_unknown() {
     let mut newer = training(6.0);
     newer.host = crate::sample::HostSample::default();
     newer.own = crate::sample::OwnSample::default();
@@ -249,7 +310,7 @@ fn what_is_not_read_stays_unknown() {
     assert!(rank.activity.is_empty());
     assert_eq!((rank.step.batches, rank.step.batches_per_s), (None, None));
     assert_eq!((rank.step.wait_ms, rank.step.step_ms), (None, None));
-    // The other worker still counts its own.
+    // The other worker still counts its batches.
     close(rank.step.load_ms, 180.0);
     let worker = &rank.loaders[0].workers[0];
     assert_eq!(worker.now, WorkerNow::Unknown);
@@ -303,7 +364,7 @@ fn load_falls_back_to_the_workers_time_over_the_trainers_batches() {
     }
     let rates = job(between(&older, &newer));
     close(rates.ranks[0].step.load_ms, 180.0);
-    // A worker whose time is unknown would make it look too short.
+    // Leaving out a worker whose time is unknown would make the load time too short.
     first_loader(&mut newer).workers[1].tally = None;
     let rates = job(between(&older, &newer));
     assert_eq!(rates.ranks[0].step.load_ms, None);
@@ -333,7 +394,7 @@ fn a_gpu_that_hangs_is_stale_and_has_no_news() {
     assert_eq!(gpu.stale_seconds, None);
     let gpu = &between(&training(9.0), &newer).unwrap().gpus[0];
     close(gpu.stale_seconds, 8.0);
-    // Another GPU at the same place, and a driver without a history.
+    // Another GPU at the same index, with a driver without a history.
     let mut newer = training(5.0);
     newer.gpus[0].uuid = Some("GPU-1".to_owned());
     newer.gpus[0].util_samples.newest.clear();
@@ -372,7 +433,7 @@ fn workers_share_the_loaders_batches_by_what_they_wrote() {
     );
     let idle = rates([Some(0), Some(7)], [Some(20 * 579), Some(7)]);
     assert_eq!((idle[1].batches_per_s, idle[1].load_ms), (Some(0.0), None));
-    // Where one is not known, nothing can be shared out.
+    // If the bytes of one worker are not known, nothing is divided.
     let denied = rates([Some(0), None], [Some(20 * 579), None]);
     close(denied[0].batches_per_s, 5.0);
 }
@@ -408,7 +469,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
             &polled(tally, 0),
             &waits,
             10,
-            estimate::Unseen::Fed,
+            estimate::Unclassified::Workers,
             &Blocks::default(),
         );
         assert!(estimate.low.0 < 0.65 && estimate.high.0 > 0.65);
@@ -442,11 +503,43 @@ fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
     assert_eq!(main(&in_turn), Some(2));
     // Its load time is that of its own two workers.
     close(super::loader::load_ms(&in_turn, None, Some(400.0)), 800.0);
-    // One that hardly yields anything is busy for another time.
+    // A loader that hardly yields anything is busy with something else.
     assert_eq!(main(&[loader(1, 2.5, 0.25), loader(2, 0.2, 1.0)]), Some(1));
-    // Of those alike the first.
+    // Among equals, the first.
     assert_eq!(main(&[loader(1, 2.5, 0.95), loader(2, 2.5, 1.0)]), Some(1));
     assert_eq!(main(&[]), None);
+    // The one that is waited for, even if it yields few batches.
+    let waited = |mut loader: LoaderRates, wait| {
+        loader.wait = Some(Share(wait));
+        loader
+    };
+    let apart = [
+        waited(loader(1, 9.9, 1.0), 0.02),
+        waited(loader(2, 0.2, 0.9), 0.6),
+    ];
+    assert_eq!(main(&apart), Some(2));
+    let hardly = [
+        waited(loader(1, 9.9, 1.0), 0.01),
+        waited(loader(2, 0.2, 0.9), 0.02),
+    ];
+    assert_eq!(main(&hardly), Some(1));
+}
+
+#[test]
+fn waits_are_shared_out_by_the_polls_in_each_loader() {
+    let loaders = |polls: [Option<u64>; 2]| {
+        let job = job(between(&training(4.0), &training(6.0)));
+        let mut loaders = vec![job.ranks[0].loaders[0].clone(); 2];
+        (loaders[0].id, loaders[1].id) = (0, 1);
+        let of = |id: u64| polls[usize::try_from(id).unwrap()];
+        loader::divide_wait(&mut loaders, Some(Share(0.8)), of);
+        [loaders[0].wait, loaders[1].wait]
+    };
+    let [first, second] = loaders([Some(30), Some(10)]);
+    close(first.map(|wait| wait.0), 0.6);
+    close(second.map(|wait| wait.0), 0.2);
+    assert_eq!(loaders([Some(30), None]), [None, None]);
+    assert_eq!(loaders([Some(0), Some(0)]), [None, None]);
 }
 
 fn polled(tally: MainTally, before: u64) -> MainGrown {
@@ -469,7 +562,7 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         &polled(tally(0, 200), 0),
         &no_waits(),
         0,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     assert_eq!((none.share, none.low), (Share::ZERO, Share::ZERO));
@@ -478,17 +571,17 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         &polled(tally(200, 200), 0),
         &no_waits(),
         1,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
     close(all.low.0, 200.0 / (200.0 + 3.8416));
-    // However many polls: one point to each side.
+    // However many polls there are: one point to each side.
     let many = estimate::wait(
         &polled(tally(500_000, 1_000_000), 0),
         &no_waits(),
         1_000_000,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     close(many.low.0, 0.49);
@@ -498,14 +591,14 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         &polled(tally(100, 200), 0),
         &no_waits(),
         2,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     let more = estimate::wait(
         &polled(tally(100, 200), 0),
         &no_waits(),
         50,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     assert!(few.high.0 - few.low.0 > 0.5 && more.high.0 - more.low.0 < 0.14);
@@ -534,20 +627,20 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     assert_eq!((polled.before, polled.waited_before), (100, 30));
     assert_eq!(polled.tally.polls, 900);
     let by = |polled, may_be| estimate::wait(&polled, &no_waits(), 100, may_be, &Blocks::default());
-    let wait = |polled| by(polled, estimate::Unseen::Unknown);
+    let wait = |polled| by(polled, estimate::Unclassified::Unknown);
     let seen = wait(polled);
     close(seen.share.0, 0.5);
     close(seen.unknown.0, 0.1);
     close(seen.unclear.0, 0.0);
-    // All of a tenth of the time may have been waits, or none.
+    // All of the unknown tenth of the time may have been waits, or none.
     let after = wait(self::polled(polled.tally, 0));
     close(seen.low.0, after.low.0 * 0.9);
     close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
-    // Waits for a loader of PyTorch's were waits before, too.
-    let pytorch = by(polled, estimate::Unseen::Fed);
+    // Waits for a PyTorch loader were recognised before, too.
+    let pytorch = by(polled, estimate::Unclassified::Workers);
     close(pytorch.low.0, after.low.0.mul_add(0.9, 0.03));
     assert_eq!(pytorch.high, seen.high);
-    // Polls after it that do not tell are another matter.
+    // Later polls that cannot be classified are treated differently.
     let tally = MainTally {
         unseen: 90,
         ..polled.tally
@@ -555,14 +648,14 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     let seen = wait(tally::MainGrown { tally, ..polled });
     close(seen.unclear.0, 0.1);
     close(seen.unknown.0, 0.19);
-    // A window that begins later has nothing of it.
+    // A window that starts later contains none of them.
     let later = tally::main(Some(from), Some(newer), Some(from)).expect("it grew");
     assert_eq!((later.before, later.tally.polls), (0, 900));
 }
 
 #[test]
-fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
-    // It put batches together for 600 ms of a second and slept for 400. Polls came late while it was on a CPU.
+fn polls_are_weighted_by_kernel_time() {
+    // The thread collated batches for 600 ms of a second and slept for 400. Polls came late while it was on a CPU.
     let newer = MainTally {
         polls: 100,
         loading: 45,
@@ -589,7 +682,7 @@ fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
         (54, 6, 32, 8)
     );
     assert_eq!((weighed.polls, weighed.unseen), (100, 8));
-    // Too few polls of a kind to describe it, or no count: as they are.
+    // Unchanged with too few polls of a kind, or without the kernel's count.
     let few = MainTally {
         other: 0,
         polls: 60,
@@ -609,7 +702,7 @@ fn looks_weigh_as_much_as_the_kernel_counts_of_their_kind() {
 }
 
 #[test]
-fn unseen_looks_raise_the_upper_end_only() {
+fn unseen_polls_raise_only_the_upper_bound() {
     let mut tally = MainTally {
         polls: 1000,
         waiting: 100,
@@ -621,7 +714,7 @@ fn unseen_looks_raise_the_upper_end_only() {
         &polled(tally, 0),
         &no_waits(),
         500,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     tally.unseen = 850;
@@ -629,27 +722,27 @@ fn unseen_looks_raise_the_upper_end_only() {
         &polled(tally, 0),
         &no_waits(),
         500,
-        estimate::Unseen::Fed,
+        estimate::Unclassified::Workers,
         &Blocks::default(),
     );
     let alone = estimate::wait(
         &polled(tally, 0),
         &no_waits(),
         500,
-        estimate::Unseen::Loads,
+        estimate::Unclassified::Loads,
         &Blocks::default(),
     );
     assert_eq!((fed.share, fed.low), (seen.share, seen.low));
     // Asleep for an unknown reason: all of it; on a CPU: a tenth of the polls.
     close(fed.high.0, 0.1 + 0.1 + 0.1);
     close(alone.high.0, 0.1 + 0.85);
-    // Without stacks every poll that does not tell, those at it on a CPU, and the time that it waited for one.
+    // Without stacks: every poll that cannot be classified, those on a CPU, and the time that it waited for one.
     tally.unseen = 100;
     let blindly = estimate::wait(
         &polled(tally, 0),
         &no_waits(),
         500,
-        estimate::Unseen::FedBlindly(Share(0.05)),
+        estimate::Unclassified::WorkersNoStacks(Share(0.05)),
         &Blocks::default(),
     );
     assert_eq!((blindly.share, blindly.low), (seen.share, seen.low));
@@ -658,7 +751,7 @@ fn unseen_looks_raise_the_upper_end_only() {
 }
 
 #[test]
-fn own_figures_and_late_looks_are_differences() {
+fn own_figures_and_late_polls_are_differences() {
     let mut newer = machine(6.0);
     newer.own.late = 5;
     newer.own.cpu = Some(secs(0.04));

@@ -1,11 +1,11 @@
-//! Which GPUs a rank uses, and what tells so.
+//! Which GPUs a rank uses, and the evidence for it.
 //!
-//! Knows who is where; draws no conclusion from how busy it is.
+//! Uses the list of processes of each GPU; draws no conclusion from how busy a GPU is.
 
 use super::{GpuRates, RankRates, Rates};
 use crate::sample::{GpuUser, UsedBy};
 
-/// A GPU that a rank uses, with what tells so; `None` = there is no other.
+/// A GPU that a rank uses, with the evidence; without a `user`, there is no other GPU that it could be.
 #[derive(Debug, Clone, Copy)]
 pub struct Used<'a> {
     pub gpu: &'a GpuRates,
@@ -13,12 +13,13 @@ pub struct Used<'a> {
 }
 
 impl Used<'_> {
-    /// The part of a divided GPU that it was given.
+    /// Returns the part of a partitioned (MIG) GPU that the rank was assigned.
     pub fn instance(&self) -> Option<u32> {
         self.user?.instance
     }
 
-    /// Share of time with a kernel, 0 to 1; of a divided GPU, on the rank's part. `None` where the driver does not say.
+    /// Returns the share of time with a kernel, 0 to 1; for a partitioned GPU, that on the rank's part. `None` if the
+    /// driver does not report it.
     pub fn busy(&self) -> Option<f64> {
         let Some(instance) = self.instance() else {
             let util = self.gpu.util_percent.map(|percent| percent / 100.0);
@@ -32,14 +33,14 @@ impl Used<'_> {
 }
 
 impl Rates {
-    /// GPUs that the rank surely uses: by the driver's list, or by the device files that it has open.
-    pub fn gpus_held(&self, rank: &RankRates) -> Vec<Used<'_>> {
+    /// Returns the GPUs that the rank certainly uses: by the driver's list, or by the device files that it has open.
+    pub fn known_gpus(&self, rank: &RankRates) -> Vec<Used<'_>> {
         self.gpus_used(rank, |by| by >= UsedBy::DeviceFile)
     }
 
-    /// The one GPU that the rank must be using: by its environment; else the one that the job may use, or the
-    /// one in the rank's place where there are as many ranks. `None` where it could be any.
-    pub fn gpu_in_place(&self, rank: &RankRates) -> Option<Used<'_>> {
+    /// Returns the GPU that the rank must be using: by its environment, else the only one that the job may use, or the
+    /// one at the rank's position if there are as many GPUs as ranks. `None` if it could be any.
+    pub fn inferred_gpu(&self, rank: &RankRates) -> Option<Used<'_>> {
         if let [used] = self.gpus_used(rank, |by| by < UsedBy::DeviceFile)[..] {
             return Some(used);
         }

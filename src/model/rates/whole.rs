@@ -1,32 +1,32 @@
-//! All rates of one window, put together from those of its parts.
+//! Combines the rates of a window from those of its parts.
 
 use super::{Rates, gpu, job, machine};
-use crate::model::interval::{Interval, seconds_grown};
+use crate::model::interval::{SampleInterval, seconds_grown};
 use crate::model::window::WindowSums;
 use crate::sample::Sample;
 use crate::units::Share;
 
-/// Seconds; what lies closer together says nothing about a rate.
+/// Minimum time between two samples, in seconds, for rates to be meaningful.
 const SHORTEST: f64 = 0.001;
 
 impl Rates {
-    /// The rates of the time between two samples, with what passed between them. What takes longer than this time to
-    /// be seen is in `session`, the sums of a longer one. `None` where the time is shorter than a millisecond or runs
-    /// backwards.
+    /// Returns the rates of the time between two samples, with the sums of what happened between them. `session` has
+    /// the sums of a longer time, for what shows only over a longer time. `None` if the time is shorter than a
+    /// millisecond or runs backwards.
     pub(in crate::model) fn of(
         older: &Sample,
         sums: &WindowSums,
         newer: &Sample,
         session: &WindowSums,
     ) -> Option<Self> {
-        let interval = Interval::new(older, newer);
+        let interval = SampleInterval::new(older, newer);
         if interval.seconds < SHORTEST {
             return None;
         }
         let seconds = interval.seconds;
         let own_cpu = seconds_grown(older.own.cpu, newer.own.cpu);
         let (gpus, slow) = gpu::rows(newer, sums, session);
-        let sums = job::Sums {
+        let sums = job::JobSums {
             window: sums,
             session,
             slow: &slow,

@@ -1,4 +1,4 @@
-//! A job that has ended.
+//! Tests of a job that has ended.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::model::literals::{machine, moment, training};
 use crate::units::{Pid, Share};
 
 #[test]
-fn what_was_found_of_a_job_stays_after_its_end() {
+fn findings_of_a_job_stay_after_its_end() {
     for length in [Duration::from_secs(10), Duration::MAX] {
         let mut model = Model::new(length);
         for at in 0..=20 {

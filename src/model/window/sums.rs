@@ -1,12 +1,12 @@
-//! What passes between two samples and neither of them alone can tell: waits that ended, workers that
-//! started, batches counted by clocks that come and go, readings of GPUs.
+//! Sums of what happened between samples and no single sample shows: waits that ended, workers that started, batches of
+//! clocks that are not always available, readings of GPUs.
 //!
-//! Sums up in fixed memory; makes no rate and has no opinion.
+//! Uses fixed memory; neither computes rates nor judges.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::gpu::GpuSums;
-use crate::model::interval::{Interval, Total};
+use crate::model::interval::{SampleInterval, Total};
 use crate::model::overlap::{Overlap, overlap};
 use crate::model::usage::{Counts, Delta, Usage, WCHAR};
 use crate::sample::{
@@ -15,15 +15,15 @@ use crate::sample::{
 };
 use crate::units::ProcessKey;
 
-/// Waits, and starts of workers, that are kept of each rank: the newest.
-const KEPT: usize = 4096;
-/// Loads that are kept of each worker: the newest.
+/// Number of newest waits, and of newest worker starts, kept of each rank.
+const MAX_WAITS: usize = 4096;
+/// Number of newest loads kept of each worker.
 const LOADS: usize = 16;
 
-/// The sum of what passed between an older and a newer sample, step by step.
+/// The sum of what happened between an older and a newer sample, step by step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowSums {
-    /// Where the first step began, in seconds since pipetop started.
+    /// Start of the first step, in seconds since pipetop started.
     from: Option<f64>,
     /// Length of the newest step in seconds.
     pub(crate) last_step: f64,
@@ -31,25 +31,25 @@ pub(crate) struct WindowSums {
     gpus: BTreeMap<GpuKey, GpuSums>,
 }
 
-/// What passed of one rank.
+/// What happened in one rank.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RankSums {
     /// Waits that ended, oldest first.
     pub(crate) waits: VecDeque<Wait>,
-    /// All that ended; more than `waits` holds where the oldest were dropped.
+    /// Number of all that ended; more than in `waits` if the oldest were dropped.
     pub(crate) waits_ended: u64,
     /// When workers started, in seconds since pipetop started.
     pub(crate) starts: VecDeque<f64>,
     /// Batches of all its loaders.
     pub(crate) batches: Counted,
     loaders: BTreeMap<u64, Counted>,
-    /// By loader and the worker's number in it: a loader whose workers start anew with each epoch goes on.
+    /// By loader and worker id: these sums continue if a loader restarts its workers with each epoch.
     workers: BTreeMap<(u64, u32), WorkerSums>,
-    /// Single loads of each worker that lives, oldest first.
+    /// Single loads of each living worker, oldest first.
     loads: BTreeMap<ProcessKey, VecDeque<BatchLoad>>,
 }
 
-/// What passed of the workers that had one number, one after the other.
+/// What happened in the workers that had one id, one after the other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkerSums {
     pub(crate) batches: Counted,
@@ -60,13 +60,13 @@ pub(crate) struct WorkerSums {
 }
 
 impl WorkerSums {
-    /// `start` is when the worker started, where that lies in this time; `before` is the same process.
+    /// `start` is when the worker started, if that is in this time; `before` is an older sample of the same process.
     fn add(
         &mut self,
         before: Option<&WorkerSample>,
         worker: &WorkerSample,
         start: Option<f64>,
-        interval: &Interval,
+        interval: &SampleInterval,
     ) {
         let process = before.map(|before| &before.process);
         let delta = Delta::new(process, &worker.process, worker.key, interval);
@@ -105,7 +105,7 @@ impl WorkerSums {
         Usage::new(self.used.map(Total::per_second))
     }
 
-    /// Bytes that were written by write calls.
+    /// Returns the bytes that were written by write calls.
     pub(crate) fn written(&self) -> Option<f64> {
         self.used[WCHAR].known()
     }
@@ -124,7 +124,7 @@ impl Counted {
         self.seconds += seconds;
     }
 
-    /// Batches counted; `None` where nothing counted.
+    /// Returns the batches counted; `None` if nothing counted them.
     pub(crate) fn known(&self) -> Option<u64> {
         (self.seconds > 0.0).then_some(self.batches)
     }
@@ -137,9 +137,9 @@ impl Counted {
 type GpuKey = (u32, Option<String>);
 
 impl WindowSums {
-    /// Adds the step from one sample to the next. What is gone from `newer` is forgotten.
+    /// Adds the step from one sample to the next. Drops ranks and GPUs that are missing in `newer`.
     pub(crate) fn add(&mut self, older: &Sample, newer: &Sample) {
-        let interval = Interval::new(older, newer);
+        let interval = SampleInterval::new(older, newer);
         let from = *self.from.get_or_insert(interval.from);
         self.last_step = interval.seconds;
         let ranks = newer.job.iter().flat_map(|job| &job.ranks);
@@ -157,7 +157,7 @@ impl WindowSums {
         for gpu in &newer.gpus {
             let key = gpu_key(gpu);
             let before = older.gpus.iter().find(|older| gpu_key(older) == key);
-            // A driver that hangs leaves its last reading standing: no news.
+            // If the driver hangs, its last reading is repeated: there is nothing new.
             if gpu.read_at.is_some() && before.is_some_and(|older| older.read_at == gpu.read_at) {
                 continue;
             }
@@ -170,7 +170,7 @@ impl WindowSums {
         self.ranks.get(&key)
     }
 
-    /// The rank's waits beside each GPU's idle time.
+    /// Returns the overlap of the rank's waits with each GPU's idle time.
     pub(crate) fn overlaps(&self, rank: ProcessKey) -> Vec<Overlap> {
         let waits = self.ranks.get(&rank).map(|rank| &rank.waits);
         let beside = |waits| {
@@ -186,17 +186,21 @@ impl WindowSums {
 }
 
 impl RankSums {
-    /// `from` is where the first step began.
+    /// `from` is the start of the first step.
     fn add(
         &mut self,
         older: Option<&RankSample>,
         newer: &RankSample,
-        interval: &Interval,
+        interval: &SampleInterval,
         from: f64,
     ) {
         let waits = older.map(|older| &older.waits);
         self.waits_ended = self.waits_ended.saturating_add(newer.waits.grown(waits));
-        keep(KEPT, &mut self.waits, newer.waits.since(waits).copied());
+        keep(
+            MAX_WAITS,
+            &mut self.waits,
+            newer.waits.since(waits).copied(),
+        );
         let loaders = &newer.loaders;
         self.loads.retain(|key, _| {
             let mut workers = loaders.iter().flat_map(|loader| &loader.workers);
@@ -223,7 +227,7 @@ impl RankSums {
         &mut self,
         older: Option<&LoaderSample>,
         newer: &LoaderSample,
-        interval: &Interval,
+        interval: &SampleInterval,
         from: f64,
     ) {
         for worker in &newer.workers {
@@ -231,11 +235,11 @@ impl RankSums {
                 let mut workers = loader.workers.iter();
                 workers.find(|before| before.key == worker.key)
             });
-            // It may have started some steps before it was found.
+            // The worker may have started some steps before it was found.
             let start = interval
                 .start_of(worker.key)
                 .filter(|start| before.is_none() && *start >= from);
-            keep(KEPT, &mut self.starts, start);
+            keep(MAX_WAITS, &mut self.starts, start);
             if let Some(loads) = &worker.loads {
                 let kept = self.loads.entry(worker.key).or_default();
                 let before = before.and_then(|before| before.loads.as_ref());
@@ -252,22 +256,22 @@ impl RankSums {
         self.loaders.get(&id).copied().unwrap_or_default()
     }
 
-    /// Of the workers with this number.
+    /// Returns the sums of the workers with this id.
     pub(crate) fn worker(&self, loader: u64, id: u32) -> Option<&WorkerSums> {
         self.workers.get(&(loader, id))
     }
 
-    /// The newest loads of a worker, newest first.
+    /// Returns the newest loads of a worker, newest first.
     pub(crate) fn loads(&self, key: ProcessKey) -> Vec<BatchLoad> {
         let loads = self.loads.get(&key).into_iter().flatten();
         loads.rev().copied().collect()
     }
 }
 
-/// Batches of a loader in one step; `None` where its clock is not known, changed or went backwards.
+/// Returns the batches of a loader in one step; `None` if its clock is not known, has changed or went backwards.
 ///
-/// A loader that is new to a rank we already watched counts from 0 if its clock is our own; the other
-/// clocks may show batches from before we saw it.
+/// A loader that is new in a rank that was already watched counts from 0 if pipetop counts its waits; other clocks may
+/// include batches from before it was seen.
 fn batches_grown(watched: bool, older: Option<&LoaderSample>, newer: &LoaderSample) -> Option<u64> {
     let BatchCount { count, source } = newer.batches?;
     match older {
@@ -291,7 +295,7 @@ fn gpu_key(gpu: &GpuSample) -> GpuKey {
     (gpu.index, gpu.uuid.clone())
 }
 
-/// Takes new ones in; of more than `most` the oldest go.
+/// Appends new items. If there are more than `most`, drops the oldest.
 fn keep<T>(most: usize, kept: &mut VecDeque<T>, new: impl IntoIterator<Item = T>) {
     for item in new {
         if kept.len() == most {

@@ -1,4 +1,4 @@
-//! Reports to test with: a job and a machine whose every figure is known.
+//! Reports for tests: a job and a machine with known figures.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ pub(crate) fn candidate(pid: i32) -> JobCandidate {
     }
 }
 
-/// A job and a machine of which everything is known.
+/// Returns a job and a machine with every figure known.
 pub(super) fn rich() -> Model {
     let mut model = watched();
     for at in 8..12_u32 {
@@ -287,17 +287,17 @@ fn health(at: f64) -> GpuHealth {
     }
 }
 
-/// Of a job of which the usual is known.
+/// Returns the report of a job with the usual figures known.
 pub(crate) fn full_report() -> Report {
     Report::new(&watched(), &full_verdict())
 }
 
-/// Before the first reading.
+/// Returns the report before the first reading.
 pub(crate) fn empty_report() -> Report {
     Report::new(&empty(), &empty_verdict())
 }
 
-/// Of a job and a machine of which everything is known.
+/// Returns the report of a job and a machine with every figure known.
 pub(crate) fn rich_report() -> Report {
     Report::new(&rich(), &rich_verdict())
 }

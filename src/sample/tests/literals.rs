@@ -1,4 +1,4 @@
-//! Samples to test with: a machine and a job whose every figure is round.
+//! Samples for tests: a machine and a job with round figures.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -37,7 +37,7 @@ pub(crate) fn wait(from: f64, to: f64, batch: Option<u64>) -> Wait {
     }
 }
 
-/// A machine without a job. pipetop started 1000 s after boot.
+/// Returns a machine without a job. pipetop started 1000 s after boot.
 pub(crate) fn machine(at: f64) -> Sample {
     Sample {
         host: HostSample {
@@ -67,7 +67,7 @@ pub(crate) fn machine(at: f64) -> Sample {
     }
 }
 
-/// 100 reads and 50 MB a second, 2 ms each.
+/// A disk with 100 reads and 50 MB per second, 2 ms each.
 fn disk(at: f64) -> DiskSample {
     DiskSample {
         device: "nvme0n1".to_owned(),
@@ -104,18 +104,19 @@ fn gpu(at: f64) -> GpuSample {
     }
 }
 
-/// Two a second, by turns 30 and 50 %; those of three seconds, as a sample repeats what the two before it carried.
+/// Two samples per second, alternating between 30 and 50 %; those of three seconds, since samples overlap by two
+/// seconds.
 fn utilisation(at: f64) -> Tail<(u64, f64)> {
-    let told = whole(2.0 * at);
+    let count = whole(2.0 * at);
     let of = |number: u64| match number % 2 {
         0 => (500_000 * number, 30.0),
         _ => (500_000 * number, 50.0),
     };
-    Tail::new(told, (told.saturating_sub(6)..told).map(of))
+    Tail::new(count, (count.saturating_sub(6)..count).map(of))
 }
 
-/// The machine with a job since time 0: ten batches a second, 60 % of the time waiting in ten waits a
-/// second, two workers that are busy 90 % of the time.
+/// Returns the machine with a job since time 0: ten batches a second, 60 % of the time waiting in ten waits a second,
+/// two workers that are busy 90 % of the time.
 pub(crate) fn training(at: f64) -> Sample {
     let mut sample = machine(at);
     sample.job = Some(JobSample {
@@ -139,7 +140,7 @@ pub(crate) fn training(at: f64) -> Sample {
 }
 
 fn rank(at: f64) -> RankSample {
-    // Those of three seconds: a sample repeats what the two before it carried.
+    // Those of three seconds, since samples overlap by two seconds.
     let ended = whole(10.0 * at);
     let waits = (ended.saturating_sub(30)..ended).map(|number| {
         let from = 0.1 * number as f64;
@@ -234,12 +235,12 @@ pub(crate) fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// The first rank of a sample's job.
+/// Returns the first rank of a sample's job.
 pub(crate) fn first_rank(sample: &mut Sample) -> &mut RankSample {
     &mut sample.job.as_mut().unwrap().ranks[0]
 }
 
-/// The first loader of its first rank.
+/// Returns the first loader of its first rank.
 pub(crate) fn first_loader(sample: &mut Sample) -> &mut LoaderSample {
     &mut first_rank(sample).loaders[0]
 }

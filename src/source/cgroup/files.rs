@@ -1,23 +1,22 @@
-//! The files of one group: its CPU quota and its memory limit, and what both did.
+//! The files of one group: its CPU quota and its memory limit, and their effects.
 //!
-//! Knows one directory; knows nothing of the groups above it.
+//! Does not depend on the groups above.
 
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::sample::{CgroupSample, Gap};
-use crate::source::cgroup::membership::Version;
+use crate::source::cgroup::membership::CgroupVersion;
 use crate::source::file::{self, Failure, unreadable};
 use crate::source::host::cpus_in_list;
 use crate::units::Bytes;
 
-/// "No limit" is a number in version 1: the largest that the counter holds, rounded down to a page. It
-/// differs with the page size and the kernel, but always lies above this.
+/// "No limit" is a number in version 1: the largest that the counter holds, rounded down to a page. It differs with the
+/// page size and the kernel, but is always above this.
 const NO_LIMIT: u64 = 1 << 62;
 
-/// A limit file's value: `None` where the group has no such file (the controller is not used there) or sets
-/// no limit.
+/// Reads a limit: `None` if the group has no such file (the controller is not used there) or sets no limit.
 fn limit<T>(path: &Path, parse: fn(&str) -> io::Result<Option<T>>) -> Result<Option<T>, Gap> {
     match file::read(path).and_then(|text| parse(text.trim())) {
         Ok(limit) => Ok(limit),
@@ -26,17 +25,17 @@ fn limit<T>(path: &Path, parse: fn(&str) -> io::Result<Option<T>>) -> Result<Opt
     }
 }
 
-/// `max`, or a number of bytes.
+/// Parses `max` or a number of bytes.
 fn bytes(text: &str) -> io::Result<Option<u64>> {
     if text == "max" {
         return Ok(None);
     }
-    // Version 1 wrote -1 and numbers above 2^63 as "no limit" too.
+    // Version 1 also wrote -1 and numbers above 2^63 for "no limit".
     let number: i128 = text.parse().map_err(|_| io::ErrorKind::InvalidData)?;
     Ok(u64::try_from(number).ok().filter(|&limit| limit < NO_LIMIT))
 }
 
-/// `max 100000` or `150000 100000`: microseconds of CPU time in each period.
+/// Parses `max 100000` or `150000 100000`: microseconds of CPU time in each period.
 fn cpu_max(text: &str) -> io::Result<Option<f64>> {
     match text.split_once(' ') {
         Some(("max", _)) => Ok(None),
@@ -57,11 +56,11 @@ fn number(text: &str) -> io::Result<i64> {
     text.parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// CPUs' worth of time per second that the group's quota allows.
-pub(super) fn cpu_quota(version: Version, group: &Path) -> Result<Option<f64>, Gap> {
+/// Returns the group's CPU quota in CPUs: seconds of CPU time per second.
+pub(super) fn cpu_quota(version: CgroupVersion, group: &Path) -> Result<Option<f64>, Gap> {
     match version {
-        Version::V2 => limit(&group.join("cpu.max"), cpu_max),
-        Version::V1 => {
+        CgroupVersion::V2 => limit(&group.join("cpu.max"), cpu_max),
+        CgroupVersion::V1 => {
             let quota = group.join("cpu.cfs_quota_us");
             // -1 is no limit.
             let Some(us @ 0..) = limit(&quota, |text| number(text).map(Some))? else {
@@ -77,7 +76,7 @@ pub(super) fn cpu_quota(version: Version, group: &Path) -> Result<Option<f64>, G
     }
 }
 
-/// What the quota did. Version 1 counts throttled time in nanoseconds, version 2 in microseconds.
+/// Reads the effects of the quota. Version 1 counts throttled time in nanoseconds, version 2 in microseconds.
 pub(super) fn read_throttling(group: &Path, sample: &mut CgroupSample) {
     let Ok(text) = file::read(&group.join("cpu.stat")) else {
         return;
@@ -89,40 +88,41 @@ pub(super) fn read_throttling(group: &Path, sample: &mut CgroupSample) {
         .or_else(|| keyed(&text, "throttled_time").map(Duration::from_nanos));
 }
 
-/// How many CPUs the group may use: already what the groups above leave. `None` where the group has no such file.
-pub(super) fn cpuset(version: Version, group: &Path) -> Option<u32> {
+/// Returns the number of CPUs that the group may use, after the restrictions of the groups above. `None` if the group
+/// has no such file.
+pub(super) fn cpuset(version: CgroupVersion, group: &Path) -> Option<u32> {
     let name = match version {
-        Version::V1 => "cpuset.effective_cpus",
-        Version::V2 => "cpuset.cpus.effective",
+        CgroupVersion::V1 => "cpuset.effective_cpus",
+        CgroupVersion::V2 => "cpuset.cpus.effective",
     };
     cpus_in_list(&file::read(&group.join(name)).ok()?)
 }
 
-/// In bytes.
-pub(super) fn memory_limit(version: Version, group: &Path) -> Result<Option<u64>, Gap> {
+/// Returns the memory limit in bytes.
+pub(super) fn memory_limit(version: CgroupVersion, group: &Path) -> Result<Option<u64>, Gap> {
     let name = match version {
-        Version::V1 => "memory.limit_in_bytes",
-        Version::V2 => "memory.max",
+        CgroupVersion::V1 => "memory.limit_in_bytes",
+        CgroupVersion::V2 => "memory.max",
     };
     limit(&group.join(name), bytes)
 }
 
-/// What the group cannot give back at once: its usage less the page cache that is not in use. A data set
-/// that streams through the cache fills any limit and presses on nothing.
-pub(super) fn memory_used(version: Version, group: &Path) -> Option<Bytes> {
+/// Returns the memory that the group cannot free at once: its usage without the page cache that is not in use. A data
+/// set that streams through the cache fills any limit without causing memory pressure.
+pub(super) fn memory_used(version: CgroupVersion, group: &Path) -> Option<Bytes> {
     let name = match version {
-        Version::V1 => "memory.usage_in_bytes",
-        Version::V2 => "memory.current",
+        CgroupVersion::V1 => "memory.usage_in_bytes",
+        CgroupVersion::V2 => "memory.current",
     };
     let used = file::read(&group.join(name)).ok()?;
     let used: u64 = used.trim().parse().ok()?;
     let stat = file::read(&group.join("memory.stat")).ok()?;
-    // Version 1's plain figure leaves out the groups below.
+    // Version 1's plain figure excludes the groups below.
     let idle = keyed(&stat, "total_inactive_file").or_else(|| keyed(&stat, "inactive_file"))?;
     Some(Bytes(used.saturating_sub(idle)))
 }
 
-/// The number behind a name: `nr_periods 12`.
+/// Returns the number after a name: `nr_periods 12`.
 fn keyed(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .filter_map(|line| line.split_once(' '))

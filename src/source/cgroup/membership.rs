@@ -1,6 +1,6 @@
-//! Where the directory of a process's group lies.
+//! The directory of a process's control group, from `/proc/PID/cgroup` and the mount table.
 //!
-//! Knows `/proc/PID/cgroup` and the mount table; knows nothing of the files in a group.
+//! Does not depend on the files in a group.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,26 @@ use crate::source::file::printable;
 use crate::source::mounts::{self, MountInfo};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Version {
+pub(super) enum CgroupVersion {
     V1,
     V2,
 }
 
-/// A group's directory, and the mount that it lies under.
+/// A group's directory, and the mount point above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Location {
-    pub(super) version: Version,
+    pub(super) version: CgroupVersion,
     group: PathBuf,
     top: PathBuf,
 }
 
 impl Location {
-    /// The process's own group.
+    /// Returns the process's own group.
     pub(super) fn group(&self) -> &Path {
         &self.group
     }
 
-    /// The group and those above it, as far as they can be seen from here.
+    /// Returns the group and the visible groups above it.
     pub(super) fn upwards(&self) -> impl Iterator<Item = &Path> {
         self.group
             .ancestors()
@@ -43,7 +43,8 @@ impl Location {
 pub(super) struct Membership(Vec<ProcessCGroup>);
 
 impl Membership {
-    /// `None` where no line is understood. Each is parsed alone: procfs refuses all for one that is torn.
+    /// Returns `None` if no line can be parsed. Each line is parsed separately: procfs rejects all of them for a single
+    /// torn one.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let lines = text
             .lines()
@@ -54,7 +55,7 @@ impl Membership {
         (!groups.is_empty()).then_some(Self(groups))
     }
 
-    /// The group's name: where hierarchies differ, the first of these that is not the root.
+    /// Returns the group's name: if hierarchies differ, the first of these that is not the root.
     pub(super) fn path(&self) -> String {
         let paths = ["cpu", "memory", "cpuset", ""].map(|controller| self.line(controller));
         let named = paths
@@ -64,7 +65,7 @@ impl Membership {
         printable(named.unwrap_or(Path::new("/")))
     }
 
-    /// The path of the group in the hierarchy of this controller; `""` = in version 2.
+    /// Returns the path of the group in the hierarchy of this controller; `""` = in version 2.
     fn line(&self, controller: &str) -> Option<&Path> {
         let of = |group: &&ProcessCGroup| match controller {
             "" => group.controllers.is_empty(),
@@ -74,8 +75,8 @@ impl Membership {
         Some(Path::new(path.strip_suffix(" (deleted)").unwrap_or(path)))
     }
 
-    /// The group that holds the process for this controller: version 1's where the controller has a
-    /// hierarchy there, else version 2's. `Ok(None)` where the kernel has neither.
+    /// Finds the group of the process for this controller: in version 1 if the controller has a hierarchy there, else
+    /// in version 2. Returns `Ok(None)` if the kernel has neither.
     pub(super) fn place(
         &self,
         controller: &str,
@@ -83,28 +84,31 @@ impl Membership {
         sys_root: &Path,
     ) -> Result<Option<Location>, Gap> {
         let (version, path) = match (self.line(controller), self.line("")) {
-            (Some(path), _) => (Version::V1, path),
-            (None, Some(path)) => (Version::V2, path),
+            (Some(path), _) => (CgroupVersion::V1, path),
+            (None, Some(path)) => (CgroupVersion::V2, path),
             (None, None) => return Ok(None),
         };
         let hierarchies = mounts.iter().filter(|mount| match version {
-            Version::V1 => mount.fs_type == "cgroup" && mounts::option(mount, controller).is_some(),
-            Version::V2 => mount.fs_type == "cgroup2",
+            CgroupVersion::V1 => {
+                mount.fs_type == "cgroup" && mounts::option(mount, controller).is_some()
+            }
+            CgroupVersion::V2 => mount.fs_type == "cgroup2",
         });
         find(version, path, hierarchies, sys_root).map(Some)
     }
 
-    /// The process's directory in version 2, whatever controllers are there.
+    /// Returns the process's directory in version 2, with or without controllers.
     pub(super) fn unified(&self, mounts: &[MountInfo], sys_root: &Path) -> Option<PathBuf> {
         let hierarchies = mounts.iter().filter(|mount| mount.fs_type == "cgroup2");
-        let place = find(Version::V2, self.line("")?, hierarchies, sys_root).ok()?;
+        let place = find(CgroupVersion::V2, self.line("")?, hierarchies, sys_root).ok()?;
         Some(place.group)
     }
 }
 
-/// A mount shows a part of the hierarchy: all of it on a host, the container's own group in a container.
+/// Finds the mount that shows the group. A mount shows a part of the hierarchy: all of it on a host, the container's
+/// own group in a container.
 fn find<'a>(
-    version: Version,
+    version: CgroupVersion,
     path: &Path,
     hierarchies: impl Iterator<Item = &'a MountInfo>,
     sys_root: &Path,
@@ -140,14 +144,10 @@ fn find<'a>(
             "mount /sys/fs/cgroup, or run pipetop on the host",
         )
     };
-    Err(Gap {
-        source: "cgroup".to_owned(),
-        reason,
-        hint: hint.to_owned(),
-    })
+    Err(Gap::new("cgroup", reason, hint))
 }
 
-/// The mount point as it is reached through `sys_root`, which may be another place than `/sys`.
+/// Returns the mount point below `sys_root`, which may be another place than `/sys`.
 fn under(sys_root: &Path, point: &Path) -> PathBuf {
     match point.strip_prefix("/sys") {
         Ok(rest) if !point.starts_with(sys_root) => sys_root.join(rest),

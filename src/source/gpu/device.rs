@@ -1,10 +1,10 @@
-//! One GPU, however it is asked.
+//! The interface to one GPU.
 
 use crate::sample::GpuSample;
 use crate::units::Moment;
 
-/// One GPU that can be asked.
+/// A GPU that can be read.
 pub trait Gpu: Send {
-    /// Asks it. May take as long as the driver likes.
+    /// Reads it. May block as long as the driver does.
     fn read(&mut self, at: Moment) -> GpuSample;
 }

@@ -1,8 +1,8 @@
-//! Which GPUs a word of the user or of `CUDA_VISIBLE_DEVICES` names. Pure; knows no driver.
+//! Which GPUs a word of the user or of `CUDA_VISIBLE_DEVICES` names. Pure; does not call the driver.
 
 use crate::sample::GpuInstance;
 
-/// Whether `word` is this GPU's index, its UUID or the start of it. `None` = its UUID would tell.
+/// Whether `word` is this GPU's index, its UUID or the start of it. `None` = that needs its UUID.
 pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> {
     let word = word.trim();
     if word.is_empty() {
@@ -14,7 +14,7 @@ pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> 
     }
 }
 
-/// A GPU as names can mean it.
+/// The properties by which a GPU can be named.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {
     /// In PCI bus order.
@@ -25,27 +25,27 @@ pub(super) struct Named<'a> {
     pub(super) instances: &'a [GpuInstance],
 }
 
-/// What a process may use.
+/// The GPUs that a process may use.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Visible {
-    /// By place among the GPUs; `None` where it cannot be known.
+    /// By position among the GPUs; `None` if it cannot be known.
     pub(super) answers: Vec<Option<bool>>,
-    /// The same GPUs in the order in which CUDA numbers them for the process, by place. Empty where that
-    /// cannot be known.
+    /// The positions of the same GPUs in the order in which CUDA numbers them for the process. Empty if that cannot be
+    /// known.
     pub(super) order: Vec<usize>,
-    /// The part of a divided GPU that it was given: place of the GPU, number of the GPU instance.
+    /// The instance of a divided GPU that the process was given: position of the GPU, number of the GPU instance.
     pub(super) instance: Option<(usize, u32)>,
 }
 
-/// Which of `gpus` a process may use whose `CUDA_VISIBLE_DEVICES` is `value`; `None` there = not set, so
-/// all. An answer is `None` where it cannot be known: behind a MIG id that names no part that is seen, or
-/// where a UUID in question is not known.
+/// Returns which of `gpus` a process with `CUDA_VISIBLE_DEVICES` = `value` may use; `value` `None` = not set, so all.
+/// An answer is `None` if it cannot be known: for a MIG id of an instance that is not seen, or if a UUID that matters
+/// is not known.
 ///
-/// CUDA's rules: the list is of numbers, or of UUIDs and starts of UUIDs that fit one GPU alone; the
-/// first entry that names no GPU ends it; a GPU named twice voids it; of MIG ids the first counts.
+/// CUDA's rules: the list is of numbers, or of UUIDs and starts of UUIDs that match one GPU alone; the first entry that
+/// names no GPU ends it; a GPU named twice voids it; of MIG ids the first counts.
 ///
-/// Numbers are in PCI bus order where `by_bus` says that the process set `CUDA_DEVICE_ORDER=PCI_BUS_ID`, and
-/// where all GPUs are of one model. Else CUDA counts the fastest first, which cannot be known from here.
+/// Numbers are in PCI bus order if `by_bus` (the process set `CUDA_DEVICE_ORDER=PCI_BUS_ID`) or if all GPUs are of one
+/// model. Otherwise CUDA counts the fastest first, and which one that is cannot be known here.
 pub(super) fn visible(gpus: &[Named<'_>], value: Option<&str>, by_bus: bool) -> Visible {
     let alike = gpus.windows(2).all(|pair| pair[0].model == pair[1].model);
     let numbered = by_bus || alike;
@@ -100,7 +100,7 @@ pub(super) fn visible(gpus: &[Named<'_>], value: Option<&str>, by_bus: bool) -> 
     }
 }
 
-/// The same behind the id of a part: `MIG-<uuid>`, or `MIG-GPU-<uuid>/<gpu instance>/<compute instance>`
+/// Like [`visible`], for the id of an instance: `MIG-<uuid>`, or `MIG-GPU-<uuid>/<gpu instance>/<compute instance>`
 /// before driver 470.
 fn visible_part(gpus: &[Named<'_>], id: &str) -> Visible {
     let id = id.trim_end();
@@ -133,7 +133,7 @@ fn visible_part(gpus: &[Named<'_>], id: &str) -> Visible {
         .unwrap_or_else(unknown)
 }
 
-/// CUDA reads a number as C's `strtoul` does: blanks before it, a `+`, and what follows it is let be.
+/// Parses a number as CUDA does, with C's `strtoul`: leading blanks, a `+`, and anything after the number is ignored.
 fn ordinal(word: &str) -> Option<u32> {
     let word = word.trim_start();
     let word = word.strip_prefix('+').unwrap_or(word);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_known_is_not_a_no() {
+    fn unknown_is_not_false() {
         let answers = |gpus: &[Named<'_>], value| visible(gpus, Some(value), false).answers;
         assert_eq!(answers(&GPUS, "MIG-5ac7"), [None; 3]);
         let silent = Named {

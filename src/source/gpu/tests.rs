@@ -4,7 +4,7 @@ use std::time::SystemTime;
 use super::*;
 use crate::sample::Tail;
 
-/// Waits for its cue before every reading.
+/// A GPU whose readings each wait for a cue from the test.
 struct Cued {
     index: u32,
     cue: Receiver<GpuSample>,
@@ -22,7 +22,7 @@ impl Gpu for Cued {
     }
 }
 
-/// GPUs that answer on cue and a clock that is set by hand.
+/// Returns GPUs that answer on cue, and a clock that is set by hand.
 fn gpus(count: u32, selection: Option<&[&str]>) -> (Gpus, Vec<Sender<GpuSample>>, Arc<Mutex<u64>>) {
     let time = Arc::new(Mutex::new(0));
     let (cues, found): (Vec<_>, Vec<Box<dyn Gpu>>) = (0..count)
@@ -45,7 +45,7 @@ fn gpus(count: u32, selection: Option<&[&str]>) -> (Gpus, Vec<Sender<GpuSample>>
     (gpus, cues, time)
 }
 
-/// Yields until the board shows what is waited for.
+/// Waits until the board shows what is expected.
 fn until(gpus: &Gpus, shown: impl Fn(&[GpuSample]) -> bool) -> Vec<GpuSample> {
     loop {
         let (rows, gaps) = gpus.newest(1);
@@ -65,7 +65,7 @@ fn with_util(util_percent: f64) -> GpuSample {
 }
 
 #[test]
-fn a_gpu_that_hangs_goes_stale_and_the_others_live() {
+fn a_hanging_gpu_becomes_stale_and_the_others_stay_live() {
     let (gpus, cues, time) = gpus(2, None);
     cues[0].send(with_util(10.0)).unwrap();
     cues[1].send(with_util(20.0)).unwrap();
@@ -90,7 +90,7 @@ fn a_call_that_takes_longer_than_an_interval_makes_the_row_stale_at_once() {
     until(&gpus, |rows| {
         rows.iter().any(|row| row.util_percent == Some(10.0))
     });
-    // The next reading is under way since second 0.
+    // The next reading has been running since second 0.
     while gpus.shared.board().rows[0].asked.is_none() {
         thread::yield_now();
     }
@@ -118,10 +118,10 @@ fn samples_of_the_history_are_gathered_and_numbered() {
 }
 
 #[test]
-fn only_what_is_selected_is_shown_and_a_wrong_word_is_told() {
+fn only_selected_gpus_are_shown_and_an_invalid_selection_is_reported() {
     let (some, cues, _) = gpus(3, Some(&["2", "GPU-0"]));
     for cue in &cues {
-        // A GPU that is not selected by number is not asked; nobody is there to hear.
+        // A GPU that the selection excludes by number is not read; nobody receives the cue.
         let _ = cue.send(with_util(1.0));
     }
     let rows = until(&some, |rows| {
@@ -130,18 +130,18 @@ fn only_what_is_selected_is_shown_and_a_wrong_word_is_told() {
     assert_eq!((rows[0].index, rows[1].index), (0, 2));
 
     let (none, _cues, _) = gpus(1, Some(&["7"]));
-    let told = loop {
+    let rows = loop {
         let (rows, gaps) = none.newest(1);
         if gaps.iter().any(|gap| gap.reason.contains("\"7\"")) {
             break rows;
         }
         thread::yield_now();
     };
-    assert_eq!(told, []);
+    assert_eq!(rows, []);
 }
 
 #[test]
-fn a_library_that_never_opens_is_told_and_holds_up_nothing() {
+fn a_library_that_hangs_is_reported_and_blocks_nothing() {
     let (keep, never) = channel::<()>();
     let time = Arc::new(Mutex::new(0));
     let clock = Arc::clone(&time);

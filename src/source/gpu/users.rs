@@ -1,12 +1,12 @@
-//! Who uses which GPU: which of the driver's process numbers mean processes that are seen here, and which
-//! rank of the job uses which GPU, with what tells so.
+//! Which process uses which GPU: which of the driver's PIDs are processes visible here, and which rank of the job uses
+//! which GPU, with the evidence for it.
 //!
-//! Reads `/proc` alone. In a container a number of the driver's may be the host's: it counts as a process of
-//! ours only where that process has a device file of the driver open.
+//! Only reads `/proc`. In a container a PID of the driver may be the host's: it counts as a process here only if that
+//! process has a device file of the driver open.
 //!
-//! Mappings are not asked: whoever maps a device file of the driver keeps it open, and who may not list the
-//! descriptors may not read the mappings either. They would cost the job's lock on its address space (before Linux
-//! 6.17 for as long as a piece is written) and, with 10 000 mappings, 2.6 ms where descriptors take 0.1 ms.
+//! Mappings are not read: a process that maps a device file of the driver keeps it open, and a user who may not list
+//! the descriptors may not read the mappings either. They would take the job's lock on its address space (before Linux
+//! 6.17 for as long as a piece is written) and, with 10 000 mappings, 2.6 ms, while descriptors take 0.1 ms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,24 +19,24 @@ use crate::sample::{GpuSample, GpuUser, ProcessPlace, UsedBy};
 use crate::source::process::ProcessReader;
 use crate::units::{Pid, ProcessKey};
 
-/// What a process has open changes seldom once it trains.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+/// Pause between two reads: what a process has open seldom changes once it trains.
+const REREAD_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(in crate::source) struct Users {
     proc_root: PathBuf,
     reader: ProcessReader,
-    /// The driver's numbers are those of `/proc` here. `None` = not known.
+    /// Whether the driver's PIDs are those of `/proc` here. `None` = not known.
     first_namespace: Option<bool>,
-    ranks: BTreeMap<ProcessKey, Environment>,
-    /// By number: processes of which the driver spoke, and ranks.
+    ranks: BTreeMap<ProcessKey, RankEnvironment>,
+    /// Keyed by PID: processes listed by the driver, and ranks.
     files: BTreeMap<Pid, (Duration, Files)>,
 }
 
-/// What a rank was started with. A program may have changed it for itself since.
+/// Environment that a rank was started with. The program may have changed it since.
 #[derive(Debug, Default)]
-struct Environment {
-    /// The environment could be read.
+struct RankEnvironment {
+    /// Whether the environment could be read.
     known: bool,
     /// `CUDA_VISIBLE_DEVICES`; `None` = not set.
     visible: Option<String>,
@@ -53,7 +53,7 @@ enum Files {
     Open {
         /// The N of each `/dev/nvidiaN`.
         gpus: BTreeSet<u32>,
-        /// Any of the driver's, also those that are no GPU's.
+        /// Whether any device file of the driver is open, including those that are not a GPU's.
         any: bool,
     },
 }
@@ -69,15 +69,15 @@ impl Users {
         }
     }
 
-    /// Notes on each GPU which of its processes are here, which of `ranks` use it and whether they may.
-    pub(in crate::source) fn mark(
+    /// Records for each GPU which of its processes are here, which of `ranks` use it and whether they may.
+    pub(in crate::source) fn annotate(
         &mut self,
         now: Duration,
         ranks: &[ProcessKey],
         gpus: &mut [GpuSample],
     ) {
         self.files
-            .retain(|_, (asked, _)| now.saturating_sub(*asked) < ASK_AGAIN);
+            .retain(|_, (asked, _)| now.saturating_sub(*asked) < REREAD_AFTER);
         self.ranks.retain(|key, _| ranks.contains(key));
         for gpu in gpus.iter_mut() {
             let parts = gpu
@@ -112,7 +112,7 @@ impl Users {
 
     fn place(&mut self, now: Duration, pid: Pid) -> ProcessPlace {
         if self.first_namespace == Some(true) {
-            // One that is not here any more has ended.
+            // A process that is no longer here has ended.
             let here = self.proc_root.join(pid.to_string()).exists();
             return if here {
                 ProcessPlace::Here
@@ -121,14 +121,14 @@ impl Users {
             };
         }
         match self.files(now, pid) {
-            // Without a device file it is another process that happens to have this number.
+            // Without a device file it is another process with the same number.
             Files::NoProcess | Files::Open { any: false, .. } => ProcessPlace::Outside,
             Files::Open { any: true, .. } => ProcessPlace::Here,
             Files::Denied => ProcessPlace::Unknown,
         }
     }
 
-    /// What the rank may use by its environment; `None` where that is denied.
+    /// Returns what the rank may use according to its environment; `None` if that cannot be read.
     fn view(&mut self, rank: ProcessKey, gpus: &[GpuSample]) -> Option<Visible> {
         let reader = &mut self.reader;
         let environment = self
@@ -141,7 +141,7 @@ impl Users {
             .then(|| visible(&named, environment.visible.as_deref(), environment.by_bus))
     }
 
-    /// The GPUs that a rank uses, by their places, by the surest sign that there is.
+    /// Returns the positions of the GPUs that a rank uses, from the most reliable evidence available.
     fn uses(
         &mut self,
         now: Duration,
@@ -204,12 +204,12 @@ fn name(gpu: &GpuSample) -> Named<'_> {
     }
 }
 
-fn ask(reader: &mut ProcessReader, rank: Pid) -> Environment {
+fn ask(reader: &mut ProcessReader, rank: Pid) -> RankEnvironment {
     let names = ["CUDA_VISIBLE_DEVICES", "LOCAL_RANK", "CUDA_DEVICE_ORDER"];
     let Some([visible, local_rank, order]) = reader.environment(rank, names) else {
-        return Environment::default();
+        return RankEnvironment::default();
     };
-    Environment {
+    RankEnvironment {
         known: true,
         visible,
         local_rank: local_rank.and_then(|rank| rank.trim().parse().ok()),
@@ -217,7 +217,8 @@ fn ask(reader: &mut ProcessReader, rank: Pid) -> Environment {
     }
 }
 
-/// GPUs on which the driver lists a process that is known to be this one: their places, and the part.
+/// Returns the GPUs on which the driver lists this process, if its PID is known to be this one's: their positions, and
+/// the instance.
 fn listed(pid: Pid, gpus: &[GpuSample]) -> Vec<(usize, Option<u32>)> {
     let mut found = Vec::new();
     for (place, gpu) in gpus.iter().enumerate() {
@@ -234,7 +235,7 @@ fn listed(pid: Pid, gpus: &[GpuSample]) -> Vec<(usize, Option<u32>)> {
     found
 }
 
-/// Yes where one says so, no where all do.
+/// Returns true if one is true, false if all are false.
 fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<_> = answers.collect();
     if answers.contains(&Some(true)) {
@@ -256,7 +257,7 @@ fn device_files(proc_root: &Path, pid: Pid) -> Files {
     let mut gpus = BTreeSet::new();
     let mut any = false;
     for file in open.flatten() {
-        // One that was closed meanwhile is open no more.
+        // Skips files that were closed meanwhile.
         let Ok(target) = fs::read_link(file.path()) else {
             continue;
         };

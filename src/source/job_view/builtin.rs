@@ -1,12 +1,12 @@
-//! What the built-in job shows from outside that a Python job shows in its memory: its settings on its command
-//! line, and its batches in the bytes that its workers write.
+//! The figures of the built-in job that a Python job has in its memory: its settings are on its command line, and its
+//! batches are counted from the bytes that its workers write.
 
 use serde::Deserialize;
 
 use crate::job::BUILTIN_MESSAGE;
 use crate::sample::{BatchClock, BatchCount, LoaderSettings, ProcessSample, WorkerSample};
 
-/// What the trainer's command line says of the loader, as JSON.
+/// The loader's settings on the trainer's command line, as JSON.
 #[derive(Default, Deserialize)]
 struct Settings {
     workers: Option<u32>,
@@ -16,7 +16,7 @@ struct Settings {
     in_order: Option<bool>,
 }
 
-/// The settings of the loader, from the trainer's command line.
+/// Returns the settings of the loader, from the trainer's command line.
 pub(super) fn settings(command: &str) -> LoaderSettings {
     let json = command.find('{').map(|at| &command[at..]);
     let said = json.and_then(|json| serde_json::from_str(json).ok());
@@ -32,12 +32,12 @@ pub(super) fn settings(command: &str) -> LoaderSettings {
     }
 }
 
-/// Batches that a worker has made: it writes one message for each, and nothing else.
+/// Returns the batches that a worker has made: it writes one message for each, and nothing else.
 pub(super) fn made(worker: &ProcessSample) -> Option<u64> {
     Some(worker.io?.wchar.0 / BUILTIN_MESSAGE as u64)
 }
 
-/// Batches of all workers; `None` where one cannot be asked.
+/// Returns the batches of all workers; `None` if the count of one is not known.
 pub(super) fn batches(workers: &[WorkerSample]) -> Option<BatchCount> {
     let made: Option<u64> = workers.iter().map(|worker| worker.batches).sum();
     made.map(|count| BatchCount {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_stand_on_the_command_line() {
+    fn settings_are_read_from_the_command_line() {
         let command = r#"pipetop builtin-trainer --parent=1 {"workers":7,"batch_size":16,"seed":0,"in_order":false,"pin_memory":true}"#;
         let settings = settings(command);
         assert_eq!(

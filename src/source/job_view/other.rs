@@ -1,6 +1,6 @@
-//! What feeds a trainer beside PyTorch's loaders, as one more loader of its rank.
+//! What feeds a trainer apart from PyTorch's loaders, as one more loader of its rank.
 //!
-//! Knows what the stacks have shown, not how they are read.
+//! Does not depend on how stacks are read.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::source::process::ProcessReader;
 use crate::source::python::Asks;
 use crate::units::Pid;
 
-/// The number of a loader that is known by the main thread's stacks alone.
+/// Number used for a loader that is only known from the main thread's stacks.
 const OTHER_LOADER: u64 = MAIN_LOADER - 2;
 
-/// Gives what feeds the main thread to the workers that were found, where they are no PyTorch's; else it is a loader
-/// without any. What is known by its place in the training loop alone is a part of PyTorch's loader, where there is one.
-/// `threads` gives those of the trainer that load: they count where no processes do.
+/// Assigns what feeds the main thread to the loader with workers that is not PyTorch's, or else adds a loader without
+/// worker processes. If only the place in the training loop is known and there is a loader of PyTorch, it is part of that.
+/// `threads` returns the threads of the trainer that load: they count if there are no worker processes.
 pub(super) fn add(
     loaders: &mut Vec<LoaderSample>,
     placed: &[(u64, Loader)],
@@ -35,7 +35,7 @@ pub(super) fn add(
     if name.is_none() && loaders.iter().any(is_pytorch) {
         return;
     }
-    // A stage behind PyTorch's loader hands on what that counts.
+    // A stage after PyTorch's loader passes on batches that are already counted there.
     let counted = loaders.iter().any(|loader| loader.batches.is_some());
     let count = main
         .queue
@@ -49,7 +49,7 @@ pub(super) fn add(
         Some(loader) => {
             loader.kind = LoaderKind::Other;
             loader.name = name;
-            // Which of its pipes hands over batches is a guess, unless the main thread was seen to wait at it.
+            // Which of its pipes carries batches is a guess, unless the main thread was seen to wait for it.
             let mut seen = placed.iter().filter(|(_, placed)| placed.pipe_is_seen);
             if !seen.any(|(id, _)| *id == loader.id) {
                 loader.queue = None;
@@ -67,7 +67,7 @@ pub(super) fn add(
     }
 }
 
-/// The threads of a trainer that load.
+/// Returns the threads of a trainer that load.
 pub(super) fn threads(
     reader: &mut ProcessReader,
     trainer: Pid,
@@ -96,7 +96,7 @@ pub(super) fn threads(
     threads
 }
 
-/// Polls at which the main thread waited for something that is no batch, by what that is.
+/// Returns the polls at which the main thread waited for something other than a batch, by what that was.
 pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
     let seen = main.not_data.iter();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))

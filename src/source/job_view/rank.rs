@@ -1,19 +1,21 @@
-//! One trainer of the watched job, with its loaders and their workers: what `/proc` says of each and what
-//! the poller saw, put together into one sample.
+//! One trainer of the watched job, with its loaders and their workers: the figures of `/proc` and the counts of the
+//! poller, combined into one sample.
 //!
-//! Knows nothing of the other ranks.
+//! Does not depend on the other ranks.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::reports::RankReported;
 use super::slots::Slots;
 use super::{builtin, other};
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
-    BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, PollTrace, ProcessSample,
-    QueueTally, RankSample, Tail, Tier, Wait, WorkerSample,
+    BatchClock, BatchCount, Gap, LoaderKind, LoaderSample, LoaderSettings, PollTrace,
+    ProcessSample, QueueTally, RankSample, Tail, Tier, Wait, WorkerSample,
 };
 use crate::source::events::Events;
+use crate::source::file::unreadable;
 use crate::source::poll::{IteratorSeen, MAIN_LOADER, Seen, WatchedLoader, WatchedRank};
 use crate::source::process::ProcessReader;
 use crate::source::shared_memory::SegmentClock;
@@ -21,32 +23,35 @@ use crate::units::{Pid, ProcessKey};
 
 /// Name that PyTorch gives the thread that pins batches in memory.
 const PIN_THREAD: &str = "pt_data_pin";
-/// The number of a loader that is known by the job's reports alone.
+/// Number used for a loader that is only known from the job's reports.
 const REPORTED_LOADER: u64 = MAIN_LOADER - 1;
-/// Waits of one sample at most, the newest: no reader keeps more.
+/// Maximum number of waits in one sample, the newest ones: no reader keeps more.
 const WAITS: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct RankView {
     pub(super) key: ProcessKey,
-    /// The trainer of the built-in job.
+    /// Whether it is the trainer of the built-in job.
     builtin: bool,
     rank: Option<u32>,
     world_size: Option<u32>,
     local_rank: Option<u32>,
     pub(super) tier: Tier,
+    /// Why the tier could not be found out the last time.
+    pub(super) gap: Option<Gap>,
     pin_thread: Option<Pid>,
+    accelerated: bool,
     nccl: bool,
     slots: Slots,
     /// Descriptors on which the trainer was seen to wait for a batch.
     polled: Vec<i32>,
-    /// CPUs that each worker may run on, asked for now and then.
+    /// CPUs that each worker may run on, read from time to time.
     affinity: BTreeMap<ProcessKey, Option<u32>>,
     waits: Events<Wait>,
-    /// How many waits there were by the polls, and by the rank's own reports.
+    /// Number of waits so far, from the polls and from the rank's own reports.
     seen_waits: Tail<Wait>,
     reported_waits: Tail<Wait>,
-    /// Where the polls of the last two samples end, the longer ago first: of two samples in a row, one may be lost.
+    /// Ends of the polls of the last two samples, older first: of two samples in a row, one may be lost.
     polls_end: [u64; 2],
 }
 
@@ -59,7 +64,9 @@ impl RankView {
             world_size: None,
             local_rank: None,
             tier: Tier::T0,
+            gap: None,
             pin_thread: None,
+            accelerated: true,
             nccl: false,
             slots: Slots::default(),
             polled: vec![],
@@ -71,8 +78,7 @@ impl RankView {
         }
     }
 
-    /// Finds the loaders that it has now, with the number of each. `thorough`: asks also for what changes
-    /// seldom.
+    /// Returns its current loaders, with the number of each. `thorough`: also reads what seldom changes.
     pub(super) fn follow(
         &mut self,
         reader: &mut ProcessReader,
@@ -81,12 +87,18 @@ impl RankView {
         thorough: bool,
     ) -> Vec<(u64, Loader)> {
         self.builtin = trainer.is_builtin_trainer();
+        self.accelerated = trainer.gpu != Some(false);
         self.rank = trainer.rank;
         self.world_size = trainer.world_size;
         self.local_rank = trainer.local_rank;
         let workers = tree.workers(trainer);
         if thorough {
-            self.tier = reader.tier(self.key.pid);
+            let tier = reader.tier(self.key.pid);
+            self.gap = tier.as_ref().err().map(|error| {
+                let path = format!("/proc/{}/syscall", self.key.pid);
+                unreadable("job", Path::new(&path), error)
+            });
+            self.tier = tier.unwrap_or(self.tier);
             let threads = reader.threads(self.key.pid);
             self.nccl = threads.iter().any(|(_, name)| is_of_nccl(name));
             self.pin_thread = threads
@@ -100,7 +112,7 @@ impl RankView {
         self.slots.place(&loaders(trainer, &workers, &self.polled))
     }
 
-    /// What the poller has to know of it.
+    /// Returns the data that the poller needs.
     pub(super) fn watched(&self, placed: &[(u64, Loader)]) -> WatchedRank {
         let loader = |(id, loader): &(u64, Loader)| WatchedLoader {
             id: *id,
@@ -111,11 +123,12 @@ impl RankView {
             key: self.key,
             builtin: self.builtin,
             pin_thread: self.pin_thread,
+            accelerated: self.accelerated,
             loaders: placed.iter().map(loader).collect(),
         }
     }
 
-    /// Its counters and its loaders': what `/proc` says now, what was `seen` and what it `reported` until now.
+    /// Returns its counters and those of its loaders: `/proc` now, what was `seen`, and what it `reported` so far.
     pub(super) fn sample(
         &mut self,
         reader: &mut ProcessReader,
@@ -161,7 +174,7 @@ impl RankView {
             saving: main.and_then(|main| main.saving),
             not_data: main.map(other::not_data).unwrap_or_default(),
             reported: reported.map(|reported| reported.reported.clone()),
-            waits: self.waits.hand_out(1),
+            waits: self.waits.take(1),
             activity: main.map(|main| main.activity.clone()).unwrap_or_default(),
             gil_holders: main
                 .map(|main| main.gil_holders.clone())
@@ -171,12 +184,12 @@ impl RankView {
         }
     }
 
-    /// What this sample and the one before brought.
+    /// Returns the polls of this sample and the previous one.
     fn new_polls(&self, polls: &PollTrace) -> PollTrace {
         polls.since(self.polls_end[0])
     }
 
-    /// Those that it reports where it does, else those that were seen: one row of numbers for both.
+    /// Adds the reported waits while the rank reports, else the seen ones: both are in one numbered series.
     fn take_waits(&mut self, seen: Option<&Tail<Wait>>, reported: Option<&RankReported>) {
         let fresh = reported.is_some_and(|reported| reported.fresh);
         let rows = [
@@ -251,11 +264,12 @@ impl RankView {
                 capacity: capacity.map(|(workers, prefetch)| workers.saturating_mul(prefetch)),
                 ..queue
             }),
-            // The batches that wait to be pinned are counted, and not polled.
+            // Batches that wait to be pinned are counted, not polled.
             queue_polls: polled
                 .filter(|_| pinned.is_none())
                 .map_or_else(PollTrace::default, |queue| self.new_polls(&queue.polls)),
             batches: yielded.or(taken).or(made),
+            waits: iterator.map(|iterator| iterator.waits),
             settings,
         }
     }
@@ -296,33 +310,30 @@ impl RankView {
     }
 }
 
-/// PyTorch names its threads that look after a group on NCCL, NCCL its own where `NCCL_SET_THREAD_NAME=1`.
+/// PyTorch names the threads that it uses for a group on NCCL; NCCL names its own if `NCCL_SET_THREAD_NAME=1`.
 fn is_of_nccl(thread: &str) -> bool {
     thread.starts_with("pt_nccl_") || thread.starts_with("NCCL ")
 }
 
-/// Gives what the rank reported of its batches to the loader that it speaks of: the one with most workers, else
-/// one that is known by this alone. Who has fallen silent may load on: then what is seen counts, if anything.
+/// Adds the rank's reported batches to the loader that they refer to: the one with the most workers, or a new one if
+/// there is none. A rank that stopped reporting may still load: then the seen count is used, if any.
 fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
     if loaders.is_empty() {
         loaders.push(LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported));
     }
-    // Reports do not name the loader: of several that take turns, each has its own count.
-    if loaders
-        .iter()
-        .filter(|loader| loader.batches.is_some())
-        .count()
-        > 1
-    {
+    // Reports do not name the loader: if there are several, each has its own count, if any.
+    let in_use = |loader: &&LoaderSample| loader.batches.is_some() || !loader.workers.is_empty();
+    let counted = loaders.iter().any(|loader| loader.batches.is_some());
+    if counted && loaders.iter().filter(in_use).count() > 1 {
         return;
     }
-    // `max_by_key` takes the last of equals: reversed, that is the first.
+    // `max_by_key` returns the last of equal elements: reversed, that is the first.
     let largest = loaders.iter_mut().rev();
     if let Some(loader) = largest.max_by_key(|loader| loader.workers.len()) {
         if reported.fresh || loader.batches.is_none() {
             loader.batches = Some(reported.batches);
         }
-        // Polls are spread over time, reports come once a step: only the former tell a share of time.
+        // Polls are spread over time, reports come once per step: only polls give a share of time.
         let capacity = reported.queue.and_then(|queue| queue.capacity);
         match &mut loader.queue {
             Some(seen) => seen.capacity = seen.capacity.or(capacity),
@@ -331,7 +342,7 @@ fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
     }
 }
 
-/// A loader without workers: only its iterator shows it.
+/// Returns a loader without workers, which only its iterator shows.
 fn main_loader(iterator: &IteratorSeen) -> LoaderSample {
     LoaderSample {
         settings: iterator.settings.clone(),
@@ -339,11 +350,12 @@ fn main_loader(iterator: &IteratorSeen) -> LoaderSample {
             count: iterator.batches,
             source: BatchClock::Iterator,
         }),
+        waits: Some(iterator.waits),
         ..LoaderSample::new(MAIN_LOADER, LoaderKind::PytorchMain)
     }
 }
 
-/// From the iterator; what that lacks, from the workers' frames and from their number.
+/// Returns the settings from the iterator, completed from the workers' frames and their number.
 fn settings(
     tree: &Tree<'_>,
     loader: &Loader,
@@ -369,7 +381,7 @@ fn settings(
     settings
 }
 
-/// How `multiprocessing` started the workers, by their command lines.
+/// Returns how `multiprocessing` started the workers, from their command lines.
 fn start_method(tree: &Tree<'_>, loader: &Loader) -> Option<String> {
     let worker = tree.get(loader.workers.first()?.pid)?;
     let method = if worker.command.contains("multiprocessing.forkserver") {
@@ -387,6 +399,7 @@ fn start_method(tree: &Tree<'_>, loader: &Loader) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{REPORTED_LOADER, add_reported, is_of_nccl};
+    use crate::sample::literals::worker;
     use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, Reported, Tail};
     use crate::source::job_view::reports::RankReported;
 
@@ -425,13 +438,23 @@ mod tests {
             [Some(11), Some(9)]
         );
         assert_eq!(counts(vec![counted(1, 19)]), [Some(20)]);
+        // If two loaders have workers, the count of one does not apply to the other.
+        let with_workers = |loader| LoaderSample {
+            workers: vec![worker(1.0, 0)],
+            ..loader
+        };
+        let uncounted = LoaderSample::new(2, LoaderKind::PytorchProcesses);
+        assert_eq!(
+            counts(vec![with_workers(counted(1, 11)), with_workers(uncounted)]),
+            [Some(11), None]
+        );
         let unseen = LoaderSample::new(REPORTED_LOADER, LoaderKind::Reported);
         assert_eq!(counts(vec![unseen, counted(2, 19)]).len(), 2);
         assert_eq!(counts(vec![]), [Some(20)]);
     }
 
     #[test]
-    fn threads_of_nccl_are_told_from_others() {
+    fn nccl_threads_are_recognised() {
         for name in [
             "pt_nccl_watchdg",
             "pt_nccl_heartbt",

@@ -1,6 +1,6 @@
-//! What the ranks of the watched job reported of their own steps, in the form of the sample.
+//! What the ranks of the watched job reported about their own steps, in the form of the sample.
 //!
-//! Knows nothing of how it came here, nor of what was seen of the job from outside.
+//! Does not depend on how reports are received or on what was seen of the job from outside.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,41 +11,42 @@ use nix::errno::Errno;
 use crate::probe::Step;
 use crate::sample::{BatchClock, BatchCount, Gap, QueueTally, Reported, Tail, Wait};
 use crate::source::clock::Clock;
-use crate::source::probe::{Listener, ProbeReport, Timeline};
+use crate::source::probe::{Listener, ProbeClock, ProbeReport};
 use crate::units::ProcessKey;
 
-/// Who has ended no step for so long, and for so many times its usual step, is no longer taken to report.
-const SILENT: Duration = Duration::from_secs(10);
+/// A process that has not ended a step for this long, and for this many times its usual step, no longer counts as
+/// reporting.
+const SILENT_AFTER: Duration = Duration::from_secs(10);
 const SILENT_STEPS: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct Reports {
     listener: Arc<Listener>,
     clock: Clock,
-    timeline: Timeline,
-    /// By rank: steps that ended, those of which nothing came to us among them.
+    timeline: ProbeClock,
+    /// Number of ended steps by rank, including those dropped before they were taken.
     ended: BTreeMap<ProcessKey, u64>,
 }
 
-/// What every rank reported by now.
+/// Reports of all ranks so far.
 #[derive(Debug, Default)]
 pub(super) struct AllReported {
     ranks: BTreeMap<ProcessKey, RankReported>,
-    /// Steps whose times are of another clock.
+    /// Steps whose times are from another clock.
     misdated: u64,
-    /// Datagrams of anybody that were no message of the job.
+    /// Datagrams from any sender that were not a message of the job.
     refused: u64,
-    /// Why no more reports can come. `None` while they can.
+    /// Why no more reports can be received. `None` while they can.
     broken: Option<Errno>,
 }
 
-/// What one rank reported by now.
+/// Reports of one rank so far.
 #[derive(Debug)]
 pub(super) struct RankReported {
-    /// Its newest step is not long ago.
+    /// Whether its newest step is recent.
     pub(super) fresh: bool,
     pub(super) reported: Reported,
-    /// Of the steps that ended; here are those since this was last asked for.
+    /// Waits of the steps that ended since the last call.
     pub(super) waits: Tail<Wait>,
     pub(super) rank: Option<u32>,
     pub(super) queue: Option<QueueTally>,
@@ -57,7 +58,7 @@ impl Reports {
         Self {
             listener,
             clock,
-            timeline: Timeline::new(clock),
+            timeline: ProbeClock::new(clock),
             ended: BTreeMap::new(),
         }
     }
@@ -98,7 +99,7 @@ impl Reports {
         let usual = totals.waited.saturating_add(totals.stepped) / steps;
         let silence = self.clock.since_start().saturating_sub(last_to);
         Some(RankReported {
-            fresh: silence <= SILENT.max(usual.saturating_mul(SILENT_STEPS)),
+            fresh: silence <= SILENT_AFTER.max(usual.saturating_mul(SILENT_STEPS)),
             waits: Tail::new(ended, report.steps.iter().map(wait)),
             rank: report.rank,
             queue: totals.queue,
@@ -129,13 +130,9 @@ impl AllReported {
         self.ranks.get(&rank)
     }
 
-    /// What was reported and cannot be used, and what can no longer be reported.
+    /// Returns gaps for reports that cannot be used and for reports that cannot be received any more.
     pub(super) fn gaps(&self) -> Vec<Gap> {
-        let gap = |reason, hint: &str| Gap {
-            source: "probe".into(),
-            reason,
-            hint: hint.into(),
-        };
+        let gap = |reason, hint: &str| Gap::new("probe", reason, hint);
         let misdated = (self.misdated > 0).then(|| {
             gap(
                 format!("{} steps reported with times in the future", self.misdated),
@@ -167,7 +164,7 @@ mod tests {
     use crate::units::Pid;
 
     #[test]
-    fn what_cannot_be_received_is_said() {
+    fn lost_reports_are_gaps() {
         let reported = AllReported {
             refused: 3,
             broken: Some(Errno::ENOTSOCK),
@@ -213,7 +210,7 @@ mod tests {
             }
         };
         assert!(fresh());
-        listener.break_off(Errno::ENOTSOCK);
+        listener.simulate_failure(Errno::ENOTSOCK);
         assert!(!fresh());
     }
 }

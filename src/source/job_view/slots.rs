@@ -1,5 +1,4 @@
-//! Which loader is which from one epoch to the next: a loader that makes its workers and its queue anew
-//! keeps its number.
+//! The numbers of loaders across epochs: a loader that starts new workers and a new queue keeps its number.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +7,25 @@ use crate::units::ProcessKey;
 
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
+    slots: Vec<LoaderSlot>,
+    /// How often loaders were placed.
+    times: u64,
 }
 
 #[derive(Debug)]
-struct Slot {
+struct LoaderSlot {
     id: u64,
     pipe: Option<ResultPipe>,
     workers: BTreeSet<ProcessKey>,
     alive: bool,
-    /// Workers beyond the first set.
+    /// When it was last seen, in `times`.
+    seen: u64,
+    /// Number of workers beyond the first set.
     started: u64,
 }
 
-impl Slot {
-    /// A worker belongs to one loader all its life.
+impl LoaderSlot {
+    /// Whether the slot had one of the loader's workers: a worker belongs to one loader all its life.
     fn is(&self, loader: &Loader) -> bool {
         let mut workers = loader.workers.iter();
         workers.any(|worker| self.workers.contains(worker))
@@ -30,9 +33,11 @@ impl Slot {
 }
 
 impl Slots {
-    /// Gives each loader its number: the one that its workers had; else that of the last loader that had as many
-    /// workers and is gone; else that of any that is gone; else a new one.
+    /// Assigns each loader its number: the one that its workers had; else that of the last loader that had the same
+    /// number of workers and is gone, the first of several that ended together; else that of any that is gone; else a
+    /// new one.
     pub(super) fn place(&mut self, loaders: &[Loader]) -> Vec<(u64, Loader)> {
+        self.times += 1;
         for slot in &mut self.slots {
             slot.alive = loaders.iter().any(|loader| slot.is(loader));
         }
@@ -46,7 +51,7 @@ impl Slots {
             .collect()
     }
 
-    /// Workers that `id` has started since its first set.
+    /// Returns the number of workers that `id` has started since its first set.
     pub(super) fn started(&self, id: u64) -> u64 {
         self.slots
             .iter()
@@ -55,33 +60,39 @@ impl Slots {
     }
 
     fn slot_for(&mut self, loader: &mut Loader) -> u64 {
-        let same = |slot: &Slot| slot.alive && slot.is(loader);
-        let as_many = |slot: &Slot| !slot.alive && slot.workers.len() == loader.workers.len();
+        let same = |slot: &LoaderSlot| slot.alive && slot.is(loader);
+        let as_many = |slot: &LoaderSlot| !slot.alive && slot.workers.len() == loader.workers.len();
+        let together = || {
+            let last = self.slots.iter().rfind(|slot| as_many(slot))?;
+            let went = |slot: &LoaderSlot| as_many(slot) && slot.seen == last.seen;
+            self.slots.iter().position(went)
+        };
         let at = self
             .slots
             .iter()
             .position(same)
-            .or_else(|| self.slots.iter().rposition(as_many))
+            .or_else(together)
             .or_else(|| self.slots.iter().rposition(|slot| !slot.alive));
         let workers: BTreeSet<ProcessKey> = loader.workers.iter().copied().collect();
         if let Some(at) = at {
             let slot = &mut self.slots[at];
-            // The guess of a loader whose first worker is gone is another.
+            // The guessed pipe of a loader whose first worker is gone would be another one.
             if !loader.pipe_is_seen && slot.is(loader) {
                 loader.pipe = slot.pipe.or(loader.pipe);
             }
             slot.started += workers.difference(&slot.workers).count() as u64;
             slot.pipe = loader.pipe;
-            slot.alive = true;
+            (slot.alive, slot.seen) = (true, self.times);
             slot.workers = workers;
             return slot.id;
         }
         let id = self.slots.len() as u64;
-        self.slots.push(Slot {
+        self.slots.push(LoaderSlot {
             id,
             pipe: loader.pipe,
             workers,
             alive: true,
+            seen: self.times,
             started: 0,
         });
         id
@@ -128,6 +139,22 @@ mod tests {
     }
 
     #[test]
+    fn loaders_that_end_together_keep_their_order() {
+        let mut slots = Slots::default();
+        let both = |first: i32| {
+            [
+                loader(100, first..first + 2),
+                loader(200, first + 2..first + 4),
+            ]
+        };
+        for epoch in 0..4 {
+            assert_eq!(ids(&slots.place(&both(10 + 10 * epoch))), [0, 1]);
+        }
+        slots.place(&[]);
+        assert_eq!(ids(&slots.place(&both(90))), [0, 1]);
+    }
+
+    #[test]
     fn without_its_first_worker_a_loader_is_still_the_same() {
         let mut slots = Slots::default();
         let pipe = |placed: Vec<(u64, Loader)>| placed[1].1.pipe.map(|pipe| pipe.inode);
@@ -135,7 +162,7 @@ mod tests {
         let before = slots.place(&[validation.clone(), loader(200, 20..24)]);
         assert_eq!((ids(&before), pipe(before)), (vec![0, 1], Some(200)));
         slots.place(&[loader(200, 20..24)]);
-        // As its guess is now the pipe of the first worker that is left.
+        // The guess is now the pipe of the first remaining worker.
         let mut guess = loader(201, 21..24);
         let again = slots.place(&[validation.clone(), guess.clone()]);
         assert_eq!((ids(&again), pipe(again)), (vec![0, 1], Some(200)));

@@ -11,10 +11,10 @@ use super::plausible::percent;
 use crate::sample::GpuCounters;
 use crate::units::{BytesPerSecond, Moment, Share};
 
-/// Seconds between two polls; the driver takes less for an error.
-const APART: f64 = 0.1;
-/// A link or a bus carries less in a second.
-const MOST_BYTES: f64 = 1e14;
+/// Shortest time between two samples, in seconds; the driver returns an error below that.
+const MIN_INTERVAL: f64 = 0.1;
+/// Upper bound of a plausible rate of a link or a bus, in bytes per second.
+const MAX_BYTES: f64 = 1e14;
 const FIGURE: &str = "counters";
 
 const METRICS: [GpmMetricId; 9] = [
@@ -29,7 +29,7 @@ const METRICS: [GpmMetricId; 9] = [
     GpmMetricId::NvlinkTotalTxPerSec,
 ];
 
-/// The poll before, of a GPU or of an instance.
+/// The previous sample of a GPU or an instance.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     before: Option<(Moment, GpmSample<'static>)>,
@@ -37,7 +37,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Looks by `take` and gives what passed since the poll before. `None` at the first.
+    /// Takes a sample with `take` and returns the means since the previous one. `None` at the first.
     pub(super) fn read(
         &mut self,
         nvml: &'static Nvml,
@@ -51,12 +51,12 @@ impl Counters {
             return None;
         };
         match &self.before {
-            Some((from, before)) if at.seconds_since(from) >= APART => {
+            Some((from, before)) if at.seconds_since(from) >= MIN_INTERVAL => {
                 let answer = gpm_metrics_get(nvml, before, &now, &METRICS);
                 let metrics = troubles.ask(FIGURE, answer);
                 self.last = metrics.map(|metrics| means(*from, at, &metrics));
             }
-            // Too early: the poll before stays the one to count from.
+            // Too early: the next means start at the previous sample.
             Some(_) => return self.last,
             None => {}
         }
@@ -74,7 +74,7 @@ pub(super) fn supported(device: &Device<'_>) -> Result<(), NvmlError> {
     }
 }
 
-/// Letting go of a sample calls the driver, and panics where it lacks the call.
+/// Returns an error if the driver cannot free samples: dropping one then panics.
 fn may_free(nvml: &Nvml) -> Result<(), NvmlError> {
     let free = nvml.lib().nvmlGpmSampleFree.as_ref();
     free.map(drop).map_err(|_| NvmlError::FunctionNotFound)
@@ -102,7 +102,7 @@ fn means(from: Moment, to: Moment, metrics: &[Result<GpmMetricResult, NvmlError>
     }
 }
 
-/// In the unit that the driver names; the header says MiB a second.
+/// The rate in the unit that the driver names; the header file says MiB/s.
 fn bytes(metric: &GpmMetricResult) -> Option<BytesPerSecond> {
     const MIB: f64 = 1_048_576.0;
     let unit = match metric.metric_info.unit.trim() {
@@ -115,7 +115,7 @@ fn bytes(metric: &GpmMetricResult) -> Option<BytesPerSecond> {
         _ => MIB,
     };
     let rate = metric.value * unit;
-    (0.0..MOST_BYTES)
+    (0.0..MAX_BYTES)
         .contains(&rate)
         .then_some(BytesPerSecond(rate))
 }

@@ -1,4 +1,4 @@
-//! NVML errors, with hints. Calls nothing itself.
+//! NVML errors, with hints. Does not call NVML.
 
 use std::fmt;
 use std::path::Path;
@@ -7,10 +7,10 @@ use nvml_wrapper::error::NvmlError;
 
 use crate::sample::{Absent, Gap, NO_GPU, NO_PERMISSION};
 
-/// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not know this form of the call.
+/// `NVML_ERROR_ARGUMENT_VERSION_MISMATCH`: this driver does not support this version of the call's structure.
 const OTHER_FORM: u32 = 25;
 
-/// Why a call gave nothing. The later the worse.
+/// Why a call returned nothing, in increasing order of severity.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     Failed(String),
@@ -20,12 +20,12 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// The GPU gives nothing at all.
-    pub(super) fn gone(&self) -> bool {
+    /// Whether the GPU returns nothing at all.
+    pub(super) fn is_lost(&self) -> bool {
         *self >= Self::NeedsReset
     }
 
-    /// `None` where the GPU or the driver just does not have the figure.
+    /// Returns `None` if the GPU or the driver simply does not have the figure.
     fn of(error: &NvmlError) -> Option<Self> {
         match error {
             NvmlError::NotSupported
@@ -54,17 +54,17 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Gathers what several calls answered.
+/// Collects the errors of several calls.
 #[derive(Default)]
 pub(super) struct Troubles {
     pub(super) worst: Option<Trouble>,
-    /// Figures that were not given, with the reason.
+    /// Figures that the driver did not return, with the reason.
     pub(super) absent: Vec<Absent>,
     mig: bool,
 }
 
 impl Troubles {
-    /// Of a GPU that is divided by MIG, or of a whole one.
+    /// For a GPU that is divided by MIG, or for a whole one.
     pub(super) fn of(mig: bool) -> Self {
         Self {
             mig,
@@ -72,14 +72,14 @@ impl Troubles {
         }
     }
 
-    /// What was answered, or `None` with the reason noted under the figure's name.
+    /// Returns the value of `answer`, or `None` after recording the reason under the figure's name.
     pub(super) fn ask<T>(&mut self, figure: &str, answer: Result<T, NvmlError>) -> Option<T> {
         let error = match answer {
             Ok(answer) => return Some(answer),
             Err(error) => error,
         };
         let reason = match &error {
-            // Nothing newer than what was given before.
+            // No samples newer than those already read.
             NvmlError::NotFound | NvmlError::NoData => None,
             NvmlError::NotSupported if self.mig => Some("not available while MIG is on".to_owned()),
             NvmlError::NotSupported => Some("not supported by this GPU".to_owned()),
@@ -96,31 +96,30 @@ impl Troubles {
             figure: figure.to_owned(),
             reason,
         }));
-        // `None` sorts before every trouble.
+        // `None` sorts before every `Trouble`.
         self.worst = self.worst.take().max(Trouble::of(&error));
         None
     }
 
-    /// The GPU gives nothing at all.
-    pub(super) fn is_gone(&self) -> bool {
-        self.worst.as_ref().is_some_and(Trouble::gone)
+    /// Whether the GPU returns nothing at all.
+    pub(super) fn is_lost(&self) -> bool {
+        self.worst.as_ref().is_some_and(Trouble::is_lost)
     }
 }
 
-/// Why the library cannot be used. `has_gpu` says whether the machine has a GPU of NVIDIA's, `None` where that is not known.
-pub(super) fn unopened(error: &NvmlError, library: Option<&Path>, has_gpu: Option<bool>) -> Gap {
+/// Returns why the library cannot be used. `has_gpu`: whether the machine has an NVIDIA GPU, `None` if that is not
+/// known.
+pub(super) fn open_error(error: &NvmlError, library: Option<&Path>, has_gpu: Option<bool>) -> Gap {
     let name = library.map_or_else(
         || "libnvidia-ml.so.1".to_owned(),
         |path| path.display().to_string(),
     );
     let text = error.to_string();
-    // The same words with another name in front speak of a library that this one needs.
+    // The same message that starts with another name is about a library that this one depends on.
     let absent = text.contains(&format!("{name}: cannot open")) && text.contains("No such file");
     match error {
-        // Then nothing is missing.
-        NvmlError::LibloadingError(_) if absent && has_gpu == Some(false) => {
-            gap(NO_GPU.to_owned(), "")
-        }
+        // No NVIDIA GPU, so the library is not missing.
+        NvmlError::LibloadingError(_) if absent && has_gpu == Some(false) => gap(NO_GPU, ""),
         NvmlError::LibloadingError(_) if absent => gap(
             format!("{name} not found"),
             "install the NVIDIA driver, or start the container with access to it (`docker run --gpus all`)",
@@ -134,15 +133,15 @@ pub(super) fn unopened(error: &NvmlError, library: Option<&Path>, has_gpu: Optio
             "use libnvidia-ml.so.1 of the NVIDIA driver",
         ),
         NvmlError::LibRmVersionMismatch => gap(
-            "NVIDIA driver/library version mismatch".to_owned(),
+            "NVIDIA driver/library version mismatch",
             "after a driver upgrade, reboot or reload the nvidia modules, and restart containers",
         ),
         NvmlError::DriverNotLoaded => gap(
-            "the NVIDIA driver is not loaded".to_owned(),
+            "the NVIDIA driver is not loaded",
             "run `sudo modprobe nvidia` and check `dmesg`; a container needs `--gpus all`",
         ),
         NvmlError::NoPermission => gap(
-            "no permission to use the NVIDIA driver".to_owned(),
+            "no permission to use the NVIDIA driver",
             "check the permissions of /dev/nvidia* and the device list of the container or job",
         ),
         _ => gap(
@@ -154,15 +153,11 @@ pub(super) fn unopened(error: &NvmlError, library: Option<&Path>, has_gpu: Optio
 
 pub(super) fn no_gpu() -> Gap {
     gap(
-        "the NVIDIA driver lists no GPU".to_owned(),
+        "the NVIDIA driver lists no GPU",
         "check `nvidia-smi -L`; in a container, check which GPUs it may use",
     )
 }
 
-fn gap(reason: String, hint: &str) -> Gap {
-    Gap {
-        source: "nvml".to_owned(),
-        reason,
-        hint: hint.to_owned(),
-    }
+fn gap(reason: impl Into<String>, hint: &str) -> Gap {
+    Gap::new("nvml", reason, hint)
 }

@@ -1,4 +1,4 @@
-//! Xid errors as the driver tells them: each once, kept with the time at which it was heard.
+//! Xid errors that the driver reports: each once, kept with the time at which it was read.
 
 use std::collections::VecDeque;
 
@@ -12,19 +12,19 @@ use super::errors::Troubles;
 use crate::sample::Xid;
 use crate::units::Moment;
 
-/// Errors that are kept, and that are taken at one poll.
-const KEPT: usize = 16;
-/// How NVIDIA writes an error whose number it does not tell.
-const NUMBERLESS: u64 = 999;
+/// Errors kept, and read at most in one poll.
+const MAX_XIDS: usize = 16;
+/// The number NVIDIA uses for an error of unknown number.
+const UNKNOWN_XID: u64 = 999;
 
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct XidEvents {
     set: Option<EventSet<'static>>,
-    heard: VecDeque<Xid>,
+    xids: VecDeque<Xid>,
 }
 
-impl Events {
-    /// All that were heard, oldest first; `None` where this driver tells of none.
+impl XidEvents {
+    /// Returns all errors read so far, oldest first; `None` if this driver reports none.
     pub(super) fn read(
         &mut self,
         nvml: &'static Nvml,
@@ -36,19 +36,19 @@ impl Events {
             self.set = troubles.ask("xid", listen(nvml, device));
         }
         self.set.as_ref()?;
-        self.hear(at, troubles);
-        Some(self.heard.iter().copied().collect())
+        self.read_pending(at, troubles);
+        Some(self.xids.iter().copied().collect())
     }
 
-    /// Takes what there is to hear.
-    fn hear(&mut self, at: Moment, troubles: &mut Troubles) {
+    /// Reads the pending events.
+    fn read_pending(&mut self, at: Moment, troubles: &mut Troubles) {
         let Some(set) = &self.set else { return };
-        for _ in 0..KEPT {
+        for _ in 0..MAX_XIDS {
             match set.wait(0) {
-                Ok(event) => self.heard.extend(event.event_data.map(|number| Xid {
+                Ok(event) => self.xids.extend(event.event_data.map(|number| Xid {
                     number: match number {
                         XidError::Value(number) => number,
-                        XidError::Unknown => NUMBERLESS,
+                        XidError::Unknown => UNKNOWN_XID,
                     },
                     at,
                 })),
@@ -59,21 +59,21 @@ impl Events {
                 }
             }
         }
-        let surplus = self.heard.len().saturating_sub(KEPT);
-        self.heard.drain(..surplus);
+        let surplus = self.xids.len().saturating_sub(MAX_XIDS);
+        self.xids.drain(..surplus);
     }
 
-    /// The GPU is gone, and with it what it was listened to by. Its last words say why.
-    pub(super) fn forget(&mut self, at: Moment) -> Option<Vec<Xid>> {
+    /// Called when the GPU is gone: reads the pending events, which say why, and drops the event set.
+    pub(super) fn close(&mut self, at: Moment) -> Option<Vec<Xid>> {
         self.set.as_ref()?;
-        self.hear(at, &mut Troubles::default());
+        self.read_pending(at, &mut Troubles::default());
         self.set = None;
-        Some(self.heard.iter().copied().collect())
+        Some(self.xids.iter().copied().collect())
     }
 }
 
 fn listen(nvml: &'static Nvml, device: &Device<'static>) -> Result<EventSet<'static>, NvmlError> {
-    // Letting go of a set calls the driver, and panics where it lacks the call.
+    // Dropping a set calls the driver, and panics if the driver lacks the call.
     if nvml.lib().nvmlEventSetFree.is_err() {
         return Err(NvmlError::FunctionNotFound);
     }

@@ -1,4 +1,4 @@
-//! What a gauge shows at this moment: memory, power, temperature, clocks and what holds them back.
+//! Figures of the present: memory, power, temperature, clocks and what limits them.
 
 use nvml_wrapper::Device;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
@@ -36,7 +36,7 @@ fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troub
         reserved.filter(|reserved| sample.mem_total.is_some_and(|total| *reserved <= total));
 }
 
-/// Why the clock is held down. An idle GPU's clock is low too, but nothing holds it there.
+/// Why the clock is limited. An idle GPU also has a low clock, but no limit.
 fn throttle_words(bits: u64) -> Vec<String> {
     const WORDS: [(ThrottleReasons, &str); 8] = [
         (ThrottleReasons::SW_POWER_CAP, "power cap"),

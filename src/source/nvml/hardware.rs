@@ -1,16 +1,15 @@
-//! Whether this machine has an NVIDIA GPU at all, with or without a driver: from the list of its PCI devices.
-//!
-//! Knows nothing of NVML.
+//! Whether this machine has an NVIDIA GPU at all, with or without a driver: from its list of PCI devices. Does not
+//! depend on NVML.
 
 use std::fs;
 use std::path::Path;
 
-/// PCI's number of NVIDIA.
+/// PCI vendor ID of NVIDIA.
 const NVIDIA: &str = "0x10de";
-/// Display controllers and processing accelerators, by the first byte of a device's class.
+/// First byte of the PCI class of display controllers and processing accelerators.
 const CLASSES: [&str; 2] = ["0x03", "0x12"];
 
-/// `None` where the list cannot be read or is empty, as in some containers and virtual machines.
+/// Returns `None` if the list cannot be read or is empty, as in some containers and virtual machines.
 pub(super) fn has_nvidia_gpu(sys_root: &Path) -> Option<bool> {
     let devices = fs::read_dir(sys_root.join("bus/pci/devices")).ok()?;
     let mut gpus = devices.flatten().map(|device| {
@@ -18,7 +17,7 @@ pub(super) fn has_nvidia_gpu(sys_root: &Path) -> Option<bool> {
         let class = field("class");
         field("vendor").trim_end() == NVIDIA && CLASSES.iter().any(|first| class.starts_with(first))
     });
-    // The empty list has no first.
+    // `None` for an empty list.
     let first = gpus.next()?;
     Some(first || gpus.any(|is_gpu| is_gpu))
 }
@@ -42,7 +41,7 @@ mod tests {
         };
         add("0000:00:01.0", "0x1af4", "0x010000");
         assert_eq!(has_nvidia_gpu(sys.path()), Some(false));
-        // A sound device of theirs, and a GPU of another.
+        // A sound device by NVIDIA, and a GPU by another vendor.
         add("0000:00:02.0", "0x10de", "0x040300");
         add("0000:00:03.0", "0x1002", "0x030000");
         assert_eq!(has_nvidia_gpu(sys.path()), Some(false));

@@ -1,4 +1,4 @@
-//! What changes seldom: the link, the video engines, errors of the memory, the power limit, persistence.
+//! Figures that seldom change: the link, the video engines, memory errors, the power limit, persistence mode.
 
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::{EccCounter, MemoryError};
@@ -14,8 +14,8 @@ use super::raw::{self, Field};
 use crate::sample::{GpuHealth, GpuSample, Link};
 use crate::units::Moment;
 
-/// Counts above are the driver's mistake.
-const MOST: u64 = u32::MAX as u64 - 1;
+/// Largest plausible count; a larger one is an error of the driver.
+const MAX_COUNT: u64 = u32::MAX as u64 - 1;
 
 pub(super) fn read(
     device: &Device<'_>,
@@ -29,7 +29,9 @@ pub(super) fn read(
     let decoder = troubles.ask("decoder", device.decoder_utilization());
     let mut ecc = |kind| {
         let errors = device.total_ecc_errors(kind, EccCounter::Volatile);
-        troubles.ask("ecc", errors).filter(|errors| *errors < MOST)
+        troubles
+            .ask("ecc", errors)
+            .filter(|errors| *errors < MAX_COUNT)
     };
     let (corrected, uncorrected) = (ecc(MemoryError::Corrected), ecc(MemoryError::Uncorrected));
     let rows = raw::fields(
@@ -44,7 +46,7 @@ pub(super) fn read(
             (NVML_FI_DEV_REMAPPED_FAILURE, 0),
         ],
     );
-    let count = |field: Field| Some(field.value).filter(|count| *count < MOST);
+    let count = |field: Field| Some(field.value).filter(|count| *count < MAX_COUNT);
     let mut rows = troubles.ask("fields", rows).map(|rows| {
         let figures = ["retired_pages"; 3].into_iter().chain(["remapped_rows"; 4]);
         let rows = rows.into_iter().zip(figures);
@@ -56,7 +58,7 @@ pub(super) fn read(
     let (single, double, retirement) = (next(), next(), next());
     let (correctable, uncorrectable, pending, failed) = (next(), next(), next(), next());
     let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
-    let said = |count: Option<u64>| count.map(|count| count > 0);
+    let is_nonzero = |count: Option<u64>| count.map(|count| count > 0);
     sample.health = Some(GpuHealth {
         read_at: at,
         link: link(device, troubles),
@@ -65,19 +67,19 @@ pub(super) fn read(
         ecc_corrected: corrected,
         ecc_uncorrected: uncorrected,
         retired_pages: sum(single, double),
-        retirement_pending: said(retirement),
+        retirement_pending: is_nonzero(retirement),
         remapped_rows: sum(correctable, uncorrectable),
-        remapping_pending: said(pending),
-        remapping_failed: said(failed),
+        remapping_pending: is_nonzero(pending),
+        remapping_failed: is_nonzero(failed),
         persistence: troubles.ask("persistence", device.is_in_persistent_mode()),
     });
 }
 
 fn link(device: &Device<'_>, troubles: &mut Troubles) -> Option<Link> {
-    const MOST_GENERATION: u32 = 15;
-    const MOST_WIDTH: u32 = 64;
-    let generation = |number: &u32| (1..=MOST_GENERATION).contains(number);
-    let width = |number: &u32| (1..=MOST_WIDTH).contains(number);
+    const MAX_GENERATION: u32 = 15;
+    const MAX_WIDTH: u32 = 64;
+    let generation = |number: &u32| (1..=MAX_GENERATION).contains(number);
+    let width = |number: &u32| (1..=MAX_WIDTH).contains(number);
     let now = troubles.ask("pcie_link", device.current_pcie_link_gen());
     let lanes = troubles.ask("pcie_link", device.current_pcie_link_width());
     Some(Link {

@@ -1,4 +1,4 @@
-//! The driver's own history of the utilisation: each sample with its time, each reported once.
+//! The driver's own history of the utilisation: samples with their times, each reported once.
 
 use std::time::UNIX_EPOCH;
 
@@ -11,19 +11,20 @@ use super::plausible::percent;
 use crate::sample::GpuSample;
 use crate::units::Moment;
 
-/// Of what was before the first poll this much is taken: it is the past of another window.
-const BEFORE_US: u64 = 1_000_000;
-/// The driver's samples carry the machine's time; so far from it they do not.
+/// At the first poll only the newest samples of this time, in us, are used: older ones belong to an earlier window.
+const MAX_AGE_AT_START_US: u64 = 1_000_000;
+/// Largest difference, in us, between the driver's time stamps and the machine's clock at which both are taken for the
+/// same clock.
 const SAME_CLOCK_US: u64 = 20_000_000;
 
 #[derive(Debug, Default)]
-pub(super) struct History {
-    /// Driver time of the newest that was seen, in us.
+pub(super) struct UtilHistory {
+    /// Driver time of the newest sample read, in us.
     seen: u64,
     zero: Option<u64>,
 }
 
-impl History {
+impl UtilHistory {
     /// Puts the samples since the last poll into `sample`, oldest first.
     pub(super) fn read(
         &mut self,
@@ -33,7 +34,7 @@ impl History {
         troubles: &mut Troubles,
     ) {
         let now = now_us(at);
-        // A clock that was set back, or a wild time stamp, must not hide what comes after it.
+        // A clock that was set back, or a wrong time stamp, must not hide the samples that follow.
         self.seen = self.seen.min(now);
         let answer = device.samples(Sampling::GpuUtilization, self.seen);
         let answer = troubles.ask("util_history", answer).into_iter().flatten();
@@ -51,7 +52,7 @@ impl History {
         if self.seen == 0
             && let Some((newest, _)) = samples.last()
         {
-            let oldest = newest.saturating_sub(BEFORE_US);
+            let oldest = newest.saturating_sub(MAX_AGE_AT_START_US);
             samples.retain(|(time, _)| *time > oldest);
         }
         if let Some((newest, _)) = samples.last() {
@@ -62,15 +63,15 @@ impl History {
         sample.util_samples = samples.into();
     }
 
-    /// When the driver took something, since pipetop started.
+    /// Converts a driver time in us to the time since pipetop started.
     pub(super) fn place(&self, driver_us: u64) -> Option<std::time::Duration> {
         let since = driver_us.checked_sub(self.zero?)?;
         Some(std::time::Duration::from_micros(since))
     }
 }
 
-/// Driver time at the start of pipetop: by the machine's clock where the driver goes by it, else by its
-/// newest sample, which is seen a little late; the least late of all counts.
+/// Driver time at the start of pipetop: from the machine's clock if the driver uses it, else from the newest sample. A
+/// sample is read a little late, so the largest value of all polls is kept.
 fn zero(newest: u64, at: Moment, before: Option<u64>) -> Option<u64> {
     let since = u64::try_from(at.since_start.as_micros()).ok()?;
     let now = now_us(at);

@@ -1,5 +1,5 @@
-//! The parts of a GPU that is divided by MIG. Utilisation does not exist for them: the performance counters
-//! are all there is, where the card has them.
+//! The instances of a GPU that is divided by MIG. The driver has no utilisation for them: only the performance
+//! counters, if the card has them.
 
 use nvml_wrapper::{Device, Nvml};
 
@@ -10,12 +10,12 @@ use super::{processes, raw};
 use crate::sample::GpuInstance;
 use crate::units::{Bytes, Moment};
 
-/// No card has more parts.
-const MOST: u32 = 16;
+/// No card has more instances.
+const MAX_INSTANCES: u32 = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    /// By the number of the GPU instance.
+    /// Keyed by the number of the GPU instance.
     counters: Vec<(u32, Counters)>,
 }
 
@@ -27,9 +27,9 @@ impl Instances {
         at: Moment,
         troubles: &mut Troubles,
     ) -> Vec<GpuInstance> {
-        // The most that there can be; places may be empty.
+        // The driver returns the maximum; some places may be empty.
         let places = troubles.ask("instances", device.mig_device_count());
-        let places = 0..places.unwrap_or(0).min(MOST);
+        let places = 0..places.unwrap_or(0).min(MAX_INSTANCES);
         let found: Vec<_> = places
             .filter_map(|place| troubles.ask("instances", device.mig_device_by_index(place)))
             .map(|part| self.one(nvml, device, &part, at))

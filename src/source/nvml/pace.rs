@@ -1,35 +1,35 @@
-//! When each kind of call of the driver is made: at its own period, and at a longer one where it takes so
-//! long that it would cost more than its part of the allowance. Counts the time spent.
+//! When each kind of driver call is made: at its own period, or at a longer one if it takes so long that it would
+//! exceed its part of the allowance. Counts the time spent.
 //!
-//! Knows no call; the driver's calls take locks that the watched job wants too, so their time is the cost
-//! that matters.
+//! Does not depend on the calls themselves. The driver's calls take locks that the watched job needs too, so their time
+//! is the cost that matters.
 
 use std::time::{Duration, Instant};
 
 use crate::units::Moment;
 
-/// Driver time in a second, in seconds, of all GPUs together.
+/// Driver time per second, in seconds, of all GPUs together.
 const ALLOWANCE: f64 = 0.015;
-/// However dear a call, a figure is not left to grow older than this, and no sample of the driver's history
-/// is left to be lost.
-const LONGEST: Duration = Duration::from_mins(2);
-const LONGEST_HISTORY: Duration = Duration::from_secs(5);
-/// What takes longer is a driver that hung, and says nothing of the call's cost.
+/// Longest period, even of an expensive call, so that no figure gets older than this. The history has a shorter one, so
+/// that no sample of the driver is lost.
+const MAX_PERIOD: Duration = Duration::from_mins(2);
+const MAX_HISTORY_PERIOD: Duration = Duration::from_secs(5);
+/// A call that takes longer hung in the driver; its time is not counted as the call's cost.
 const HUNG: Duration = Duration::from_secs(1);
 
-/// What is asked together.
+/// A group of driver calls that are made together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum CallGroup {
     Util,
     /// The driver keeps 10 s of utilisation samples, one each 140 ms or so.
     History,
-    /// Performance counters: what passes between two polls, so each poll counts.
+    /// Performance counters: means between two polls, so every poll counts.
     Counters,
-    /// Memory, power, temperature, clocks. Power is an average of 1 s, the others drift.
+    /// Memory, power, temperature, clocks. Power is an average of 1 s; the others change slowly.
     Gauges,
     Traffic,
     Events,
-    /// Listing processes walks the driver's clients: dearer than the rest.
+    /// Listing processes walks the driver's clients: more expensive than the other calls.
     Processes,
     Instances,
     Health,
@@ -37,8 +37,8 @@ pub(super) enum Call {
     Pcie,
 }
 
-impl Call {
-    /// In the order in which those that are due are made: what tells of the time since the last poll first.
+impl CallGroup {
+    /// In the order in which due calls are made: those that cover the time since the last poll come first.
     pub(super) const ALL: [Self; 10] = [
         Self::Util,
         Self::History,
@@ -52,7 +52,7 @@ impl Call {
         Self::Pcie,
     ];
 
-    /// The shortest time from one to the next in milliseconds, and its part of the allowance in percent.
+    /// Shortest period in milliseconds, and part of the allowance in percent.
     const fn terms(self) -> (u64, u32) {
         match self {
             Self::Util => (100, 5),
@@ -71,49 +71,48 @@ impl Call {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Turn {
-    /// Since pipetop started.
+    /// Time since pipetop started.
     next: Duration,
     made: bool,
-    /// Usual cost in seconds. `None` until it was made twice: the first call wakes up and fetches all that
-    /// there is.
+    /// Usual cost in seconds. `None` until the second call: the first one wakes the GPU up and reads the whole history.
     cost: Option<f64>,
 }
 
-/// The pace of one GPU's calls.
+/// Schedules the calls of one GPU.
 #[derive(Debug)]
-pub(super) struct Pace {
-    /// Driver time in a second, in seconds, of this GPU.
+pub(super) struct CallSchedule {
+    /// Driver time per second, in seconds, of this GPU.
     allowance: f64,
-    turns: [Turn; Call::ALL.len()],
+    turns: [Turn; CallGroup::ALL.len()],
     spent: Duration,
 }
 
-impl Pace {
+impl CallSchedule {
     /// `gpus` share the allowance.
     pub(super) fn new(gpus: u32) -> Self {
         Self {
             allowance: ALLOWANCE / f64::from(gpus.max(1)),
-            turns: [Turn::default(); Call::ALL.len()],
+            turns: [Turn::default(); CallGroup::ALL.len()],
             spent: Duration::ZERO,
         }
     }
 
-    /// Time spent in calls so far.
+    /// Returns the time spent in calls so far.
     pub(super) fn spent(&self) -> Duration {
         self.spent
     }
 
-    /// Every call is due; what each costs stays known.
-    pub(super) fn anew(&mut self) {
+    /// Makes every call due; keeps the known costs.
+    pub(super) fn make_all_due(&mut self) {
         for turn in &mut self.turns {
             turn.next = Duration::ZERO;
         }
     }
 
-    /// Makes the call where its time has come; `None` where it has not.
-    pub(super) fn turn<T>(
+    /// Makes the call if it is due; returns `None` otherwise.
+    pub(super) fn run_if_due<T>(
         &mut self,
-        call: Call,
+        call: CallGroup,
         at: Moment,
         make: impl FnOnce() -> T,
     ) -> Option<T> {
@@ -130,7 +129,7 @@ impl Pace {
         Some(made)
     }
 
-    /// Makes calls whatever the time, and counts them.
+    /// Makes calls without regard to periods, and counts their time.
     pub(super) fn timed<T>(&mut self, make: impl FnOnce() -> T) -> (T, Duration) {
         #[expect(
             clippy::disallowed_methods,
@@ -144,13 +143,13 @@ impl Pace {
     }
 }
 
-fn period(call: Call, cost: f64, allowance: f64) -> Duration {
+fn period(call: CallGroup, cost: f64, allowance: f64) -> Duration {
     let (shortest, percent) = call.terms();
     let afforded = cost / (f64::from(percent) / 100.0 * allowance);
-    let afforded = Duration::try_from_secs_f64(afforded).unwrap_or(LONGEST);
+    let afforded = Duration::try_from_secs_f64(afforded).unwrap_or(MAX_PERIOD);
     let longest = match call {
-        Call::History => LONGEST_HISTORY,
-        _ => LONGEST,
+        CallGroup::History => MAX_HISTORY_PERIOD,
+        _ => MAX_PERIOD,
     };
     afforded.clamp(Duration::from_millis(shortest), longest)
 }
@@ -159,7 +158,7 @@ fn period(call: Call, cost: f64, allowance: f64) -> Duration {
 mod tests {
     use super::*;
 
-    const ALL: [Call; 10] = Call::ALL;
+    const ALL: [CallGroup; 10] = CallGroup::ALL;
 
     #[test]
     fn all_parts_together_are_the_allowance() {
@@ -176,7 +175,7 @@ mod tests {
             for gpus in [1.0, 8.0, 16.0] {
                 let each = ALLOWANCE / gpus;
                 let capped =
-                    |call: &Call| period(*call, cost, each) >= period(*call, f64::MAX, each);
+                    |call: &CallGroup| period(*call, cost, each) >= period(*call, f64::MAX, each);
                 let afforded = ALL.iter().filter(|call| !capped(call));
                 let spent: f64 = afforded
                     .map(|call| cost / period(*call, cost, each).as_secs_f64())

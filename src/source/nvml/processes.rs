@@ -1,40 +1,40 @@
-//! Processes on a GPU: their memory, and their share of its multiprocessors at the driver's last sample of
-//! each. Says nothing of whose numbers these are; only whether the two lists have numbers of one kind.
+//! Processes on a GPU: their memory, and their share of its multiprocessors at the driver's last sample of each. Only
+//! compares the PID namespaces of the two lists; does not map PIDs to the job.
 
 use std::collections::BTreeMap;
 
 use nvml_wrapper::Device;
 
 use super::errors::Troubles;
-use super::history::{History, now_us};
+use super::history::{UtilHistory, now_us};
 use super::plausible::pid;
 use super::raw;
 use crate::sample::{Absent, GpuProcess, GpuSample, ProcessPlace};
 use crate::units::{Bytes, Moment};
 
-/// The driver keeps samples so long, in us: an older one says nothing of now.
-const KEPT_US: u64 = 10_000_000;
+/// How long the driver keeps samples, in us: an older one does not describe the present.
+const KEEP_US: u64 = 10_000_000;
 /// `NVML_VALUE_NOT_AVAILABLE`
 const NOT_AVAILABLE: u64 = u64::MAX;
 
 #[derive(Debug, Default)]
-pub(super) struct Processes {
+pub(super) struct GpuProcesses {
     /// Driver time of the newest sample of any process, in us.
     seen: u64,
-    /// The newest sample of each: its time and percent.
+    /// Time and percent of the newest sample of each process.
     shares: BTreeMap<u32, (u64, f64)>,
 }
 
-impl Processes {
+impl GpuProcesses {
     pub(super) fn read(
         &mut self,
         device: &Device<'_>,
         at: Moment,
-        joined: bool,
-        history: &History,
+        same_namespace: bool,
+        history: &UtilHistory,
         (sample, troubles): (&mut GpuSample, &mut Troubles),
     ) {
-        if joined {
+        if same_namespace {
             self.read_shares(device, at, troubles);
         } else {
             troubles.absent.push(Absent {
@@ -66,12 +66,13 @@ impl Processes {
             }
             self.seen = self.seen.max(share.timestamp);
         }
-        let oldest = self.seen.saturating_sub(KEPT_US);
+        let oldest = self.seen.saturating_sub(KEEP_US);
         self.shares.retain(|_, (time, _)| *time >= oldest);
     }
 }
 
-/// Also of an instance. `None` where the driver does not list them, or lists what cannot be.
+/// Lists the processes on a GPU or a MIG instance. `None` if the driver does not list them, or if most of the list is
+/// implausible.
 pub(super) fn list(
     device: &Device<'_>,
     mem_total: Option<Bytes>,
@@ -93,7 +94,7 @@ pub(super) fn list(
     let all = given.len();
     let given = given.iter().map(|info| (info.pid, info.usedGpuMemory));
     let list: Vec<_> = given.filter_map(process).collect();
-    // A structure of another length than the call's leaves most of the list without sense.
+    // If the driver's structure has another length than the call's, most entries are garbage.
     if all >= 3 && list.len() * 3 <= all {
         troubles.absent.push(Absent {
             figure: "processes".to_owned(),

@@ -1,24 +1,25 @@
-//! What the driver's version tells: whether its two lists of processes carry numbers of one kind.
+//! Whether the driver's two lists of processes use the same PID namespace, from the driver's version.
 //!
-//! The list of processes and the samples of single processes were translated into the numbers of the
-//! caller's PID namespace in different releases (read in the open kernel modules of these releases).
+//! The list of processes and the samples of single processes were translated into PIDs of the caller's namespace in
+//! different releases (read in the open kernel modules of these releases).
 
 use std::path::Path;
 
-/// The list is translated from here on, the samples are not.
+/// First release in which the list is translated; the samples are not.
 const LIST_TRANSLATED: [u32; 3] = [535, 113, 1];
-/// Both are.
+/// First release in which both are translated.
 const BOTH_TRANSLATED: [u32; 3] = [570, 86, 15];
-/// The first PID namespace of a machine has this number, whatever the machine.
+/// The initial PID namespace has this number on every machine.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// Whether the driver's numbers of processes are those that `/proc` has here. `None` = not known.
+/// Whether this process is in the initial PID namespace, so that the driver's PIDs are those of `/proc`. `None` = not
+/// known.
 pub(in crate::source) fn in_first_namespace() -> Option<bool> {
     let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
     Some(namespace == Path::new(FIRST_PID_NAMESPACE))
 }
 
-/// Whether a number in one list means the process that has it in the other.
+/// Whether the same number in both lists is the same process.
 pub(super) fn lists_agree(version: Option<&str>, first_namespace: Option<bool>) -> bool {
     if first_namespace == Some(true) {
         return true;

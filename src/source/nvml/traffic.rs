@@ -1,4 +1,5 @@
-//! Bytes in and out, and what the driver gives by field numbers: power at this moment, the memory's heat.
+//! Traffic of PCI Express and `NVLink`, and the figures that the driver returns by field number: instantaneous power
+//! and memory temperature.
 
 use nvml_wrapper::Device;
 use nvml_wrapper::enum_wrappers::device::PcieUtilCounter;
@@ -37,7 +38,7 @@ pub(super) fn read(
     sample.power_instant_watts = power.and_then(watts);
     let heat = troubles.ask("mem_temperature", heat).and_then(narrow);
     sample.mem_temperature_c = heat.and_then(celsius);
-    // That bytes are not counted is no loss where the counters or the slow call give the rate.
+    // Missing byte counters are not reported as absent: the performance counters or the slow call give the rate.
     let bytes = |field: Field| field.wide.then_some(Bytes(field.value));
     let kibibytes = |field: Field| Some(Bytes(field.value.checked_mul(1024)?));
     let before = sample.traffic.and_then(|traffic| traffic.pcie_sampled);
@@ -51,8 +52,8 @@ pub(super) fn read(
     });
 }
 
-/// Something cheaper than [`sample_pcie`] tells the rate.
-pub(super) fn pcie_is_told(sample: &GpuSample) -> bool {
+/// Whether a cheaper source than [`sample_pcie`] has the PCI Express rate.
+pub(super) fn has_pcie_rate(sample: &GpuSample) -> bool {
     let counted = sample
         .counters
         .is_some_and(|counters| counters.pcie_rx.is_some());
@@ -62,7 +63,7 @@ pub(super) fn pcie_is_told(sample: &GpuSample) -> bool {
             .is_some_and(|traffic| traffic.pcie_rx.is_some())
 }
 
-/// Has the driver measure for 20 ms in each direction.
+/// Reads the PCI Express rates. The driver measures for 20 ms in each direction.
 pub(super) fn sample_pcie(
     device: &Device<'_>,
     at: Moment,
@@ -71,7 +72,7 @@ pub(super) fn sample_pcie(
 ) {
     let mut ask = |counter| {
         let kilobytes = troubles.ask("pcie", device.pcie_throughput(counter))?;
-        // The driver's usual mistake.
+        // The driver's usual wrong value.
         (kilobytes != u32::MAX).then(|| BytesPerSecond(f64::from(kilobytes) * 1000.0))
     };
     let (rx, tx) = (ask(PcieUtilCounter::Receive), ask(PcieUtilCounter::Send));

@@ -1,44 +1,51 @@
 //! How long the main thread was seen doing what, in beats of time.
 //!
-//! Not in polls: these come at uneven intervals, and later where the job keeps the CPUs busy, which is not independent
-//! of what the main thread does. Knows nothing of how it is polled.
+//! Polls are not counted: they come at uneven intervals, and later when the job keeps the CPUs busy, which depends on
+//! what the main thread does. Does not depend on how the thread is polled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sample::{MainTally, TrainerNow};
 
-/// The unit of time that the states of the main thread are counted in.
+/// Unit of time in which the states of the main thread are counted.
 const BEAT: Duration = Duration::from_millis(10);
-/// Longer than this between two polls nothing is known of the time between: the machine slept.
-const MOST_BEATS: u64 = 100;
+/// Most beats counted between two polls: after a longer gap the machine was asleep, and nothing is known of that time.
+const MAX_BEATS: u64 = 100;
 
-/// What a poll saw.
+/// Result of one poll.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beat {
     pub(super) doing: Doing,
     pub(super) thread: ThreadState,
-    /// Asleep until another thread of its own gives up the interpreter's lock.
+    /// Asleep until another thread of the process releases the interpreter's lock.
     pub(super) for_gil: bool,
-    /// Outside of a loader it may be in one that could not be seen.
+    /// It seems outside a loader, but may be in one that could not be seen.
     pub(super) unseen: bool,
-    /// The same, unless it turns out that PyTorch's loader feeds it.
+    /// The same, unless it turns out that PyTorch's loader feeds the thread.
     pub(super) unclear: bool,
+    /// The same, whichever loader feeds the thread: it may be making a batch in a generator.
+    pub(super) in_generator: bool,
     pub(super) saves: bool,
-    /// Outside of a loader: what it waits for that is no batch.
+    /// What it waits for outside a loader, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
-    /// Where it waits: for a batch that another rank sends.
+    /// If it waits for no batch: asleep neither in a timer nor in a wait that has a name, without an accelerator.
+    pub(super) blocked: bool,
+    /// If it waits: for a batch that another rank sends.
     pub(super) dispatched: bool,
+    /// If it waits: for a batch that the pinning thread is working on.
+    pub(super) pinning: bool,
 }
 
 impl Beat {
-    /// What it says of steps and waits. `None` where it cannot tell whether the loader is in use.
+    /// Returns what this means for steps and waits. `None` if it is unknown whether the loader is in use.
     pub(super) fn now(self) -> Option<TrainerNow> {
         match self.doing {
             Doing::Stopped => Some(TrainerNow::Stopped),
             doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
-            _ => (!self.unseen && !self.unclear).then_some(TrainerNow::Stepping),
+            _ => (!self.unseen && !self.unclear && !self.in_generator)
+                .then_some(TrainerNow::Stepping),
         }
     }
 }
@@ -50,7 +57,7 @@ pub(super) enum ThreadState {
     Asleep,
 }
 
-/// What a poll means.
+/// What the main thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Waiting,
@@ -70,33 +77,33 @@ impl Doing {
 
 #[derive(Debug, Default)]
 pub(super) struct Beats {
-    /// The beat that was counted last, and what was seen then.
+    /// The last counted beat, and what was seen then.
     counted: Option<(u128, Beat)>,
     pub(super) tally: MainTally,
-    /// Of the beats that were not seen, those that were unclear.
+    /// Those of the unseen beats that were unclear.
     unclear: u64,
-    /// How many training loops were found, one around another, and the tally when the last was.
+    /// Number of nested training loops found, and the tally when the last was found.
     loops_found: u32,
     at_loop: MainTally,
-    /// The tally from which on polls tell waits from steps, where that was not so from the start.
+    /// The tally from which on polls distinguish waits from steps, if that was not so from the start.
     pub(super) recognised: Option<MainTally>,
-    /// That is by the place in the training loop.
+    /// Whether waits are recognised by the place in the training loop.
     by_place: bool,
-    /// What the kernel had counted at the first poll.
-    ready_at_first: Option<Duration>,
+    /// What the kernel had counted at the last poll of this thread.
+    ready_at_last: Option<Duration>,
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
     pub(super) not_data: BTreeMap<&'static str, u64>,
 }
 
 impl Beats {
-    /// Of the beats since the poll before, half go to what was seen then, and half to what is seen now.
+    /// Counts the beats since the previous poll: half as what was seen then, half as what is seen now.
     pub(super) fn count(&mut self, now: Duration, seen: Beat) {
         let beat = now.as_millis() / BEAT.as_millis();
         let (before, last) = self.counted.unwrap_or((beat.saturating_sub(1), seen));
         let beats = u64::try_from(beat.saturating_sub(before))
             .unwrap_or(u64::MAX)
-            .min(MOST_BEATS);
+            .min(MAX_BEATS);
         self.counted = Some((beat, seen));
         if let Some(saving) = self.saving.as_mut().filter(|_| seen.saves) {
             *saving += beats;
@@ -105,20 +112,27 @@ impl Beats {
         self.add(seen, beats - beats / 2);
     }
 
-    /// `time` is what the kernel counted until this poll of the time that the thread was ready.
+    /// Records the time that the thread was ready, as the kernel has counted it until this poll.
     pub(super) fn ready(&mut self, time: Option<Duration>) {
         let Some(time) = time else { return };
-        let first = *self.ready_at_first.get_or_insert(time);
-        self.tally.ready.get_or_insert_default().time = time.saturating_sub(first);
+        let last = self.ready_at_last.replace(time).unwrap_or(time);
+        self.tally.ready.get_or_insert_default().time += time.saturating_sub(last);
     }
 
-    /// PyTorch's loader feeds it, which is seen wherever the thread is in it: what was unclear before was no wait.
-    pub(super) fn clear(&mut self) {
+    /// Another thread is polled from now on.
+    pub(super) fn switch_thread(&mut self) {
+        self.ready_at_last = None;
+        self.restart_counts(false);
+    }
+
+    /// PyTorch's loader feeds the thread, which a stack always shows: what was unclear before was not a wait.
+    pub(super) fn drop_unclear(&mut self) {
         self.tally.unseen -= std::mem::take(&mut self.unclear);
     }
 
-    /// So many training loops were found, one around another: from the last on it is known whether it asks for a batch.
-    pub(super) fn found(&mut self, loops: u32) {
+    /// Records the number of nested training loops found. From the last one found on, it is known whether the thread
+    /// asks for a batch.
+    pub(super) fn record_loops(&mut self, loops: u32) {
         if loops == self.loops_found {
             return;
         }
@@ -129,9 +143,9 @@ impl Beats {
         }
     }
 
-    /// Something was met that nobody knew to feed the trainer: what was seen before says nothing. A place in the training
-    /// loop is known since the loop was found.
-    pub(super) fn recognise(&mut self, by_place: bool) {
+    /// Something new feeds the trainer, so earlier polls do not count. A place in the training loop is known since the
+    /// loop was found.
+    pub(super) fn restart_counts(&mut self, by_place: bool) {
         self.by_place = by_place;
         self.recognised = Some(if by_place { self.at_loop } else { self.tally });
     }
@@ -152,6 +166,9 @@ impl Beats {
         if seen.doing == Doing::Waiting && seen.dispatched {
             tally.dispatched += beats;
         }
+        if seen.doing == Doing::Waiting && seen.pinning {
+            tally.pinning += beats;
+        }
         let is_ready = seen.thread == ThreadState::Ready;
         if let Some(ready) = tally.ready.as_mut().filter(|_| is_ready) {
             match seen.doing {
@@ -170,9 +187,16 @@ impl Beats {
                 &mut gil.in_loader
             }) += beats;
         }
-        if outside && (seen.unseen || seen.unclear) {
+        if outside && (seen.unseen || seen.unclear || seen.in_generator) {
             tally.unseen += beats;
-            self.unclear += if seen.unseen { 0 } else { beats };
+            let known_later = !seen.unseen && !seen.in_generator;
+            self.unclear += if known_later { beats } else { 0 };
+        }
+        if outside && seen.in_generator {
+            tally.in_generator += beats;
+        }
+        if seen.blocked && seen.not_data.is_none() && seen.doing == Doing::Other {
+            tally.blocked += beats;
         }
         if let Some(means) = seen.not_data.filter(|_| outside && beats > 0) {
             *self.not_data.entry(means).or_default() += beats;
@@ -191,13 +215,16 @@ mod tests {
             for_gil: false,
             unseen: false,
             unclear: false,
+            in_generator: false,
             saves: false,
             not_data: None,
+            blocked: false,
             dispatched: false,
+            pinning: false,
         }
     }
 
-    /// Polls every 10 ms until `to`.
+    /// Counts steps every 10 ms of the range `ms`.
     fn steps(beats: &mut Beats, ms: std::ops::Range<u64>) {
         for at in ms.step_by(10) {
             let step = seen(Doing::Running, ThreadState::Ready);
@@ -210,39 +237,39 @@ mod tests {
     }
 
     #[test]
-    fn looks_count_from_when_the_training_loop_was_found() {
+    fn polls_count_from_when_the_training_loop_was_found() {
         let mut beats = Beats::default();
         steps(&mut beats, 10..1010);
-        beats.found(1);
+        beats.record_loops(1);
         steps(&mut beats, 1010..1510);
         assert_eq!(
             counted(&beats),
             None,
             "a loader that is known needs no loop"
         );
-        beats.recognise(true);
+        beats.restart_counts(true);
         assert_eq!(counted(&beats), Some(100));
-        beats.found(1);
+        beats.record_loops(1);
         assert_eq!(counted(&beats), Some(100));
-        // What was taken for the loop was a generator that it calls.
-        beats.found(2);
+        // What was taken for the loop was a generator that the loop calls.
+        beats.record_loops(2);
         assert_eq!(counted(&beats), Some(150));
     }
 
     #[test]
-    fn looks_count_from_when_a_loader_was_met_by_name() {
+    fn polls_count_from_when_a_loader_was_seen_by_name() {
         let mut beats = Beats::default();
         steps(&mut beats, 10..1010);
-        beats.found(1);
+        beats.record_loops(1);
         steps(&mut beats, 1010..1510);
-        beats.recognise(false);
+        beats.restart_counts(false);
         assert_eq!(counted(&beats), Some(150));
-        beats.found(2);
+        beats.record_loops(2);
         assert_eq!(counted(&beats), Some(150));
     }
 
     #[test]
-    fn what_was_unclear_is_no_wait_once_pytorch_feeds_it() {
+    fn unclear_polls_are_not_waits_once_pytorch_feeds_the_rank() {
         let mut beats = Beats::default();
         for (at, unseen, unclear) in [(10, true, false), (20, false, true), (30, true, true)] {
             let step = seen(Doing::Other, ThreadState::Asleep);
@@ -254,10 +281,24 @@ mod tests {
             beats.count(Duration::from_millis(at), beat);
         }
         assert_eq!(beats.tally.unseen, 3);
-        beats.clear();
+        beats.drop_unclear();
         assert_eq!(beats.tally.unseen, 2);
-        beats.clear();
+        beats.drop_unclear();
         assert_eq!(beats.tally.unseen, 2);
+    }
+
+    #[test]
+    fn time_in_a_generator_stays_unseen_whatever_feeds_it() {
+        let mut beats = Beats::default();
+        for (at, doing) in [(10, Doing::Running), (20, Doing::Waiting)] {
+            let beat = Beat {
+                in_generator: true,
+                ..seen(doing, ThreadState::Ready)
+            };
+            beats.count(Duration::from_millis(at), beat);
+        }
+        beats.drop_unclear();
+        assert_eq!((beats.tally.unseen, beats.tally.in_generator), (1, 1));
     }
 
     #[test]
@@ -277,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn time_on_a_cpu_counts_from_the_first_look() {
+    fn time_on_a_cpu_counts_from_the_first_poll() {
         let mut beats = Beats::default();
         beats.ready(None);
         assert_eq!(beats.tally.ready, None);
@@ -290,5 +331,12 @@ mod tests {
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
         assert_eq!((ready.time, ready.loading), (Duration::from_millis(16), 2));
+        // A thread that is polled instead was on a CPU for less time so far.
+        beats.switch_thread();
+        for ready in [40, 45] {
+            beats.ready(Some(Duration::from_millis(ready)));
+        }
+        let ready = beats.tally.ready.expect("the kernel counts it");
+        assert_eq!(ready.time, Duration::from_millis(21));
     }
 }

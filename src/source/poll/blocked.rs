@@ -1,32 +1,45 @@
-//! What a thread is blocked in, from the two lines that the kernel gives: `wchan` (same user) and
-//! `syscall` (the right to attach).
+//! What a thread is blocked in, from two lines of the kernel: `wchan` (same user) and `syscall` (needs the right to
+//! attach).
 //!
-//! Pure: text in, meaning out. Names of wait functions differ between kernels, so prefixes are compared.
+//! Pure. Names of wait functions differ between kernels, so prefixes are compared.
 
-/// The kind of place that a thread sleeps in.
+/// What kind of wait a thread is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blocked {
-    /// On a CPU or runnable: `wchan` is `0`. The same text stands for "denied": ask elsewhere.
+    /// On a CPU or runnable: `wchan` is `0`. Permission denied has the same text, so the right must be checked
+    /// elsewhere.
     Running,
     /// `poll` or `select`.
     Poll,
     PipeRead,
     PipeWrite,
-    /// Receiving from a Unix socket: how shared-memory descriptors travel.
+    /// Receiving from a Unix socket, which is how shared-memory descriptors travel.
     Unix,
     /// A block device, or a page that is being read from one.
     Disk,
     /// A network socket, or a file system behind one.
     Network,
     Lock,
+    /// A lock on a file that another process holds.
+    FileLock,
     Timer,
-    /// By a signal or a tracer.
+    /// Stopped by a signal or a tracer.
     Stopped,
     Other,
 }
 
+impl Blocked {
+    /// Asleep until something else acts: another thread, process or machine.
+    pub(super) fn is_for_others(self) -> bool {
+        !matches!(
+            self,
+            Self::Running | Self::Timer | Self::Disk | Self::Stopped
+        )
+    }
+}
+
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 43] = [
+const PLACES: [(&str, Blocked); 48] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -47,7 +60,7 @@ const PLACES: [(&str, Blocked); 43] = [
     ("blk_", Blocked::Disk),
     ("blkdev_", Blocked::Disk),
     ("submit_bio_wait", Blocked::Disk),
-    // Reads past the page cache.
+    // Direct I/O, past the page cache.
     ("__iomap_dio", Blocked::Disk),
     ("iomap_dio", Blocked::Disk),
     ("__blockdev_direct", Blocked::Disk),
@@ -68,12 +81,17 @@ const PLACES: [(&str, Blocked); 43] = [
     ("request_wait_answer", Blocked::Network),
     ("netfs_", Blocked::Network),
     ("futex_", Blocked::Lock),
+    ("locks_lock", Blocked::FileLock),
+    ("flock_lock", Blocked::FileLock),
+    ("posix_lock", Blocked::FileLock),
+    ("fcntl_setlk", Blocked::FileLock),
+    ("do_lock_file_wait", Blocked::FileLock),
     ("hrtimer_nanosleep", Blocked::Timer),
     ("do_nanosleep", Blocked::Timer),
     ("do_signal_stop", Blocked::Stopped),
 ];
 
-/// Reads a `wchan` line.
+/// Parses a `wchan` line.
 pub(super) fn blocked_in(wchan: &str) -> Blocked {
     let wchan = wchan.trim();
     if wchan.is_empty() || wchan == "0" {
@@ -90,13 +108,14 @@ pub(super) fn blocked_in(wchan: &str) -> Blocked {
 
 /// A system call with its first arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct SystemCall {
     pub(super) number: u64,
     pub(super) arguments: [u64; 3],
 }
 
-impl Call {
-    /// Reads a `syscall` line: `NUMBER ARG ARG ARG ...`. `None` while running or where not understood.
+impl SystemCall {
+    /// Parses a `syscall` line: `NUMBER ARG ARG ARG ...`. Returns `None` if the thread is running or the line is
+    /// malformed.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_whitespace();
         let number = fields.next()?.parse().ok()?;
@@ -107,15 +126,28 @@ impl Call {
         })
     }
 
-    /// Where it is a `poll` of one descriptor: the address of its `struct pollfd`.
+    /// Returns the address of the `struct pollfd` if this is a `poll` of one descriptor.
     pub(super) fn polls_one(self) -> Option<u64> {
-        /// `poll` and `ppoll` of the system call tables in `arch/*/entry/syscalls` and `asm-generic`.
+        /// `poll` and `ppoll` in the system call tables `arch/*/entry/syscalls` and `asm-generic`.
         const POLL: &[u64] = if cfg!(target_arch = "x86_64") {
             &[7, 271]
         } else {
             &[73]
         };
         (POLL.contains(&self.number) && self.arguments[1] == 1).then_some(self.arguments[0])
+    }
+
+    /// It opens, lists or asks about files, rather than read what is in them.
+    pub(super) fn is_about_files(self) -> bool {
+        /// `open`, `stat`, `fstat`, `lstat`, `access`, `getdents`, `readlink` and their newer kin, by the same tables.
+        const ABOUT_FILES: &[u64] = if cfg!(target_arch = "x86_64") {
+            &[
+                2, 4, 5, 6, 21, 78, 89, 217, 257, 262, 267, 269, 332, 437, 439,
+            ]
+        } else {
+            &[48, 56, 61, 78, 79, 80, 291, 437, 439]
+        };
+        ABOUT_FILES.contains(&self.number)
     }
 
     /// Where it is a wait on a futex: the address of that.
@@ -144,6 +176,7 @@ mod tests {
             ("folio_wait_bit_common", Blocked::Disk),
             ("__iomap_dio_rw", Blocked::Disk),
             ("futex_do_wait", Blocked::Lock),
+            ("locks_lock_inode_wait", Blocked::FileLock),
             ("futex_wait_queue_me", Blocked::Lock),
             ("unix_stream_read_generic", Blocked::Unix),
             ("do_signal_stop", Blocked::Stopped),
@@ -155,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_of_one_descriptor_is_told_from_others() {
+    fn a_poll_of_one_descriptor_is_distinguished() {
         let poll = if cfg!(target_arch = "x86_64") { 7 } else { 73 };
-        let call = |text: &str| Call::parse(text).and_then(Call::polls_one);
+        let call = |text: &str| SystemCall::parse(text).and_then(SystemCall::polls_one);
         assert_eq!(
             call(&format!("{poll} 0x7f00 0x1 0x1388 0x0 0x0 0x0 0x1 0x2")),
             Some(0x7f00)
@@ -174,10 +207,28 @@ mod tests {
             98
         };
         let waits = format!("{futex} 0x7f20 0x189 0x0 0x7ffd 0x0 0xffffffff 0x1 0x2");
-        assert_eq!(Call::parse(&waits).and_then(Call::futex), Some(0x7f20));
+        assert_eq!(
+            SystemCall::parse(&waits).and_then(SystemCall::futex),
+            Some(0x7f20)
+        );
         assert_eq!(call(&waits), None);
         assert_eq!(call("-1 0x1 0x2"), None);
         assert_eq!(call(""), None);
+    }
+
+    #[test]
+    fn calls_about_files_read_none_of_them() {
+        let of = |number: u64| SystemCall {
+            number,
+            arguments: [0; 3],
+        };
+        let (openat, newfstatat, read, pread) = if cfg!(target_arch = "x86_64") {
+            (257, 262, 0, 17)
+        } else {
+            (56, 79, 63, 67)
+        };
+        assert!(of(openat).is_about_files() && of(newfstatat).is_about_files());
+        assert!(!of(read).is_about_files() && !of(pread).is_about_files());
     }
 
     proptest::proptest! {
@@ -193,7 +244,7 @@ mod tests {
             "pipe_read",
         ])) {
             let _ = blocked_in(&text);
-            let _ = Call::parse(&text).map(|call| (call.polls_one(), call.futex()));
+            let _ = SystemCall::parse(&text).map(|call| (call.polls_one(), call.futex(), call.is_about_files()));
         }
     }
 }

@@ -1,53 +1,57 @@
-//! What feeds a main thread beside PyTorch's loaders, as its stacks show.
+//! What feeds a main thread apart from PyTorch's loaders, from its stacks.
 //!
-//! Knows what stacks mean, nothing of waits or time counted.
+//! Does not count waits or time.
 
 use std::time::Duration;
 
 use super::beats::Doing;
 use super::blocked::Blocked;
-use crate::source::python::{Asks, InLoader, MainStack};
+use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
 
-/// A loader that was not met for so long feeds the trainer no more, or never did: a validation's, say.
-const FORGOTTEN: Duration = Duration::from_secs(30);
-/// Stacks that must have met it.
-const MET: u32 = 2;
+/// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
+const FORGET_AFTER: Duration = Duration::from_secs(30);
+/// Number of stacks that must have shown a loader.
+const MIN_SIGHTINGS: u32 = 2;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Default)]
-pub(super) struct Fed {
-    /// How it is known, and when and how often it was met.
+pub(super) struct FeedEvidence {
+    /// How the loader is known, when it was last seen, and in how many stacks.
     asks: Option<(Asks, Duration, u32)>,
-    /// A loader of PyTorch's was met.
+    /// A loader of PyTorch was seen.
     pytorch: bool,
-    /// A queue in its memory feeds it.
-    by_queue: bool,
-    /// The queue that feeds it is filled ahead of time: it was not waited for.
+    /// The queue that feeds it is filled ahead of time, and the thread did not wait for it.
     ahead: bool,
-    /// A loader that is known by its name shares batches with other ranks.
+    /// A loader known by its name shares batches with other ranks.
     shares: bool,
     unclear: Option<Unclear>,
-    /// At the last stack it waited for another thread.
+    /// At the last stack it may have been making the next batch in a generator.
+    pub(super) in_generator: bool,
+    /// At the last stack it was writing a checkpoint.
+    pub(super) saves: bool,
+    /// At the last stack it was doing what only training does.
+    pub(super) trains: bool,
+    /// At the last stack it was waiting for another thread.
     for_thread: bool,
-    /// At the last stack: what it waited for that is no batch.
+    /// At the last stack: what it was waiting for, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
-    /// At the last stack: it waited for a batch that another rank sends.
+    /// At the last stack it was waiting for a batch that another rank sends.
     pub(super) dispatched: bool,
 }
 
-/// At the last stack it may have asked for a batch.
+/// Why the thread may have been asking for a batch at the last stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unclear {
-    /// It waited for another thread, or for what is read, outside of the place where it asks.
+    /// It was waiting for another thread, or for something that it reads, outside the place where it asks for batches.
     Waits,
-    /// The place where it asks is not known.
-    Goes,
+    /// The place where it asks for batches is not known.
+    PlaceUnknown,
 }
 
-impl Fed {
-    /// Takes a stack in. Yes where it is the first that shows such a loader: what was seen before may have been in it. A
-    /// loader by its name beside PyTorch's is another one, of a validation, say; a place in the loop is asked for its
-    /// batches, too.
+impl FeedEvidence {
+    /// Records a stack. Returns true if it is the first that shows such a loader: earlier polls may have been in it. A
+    /// loader known by its name beside PyTorch's loaders is a separate one, such as a validation loader; a place in the
+    /// training loop also asks PyTorch's loaders for batches.
     pub(super) fn stack(&mut self, now: Duration, stack: &MainStack, blocked: Blocked) -> bool {
         let nothing_met = self.asks.is_none() && !self.ahead;
         let another = self.pytorch && stack.asks != Some(Asks::Site);
@@ -57,15 +61,21 @@ impl Fed {
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
         } else {
-            stack.unclear.then_some(Unclear::Goes)
+            stack.unclear.then_some(Unclear::PlaceUnknown)
         };
         nothing_met && self.asks.is_some() && !another
     }
 
+    /// Forgets what only the last stack showed, as there are no more.
+    pub(super) fn lose_stack(&mut self) {
+        (self.saves, self.trains, self.in_generator) = (false, false, false);
+    }
+
     fn take(&mut self, now: Duration, stack: &MainStack) {
-        self.by_queue = stack.queue.is_some();
         self.ahead = stack.queue.is_some_and(|queue| queue.ahead);
         self.not_data = stack.not_data;
+        (self.saves, self.trains) = (stack.saves, stack.trains);
+        self.in_generator = stack.in_generator;
         self.dispatched = stack.dispatched;
         self.shares |= stack.dispatched && matches!(stack.asks, Some(Asks::Loader(_)));
         let Some(asks) = stack.asks else {
@@ -74,7 +84,7 @@ impl Fed {
         };
         self.asks = match self.asks {
             Some((known, _, met)) if known == asks => Some((asks, now, met.saturating_add(1))),
-            // The place in the loop is met, too, where a loader has more functions than are known.
+            // The place in the loop is also seen when a loader has more functions than are known here.
             Some((known @ Asks::Loader(_), at, met)) if asks == Asks::Site => {
                 Some((known, at, met))
             }
@@ -82,51 +92,69 @@ impl Fed {
         };
     }
 
-    /// It was met at all.
-    pub(super) fn is_met(&self) -> bool {
+    /// Whether such a loader was seen at all.
+    pub(super) fn is_seen(&self) -> bool {
         self.asks.is_some()
     }
 
-    /// How it is known; `None` where nothing but PyTorch's loaders was met.
+    /// Returns how the loader is known; `None` if only PyTorch's loaders were seen.
     pub(super) fn seen(&self, now: Duration) -> Option<Asks> {
-        let lately = |at: Duration| now.saturating_sub(at) < FORGOTTEN;
-        let met = self.asks.filter(|(_, at, met)| *met >= MET && lately(*at));
+        let lately = |at: Duration| now.saturating_sub(at) < FORGET_AFTER;
+        let met = self
+            .asks
+            .filter(|(_, at, met)| *met >= MIN_SIGHTINGS && lately(*at));
         met.map(|(asks, ..)| asks)
     }
 
-    /// A poll at the main thread outside of a loader may have been in one. Where batches are ready in a queue, that is not
-    /// the one that it waits for: but there may be another.
-    pub(super) fn is_unclear(&self, has_workers: bool) -> bool {
+    /// Whether the main thread may have been in a loader although the last stack shows it outside. If batches are ready
+    /// in a queue, it is not waiting for that queue, but perhaps for another. Workers do not show that it is the main
+    /// thread that takes their batches.
+    pub(super) fn is_unclear(&self) -> bool {
         let known = matches!(self.asks, Some((Asks::Loader(_), ..)));
         let unclear = match self.unclear {
             None => false,
-            // With workers, it receives from them.
-            Some(Unclear::Waits) if !self.for_thread => {
-                self.by_queue || self.asks.is_some() || !has_workers
-            }
             Some(Unclear::Waits) => true,
-            Some(Unclear::Goes) => !self.ahead && (self.asks.is_some() || !has_workers),
+            Some(Unclear::PlaceUnknown) => !self.ahead,
         };
         unclear && !self.pytorch && !known
     }
 
+    /// Whether it is asleep until something else acts. Not where the standard library waits for another thread: that one
+    /// may make the step.
+    pub(super) fn is_blocked(&self, blocked: Blocked) -> bool {
+        !self.for_thread && blocked.is_for_others()
+    }
+
+    /// What is known of the main thread beside its stack.
+    pub(super) fn context(&self, yields: bool, blocked: Blocked) -> ThreadContext {
+        ThreadContext {
+            reads: self.reads_for_itself(yields),
+            receives: matches!(blocked, Blocked::PipeRead | Blocked::Unix),
+        }
+    }
+
     /// It takes batches from a loader of its own, as `yields` says or as was seen, and sends none to other ranks.
-    pub(super) fn reads_for_itself(&self, yields: bool) -> bool {
+    fn reads_for_itself(&self, yields: bool) -> bool {
         !self.shares && (yields || self.pytorch || self.ahead)
     }
 
-    /// A loader of PyTorch's was met.
+    /// Whether a loader of PyTorch was seen.
     pub(super) fn is_pytorch(&self) -> bool {
         self.pytorch
     }
 }
 
-/// What a main thread outside of a loader waits for, by what it is blocked in alone: who reads what it prints.
+/// Returns what a main thread outside a loader waits for, judged only by what it is blocked in: the reader of its
+/// output, or another process that holds a lock.
 pub(super) fn not_data(blocked: Blocked) -> Option<&'static str> {
-    (blocked == Blocked::PipeWrite).then_some("logging")
+    match blocked {
+        Blocked::PipeWrite => Some("logging"),
+        Blocked::FileLock => Some("a file lock"),
+        _ => None,
+    }
 }
 
-/// A thread that is blocked so waits for what it reads, perhaps a batch.
+/// Whether a thread that is blocked like this waits for something that it reads, perhaps a batch.
 fn reads(blocked: Blocked) -> bool {
     matches!(
         blocked,
@@ -134,7 +162,8 @@ fn reads(blocked: Blocked) -> bool {
     )
 }
 
-/// A main thread that asks for a batch: what it is blocked in tells whether it waits for another or makes it itself.
+/// Returns what a main thread that asks for a batch does: what it is blocked in shows whether it waits for another
+/// thread or loads the batch itself.
 pub(super) fn asking(blocked: Blocked) -> Doing {
     match blocked {
         Blocked::Running | Blocked::Disk | Blocked::Network | Blocked::Timer => Doing::Loading,
@@ -145,41 +174,40 @@ pub(super) fn asking(blocked: Blocked) -> Doing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::python::QueueSeen;
+    use crate::source::python::QueueState;
 
-    fn after(stack: &MainStack, blocked: Blocked, has_workers: bool) -> bool {
-        let mut fed = Fed::default();
+    fn after(stack: &MainStack, blocked: Blocked) -> bool {
+        let mut fed = FeedEvidence::default();
         fed.stack(Duration::ZERO, stack, blocked);
-        fed.is_unclear(has_workers)
+        fed.is_unclear()
     }
 
     #[test]
     fn a_wait_may_be_for_a_batch_wherever_no_loader_is_known() {
         let step = MainStack::default();
-        assert!(!after(&step, Blocked::Timer, false));
-        assert!(after(&step, Blocked::PipeRead, false));
-        // With workers, it receives from them.
-        assert!(!after(&step, Blocked::PipeRead, true));
+        assert!(!after(&step, Blocked::Timer));
+        assert!(after(&step, Blocked::PipeRead));
         let for_thread = MainStack {
             for_thread: true,
             ..MainStack::default()
         };
-        assert!(after(&for_thread, Blocked::Lock, false));
-        // With workers as well: the thread may be the trainer.
-        assert!(after(&for_thread, Blocked::Lock, true));
+        assert!(after(&for_thread, Blocked::Lock));
         let pytorch = MainStack {
             loader: InLoader::Waiting,
             ..MainStack::default()
         };
-        let mut fed = Fed::default();
+        let mut fed = FeedEvidence::default();
         fed.stack(Duration::ZERO, &pytorch, Blocked::Poll);
         fed.stack(Duration::ZERO, &for_thread, Blocked::Lock);
-        assert!(!fed.is_unclear(true));
+        assert!(!fed.is_unclear());
+        assert!(!fed.is_blocked(Blocked::Lock));
+        fed.stack(Duration::ZERO, &step, Blocked::Lock);
+        assert!(fed.is_blocked(Blocked::Lock) && !fed.is_blocked(Blocked::Timer));
         let communicates = MainStack {
             not_data: Some("communication"),
             ..for_thread
         };
-        assert!(!after(&communicates, Blocked::Lock, false));
+        assert!(!after(&communicates, Blocked::Lock));
     }
 
     #[test]
@@ -188,8 +216,8 @@ mod tests {
             unclear: true,
             ..MainStack::default()
         };
-        assert!(after(&unclear, Blocked::Timer, false));
-        let queue = QueueSeen {
+        assert!(after(&unclear, Blocked::Timer));
+        let queue = QueueState {
             taken: 5,
             ready: Some(2),
             capacity: None,
@@ -199,13 +227,13 @@ mod tests {
             queue: Some(queue),
             ..unclear
         };
-        assert!(!after(&ready, Blocked::Timer, false));
-        assert!(after(&ready, Blocked::Network, false));
+        assert!(!after(&ready, Blocked::Timer));
+        assert!(after(&ready, Blocked::Network));
     }
 
     #[test]
     fn a_rank_that_shares_its_batches_does_not_read_for_itself() {
-        let mut fed = Fed::default();
+        let mut fed = FeedEvidence::default();
         assert!(!fed.reads_for_itself(false) && fed.reads_for_itself(true));
         let named = MainStack {
             asks: Some(Asks::Loader("Accelerate's dispatcher")),

@@ -1,51 +1,91 @@
-//! The loader iterators of one trainer: which loader each belongs to, and what they have counted in all.
+//! The loader iterators of one trainer: which loader each belongs to, and their total counts.
 //!
-//! Knows counters and settings, nothing of waits.
+//! Does not depend on waits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::seen::{IteratorSeen, WatchedLoader};
-use crate::sample::{Passes, QueueSource};
+use super::turns::Turns;
+use crate::sample::{MainTally, Passes, QueueSource};
 use crate::source::python::{LoaderIterator, Stacks};
 
-/// The number that the loader without workers goes by.
+/// Number used for the loader without workers.
 pub const MAIN_LOADER: u64 = u64::MAX;
-/// Between two searches for iterators that no frame of the loader has shown; twice as long after each where some are
-/// known, and that at most.
+/// First and longest pause between two searches for iterators that no frame of the loader has shown; the pause doubles
+/// after each search if some are known.
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 #[derive(Debug)]
 struct Tracked {
     iterator: LoaderIterator,
-    /// The result pipe that was polled for it.
+    /// Its result pipe: from its memory, else the one that was polled for it.
     fd: Option<i32>,
     loader: Option<u64>,
     yielded: u64,
-    /// What it had yielded when it was last counted as a pass; `None` = not yet.
+    /// What it had yielded when it was last counted as a pass; `None` = not counted yet.
     yielded_at_pass: Option<u64>,
 }
 
-/// Passes through one dataset, by its address.
+/// Passes through one dataset, which is identified by its address.
 #[derive(Debug)]
-struct Through {
+struct DatasetPasses {
     dataset: usize,
     passes: Passes,
     /// Batches of the newest pass.
     batches: u64,
 }
 
-/// Datasets whose passes are counted: those that were met last.
+/// Maximum number of datasets whose passes are counted: those seen last.
 const DATASETS: usize = 16;
+
+/// Without a batch for this many times the usual time between two, and for `MIN_IDLE`, no dataset yields any more.
+const IDLE_FACTOR: u32 = 3;
+const MIN_IDLE: Duration = Duration::from_millis(300);
+
+/// Iterators that are remembered of those that could not be read.
+const LOST: usize = 16;
+
+/// When batches were yielded.
+#[derive(Debug, Default)]
+struct Moves {
+    now: Duration,
+    last: Option<Duration>,
+    /// Average time between two batches, over the newest.
+    usual: Duration,
+}
+
+impl Moves {
+    fn moved(&mut self) {
+        let pause = self
+            .last
+            .map_or(Duration::ZERO, |last| self.now.saturating_sub(last));
+        self.usual = (7 * self.usual + pause) / 8;
+        self.last = Some(self.now);
+    }
+
+    /// Returns when the last batch was yielded; `None` while batches are yielded as usual.
+    fn idle_since(&self) -> Option<Duration> {
+        let last = self.last?;
+        let least = (IDLE_FACTOR * self.usual).max(MIN_IDLE);
+        (self.now.saturating_sub(last) >= least).then_some(last)
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
-    through: Vec<Through>,
-    /// Datasets that were met.
+    dataset_passes: Vec<DatasetPasses>,
+    /// Number of datasets seen.
     datasets: u64,
     tracked: Vec<Tracked>,
+    /// Those that could not be read: address and what is counted. One that was changing then may be found again.
+    lost: Vec<(usize, u64)>,
+    turns: Turns,
+    moves: Moves,
     loaders: Vec<WatchedLoader>,
+    /// Address of the iterator that the last stack showed.
+    met: Option<usize>,
     searched_at: Option<Duration>,
     pause: Duration,
     pub(super) seen: BTreeMap<u64, IteratorSeen>,
@@ -53,22 +93,23 @@ pub(super) struct Iterators {
 
 impl Iterators {
     pub(super) fn follow(&mut self, loaders: &[WatchedLoader]) {
-        let ids = |loaders: &[WatchedLoader]| -> Vec<u64> {
-            loaders.iter().map(|loader| loader.id).collect()
-        };
-        if ids(&self.loaders) != ids(loaders) {
+        // New workers belong to a new iterator.
+        if self.loaders != loaders {
             self.pause = SEARCH_PAUSE;
         }
         self.loaders = loaders.to_vec();
         for at in 0..self.tracked.len() {
+            // The next epoch's iterator may have the same address.
+            if let Ok(Some(fd)) = self.tracked[at].iterator.result_pipe() {
+                self.tracked[at].fd = Some(fd);
+            }
             self.tracked[at].loader = self.loader_of(&self.tracked[at]);
         }
-        let known = |id: u64| id == MAIN_LOADER || loaders.iter().any(|loader| loader.id == id);
-        self.seen.retain(|id, _| known(*id));
     }
 
-    /// Of the loader that the trainer is in, whose result pipe `polled` is where it is waited for.
+    /// Records the iterator of the loader that the trainer is in; `polled` is its result pipe if it waits for that.
     pub(super) fn met(&mut self, stacks: &Stacks, address: usize, polled: Option<i32>) {
+        self.met = Some(address);
         let at = self
             .tracked
             .iter()
@@ -84,37 +125,75 @@ impl Iterators {
         }
     }
 
-    /// One of PyTorch's is known.
-    pub(super) fn knows_any(&self) -> bool {
+    /// Counts a poll that found the trainer `inside` a loader: the one whose result pipe it `polled`, else the one of
+    /// the newest stack.
+    pub(super) fn count_wait(&mut self, inside: bool, polled: Option<i32>) {
+        let is = |tracked: &&Tracked| match polled {
+            Some(_) => tracked.fd == polled,
+            None => Some(tracked.iterator.address()) == self.met,
+        };
+        let tracked = self.tracked.iter().filter(|_| inside).find(is);
+        let loader = tracked.and_then(|it| it.loader);
+        if let Some(seen) = loader.and_then(|loader| self.seen.get_mut(&loader)) {
+            seen.waits += 1;
+        }
+    }
+
+    /// Returns the trainer's descriptors of their result pipes.
+    pub(super) fn pipes(&self) -> Vec<i32> {
+        self.tracked.iter().filter_map(|it| it.fd).collect()
+    }
+
+    /// Whether an iterator of PyTorch's loader is known.
+    pub(super) fn has_any(&self) -> bool {
         !self.tracked.is_empty()
     }
 
-    /// The trainer took batches from one.
+    /// Whether one of them has no workers.
+    pub(super) fn loads_in_main(&self) -> bool {
+        self.seen.contains_key(&MAIN_LOADER)
+    }
+
+    /// Whether the trainer has taken batches from one.
     pub(super) fn yields(&self) -> bool {
         self.seen.values().any(|seen| seen.batches > 0)
     }
 
-    /// Looks for iterators in the trainer's frames, now and then while none is known or a loader has none: of two that
-    /// take turns, one that keeps up is hardly ever met.
+    /// Searches for iterators in the trainer's frames, from time to time while none is known or a loader has none: if
+    /// two take turns, the faster one is hardly ever seen in a stack. Also searches when none yields any more: a quick
+    /// validation loader without workers may have begun.
     pub(super) fn search(&mut self, now: Duration, stacks: &mut Stacks) {
-        let recently = |at: Duration| now.saturating_sub(at) < self.pause.max(SEARCH_PAUSE);
-        if self.knows_all() || self.searched_at.is_some_and(recently) {
+        let since = |at: Duration| now.saturating_sub(at);
+        let recently = |at: Duration| since(at) < self.pause.max(SEARCH_PAUSE);
+        let stands = self.moves.idle_since();
+        if stands.is_none() && self.has_all() {
+            return;
+        }
+        // The first search after batches stopped is done at once.
+        let again = |at: &Duration| stands.is_none_or(|stands| *at >= stands);
+        if self.searched_at.filter(again).is_some_and(recently) {
             return;
         }
         self.searched_at = Some(now);
         if !self.tracked.is_empty() {
-            self.pause = (2 * self.pause).clamp(SEARCH_PAUSE, LONGEST_PAUSE);
+            self.pause = (2 * self.pause).clamp(SEARCH_PAUSE, MAX_PAUSE);
         }
         for iterator in stacks.find_iterators().unwrap_or_default() {
             let address = iterator.address();
             let mut tracked = self.tracked.iter();
             if !tracked.any(|known| known.iterator.address() == address) {
+                let dataset = iterator.dataset().filter(|_| stands.is_some());
                 self.track(Some(iterator), None);
+                let yielded = self.tracked.last().and_then(|found| found.yielded_at_pass);
+                if let (Some(dataset), Some(yielded)) = (dataset, yielded) {
+                    self.turns.found(dataset, yielded);
+                }
             }
         }
     }
 
-    fn knows_all(&self) -> bool {
+    /// Each loader has its iterator.
+    pub(super) fn has_all(&self) -> bool {
         let has_one = |loader: &WatchedLoader| {
             let mut tracked = self.tracked.iter();
             tracked.any(|known| known.loader == Some(loader.id))
@@ -124,11 +203,13 @@ impl Iterators {
 
     fn track(&mut self, iterator: Option<LoaderIterator>, fd: Option<i32>) {
         let Some(iterator) = iterator else { return };
+        let mut lost = self.lost.iter().rev();
+        let counted = lost.find(|(address, _)| *address == iterator.address());
         let mut tracked = Tracked {
+            yielded: counted.map_or(0, |(_, yielded)| *yielded),
+            fd: iterator.result_pipe().unwrap_or_default().or(fd),
             iterator,
-            fd,
             loader: None,
-            yielded: 0,
             yielded_at_pass: None,
         };
         tracked.loader = self.loader_of(&tracked);
@@ -136,19 +217,32 @@ impl Iterators {
         self.read();
     }
 
-    /// Reads every iterator's counters.
+    /// Reads the counters of all iterators.
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
-        let (through, datasets) = (&mut self.through, &mut self.datasets);
+        let (dataset_passes, datasets) = (&mut self.dataset_passes, &mut self.datasets);
+        let (lost, known) = (&mut self.lost, self.tracked.len());
+        let mut all_moved = Vec::new();
         self.tracked.retain_mut(|tracked| {
             let Ok(state) = tracked.iterator.read() else {
                 // Torn or gone: a frame or a search shows it again.
+                lost.push((tracked.iterator.address(), tracked.yielded));
                 return false;
             };
-            // An iterator that stands still while another goes through the same data is none of its pass.
-            let moved = tracked.yielded_at_pass.replace(state.yielded) != Some(state.yielded);
+            // An iterator that stands still while another goes through the same data does not belong to its pass.
+            let before = tracked.yielded_at_pass.replace(state.yielded);
+            let moved = before != Some(state.yielded);
+            let began_anew = before.is_some_and(|before| state.yielded < before);
+            if began_anew && !tracked.iterator.is_of_same_dataset() {
+                // Another loader's iterator now has its memory.
+                return false;
+            }
             if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
-                pass(through, datasets, dataset, state.yielded);
+                pass(dataset_passes, datasets, dataset, state.yielded);
+                if let Some(before) = before {
+                    let since = state.yielded.checked_sub(before);
+                    all_moved.push((dataset, since.unwrap_or(state.yielded)));
+                }
             }
             let Some(loader) = tracked.loader else {
                 return true;
@@ -175,14 +269,45 @@ impl Iterators {
             }
             true
         });
+        if self.tracked.len() < known {
+            self.pause = SEARCH_PAUSE;
+        }
+        let excess = self.lost.len().saturating_sub(LOST);
+        self.lost.drain(..excess);
+        all_moved.retain(|(_, batches)| *batches > 0);
+        if !all_moved.is_empty() {
+            self.moves.moved();
+        }
+        if !all_moved.is_empty() && !self.has_all() {
+            // One that is not found yet may take turns with them.
+            self.turns.forget();
+            return;
+        }
+        let Some((dataset, spent)) = self.turns.yielded(&all_moved) else {
+            return;
+        };
+        let mut dataset_passes = self.dataset_passes.iter_mut();
+        if let Some(known) = dataset_passes.find(|known| known.dataset == dataset) {
+            known.passes.polls += spent.polls;
+            known.passes.waited += spent.waited;
+            known.passes.trained += spent.trained;
+        }
     }
 
-    /// Passes through each dataset, in the order in which they were met.
+    /// Adds the main thread's time until now; `trains`: the last stack showed what only training does.
+    pub(super) fn spend(&mut self, now: Duration, tally: &MainTally, trains: bool) {
+        self.moves.now = now;
+        self.turns.spend(tally, trains);
+    }
+
+    /// Returns the passes through each dataset; the last one is the one that yielded last.
     pub(super) fn passes(&self) -> Vec<Passes> {
-        self.through.iter().map(|through| through.passes).collect()
+        let passes = self.dataset_passes.iter().map(|known| known.passes);
+        passes.collect()
     }
 
-    /// Batches of the loader whose result pipe is `fd`; of the only one where that or its own is not known.
+    /// Returns the batches of the loader whose result pipe is `fd`, or of the only loader if one of the pipes is
+    /// unknown.
     pub(super) fn batches(&self, fd: Option<i32>) -> Option<u64> {
         let own = |tracked: &&Tracked| fd.is_some() && tracked.fd == fd;
         let tracked = match (self.tracked.iter().find(own), self.tracked.as_slice()) {
@@ -193,14 +318,14 @@ impl Iterators {
         Some(self.seen.get(&tracked.loader?)?.batches)
     }
 
-    /// The result pipe of its loader.
+    /// Returns the result pipe of its loader.
     fn pipe_of(&self, tracked: &Tracked) -> Option<i32> {
         let of_loader = |loader: &&WatchedLoader| Some(loader.id) == tracked.loader;
         Some(self.loaders.iter().find(of_loader)?.pipe?.fd)
     }
 
-    /// By the pipe that was polled for it; else the only loader; else the only one with as many workers that is not
-    /// another's by its pipe.
+    /// Finds the loader by the pipe that was polled for it; else the only loader; else the only one with the same
+    /// number of workers whose pipe does not belong to another iterator.
     fn loader_of(&self, tracked: &Tracked) -> Option<u64> {
         let workers = tracked.iterator.settings().num_workers;
         if workers == Some(0) {
@@ -234,37 +359,43 @@ impl Iterators {
     }
 }
 
-/// Whether the only iterator that was met is the one whose result pipe is `fd`: it was seen to read `own`, and its
-/// loader has `of_loader`; `None` = not known. Another pipe is that of an iterator that nobody has met: a validation's,
-/// say.
+/// Whether the only iterator seen is the one whose result pipe is `fd`: it was seen to read `own`, and its loader has
+/// `of_loader`; `None` = not known. Another pipe belongs to an iterator that was not seen yet, such as that of a
+/// validation loader.
 fn may_read(own: Option<i32>, of_loader: Option<i32>, fd: Option<i32>) -> bool {
     let is_fd = |known: Option<i32>| known.is_none() || known == fd;
     fd.is_none() || is_fd(own) && is_fd(of_loader)
 }
 
-/// Counts what an iterator over this dataset has yielded: less than the one before is the next pass.
-fn pass(through: &mut Vec<Through>, datasets: &mut u64, dataset: usize, yielded: u64) {
-    let Some(known) = through.iter_mut().find(|known| known.dataset == dataset) else {
-        if through.len() == DATASETS {
-            through.remove(0);
+/// Counts what an iterator over this dataset has yielded, and moves the dataset to the end. Less than before means the
+/// next pass.
+fn pass(dataset_passes: &mut Vec<DatasetPasses>, datasets: &mut u64, dataset: usize, yielded: u64) {
+    let is = |known: &DatasetPasses| known.dataset == dataset;
+    let Some(at) = dataset_passes.iter().position(is) else {
+        if dataset_passes.len() == DATASETS {
+            dataset_passes.remove(0);
         }
-        through.push(Through {
+        dataset_passes.push(DatasetPasses {
             dataset,
             passes: Passes {
                 dataset: *datasets,
                 begun: 1,
                 batches: yielded,
+                ..Passes::default()
             },
             batches: yielded,
         });
         *datasets += 1;
         return;
     };
+    let mut known = dataset_passes.remove(at);
+    known.passes.returns += u64::from(at < dataset_passes.len());
     let next = yielded < known.batches;
     let since = if next { 0 } else { known.batches };
     known.passes.begun += u64::from(next);
     known.passes.batches += yielded - since;
     known.batches = yielded;
+    dataset_passes.push(known);
 }
 
 #[cfg(test)]
@@ -272,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_nobody_was_seen_to_read_is_that_of_another_iterator() {
+    fn a_pipe_without_a_reader_belongs_to_another_iterator() {
         let [training, validation] = [Some(9), Some(11)];
         for own in [None, training] {
             for of_loader in [None, training] {
@@ -285,9 +416,9 @@ mod tests {
     }
 
     #[test]
-    fn each_time_that_counting_begins_anew_is_a_pass() {
-        let (mut through, mut datasets) = (Vec::new(), 0);
-        // Attached in the middle of one; then two more, and a validation between them.
+    fn each_restart_of_the_count_is_a_pass() {
+        let (mut dataset_passes, mut datasets) = (Vec::new(), 0);
+        // Attached in the middle of a pass; then two more, and a validation between them.
         for (dataset, yielded) in [
             (7, 40),
             (7, 41),
@@ -298,19 +429,26 @@ mod tests {
             (7, 5),
             (9, 2),
         ] {
-            pass(&mut through, &mut datasets, dataset, yielded);
+            pass(&mut dataset_passes, &mut datasets, dataset, yielded);
         }
-        let passes: Vec<_> = through.iter().map(|known| known.passes).collect();
-        let wanted = |dataset, begun, batches| Passes {
+        let passes: Vec<_> = dataset_passes.iter().map(|known| known.passes).collect();
+        let wanted = |dataset, begun, batches, returns| Passes {
             dataset,
             begun,
             batches,
+            returns,
+            ..Passes::default()
         };
-        assert_eq!(passes, [wanted(0, 3, 48), wanted(1, 2, 8)]);
+        assert_eq!(passes, [wanted(0, 3, 48, 1), wanted(1, 2, 8, 1)]);
+        // Of many, those are kept that the trainer comes back to.
         for other in 100..200 {
-            pass(&mut through, &mut datasets, other, 1);
+            pass(&mut dataset_passes, &mut datasets, 7, 5);
+            pass(&mut dataset_passes, &mut datasets, other, 1);
         }
-        assert_eq!(through.len(), DATASETS);
-        assert_eq!(through[DATASETS - 1].passes, wanted(101, 1, 1));
+        assert_eq!(dataset_passes.len(), DATASETS);
+        let last = dataset_passes.last().unwrap();
+        assert_eq!(last.passes, wanted(101, 1, 1, 0));
+        let kept = dataset_passes[DATASETS - 2].passes;
+        assert_eq!(kept, wanted(0, 3, 48, 101));
     }
 }

@@ -1,40 +1,37 @@
-//! The threads of a trainer that load what its main thread takes, polled now and then.
+//! The threads of a trainer that load what its main thread takes, polled from time to time.
 //!
-//! Knows nothing of queues: which of the threads load is read from their stacks.
+//! Does not depend on queues: stacks show which of the threads load.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::paced::Paced;
 use super::thread_numbers::ThreadNumbers;
 use super::thread_view::ThreadView;
 use super::worker_view::count;
 use super::{SLOTS, WorkerSeen, count_activity};
-use crate::source::clock::thread_cpu;
 use crate::source::python::{Does, OtherThread, Stacks};
 use crate::units::Pid;
 
-/// Between two polls at all of them, at least.
+/// Shortest time between two polls of all threads.
 const PAUSE: Duration = Duration::from_millis(200);
-/// And this many times as long as such a poll takes: a job may have thousands of threads.
-const REST: u32 = 250;
-/// Threads that are polled, at most.
-const MOST: usize = 256;
+/// Maximum number of threads polled.
+const MAX_THREADS: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct LoaderThreads {
     proc_root: PathBuf,
     process: Pid,
     numbers: ThreadNumbers,
-    /// When the next poll is due.
-    due: Duration,
+    paced: Paced,
     threads: BTreeMap<Pid, LoaderThread>,
 }
 
 #[derive(Debug)]
 struct LoaderThread {
     view: ThreadView,
-    /// It was seen to load: one of a pool may work for something else.
+    /// Whether it was seen to load: a thread of a pool may do other work.
     loads: bool,
     seen: WorkerSeen,
 }
@@ -45,26 +42,15 @@ impl LoaderThreads {
             numbers: ThreadNumbers::of(&proc_root, process),
             proc_root,
             process,
-            due: Duration::ZERO,
+            paced: Paced::default(),
             threads: BTreeMap::new(),
         }
     }
 
     pub(super) fn poll(&mut self, now: Duration, stacks: &mut Stacks) {
-        if now < self.due {
-            return;
-        }
-        let before = thread_cpu();
-        self.poll_all(now, stacks);
-        let took = thread_cpu().saturating_sub(before);
-        self.due = now + PAUSE.max(took.saturating_mul(REST));
-    }
-
-    fn poll_all(&mut self, now: Duration, stacks: &mut Stacks) {
-        // Torn: the next poll tells.
-        let Ok(others) = stacks.other_threads() else {
-            return;
-        };
+        // After an inconsistent read, the next poll tries again.
+        let others = self.paced.call(now, PAUSE, || stacks.other_threads());
+        let Some(Ok(others)) = others else { return };
         self.numbers.learn(others.iter().map(|other| other.thread));
         let others: BTreeMap<Pid, OtherThread> = others
             .into_iter()
@@ -77,7 +63,7 @@ impl LoaderThreads {
     }
 
     fn poll_thread(&mut self, now: Duration, number: Pid, other: &OtherThread) {
-        if !other.loads || self.threads.len() >= MOST {
+        if !other.loads || self.threads.len() >= MAX_THREADS {
             return;
         }
         if !self.threads.contains_key(&number) {
@@ -110,16 +96,16 @@ impl LoaderThreads {
                 }
             }
         }
-        seen.polls.see(now, seen.tally.now, SLOTS);
+        seen.polls.record(now, seen.tally.now, SLOTS);
     }
 
-    /// Our number of a thread that its process calls `own`.
+    /// Returns our number of the thread that its process numbers `own`.
     pub(super) fn ours(&mut self, own: Pid) -> Option<Pid> {
         self.numbers.learn([own]);
         self.numbers.ours(own)
     }
 
-    /// Those that were seen to load.
+    /// Returns the threads that were seen to load.
     pub(super) fn seen(&self) -> BTreeMap<Pid, WorkerSeen> {
         let threads = self.threads.iter().filter(|(_, thread)| thread.loads);
         threads

@@ -1,37 +1,38 @@
-//! The batches of one worker, one by one: from which of them was in work at each poll to how long each took.
+//! How long each batch of a worker took, from the batch that was in work at each poll.
 //!
 //! Pure. A batch was begun between the last poll that did not see it and the first that did, and handed over between
-//! the last that did and the first that did not: two bounds for each load, and no guess between them.
+//! the last that did and the first that did not: so each load has a lower and an upper bound, without a guess between
+//! them.
 
 use std::time::Duration;
 
 use crate::sample::{BatchLoad, Tail, UnderWay, WorkerLoads};
 use crate::source::python::BatchInWork;
 
-/// Loads that are kept: the newest, more than end between two samples.
-const KEPT: usize = 16;
-/// The upper bound of a load that is reported, over the lower: the uncertainty is half of the load then.
-const TOLD: u32 = 3;
+/// Number of newest loads kept; fewer end between two samples.
+const MAX_LOADS: usize = 16;
+/// Largest ratio of the upper to the lower bound at which a load is reported: the uncertainty is half of the load then.
+const MAX_BOUNDS_RATIO: u32 = 3;
 
 #[derive(Debug)]
 pub(super) struct LoadTally {
-    last: Option<Polled>,
-    /// Of the batch that was in work at the last poll.
+    last: Option<LoadPoll>,
+    /// Start of the batch that was in work at the last poll.
     begun: Option<Begun>,
     ended: Tail<BatchLoad>,
     short: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Polled {
-    /// A poll takes a little time itself: what it saw was so after this.
+struct LoadPoll {
+    /// When the poll began. A poll takes a little time itself, so what it saw was true after this.
     from: Duration,
     work: Option<BatchInWork>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Begun {
-    /// `None` where it was in work when the worker was first polled.
+    /// `None` if the batch was in work when the worker was first polled.
     after: Option<Duration>,
     by: Duration,
 }
@@ -46,15 +47,15 @@ impl LoadTally {
         }
     }
 
-    /// What the last poll saw in work.
+    /// Returns the batch in work at the last poll.
     pub(super) fn work(&self) -> Option<BatchInWork> {
         self.last?.work
     }
 
-    /// Takes in that a poll from `from` to `to` saw this in work; later than all before it. A poll that failed is
-    /// left out, and the bounds are wider by it.
+    /// Records the batch in work at a poll from `from` to `to`, which must be later than all before it. A poll that
+    /// failed is omitted, which widens the bounds.
     pub(super) fn poll(&mut self, from: Duration, to: Duration, work: Option<BatchInWork>) {
-        let last = self.last.replace(Polled { from, work });
+        let last = self.last.replace(LoadPoll { from, work });
         if let Some(last) = last.filter(|last| last.work != work) {
             self.end(last, to);
         }
@@ -66,12 +67,12 @@ impl LoadTally {
         }
     }
 
-    /// What the poll before saw in work was handed over by `to`.
-    fn end(&mut self, last: Polled, to: Duration) {
+    /// Ends the batch of the poll before, which was handed over by `to`.
+    fn end(&mut self, last: LoadPoll, to: Duration) {
         let (Some(work), Some(begun)) = (last.work, self.begun) else {
             return;
         };
-        // Who attaches in the middle of a load does not know how long it was under way.
+        // The start of a load that was under way when pipetop attached is unknown.
         let Some(after) = begun.after else { return };
         let load = BatchLoad {
             batch: work.number,
@@ -79,14 +80,14 @@ impl LoadTally {
             high_ms: whole_ms(to.saturating_sub(after)).saturating_add(1),
             ended: Some((last.from + to) / 2),
         };
-        if load.high_ms > load.low_ms.saturating_mul(TOLD) {
+        if load.high_ms > load.low_ms.saturating_mul(MAX_BOUNDS_RATIO) {
             self.short += 1;
             return;
         }
-        self.ended.push(load, KEPT);
+        self.ended.push(load, MAX_LOADS);
     }
 
-    /// What is known by now.
+    /// Returns what is known by now.
     pub(super) fn loads(&self) -> WorkerLoads {
         let under_way = self.last.zip(self.begun).and_then(|(last, begun)| {
             Some(UnderWay {
@@ -102,7 +103,7 @@ impl LoadTally {
     }
 }
 
-/// Without what is less than one.
+/// Converts to milliseconds, rounded down.
 fn whole_ms(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
@@ -111,7 +112,7 @@ fn whole_ms(time: Duration) -> u32 {
 mod tests {
     use super::*;
 
-    /// Polls that take 1 ms, at these milliseconds, and the batch that each saw in work.
+    /// Records polls that take 1 ms, at these milliseconds, with the batch in work at each.
     fn seen(polls: &[(u64, Option<u64>)]) -> LoadTally {
         let mut tally = LoadTally::new();
         for (at, number) in polls {
@@ -134,8 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_load_lies_between_the_looks_around_its_ends() {
-        // Begun from 0 to 51, handed over from 450 to 501; a poll may have been at its begin or its end.
+    fn a_load_is_bounded_by_the_polls_around_its_ends() {
+        // Begun from 0 to 51 ms, handed over from 450 to 501 ms; a poll may have been right at its start or end.
         let tally = seen(&[
             (0, None),
             (50, Some(3)),
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_failed_widens_the_bounds() {
+    fn a_failed_poll_widens_the_bounds() {
         let tally = seen(&[(0, None), (100, Some(3)), (400, Some(3)), (600, None)]);
         assert_eq!(timed(&tally), [(3, 299, 602)]);
     }
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_under_way_at_first_has_no_time_and_what_has_not_ended_only_the_least() {
+    fn a_load_in_progress_has_no_time_or_only_a_minimum() {
         let tally = seen(&[(0, Some(3)), (300, Some(3)), (350, Some(6)), (750, Some(6))]);
         let loads = tally.loads();
         assert_eq!((loads.ended, loads.short), (Tail::default(), 0));
@@ -216,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_looks_cannot_tell_is_counted_and_not_told() {
-        // Once seen: from nothing to 102 ms. From 49 to 152 ms: the uncertainty is more than half of it.
+    fn a_load_too_short_to_measure_is_only_counted() {
+        // The first from 0 to 102 ms. The second from 49 to 152 ms: the uncertainty is more than half of it.
         let tally = seen(&[
             (0, None),
             (50, Some(1)),
@@ -231,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_kept_and_nothing_grows() {
+    fn the_newest_loads_are_kept_in_bounded_memory() {
         let polls: Vec<(u64, Option<u64>)> = (0..200).map(|at| (50 * at, Some(at / 6))).collect();
         let tally = seen(&polls);
         let loads = tally.loads().ended;
-        assert_eq!((loads.newest.len(), loads.count), (KEPT, Some(32)));
+        assert_eq!((loads.newest.len(), loads.count), (MAX_LOADS, Some(32)));
         assert_eq!(loads.newest.back().map(|load| load.batch), Some(32));
     }
 }

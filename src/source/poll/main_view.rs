@@ -1,4 +1,4 @@
-//! One trainer's main thread, polled: is it in the loader, and does it wait there?
+//! One trainer's main thread, polled: whether it is in the loader, and whether it waits there.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::beats::{Beat, Beats, Doing, ThreadState};
 use super::blocked::Blocked;
-use super::fed::{Fed, asking, not_data};
+use super::fed::{FeedEvidence, asking, not_data};
 use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
 use super::python_view::PythonView;
-use super::segments::{AFTER_A_WAIT, AT_LEAST_BY, Segments};
+use super::segments::{MIN_INTERVAL, MIN_INTERVAL_AFTER_WAIT, Segments};
 use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
@@ -20,46 +20,45 @@ use crate::sample::{PollTrace, Tail, Wait};
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
-/// Between two readings of the iterators' counters.
+/// Shortest time between two reads of the iterators' counters.
 const ITERATORS_AFTER: Duration = Duration::from_millis(200);
-/// Between two stacks that are only read for the function that runs.
+/// Shortest time between two stacks that are only read for the function that runs.
 const STACK_AFTER: Duration = Duration::from_millis(200);
-/// Waits that are kept until they are taken: more than end between two samples.
+/// Waits kept until they are taken: more than can end between two samples.
 const WAITS: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct MainView {
     key: ProcessKey,
     proc_root: PathBuf,
-    /// The main thread, or the one that trains in its place.
+    /// The main thread, or the thread that trains instead of it.
     thread: ThreadView,
     trainer: TrainerThread,
-    /// A thread beside the main one is polled.
+    /// Whether `thread` is not the main thread.
     beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
-    /// The last stack's answer: holds until the next, where a poll at the stack fails.
+    /// Result of the last stack; kept if reading the next one fails.
     in_loader: Option<InLoader>,
     stack_at: Duration,
-    /// How often the thread had been put on a CPU when its newest stack was read, while it slept.
+    /// How often the thread had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
     iterators: Iterators,
     iterators_at: Duration,
-    /// The trainer's descriptors of result pipes.
+    /// Result pipes, as descriptors of the trainer.
     result_fds: Vec<i32>,
-    /// Descriptors that it polled while its stack was waiting for a batch.
+    /// Descriptors that it polled while its stack showed it waiting for a batch.
     polled: Vec<i32>,
     has_workers: bool,
+    accelerated: bool,
     /// How often it had been put on a CPU when it was last seen to wait; `None` once it has run since.
     run_before_wait: Option<u64>,
-    /// The same of a wait for the interpreter's lock.
+    /// The same for a wait for the interpreter's lock.
     run_before_gil: Option<u64>,
-    /// Since when it waits, and the batches that it had taken by then.
+    /// When the current wait began, and how many batches it had taken by then.
     waiting: Option<(Duration, Option<u64>)>,
     beats: Beats,
-    /// At the last stack it wrote a checkpoint.
-    saves: bool,
-    fed: Fed,
+    fed: FeedEvidence,
     queue: ObjectQueue,
     threads: LoaderThreads,
     waits: Tail<Wait>,
@@ -89,12 +88,12 @@ impl MainView {
             result_fds: Vec::new(),
             polled: Vec::new(),
             has_workers: false,
+            accelerated: true,
             run_before_wait: None,
             run_before_gil: None,
             waiting: None,
             beats: Beats::default(),
-            saves: false,
-            fed: Fed::default(),
+            fed: FeedEvidence::default(),
             queue: ObjectQueue::default(),
             threads: LoaderThreads::new(proc_root.to_owned(), rank.key.pid),
             waits: Tail::default(),
@@ -117,12 +116,13 @@ impl MainView {
     }
 
     pub(super) fn follow(&mut self, proc_root: &Path, rank: &WatchedRank) {
-        // It takes its name only after its start.
+        // The built-in job takes its name only after its start.
         if rank.builtin {
             self.python.refuse();
         }
         let pipes = rank.loaders.iter().filter_map(|loader| loader.pipe);
         self.result_fds = pipes.map(|pipe| pipe.fd).collect();
+        self.accelerated = rank.accelerated;
         self.has_workers = rank.loaders.iter().any(|loader| !loader.workers.is_empty());
         self.pin_thread = rank
             .pin_thread
@@ -132,18 +132,19 @@ impl MainView {
     }
 
     pub(super) fn poll(&mut self, now: Duration) {
-        // Before the poll: who sleeps then has slept since, as long as this does not change.
+        // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
         let scheduled = self.thread.scheduled();
         let Ok(poll) = self.thread.poll() else {
-            return self.poll_main_again();
+            return self.switch_back_to_main();
         };
         let times = scheduled.map(|scheduled| scheduled.times);
         let for_gil = self.waits_for_gil(poll, times);
         self.run_before_gil = times.filter(|_| for_gil);
         let doing = self.doing(now, poll, times, for_gil);
         let inside = doing.is_in_loader();
+        self.iterators.count_wait(inside, poll.polled);
         if self.by_pytorch() {
-            self.beats.clear();
+            self.beats.drop_unclear();
         }
         let beat = Beat {
             doing,
@@ -152,22 +153,27 @@ impl MainView {
                 _ => ThreadState::Asleep,
             },
             for_gil,
-            // Without workers and without a stack, all of this could be loading.
+            // Without workers and without a stack, any of this could be loading.
             unseen: self.in_loader.is_none() && !self.has_workers,
             unclear: if self.thread.attachable() {
-                !self.by_pytorch() && self.fed.is_unclear(self.has_workers)
+                !self.by_pytorch() && self.fed.is_unclear()
             } else {
                 // Without stacks: another thread may take what the workers load.
                 poll.blocked == Blocked::Lock && self.has_workers
             },
-            saves: self.saves && !inside,
+            in_generator: self.fed.in_generator,
+            saves: self.fed.saves && !inside,
             not_data: self.fed.not_data.or_else(|| not_data(poll.blocked)),
+            blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
+            pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),
         };
         self.beats.count(now, beat);
+        self.iterators
+            .spend(now, &self.beats.tally, self.fed.trains && !inside);
         self.beats.ready(scheduled.map(|scheduled| scheduled.ready));
         if let Some(seen) = beat.now() {
-            self.polls.see(now, seen, SLOTS);
+            self.polls.record(now, seen, SLOTS);
         }
         self.follow_wait(now, inside, poll.polled);
         if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
@@ -176,9 +182,9 @@ impl MainView {
         }
     }
 
-    /// A loader of PyTorch's feeds it.
+    /// Whether a loader of PyTorch feeds it.
     fn by_pytorch(&self) -> bool {
-        self.fed.is_pytorch() || self.iterators.knows_any()
+        self.fed.is_pytorch() || self.iterators.has_any()
     }
 
     fn doing(&mut self, now: Duration, poll: Polled, times: Option<u64>, for_gil: bool) -> Doing {
@@ -188,7 +194,7 @@ impl MainView {
         let about_to_run = poll.is_about_to_run(self.run_before_wait, times);
         let at_queue = !for_gil && self.is_waiting(poll);
         let waits = at_queue || (!for_gil && about_to_run);
-        // It goes on to its own loader without a stack between.
+        // It may go on to its own loader without a stack between.
         self.fed.dispatched &= !at_queue;
         self.run_before_wait = times.filter(|_| waits);
         if self.thread.attachable() && self.needs_stack(now, poll, waits) {
@@ -197,8 +203,7 @@ impl MainView {
         if for_gil {
             self.poll_gil_holder(now);
         }
-        let in_loader = self.in_loader.filter(|_| !waits);
-        match (in_loader, poll.blocked) {
+        match (self.in_loader, poll.blocked) {
             _ if waits => Doing::Waiting,
             (Some(InLoader::Waiting | InLoader::Starting), _) => Doing::Waiting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
@@ -211,15 +216,15 @@ impl MainView {
         }
     }
 
-    /// A wait that is plain to see needs no stack but the one that shows whose queue it is. With PyTorch's workers alone,
-    /// a trainer in a timer is outside the loader.
+    /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is.
+    /// If there are only PyTorch's workers, a trainer in a timer is outside the loader.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
             return self.iterators.batches(poll.polled).is_none();
         }
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
-        let queue = self.queue.is_known() && !self.iterators.knows_any();
-        let other = self.fed.is_met() || queue;
+        let queue = self.queue.is_known() && !self.iterators.has_any();
+        let other = self.fed.is_seen() || queue || self.iterators.loads_in_main();
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;
@@ -228,10 +233,10 @@ impl MainView {
         true
     }
 
-    /// Asleep until another thread gives up the interpreter's lock, by the futex that it sleeps on; or woken from
-    /// that, as it is every 5 ms, and not on a CPU since. Locks of PyTorch, the driver and queues are others.
+    /// Whether it waits for the interpreter's lock: it sleeps on the lock's futex, or was woken from that, as happens
+    /// every 5 ms, and has not been on a CPU since. Locks of PyTorch, the driver and queues are other futexes.
     fn waits_for_gil(&mut self, poll: Polled, times: Option<u64>) -> bool {
-        let Some(stacks) = self.python.attached().filter(|stacks| stacks.knows_gil()) else {
+        let Some(stacks) = self.python.attached().filter(|stacks| stacks.has_gil()) else {
             return false;
         };
         self.beats.tally.gil.get_or_insert_default();
@@ -242,7 +247,7 @@ impl MainView {
         }
     }
 
-    /// Who holds the lock that the main thread waits for.
+    /// Counts the function of the thread that holds the lock.
     fn poll_gil_holder(&mut self, now: Duration) {
         if now.saturating_sub(self.gil_holder_at) < STACK_AFTER {
             return;
@@ -254,48 +259,45 @@ impl MainView {
         }
     }
 
-    /// Blocked until the loader hands over a batch. Without pinning the main thread polls the result
-    /// pipe; with it, it waits for the pinning thread, which polls the pipe.
+    /// Whether it is blocked until the loader hands over a batch. Without pinning, the main thread polls the result
+    /// pipe; with pinning, it waits for the pinning thread, which polls the pipe.
     fn is_waiting(&self, poll: Polled) -> bool {
-        match (poll.blocked, poll.polled, &self.pin_thread) {
-            (Blocked::Lock, _, Some(pin)) => {
-                pin.poll().is_ok_and(|pin| pin.blocked == Blocked::Poll)
-            }
-            (Blocked::Poll, Some(fd), _) => {
-                self.result_fds.contains(&fd) || self.polled.contains(&fd)
-            }
-            // A stranger's eyes: who has workers and polls is taken to wait for them.
-            (Blocked::Poll, None, None) => self.has_workers && !self.thread.attachable(),
+        match (poll.blocked, poll.polled) {
+            (Blocked::Lock, _) => self.pins() == Some(false),
+            (Blocked::Poll, Some(fd)) => self.result_fds.contains(&fd) || self.polled.contains(&fd),
+            // Without its stack, a main thread with workers that is in `poll` is assumed to wait for them.
+            (Blocked::Poll, None) if self.pin_thread.is_some() => false,
+            (Blocked::Poll, None) => self.has_workers && !self.thread.attachable(),
             _ => false,
         }
+    }
+
+    /// Whether the pinning thread is working on a batch rather than waiting for one. `None` without such a thread.
+    fn pins(&self) -> Option<bool> {
+        let pin = self.pin_thread.as_ref()?.poll().ok()?;
+        Some(pin.blocked != Blocked::Poll)
     }
 
     fn poll_stack(&mut self, now: Duration, poll: Polled, times: Option<u64>) {
         let Some(stacks) = self.python.stacks(now, None) else {
             self.in_loader = None;
-            self.saves = false;
-            return;
+            return self.fed.lose_stack();
         };
         let asleep = times.filter(|_| poll.blocked != Blocked::Running);
-        let reads = self.fed.reads_for_itself(self.iterators.yields());
+        let context = self.fed.context(self.iterators.yields(), poll.blocked);
         let unmoved = asleep.is_some() && asleep == self.asleep_at_stack;
-        let unmoved = if unmoved {
-            stacks.main_thread_unmoved(reads)
-        } else {
-            None
-        };
+        let unmoved = unmoved.then(|| stacks.main_if_unchanged(context)).flatten();
         self.asleep_at_stack = None;
-        // Torn: what was seen last holds.
-        let Some(stack) = unmoved.or_else(|| stacks.main_thread(reads).ok()) else {
+        // After an inconsistent read the last result is kept.
+        let Some(stack) = unmoved.or_else(|| stacks.main_thread(context).ok()) else {
             return;
         };
         self.asleep_at_stack = asleep;
         self.in_loader = Some(stack.loader);
-        self.saves = stack.saves;
         self.beats.saving = self.beats.saving.or(Some(0));
-        self.beats.found(stack.loops_found);
+        self.beats.record_loops(stack.loops_found);
         if self.fed.stack(now, &stack, poll.blocked) {
-            self.beats.recognise(stack.asks == Some(Asks::Site));
+            self.beats.restart_counts(stack.asks == Some(Asks::Site));
         }
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, poll.polled)
             && !stack.dispatched
@@ -304,25 +306,26 @@ impl MainView {
             self.polled.push(fd);
         }
         self.queue.poll(now, stack.queue);
-        let knows = self.fed.is_pytorch() || self.fed.is_met() || self.iterators.knows_any();
+        let knows = self.fed.is_pytorch() || self.fed.is_seen() || self.iterators.has_any();
         let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
         if !self.beside
-            && let Some(found) = self.trainer.poll(now, &stack, stacks).filter(|_| !knows)
+            && !knows
+            && let Some(found) = self.trainer.poll(now, &stack, poll.blocked, stacks)
             && let Some(view) = self.threads.ours(found.thread).and_then(open)
         {
             stacks.follow(Some(found.state));
-            return self.look_at_thread(view, true);
+            return self.switch_thread(view, true);
         }
-        match stack.iterator {
-            Some(address) => {
-                let polled = poll.polled.filter(|fd| self.result_fds.contains(fd));
-                self.iterators.met(stacks, address, polled);
-            }
-            None => self.iterators.search(now, stacks),
+        if let Some(address) = stack.iterator {
+            let polled = poll.polled.filter(|fd| self.result_fds.contains(fd));
+            self.iterators.met(stacks, address, polled);
         }
-        if !self.fed.is_pytorch() && !self.iterators.knows_any() {
+        if stack.iterator.is_none() || !self.iterators.has_all() {
+            self.iterators.search(now, stacks);
+        }
+        if !self.fed.is_pytorch() && !self.iterators.has_any() {
             self.queue.search(now, stacks);
-            if self.fed.is_met() || self.queue.is_known() {
+            if self.fed.is_seen() || self.queue.is_known() {
                 self.threads.poll(now, stacks);
             }
         }
@@ -331,29 +334,24 @@ impl MainView {
         }
     }
 
-    /// What was seen of another thread before says nothing of this one.
-    fn look_at_thread(&mut self, view: ThreadView, beside: bool) {
-        self.thread = view;
-        self.beside = beside;
-        self.in_loader = None;
-        (
-            self.asleep_at_stack,
-            self.run_before_wait,
-            self.run_before_gil,
-        ) = (None, None, None);
-        (self.fed, self.queue) = (Fed::default(), ObjectQueue::default());
-        self.beats.recognise(false);
+    /// Switches to another thread and clears the state of the previous one.
+    fn switch_thread(&mut self, view: ThreadView, beside: bool) {
+        (self.thread, self.beside, self.in_loader) = (view, beside, None);
+        (self.asleep_at_stack, self.run_before_wait) = (None, None);
+        self.run_before_gil = None;
+        (self.fed, self.queue) = (FeedEvidence::default(), ObjectQueue::default());
+        self.beats.switch_thread();
     }
 
-    /// The thread that trained has ended.
-    fn poll_main_again(&mut self) {
+    /// Returns to the main thread when the thread that trained has ended.
+    fn switch_back_to_main(&mut self) {
         let main = ThreadView::open(&self.proc_root, self.key.pid, self.key.pid);
         if let (Some(stacks), Ok(main)) = (self.python.attached_mut(), main)
             && self.beside
         {
             stacks.follow(None);
             self.trainer = TrainerThread::default();
-            self.look_at_thread(main, false);
+            self.switch_thread(main, false);
         }
     }
 
@@ -365,12 +363,14 @@ impl MainView {
             }
             (false, Some((from, batch))) => {
                 self.waiting = None;
+                // The last batch ends an iterator, which cannot be read any more once it is gone.
+                self.iterators.read();
                 let to = now;
                 self.waits.push(Wait { from, to, batch }, WAITS);
-                // The batch that it waited for is held now.
-                self.segments.poll(now, AFTER_A_WAIT);
+                // The trainer now holds the batch that it waited for.
+                self.segments.poll(now, MIN_INTERVAL_AFTER_WAIT);
             }
-            _ => self.segments.poll(now, AT_LEAST_BY),
+            _ => self.segments.poll(now, MIN_INTERVAL),
         }
     }
 
@@ -381,7 +381,7 @@ impl MainView {
         waits.for_each(|wait| seen.waits.push(wait, WAITS));
     }
 
-    /// What changes seldom or is large: not with every poll.
+    /// Reports what seldom changes or is large, so not at every poll.
     pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
         seen.polls.clone_from(&self.polls);
         seen.segments.clone_from(&self.segments.clocks);
@@ -394,7 +394,7 @@ impl MainView {
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
         seen.gil_holders.clone_from(&self.gil_holders);
-        seen.polled.clone_from(&self.polled);
+        seen.polled = [self.iterators.pipes(), self.polled.clone()].concat();
         seen.python_error = self.python.error().cloned();
     }
 }

@@ -1,27 +1,28 @@
-//! The queue object in a trainer's memory that feeds its main thread: when it is looked for, and what polls of it add up to.
+//! The queue object in a trainer's memory that feeds its main thread: when it is searched for, and the sums over its
+//! polls.
 //!
-//! Knows when, not how it is found.
+//! Does not depend on how it is found.
 
 use std::time::Duration;
 
 use crate::sample::{QueueSource, QueueTally};
-use crate::source::python::{QueueSeen, Stacks};
+use crate::source::python::{QueueState, Stacks};
 
-/// Between two searches, at first and at most: one that has found nothing so far costs as much each time.
+/// First and longest pause between two searches: a search that finds nothing costs as much each time.
 const SEARCH_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(20);
-/// Without a queue that feeds the main thread, the last one is remembered for so long.
-const FORGOTTEN: Duration = Duration::from_secs(3);
+const MAX_PAUSE: Duration = Duration::from_secs(20);
+/// If no queue feeds the main thread for this long, the last one is forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub(super) struct ObjectQueue {
-    /// When the next search is due, and how long after that the one behind it.
+    /// When the next search is due, and the pause after that one.
     due: Duration,
     pause: Option<Duration>,
     known: bool,
-    /// When one was last known to feed the main thread.
+    /// When a queue was last known to feed the main thread.
     fed_at: Duration,
-    /// Batches that were taken from it, and how full it was where that is known.
+    /// Batches taken from it, and how full it was if that is known.
     pub(super) seen: Option<(u64, Option<QueueTally>)>,
 }
 
@@ -32,22 +33,22 @@ impl ObjectQueue {
         }
         let pause = self.pause.unwrap_or(SEARCH_PAUSE);
         self.due = now + pause;
-        self.pause = Some((2 * pause).min(LONGEST_PAUSE));
-        // Torn: the next search may find it.
+        self.pause = Some((2 * pause).min(MAX_PAUSE));
+        // An inconsistent read: the next search may find it.
         let _ = stacks.find_queues();
-        self.known = stacks.knows_queues();
+        self.known = stacks.has_queues();
     }
 
-    /// There is one that may feed the main thread: each poll at a stack tells more.
+    /// Whether a queue is known that may feed the main thread, so that stacks are worth polling more often.
     pub(super) fn is_known(&self) -> bool {
         self.known
     }
 
-    /// Takes in what a poll saw. A queue that has not fed the main thread for a while says nothing of it: its count would
-    /// seem to stand still.
-    pub(super) fn poll(&mut self, now: Duration, queue: Option<QueueSeen>) {
+    /// Records a poll. The counts of a queue that has not fed the main thread for a while are cleared: they would look
+    /// as if no batches were taken.
+    pub(super) fn poll(&mut self, now: Duration, queue: Option<QueueState>) {
         let Some(queue) = queue else {
-            if now.saturating_sub(self.fed_at) >= FORGOTTEN {
+            if now.saturating_sub(self.fed_at) >= FORGET_AFTER {
                 self.seen = None;
             }
             return;
@@ -75,11 +76,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_at_a_queue_add_up() {
+    fn polls_of_a_queue_add_up() {
         let mut queue = ObjectQueue::default();
         let second = Duration::from_secs;
         let poll = |taken, ready| {
-            Some(QueueSeen {
+            Some(QueueState {
                 taken,
                 ready,
                 capacity: Some(8),
@@ -97,7 +98,7 @@ mod tests {
         assert_eq!((batches, tally.polls, tally.empty), (4, 3, 1));
         assert_eq!((tally.ready_sum, tally.ready), (10, 6));
         assert_eq!(tally.capacity, Some(8));
-        // One that holds futures has no length that tells.
+        // The length of a queue of futures does not show how many are ready.
         queue.poll(second(6), poll(5, None));
         assert_eq!(queue.seen, Some((5, None)));
         queue.poll(second(8), None);

@@ -1,8 +1,8 @@
-//! The poller: polls all targets in turn, within its budget, and hands out what it
-//! counted.
+//! The poller: polls all targets in turn, within its budget, and publishes the counts.
 //!
-//! Knows when to poll what, not what a poll means: that is for the views.
+//! Decides when to poll what; the views decide what a poll means.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -13,37 +13,41 @@ use super::main_view::MainView;
 use super::queue::QueueView;
 use super::worker_view::WorkerView;
 use super::{PollTargets, Seen, WatchedLoader, lock};
-use crate::sample::slot;
+use crate::foreign;
+use crate::sample::{PollTrace, slot};
 use crate::source::clock::{Clock, thread_cpu};
+use crate::source::file::{Failure, unreadable};
 use crate::units::ProcessKey;
 
-/// Between two polls at a main thread, where the budget allows.
+/// Time between two polls of a main thread, if the budget allows it.
 const PERIOD: Duration = Duration::from_millis(10);
-/// And where it does not.
-const LONGEST_PERIOD: Duration = Duration::from_millis(60);
-/// Share of one core that polling may cost: at one job, and at all that this process watches.
+/// Longest time between two polls of a main thread, if the budget does not.
+const MAX_PERIOD: Duration = Duration::from_millis(60);
+/// Share of one core that polling may cost: for one job, and for all jobs that this process watches.
 const BUDGET: f64 = 0.005;
 const BUDGET_OF_ALL: f64 = 0.02;
-/// How many of them there are.
+/// Number of running pollers.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-/// A worker or a queue is polled in every so many rounds.
-const ROUNDS_PER_WORKER_LOOK: usize = 5;
-/// Between two polls at the batch that a worker has in work, and between two such polls at any of them: at least.
-const BATCH_LOOKS_APART: Duration = Duration::from_millis(45);
-const BATCH_LOOKS_OF_ALL: Duration = Duration::from_millis(5);
-/// What is large is reported in every so many rounds.
+/// A worker or a queue is polled every this many rounds.
+const ROUNDS_PER_WORKER_POLL: usize = 5;
+/// Shortest time between two polls of the batch in work of one worker, and of any worker.
+const BATCH_POLL_INTERVAL: Duration = Duration::from_millis(45);
+const BATCH_POLL_INTERVAL_OF_ALL: Duration = Duration::from_millis(5);
+/// Large data is reported every this many rounds.
 const ROUNDS_PER_FULL_REPORT: usize = 10;
 
 pub(super) struct Poller {
     proc_root: PathBuf,
     clock: Clock,
-    /// Left by the sampler, taken before the next round.
+    /// Set by the sampler, taken before the next round.
     new_targets: Arc<Mutex<Option<PollTargets>>>,
     seen: Arc<Mutex<Seen>>,
     mains: Vec<MainView>,
-    /// With the trainer of each.
-    workers: Vec<(WorkerView, ProcessKey)>,
-    /// With the trainer and the loader's number of each.
+    /// Each with its trainer and the loader's number.
+    workers: Vec<(WorkerView, (ProcessKey, u64))>,
+    /// The polls of workers that have just ended, by loader and number: those of their successors follow.
+    ended: Vec<((ProcessKey, u64), u32, PollTrace)>,
+    /// Each with its trainer and the loader's number.
     queues: Vec<(ProcessKey, u64, QueueView)>,
     /// When a stack of any worker was last polled.
     worker_stack_at: Duration,
@@ -63,6 +67,7 @@ impl Poller {
             seen,
             mains: Vec::new(),
             workers: Vec::new(),
+            ended: Vec::new(),
             queues: Vec::new(),
             worker_stack_at: Duration::ZERO,
         }
@@ -92,23 +97,28 @@ impl Poller {
             if let Some(targets) = targets {
                 self.follow(&targets);
             }
-            self.round(round, late);
+            if cfg!(debug_assertions) {
+                self.round(round, late);
+            } else if foreign::call(|| self.round(round, late)).is_none() {
+                // One odd moment of a job must not hide the rest. A debug build ends here, so that tests show the fault.
+                tracing::error!("a round of polls was lost to a panic");
+            }
             round = round.wrapping_add(1);
             let now = self.clock.since_start();
-            // Not in step with anything periodic in the job.
+            // Random, so that polls are not in step with anything periodic in the job.
             due = now.max(due + jitter.around(period));
             if now.saturating_sub(budget_since.0) > Duration::from_secs(1) {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
                 period = period
                     .mul_f64((cost / budget()).clamp(0.5, 2.0))
-                    .clamp(PERIOD, LONGEST_PERIOD);
+                    .clamp(PERIOD, MAX_PERIOD);
                 budget_since = (now, thread_cpu());
             }
         }
     }
 
-    /// Opens what is new and drops what is gone.
+    /// Opens new targets and drops those that are gone.
     fn follow(&mut self, targets: &PollTargets) {
         self.mains
             .retain(|view| targets.ranks.iter().any(|rank| rank.key == view.key()));
@@ -116,25 +126,53 @@ impl Poller {
             let loaders = targets.ranks.iter().flat_map(|rank| &rank.loaders);
             loaders.flat_map(|loader| &loader.workers)
         };
-        self.workers
-            .retain(|(view, _)| everyone().any(|key| *key == view.key()));
+        let stays = |view: &WorkerView| everyone().any(|key| *key == view.key());
+        let ended = self.workers.extract_if(.., |(view, _)| !stays(view));
+        let ended: Vec<_> = ended
+            .filter_map(|(view, loader)| view.last_seen().map(|(id, polls)| (loader, id, polls)))
+            .collect();
+        self.ended.retain(|(loader, id, _)| {
+            let newer = |(other, number, _): &_| (other, number) == (loader, id);
+            !ended.iter().any(newer) && targets.ranks.iter().any(|rank| rank.key == loader.0)
+        });
+        self.ended.extend(ended);
+        let mut gap = None;
+        let mut unopened = |key: ProcessKey, error: &io::Error| {
+            // Others say that it has ended, or that it may not be read.
+            if Failure::of(error) == Failure::NoResources {
+                let path = self.proc_root.join(key.pid.to_string());
+                gap.get_or_insert_with(|| unreadable("job", &path, error));
+            }
+        };
         for rank in &targets.ranks {
             match self.mains.iter_mut().find(|view| view.key() == rank.key) {
                 Some(view) => view.follow(&self.proc_root, rank),
-                None => self.mains.extend(MainView::open(&self.proc_root, rank)),
+                None => match MainView::open(&self.proc_root, rank) {
+                    Ok(view) => self.mains.push(view),
+                    Err(error) => unopened(rank.key, &error),
+                },
             }
-            for loader in &rank.loaders {
-                for worker in &loader.workers {
-                    if !self.workers.iter().any(|(view, _)| view.key() == *worker)
-                        && let Ok(view) = WorkerView::open(&self.proc_root, *worker, rank.builtin)
-                    {
-                        self.workers.push((view, rank.key));
-                    }
+            let workers = rank.loaders.iter().flat_map(|loader| {
+                let workers = loader.workers.iter();
+                workers.map(|worker| (worker, (rank.key, loader.id)))
+            });
+            for (worker, loader) in workers {
+                if self.workers.iter().any(|(view, _)| view.key() == *worker) {
+                    continue;
                 }
+                match WorkerView::open(&self.proc_root, *worker, rank.builtin) {
+                    Ok(view) => self.workers.push((view, loader)),
+                    Err(error) => unopened(*worker, &error),
+                }
+            }
+        }
+        for rank in &targets.ranks {
+            for loader in &rank.loaders {
                 self.follow_queue(rank.key, loader);
             }
         }
         let mut seen = lock(&self.seen);
+        seen.gap = gap;
         seen.mains
             .retain(|key, _| targets.ranks.iter().any(|rank| rank.key == *key));
         seen.workers
@@ -154,8 +192,8 @@ impl Poller {
                 let mut view = QueueView::new(&self.proc_root, rank.pid, pipe, &loader.workers);
                 if let Some(at) = at {
                     let old = self.queues.remove(at).2;
-                    // Workers made anew have a new pipe, and the counts go on; where the workers are the
-                    // same, it was the wrong pipe.
+                    // New workers have a new pipe, and the counts continue; if the workers are the same, it was the
+                    // wrong pipe.
                     if !loader
                         .workers
                         .iter()
@@ -172,15 +210,15 @@ impl Poller {
 
     fn round(&mut self, round: usize, late: bool) {
         let now = self.clock.since_start();
-        let part = round % ROUNDS_PER_WORKER_LOOK;
+        let part = round % ROUNDS_PER_WORKER_POLL;
         for view in &mut self.mains {
             view.poll(now);
         }
-        for (worker, trainer) in self
+        for (worker, (trainer, _)) in self
             .workers
             .iter_mut()
             .skip(part)
-            .step_by(ROUNDS_PER_WORKER_LOOK)
+            .step_by(ROUNDS_PER_WORKER_POLL)
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             worker.poll(
@@ -190,9 +228,9 @@ impl Poller {
             );
         }
         let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
-        let pause = BATCH_LOOKS_OF_ALL
+        let pause = BATCH_POLL_INTERVAL_OF_ALL
             .saturating_mul(workers)
-            .max(BATCH_LOOKS_APART);
+            .max(BATCH_POLL_INTERVAL);
         for (worker, _) in &mut self.workers {
             worker.poll_batch_after(pause, self.clock);
         }
@@ -200,14 +238,14 @@ impl Poller {
             .queues
             .iter_mut()
             .skip(part)
-            .step_by(ROUNDS_PER_WORKER_LOOK)
+            .step_by(ROUNDS_PER_WORKER_POLL)
         {
             queue.poll(now);
         }
         self.publish(now, round, late);
     }
 
-    /// Counts go out with every round, what is larger now and then.
+    /// Publishes counts every round, larger data less often.
     fn publish(&mut self, now: Duration, round: usize, late: bool) {
         let whole = round.is_multiple_of(ROUNDS_PER_FULL_REPORT);
         let mut seen = lock(&self.seen);
@@ -221,7 +259,13 @@ impl Poller {
         }
         if whole {
             seen.published = slot(now);
-            for (view, _) in &self.workers {
+            for (view, loader) in &mut self.workers {
+                let id = view.id();
+                let succeeds =
+                    |(of, ended, _): &mut (_, u32, _)| of == loader && id == Some(*ended);
+                for (.., polls) in self.ended.extract_if(.., succeeds) {
+                    view.succeed(polls);
+                }
                 view.publish(seen.workers.entry(view.key()).or_default());
             }
             for (rank, id, queue) in &self.queues {
@@ -236,11 +280,11 @@ fn budget() -> f64 {
     BUDGET.min(BUDGET_OF_ALL / running as f64)
 }
 
-/// A xorshift generator: its only use is not to be periodic.
+/// A xorshift generator; it only has to avoid periodicity.
 struct Jitter(u64);
 
 impl Jitter {
-    /// A duration from half to one and a half `period`.
+    /// Returns a duration from half to one and a half of `period`.
     fn around(&mut self, period: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

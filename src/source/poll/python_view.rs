@@ -1,5 +1,4 @@
-//! The stacks of one process, attached when they are first needed, and again after a pause where that
-//! did not work.
+//! The stacks of one process: attached when first needed, and again after a pause if that failed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,17 +6,18 @@ use std::time::Duration;
 use crate::source::python::{PythonError, Stacks};
 use crate::units::Pid;
 
-/// After an attempt that failed: a process that starts is soon ready.
+/// Pause after a failed attempt: a process that is starting is ready soon.
 const RETRY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct PythonView {
     pid: Pid,
-    /// Memory is read by number: below another proc root that may be a stranger's.
+    /// Whether the proc root is `/proc`. Memory is read by PID, which below another proc root may belong to another
+    /// process.
     own_proc: bool,
     stacks: Option<Stacks>,
     retry_at: Duration,
-    /// Trying again will not help.
+    /// Whether another attempt cannot succeed.
     refused: bool,
     error: Option<PythonError>,
 }
@@ -34,13 +34,13 @@ impl PythonView {
         }
     }
 
-    /// There is no Python to attach to.
+    /// Never attaches: the process does not run Python.
     pub(super) fn refuse(&mut self) {
         self.refused = true;
         self.error = None;
     }
 
-    /// The stacks, if they are attached or can be now. A forked process is attached to quickly with the
+    /// Returns the stacks if they are attached or can be attached now. Attaching to a forked process is quick with the
     /// stacks of its parent as a model.
     pub(super) fn stacks(&mut self, now: Duration, parent: Option<&Stacks>) -> Option<&mut Stacks> {
         if self.stacks.is_none() && self.own_proc && !self.refused && now >= self.retry_at {
@@ -76,7 +76,7 @@ impl PythonView {
         self.stacks.as_mut()
     }
 
-    /// Why there are no stacks.
+    /// Returns why there are no stacks.
     pub(super) fn error(&self) -> Option<&PythonError> {
         self.error.as_ref()
     }

@@ -1,9 +1,9 @@
-//! How many batches lie ready in a loader's result pipe.
+//! How many batches are ready in a loader's result pipe.
 //!
-//! A pipe says how many bytes are unread, and a loader's messages are about equally long as long as
-//! batches travel as shared memory: so the shortest amount that was ever there, came or went is one
-//! batch. Where batches travel in the pipe itself (`NumPy` arrays, bytes), a full pipe is not plenty: then
-//! the queue's semaphore counts, where it can be read. Knows nothing of who reads or writes the pipe.
+//! A pipe shows how many bytes are unread, and a loader's messages have about equal lengths if batches travel as shared
+//! memory: so the smallest amount that was ever in the pipe, added or removed is one batch. If batches travel in the
+//! pipe itself (`NumPy` arrays, bytes), a full pipe need not hold many: then the queue's semaphore is used, if it can
+//! be read. Does not depend on the pipe's readers and writers.
 
 use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -18,30 +18,30 @@ use crate::job::ResultPipe;
 use crate::sample::QueueSource;
 use crate::units::{Pid, ProcessKey};
 
-/// Messages differ by less than this: numbers and names in them grow by some digits.
-const ALIKE: u64 = 32;
-/// Messages longer than this carry data: an unread part of one can pass for a shorter message.
-const LONGEST_COUNTED: u64 = 8 * 1024;
-/// Searches for a loader's semaphore, and polls from one to the next.
+/// Messages differ by less than this many bytes: numbers and names in them grow by a few digits.
+const LENGTH_TOLERANCE: u64 = 32;
+/// Messages longer than this, in bytes, carry data: an unread part of one can look like a shorter message.
+const MAX_COUNTED: u64 = 8 * 1024;
+/// Maximum number of searches for a loader's semaphore, and polls from one search to the next.
 const SEARCHES: u32 = 5;
-const LOOKS_PER_SEARCH: u64 = 10;
-/// A pipe holds 64 KiB. This full, a message may wait half written.
+const POLLS_PER_SEARCH: u64 = 10;
+/// A pipe holds 64 KiB. When it is this full, a message may be half written.
 const FULL: u64 = 60 * 1024;
 
 #[derive(Debug)]
 pub(super) struct QueueView {
     path: PathBuf,
     inode: u64,
-    /// Those that filled it when it was first polled.
+    /// The workers that filled it when it was first polled.
     pub(super) workers: Vec<ProcessKey>,
     shortest: Option<u64>,
     /// Unread bytes at the poll before.
     before: u64,
-    /// Batches travel in the pipe itself.
+    /// Whether batches travel in the pipe itself.
     bulky: bool,
     proc_root: PathBuf,
     trainer: Pid,
-    /// Once it is needed it is looked for so many times more: workers that are starting have it later.
+    /// Searches left. Workers that are starting do not have the semaphore yet.
     searches: u32,
     semaphore: Option<PathBuf>,
     pub(super) seen: QueueSeen,
@@ -73,7 +73,7 @@ impl QueueView {
         self.inode
     }
 
-    /// Counts what is ready now. Leaves the tally as it is where the pipe is gone.
+    /// Counts what is ready now. The tally is unchanged if the pipe is gone.
     pub(super) fn poll(&mut self, now: Duration) {
         let Some(unread) = self.unread() else { return };
         let ready = self.batches(unread);
@@ -86,12 +86,12 @@ impl QueueView {
         self.seen.tally.empty += u64::from(unread == 0 && ready == 0);
         self.seen.tally.ready_sum += u64::from(ready);
         self.seen.tally.ready = ready;
-        self.seen.polls.see(now, ready, SLOTS);
+        self.seen.polls.record(now, ready, SLOTS);
     }
 
-    /// Unread bytes. The pipe is opened, asked and closed at once: an end that stayed open would keep a
-    /// writer from learning that its reader is gone. The descriptor's number may meanwhile stand for
-    /// another file, which to open could do something: so it is compared first.
+    /// Returns the number of unread bytes. The pipe is opened, queried and closed at once: an end that stayed open
+    /// would keep a writer from noticing that its reader is gone. The descriptor's number may by now refer to another
+    /// file, and opening that could have side effects, so it is compared first.
     fn unread(&self) -> Option<u64> {
         let metadata = std::fs::metadata(&self.path).ok()?;
         if !metadata.file_type().is_fifo() || metadata.ino() != self.inode {
@@ -106,9 +106,9 @@ impl QueueView {
         rustix::io::ioctl_fionread(&pipe).ok()
     }
 
-    /// By the semaphore, where it has one with a name.
+    /// Returns the count of the semaphore, if it has one with a name.
     fn counted(&mut self) -> Option<u32> {
-        let due = self.seen.tally.polls.is_multiple_of(LOOKS_PER_SEARCH);
+        let due = self.seen.tally.polls.is_multiple_of(POLLS_PER_SEARCH);
         if self.semaphore.is_none() && self.searches > 0 && due {
             self.searches -= 1;
             self.semaphore = semaphore::find(&self.proc_root, self.trainer, &self.workers);
@@ -117,17 +117,19 @@ impl QueueView {
     }
 
     fn batches(&mut self, unread: u64) -> u32 {
-        // A queue that is never near empty shows a single batch only by what comes and goes.
+        // In a queue that is never nearly empty, only changes show the length of a single batch.
         let moved = unread.abs_diff(self.before);
         self.before = unread;
-        let seen = [unread, moved].into_iter().filter(|bytes| *bytes >= ALIKE);
+        let seen = [unread, moved]
+            .into_iter()
+            .filter(|bytes| *bytes >= LENGTH_TOLERANCE);
         self.shortest = seen.chain(self.shortest).min();
         let (Some(shortest), true) = (self.shortest, unread > 0) else {
             return 0;
         };
-        self.bulky |= shortest > LONGEST_COUNTED || unread > FULL;
+        self.bulky |= shortest > MAX_COUNTED || unread > FULL;
         if self.bulky {
-            // That something is there is all that can be said.
+            // Only that there is something is certain.
             return 1;
         }
         let batches = (unread as f64 / shortest as f64).round();
@@ -173,7 +175,7 @@ mod tests {
             (3, 1 + 3 + 3)
         );
 
-        // From here on never below two: one is known by what came.
+        // From here on never fewer than two batches: the length of one is known from what was added.
         let mut full = QueueView::new(Path::new("/proc"), own, pipe, &[]);
         full.poll(Duration::ZERO);
         assert_eq!(

@@ -1,20 +1,20 @@
-//! Who is to be polled, and what was counted of each: what travels between the sampler and the
-//! poller.
+//! What is to be polled, and the counts of each target: the data exchanged between the sampler and the poller.
 //!
-//! Knows nothing of how it is polled.
+//! Does not depend on how polling is done.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::job::ResultPipe;
 use crate::sample::{
-    LoaderSettings, MainTally, Passes, PollTrace, QueueTally, Tail, Wait, WorkerLoads, WorkerTally,
+    Gap, LoaderSettings, MainTally, Passes, PollTrace, QueueTally, Tail, Wait, WorkerLoads,
+    WorkerTally,
 };
 use crate::source::python::{Asks, PythonError};
 use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
 
-/// Who is to be polled.
+/// What is to be polled.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PollTargets {
     pub ranks: Vec<WatchedRank>,
@@ -23,10 +23,12 @@ pub struct PollTargets {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedRank {
     pub key: ProcessKey,
-    /// The built-in job: no Python runs in it, and its workers wait for nothing but requests.
+    /// Whether it is the built-in job: it runs no Python, and its workers only ever wait for requests.
     pub builtin: bool,
     pub loaders: Vec<WatchedLoader>,
-    /// The thread that pins batches in memory, where there is one.
+    /// Whether it may compute on an accelerator: it holds one open, or that cannot be read.
+    pub accelerated: bool,
+    /// The thread that pins batches in memory, if there is one.
     pub pin_thread: Option<Pid>,
 }
 
@@ -37,49 +39,51 @@ pub struct WatchedLoader {
     pub workers: Vec<ProcessKey>,
 }
 
-/// Counts since each of them was first polled.
+/// Counts since each target was first polled.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub mains: BTreeMap<ProcessKey, MainSeen>,
     pub workers: BTreeMap<ProcessKey, WorkerSeen>,
-    /// By rank and the loader's number.
+    /// Keyed by rank and loader number.
     pub queues: BTreeMap<(ProcessKey, u64), QueueSeen>,
-    /// All polls before this slot are here.
+    /// All polls before this slot are included.
     pub published: u64,
-    /// Rounds that began a whole period late.
+    /// Number of rounds that began a whole period late.
     pub late: u64,
+    /// Why something cannot be polled, though it is there.
+    pub gap: Option<Gap>,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct MainSeen {
     pub tally: MainTally,
-    /// The tally from which on polls tell waits from steps, where that was not so from the start.
+    /// The tally from which on polls distinguish waits from steps, if that was not so from the start.
     pub recognised: Option<MainTally>,
     pub polls: PollTrace,
-    /// Waits that ended; here are those since the counts were last taken.
+    /// Waits that ended since the counts were last taken.
     pub waits: Tail<Wait>,
     /// Batches by the shared memory that the trainer was seen to hold, by loader.
     pub segments: BTreeMap<u64, SegmentClock>,
-    /// What the loaders' iterators tell, by loader; [`super::MAIN_LOADER`] for one without workers.
+    /// Counts of the loaders' iterators, by loader; [`super::MAIN_LOADER`] for one without workers.
     pub iterators: BTreeMap<u64, IteratorSeen>,
     /// Passes through each dataset.
     pub passes: Vec<Passes>,
     /// Polls of 10 ms at which it wrote a checkpoint; `None` without stacks.
     pub saving: Option<u64>,
-    /// Polls of 10 ms at which it waited for something that is no batch.
+    /// Polls of 10 ms at which it waited for something other than a batch.
     pub not_data: BTreeMap<&'static str, u64>,
-    /// How it is known that something else than PyTorch's loaders feeds it; `None` = nothing else was met.
+    /// How it is known that something other than PyTorch's loaders feeds it; `None` = nothing else was seen.
     pub asks: Option<Asks>,
-    /// Batches that were taken from the queue object that feeds it, and how full that was.
+    /// Batches taken from the queue object that feeds it, and how full the queue was.
     pub queue: Option<(u64, Option<QueueTally>)>,
-    /// Its own threads that load, by number.
+    /// Its own threads that load, by thread number.
     pub threads: BTreeMap<Pid, WorkerSeen>,
     pub activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
     pub gil_holders: BTreeMap<String, u64>,
-    /// Descriptors that it polled while its stack was seen waiting for a batch.
+    /// Descriptors that it polled while its stack showed it waiting for a batch.
     pub polled: Vec<i32>,
-    /// Why there are no stacks, where there are none.
+    /// Why there are no stacks, if there are none.
     pub python_error: Option<PythonError>,
 }
 
@@ -94,39 +98,41 @@ pub struct WorkerSeen {
     pub tally: WorkerTally,
     pub polls: PollTrace,
     pub activity: BTreeMap<String, u64>,
-    /// The loader's number for it, and what else its frames have shown.
+    /// The loader's number of the worker; the following settings are also from its frames.
     pub id: Option<u32>,
     pub num_workers: Option<u32>,
     pub persistent_workers: Option<bool>,
     pub batch_size: Option<u32>,
-    /// Its batches one by one; `None` until a stack has shown where the number of the one in work lies.
+    /// Its batches one by one; `None` until a stack has shown where the number of the batch in work is.
     pub loads: Option<WorkerLoads>,
 }
 
-/// Slots of polls that are kept until they are taken: of 20 seconds.
+/// Slots of polls kept until they are taken: 20 seconds.
 pub(super) const SLOTS: usize = 800;
 
-/// Names that are counted for one process at most: more than a profile ever shows.
+/// Maximum number of function names counted for one process: more than a profile ever shows.
 const ACTIVITIES: usize = 256;
 
-/// Counts a function that was seen, as long as there is room for its name.
+/// Counts a function, unless it is new and there are too many names.
 pub(super) fn count_activity(activity: &mut BTreeMap<String, u64>, function: String) {
     if activity.len() < ACTIVITIES || activity.contains_key(&function) {
         *activity.entry(function).or_default() += 1;
     }
 }
 
-/// Counters stay usable where a thread panicked while it held them.
+/// Locks the counters, also after a thread panicked while it held the lock.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the iterators of one loader tell, over all epochs.
+/// Counts of the iterators of one loader, over all epochs.
 #[derive(Debug, Clone, Default)]
 pub struct IteratorSeen {
     /// Batches yielded since the first iterator that was seen began.
     pub batches: u64,
     pub settings: LoaderSettings,
-    /// Pinned batches that wait, where a thread pins them.
+    /// Polls that found the trainer in this loader.
+    pub waits: u64,
+    /// Pinned batches that are ready, if a thread pins them.
     pub pinned: Option<QueueTally>,
 }

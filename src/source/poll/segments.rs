@@ -1,6 +1,6 @@
 //! The shared memory that a trainer holds, by loader: which batches of its workers it has taken.
 //!
-//! Knows when to poll, not what the names of segments mean.
+//! Decides when to poll; does not interpret the names of segments.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use std::time::Duration;
 use super::WatchedLoader;
 use crate::source::shared_memory::SegmentClock;
 
-/// Between two polls, at least: after a wait, as the batch that was waited for is held then, and else.
-pub(super) const AFTER_A_WAIT: Duration = Duration::from_millis(100);
-pub(super) const AT_LEAST_BY: Duration = Duration::from_millis(250);
+/// Shortest time between two polls: after a wait, when the trainer holds the batch that it waited for, and otherwise.
+pub(super) const MIN_INTERVAL_AFTER_WAIT: Duration = Duration::from_millis(100);
+pub(super) const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct Segments {
     descriptors: PathBuf,
-    /// By loader.
+    /// Keyed by loader.
     pub(super) clocks: BTreeMap<u64, SegmentClock>,
     polled: Duration,
 }
 
 impl Segments {
-    /// `process` is its folder below a proc root.
+    /// `process` is the process's folder below a proc root.
     pub(super) fn of(process: &Path) -> Self {
         Self {
             descriptors: process.join("fd"),
@@ -40,7 +40,7 @@ impl Segments {
         }
     }
 
-    /// Sees which of it the trainer holds, if `pause` has passed since that was last asked.
+    /// Reads which segments the trainer holds, if the last poll was at least `pause` ago.
     pub(super) fn poll(&mut self, now: Duration, pause: Duration) {
         if self.clocks.is_empty() || now.saturating_sub(self.polled) < pause {
             return;

@@ -1,8 +1,8 @@
-//! The length of a result queue by its semaphore, for batches that travel in the pipe itself.
+//! The length of a result queue, read from its semaphore, for batches that travel in the pipe itself.
 //!
-//! A `multiprocessing.Queue` counts its free places in a POSIX semaphore that begins at the largest value
-//! there is. Under `spawn` and `forkserver` it keeps its name, `/dev/shm/sem.mp-*`, and whoever is the
-//! same user can read its four bytes; under `fork` the name is gone. Knows nothing of pipes.
+//! A `multiprocessing.Queue` counts its free places in a POSIX semaphore that starts at the largest possible value.
+//! Under `spawn` and `forkserver` the semaphore keeps its name, `/dev/shm/sem.mp-*`, and the same user can read its
+//! four bytes; under `fork` the name is removed. Does not depend on pipes.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 
 use crate::units::{Pid, ProcessKey};
 
-/// `SEM_VALUE_MAX`, which `multiprocessing/queues.py` takes for a queue without a bound.
+/// `SEM_VALUE_MAX`, which `multiprocessing/queues.py` uses for a queue without a bound.
 const EMPTY: u32 = 0x7fff_ffff;
-/// No queue is longer than this: what is further from empty is no queue's.
-const LONGEST: u32 = 1 << 20;
-/// Workers whose maps are asked for: two can have no index queue in common.
-const ASKED: usize = 3;
+/// Longest plausible queue: a value further from `EMPTY` does not belong to a queue.
+const MAX_LENGTH: u32 = 1 << 20;
+/// Number of workers whose maps are read: no two of them share an index queue.
+const WORKERS_READ: usize = 3;
 
-/// The semaphore of the queue that all of `workers` put their batches into. `None` where it has no name,
-/// or where a single worker's index queue cannot be told from it. The trainer, which made the semaphore,
-/// has it mapped under another name. Takes the workers' memory map locks: a few times for a loader.
+/// Returns the semaphore of the queue that all of `workers` put their batches into. `None` if it has no name, or if
+/// there is a single worker, whose index queue cannot be distinguished from it. The trainer, which made the semaphore,
+/// has it mapped under another name. Takes the workers' memory map locks, a few times per loader.
 pub(super) fn find(proc_root: &Path, trainer: Pid, workers: &[ProcessKey]) -> Option<PathBuf> {
     if workers.len() < 2 {
         return None;
     }
     let mut common = mapped(proc_root, workers[0].pid)?;
-    for worker in workers.iter().take(ASKED).skip(1) {
+    for worker in workers.iter().take(WORKERS_READ).skip(1) {
         let own = mapped(proc_root, worker.pid)?;
         common.retain(|name| own.contains(name));
     }
@@ -38,7 +38,7 @@ pub(super) fn find(proc_root: &Path, trainer: Pid, workers: &[ProcessKey]) -> Op
     queues.next().filter(|_| queues.next().is_none())
 }
 
-/// Batches that lie ready. `None` where it is no queue's semaphore, or is gone.
+/// Returns the number of ready batches. `None` if the semaphore is not that of a queue, or is gone.
 pub(super) fn ready(semaphore: &Path) -> Option<u32> {
     let mut value = [0; 4];
     // glibc keeps the value in the low half of its first word.
@@ -47,10 +47,12 @@ pub(super) fn ready(semaphore: &Path) -> Option<u32> {
         .read_exact_at(&mut value, 0)
         .ok()?;
     let value = u32::from_le_bytes(value);
-    EMPTY.checked_sub(value).filter(|ready| *ready <= LONGEST)
+    EMPTY
+        .checked_sub(value)
+        .filter(|ready| *ready <= MAX_LENGTH)
 }
 
-/// Named semaphores that the process has mapped.
+/// Returns the names of the semaphores that the process has mapped.
 fn mapped(proc_root: &Path, pid: Pid) -> Option<BTreeSet<String>> {
     let maps = fs::read(proc_root.join(format!("{pid}/maps"))).ok()?;
     let maps = String::from_utf8_lossy(&maps);
@@ -76,7 +78,7 @@ mod tests {
         }
     }
 
-    /// A proc root of a trainer, 1, and workers that have mapped these semaphores (name, value).
+    /// A proc root with a trainer, PID 1, and workers that have mapped these semaphores (name, value).
     fn tree(processes: &[(i32, &[(&str, u32)])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (pid, semaphores) in processes {

@@ -1,6 +1,6 @@
-//! Numbers of threads: a process in a PID namespace of its own, as in a container, counts them otherwise than we do.
+//! Numbers of threads: a process in its own PID namespace, as in a container, numbers them differently.
 //!
-//! Knows nothing of what threads do.
+//! Does not depend on what the threads do.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,9 +10,9 @@ use crate::units::Pid;
 
 #[derive(Debug)]
 pub(super) struct ThreadNumbers {
-    /// `None` where the process counts as we do.
+    /// `None` if the process is in our PID namespace.
     tasks: Option<PathBuf>,
-    /// Ours, by its own.
+    /// Our number, by the process's own.
     ours: HashMap<Pid, Pid>,
 }
 
@@ -27,7 +27,7 @@ impl ThreadNumbers {
         }
     }
 
-    /// Makes the numbers of these threads, as their process counts, known to [`Self::ours`].
+    /// Reads the numbers of these threads, given as in their process, for [`Self::ours`].
     pub(super) fn learn(&mut self, own: impl IntoIterator<Item = Pid>) {
         let Some(tasks) = &self.tasks else { return };
         if own.into_iter().all(|own| self.ours.contains_key(&own)) {
@@ -43,7 +43,7 @@ impl ThreadNumbers {
         self.ours = numbered.collect();
     }
 
-    /// Our number of a thread that its process calls `own`. `None` where there is no such thread.
+    /// Returns our number of the thread that its process numbers `own`. `None` if there is no such thread.
     pub(super) fn ours(&self, own: Pid) -> Option<Pid> {
         match self.tasks {
             None => Some(own),
@@ -52,7 +52,7 @@ impl ThreadNumbers {
     }
 }
 
-/// What a thread is called, from our namespace to its own: `NSpid` of proc(5). `None` before Linux 4.1.
+/// Returns the numbers of a thread, from our namespace to its own: `NSpid` of proc(5). `None` before Linux 4.1.
 fn numbers(status: &str) -> Option<impl DoubleEndedIterator<Item = Pid>> {
     let line = status
         .lines()
@@ -88,7 +88,7 @@ mod tests {
         numbers.learn([Pid(8)]);
         assert_eq!(numbers.ours(Pid(8)), Some(Pid(57)));
         assert_eq!(numbers.ours(Pid(57)), None);
-        // One that came later.
+        // A thread that was started later.
         let lines = [(50, "NSpid:\t50\t1"), (61, "NSpid:\t61\t9")];
         process(tree.path(), &lines);
         numbers.learn([Pid(8)]);

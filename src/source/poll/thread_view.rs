@@ -1,7 +1,6 @@
-//! One thread of the job, polled many times a second through two files that stay open.
+//! One thread of the job, polled many times a second through files that stay open.
 //!
-//! Knows nothing of loaders: it says what the thread is blocked in and, where permitted, on which
-//! descriptor.
+//! Does not depend on loaders. Reports what the thread is blocked in and, if permitted, on which descriptor.
 
 use std::fs::File;
 use std::io;
@@ -11,30 +10,31 @@ use std::time::Duration;
 
 use remoteprocess::ProcessMemory;
 
-use super::blocked::{Blocked, Call, blocked_in};
+use super::blocked::{Blocked, SystemCall, blocked_in};
 use crate::units::Pid;
 
-/// What one poll saw.
+/// Result of one poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Polled {
     pub(super) blocked: Blocked,
-    /// The only descriptor that it polls; `None` where it polls several or that cannot be seen.
+    /// The only descriptor that the thread polls; `None` if it polls several or cannot be read.
     pub(super) polled: Option<i32>,
 }
 
 impl Polled {
-    /// Woken from a wait, and since then not once on a CPU: where CPUs are short that is part of the wait.
+    /// Whether the thread was woken from a wait but has not been on a CPU since. When CPUs are short, that is part of
+    /// the wait.
     pub(super) fn is_about_to_run(self, times_before: Option<u64>, times: Option<u64>) -> bool {
         self.blocked == Blocked::Running && times_before.is_some() && times_before == times
     }
 }
 
-/// What the kernel counted of the thread so far, in its `schedstat`.
+/// What the kernel has counted for the thread so far, from its `schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scheduled {
-    /// On a CPU, or waiting for one.
+    /// Time on a CPU or waiting for one.
     pub(super) ready: Duration,
-    /// How often it was put on a CPU.
+    /// Number of times it was put on a CPU.
     pub(super) times: u64,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct ThreadView {
     wchan: File,
     /// `None` without the right to attach.
     syscall: Option<File>,
-    /// `None` in a kernel that keeps no such statistics.
+    /// `None` if the kernel does not keep these statistics.
     schedstat: Option<File>,
     process: Pid,
 }
@@ -74,13 +74,15 @@ impl ThreadView {
         })
     }
 
-    /// May memory and system calls be read: access tier T2.
+    /// Whether memory and system calls can be read: access tier T2.
     pub(super) fn attachable(&self) -> bool {
         self.syscall.is_some()
     }
 
+    /// Reads what the thread is blocked in.
+    ///
     /// # Errors
-    /// Where the thread has ended.
+    /// Returns an error if the thread has ended.
     pub(super) fn poll(&self) -> io::Result<Polled> {
         let mut buffer = [0; 128];
         let length = self.wchan.read_at(&mut buffer, 0)?;
@@ -99,15 +101,20 @@ impl ThreadView {
         Scheduled::parse(str::from_utf8(&buffer[..length]).ok()?)
     }
 
-    /// The futex that it sleeps on; `None` where it does not, or that cannot be seen.
+    /// Returns the address of the futex that it sleeps on; `None` if it does not sleep on one or that cannot be read.
     pub(super) fn futex(&self) -> Option<usize> {
         usize::try_from(self.call()?.futex()?).ok()
     }
 
-    fn call(&self) -> Option<Call> {
+    /// It is in a call that opens, lists or asks about files. No also where that cannot be seen.
+    pub(super) fn is_about_files(&self) -> bool {
+        self.call().is_some_and(SystemCall::is_about_files)
+    }
+
+    fn call(&self) -> Option<SystemCall> {
         let mut buffer = [0; 256];
         let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;
-        Call::parse(&String::from_utf8_lossy(&buffer[..length]))
+        SystemCall::parse(&String::from_utf8_lossy(&buffer[..length]))
     }
 
     fn polled(&self) -> Option<i32> {

@@ -1,53 +1,63 @@
-//! Which thread of a process trains, where that is not the main one: Ray Train and launchers of their own kind run the
+//! Which thread of a process trains, if that is not the main thread: Ray Train and some other launchers run the
 //! training function in a thread, and the main thread waits for its end.
 //!
-//! Knows what was seen of threads, not how stacks are read or waits recognised.
+//! Does not depend on how stacks are read or waits recognised.
 
 use std::time::Duration;
 
-use crate::source::python::{MainStack, Stacks, Trainer};
+use super::blocked::Blocked;
+use super::paced::Paced;
+use crate::source::python::{MainStack, Stacks, TrainerCandidate};
 
-/// Between two polls at the other threads.
+/// Shortest time between two polls of the other threads.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A thread that was seen to train so often is the trainer, where the main thread never was.
+/// A thread that was seen to train this often is the trainer, if the main thread never was.
 const TRAINS: u32 = 2;
-/// So is one that takes batches, where the main thread has done nothing but wait for the end of a thread.
-const TAKES: u32 = 5;
+/// A thread that was seen with a loader of PyTorch this often is the trainer, if the main thread hardly does anything
+/// but sleep, or wait for the end of a thread: at most once in so many stacks.
+const MIN_BATCHES: u32 = 5;
+const HARDLY: u32 = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct TrainerThread {
-    due: Duration,
-    /// The main thread was seen to train; to do something else than wait for the end of a thread.
+    paced: Paced,
+    /// Whether the main thread was seen to train, and how often it was seen asleep and doing anything else.
     main_trains: bool,
-    main_runs: bool,
-    /// How often this one was seen to train, and to take batches.
-    seen: Option<(Trainer, u32, u32)>,
+    main_sleeps: u32,
+    main_runs: u32,
+    /// The candidate, and how often it was seen to train and with a loader.
+    seen: Option<(TrainerCandidate, u32, u32)>,
 }
 
 impl TrainerThread {
-    /// Takes in a stack of the main thread. Gives the thread that is to be polled in its place.
+    /// Records a stack of the main thread. Returns the thread that is to be polled instead of it.
     pub(super) fn poll(
         &mut self,
         now: Duration,
         main: &MainStack,
+        blocked: Blocked,
         stacks: &mut Stacks,
-    ) -> Option<Trainer> {
-        self.main(main);
-        if self.main_trains || now < self.due {
+    ) -> Option<TrainerCandidate> {
+        self.main(main, blocked);
+        if self.main_trains {
             return None;
         }
-        self.due = now + PAUSE;
-        self.count(&stacks.trainers().ok()?)
+        let trainers = self.paced.call(now, PAUSE, || stacks.trainers());
+        self.count(&trainers?.ok()?)
     }
 
-    fn main(&mut self, stack: &MainStack) {
+    fn main(&mut self, stack: &MainStack, blocked: Blocked) {
         self.main_trains |= stack.trains;
-        self.main_runs |= !stack.joins;
+        if stack.joins || blocked == Blocked::Timer {
+            self.main_sleeps = self.main_sleeps.saturating_add(1);
+        } else {
+            self.main_runs = self.main_runs.saturating_add(1);
+        }
     }
 
-    /// Takes in the threads that were seen to train or to take batches. More than one thread that does: none of them is
-    /// taken for the trainer.
-    fn count(&mut self, trainers: &[Trainer]) -> Option<Trainer> {
+    /// Records the threads that were seen to train or with a loader. If more than one does, none of them is taken for
+    /// the trainer.
+    fn count(&mut self, trainers: &[TrainerCandidate]) -> Option<TrainerCandidate> {
         let [one] = trainers else { return None };
         let (before, trained, took) = self.seen.unwrap_or((*one, 0, 0));
         if (before.state, before.thread) != (one.state, one.thread) {
@@ -57,7 +67,8 @@ impl TrainerThread {
         let trained = trained + u32::from(one.trains);
         let took = took + 1;
         self.seen = Some((*one, trained, took));
-        (trained >= TRAINS || (took >= TAKES && !self.main_runs)).then_some(*one)
+        (trained >= TRAINS || (took >= MIN_BATCHES && HARDLY * self.main_runs <= self.main_sleeps))
+            .then_some(*one)
     }
 }
 
@@ -66,15 +77,15 @@ mod tests {
     use super::*;
     use crate::units::Pid;
 
-    fn seen(threads: &[(i32, bool)], main: &MainStack) -> Option<u32> {
+    fn seen(threads: &[(i32, bool)], main: &MainStack, blocked: Blocked) -> Option<u32> {
         let mut trainer = TrainerThread::default();
-        trainer.main(main);
-        let each = threads.iter().map(|(thread, trains)| Trainer {
+        trainer.main(main, blocked);
+        let each = threads.iter().map(|(thread, trains)| TrainerCandidate {
             state: 4096,
             thread: Pid(*thread),
             trains: *trains,
         });
-        let all: Vec<Trainer> = each.collect();
+        let all: Vec<TrainerCandidate> = each.collect();
         (1..20).find(|_| !trainer.main_trains && trainer.count(&all).is_some())
     }
 
@@ -89,11 +100,17 @@ mod tests {
             trains: true,
             ..MainStack::default()
         };
-        assert_eq!(seen(&[(7, true)], &works), Some(TRAINS));
-        assert_eq!(seen(&[(7, true)], &trains), None);
+        let lock = Blocked::Lock;
+        assert_eq!(seen(&[(7, true)], &works, lock), Some(TRAINS));
+        assert_eq!(seen(&[(7, true)], &trains, lock), None);
         // A thread that only takes batches may prefetch them for the main thread.
-        assert_eq!(seen(&[(7, false)], &works), None);
-        assert_eq!(seen(&[(7, false)], &waits), Some(TAKES));
-        assert_eq!(seen(&[(7, true), (8, true)], &waits), None);
+        assert_eq!(seen(&[(7, false)], &works, lock), None);
+        assert_eq!(seen(&[(7, false)], &waits, lock), Some(MIN_BATCHES));
+        // One that only sleeps does not take them.
+        assert_eq!(
+            seen(&[(7, false)], &works, Blocked::Timer),
+            Some(MIN_BATCHES)
+        );
+        assert_eq!(seen(&[(7, true), (8, true)], &waits, lock), None);
     }
 }

@@ -1,48 +1,48 @@
-//! One loader worker, polled: has it something to do, and what does it do?
+//! One loader worker, polled: whether it has work, and what it does.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::beyond::{Beyond, beyond};
 use super::blocked::Blocked;
 use super::loads::LoadTally;
 use super::python_view::PythonView;
 use super::thread_view::{Polled, ThreadView};
+use super::waits_on::{WaitsOn, waits_on};
 use super::{SLOTS, WorkerSeen, count_activity};
-use crate::sample::{WorkerNow, WorkerTally};
+use crate::sample::{PollTrace, WorkerNow, WorkerTally};
 use crate::source::clock::Clock;
 use crate::source::python::{Stacks, WorkerLoop, WorkerPhase};
 use crate::units::ProcessKey;
 
-/// Between two stacks of any workers, at least: the share of the budget that they may take.
-const STACKS_APART: Duration = Duration::from_millis(80);
-/// Between two stacks of the same worker, at least.
+/// Shortest time between two stacks of any workers: limits their part of the budget.
+const STACK_INTERVAL: Duration = Duration::from_millis(80);
+/// Shortest time between two stacks of the same worker.
 const STACK_PAUSE: Duration = Duration::from_millis(400);
-/// What goes on elsewhere for a worker that sleeps is polled again after this.
-const BEYOND_PAUSE: Duration = Duration::from_millis(250);
+/// Age at which the search for what a sleeping worker waits for is repeated.
+const WAITS_ON_PAUSE: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct WorkerView {
     key: ProcessKey,
     proc_root: PathBuf,
-    /// Whom it waits for, where that was looked for last, and what it was blocked in then.
-    beyond: Option<(Duration, Blocked, Option<Beyond>)>,
-    /// Of the built-in job: waits for nothing but requests.
+    /// The last search for what it waits for: the time, what it was blocked in, and the result.
+    waits_on: Option<(Duration, Blocked, Option<WaitsOn>)>,
+    /// Whether it belongs to the built-in job: such a worker only ever waits for requests.
     builtin: bool,
     thread: ThreadView,
     python: PythonView,
     stack_at: Option<Duration>,
     phase: WorkerPhase,
-    /// The descriptor that it polls for its next index, once a stack has shown that.
+    /// The descriptor that it polls for its next index, once a stack has shown it.
     index_fd: Option<i32>,
-    /// Where the batch in work can be seen; `None` until the next stack shows it.
+    /// Location of the number of the batch in work in its memory; `None` until a stack shows it.
     in_loop: Option<WorkerLoop>,
-    /// `None` where that was never seen.
+    /// `None` if no stack has shown a batch in work.
     loads: Option<LoadTally>,
-    /// When the batch in work was last polled.
+    /// Time of the last poll of the batch in work.
     batch_at: Duration,
-    /// All but its loads.
+    /// All counts except its loads.
     seen: WorkerSeen,
 }
 
@@ -55,7 +55,7 @@ impl WorkerView {
         Ok(Self {
             key,
             proc_root: proc_root.to_owned(),
-            beyond: None,
+            waits_on: None,
             builtin,
             thread: ThreadView::open(proc_root, key.pid, key.pid)?,
             python,
@@ -73,25 +73,42 @@ impl WorkerView {
         self.key
     }
 
-    /// Hands out what was counted so far.
+    /// Copies the counts so far into `seen`.
     pub(super) fn publish(&self, seen: &mut WorkerSeen) {
         seen.clone_from(&self.seen);
         seen.loads = self.loads.as_ref().map(LoadTally::loads);
     }
 
-    /// `trainer` are the stacks of the process that it was forked from; `stack_at` is when a stack of
-    /// any worker was last polled.
+    /// Returns its number and what was seen of it while it lived. `None` if its number is unknown.
+    pub(super) fn last_seen(mut self) -> Option<(u32, PollTrace)> {
+        self.seen.polls.cut_end(WorkerNow::Gone);
+        Some((self.seen.id?, self.seen.polls))
+    }
+
+    /// Its number in the loader, once a stack has shown it.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.seen.id
+    }
+
+    /// Puts the polls of the worker that it replaces before its own.
+    pub(super) fn succeed(&mut self, mut polls: PollTrace) {
+        polls.append(&self.seen.polls, SLOTS);
+        self.seen.polls = polls;
+    }
+
+    /// Polls the worker. `trainer`: the stacks of the process that it was forked from. `stack_at`: when a stack of any
+    /// worker was last polled.
     pub(super) fn poll(&mut self, clock: Clock, trainer: Option<&Stacks>, stack_at: &mut Duration) {
         let now = clock.since_start();
         let Ok(poll) = self.thread.poll() else {
             self.seen.tally.now = WorkerNow::Gone;
-            self.seen.polls.see(now, WorkerNow::Gone, SLOTS);
+            self.seen.polls.record(now, WorkerNow::Gone, SLOTS);
             return;
         };
         let idle = self.is_idle(poll);
         self.poll_batch(now, clock, idle);
-        let turn = now.saturating_sub(*stack_at) >= STACKS_APART && self.is_due(now);
-        // What it polls must be learnt once: that does not wait for its turn.
+        let turn = now.saturating_sub(*stack_at) >= STACK_INTERVAL && self.is_due(now);
+        // The descriptor that it polls must be learnt once, even outside its turn.
         if self.thread.attachable() && (idle.is_none() || (idle == Some(false) && turn)) {
             *stack_at = now;
             self.poll_stack(now, poll, trainer);
@@ -99,39 +116,46 @@ impl WorkerView {
         let idle = match (idle, self.stack_at) {
             (Some(idle), _) => idle,
             (None, Some(at)) if at == now => self.phase == WorkerPhase::Idle,
-            // Nothing tells what it polls for: not counted.
+            // Not counted: it is unknown what it polls for.
             _ => return,
         };
         let blocked = if idle || self.builtin {
             poll.blocked
         } else {
-            self.works_in(now, poll.blocked)
+            self.held_up_by(now, poll.blocked)
         };
         count(&mut self.seen.tally, blocked, idle);
+        let slow = matches!(poll.blocked, Blocked::Disk | Blocked::Network);
+        if slow && !idle && self.thread.is_about_files() {
+            self.seen.tally.about_files += 1;
+        }
         if self.phase == WorkerPhase::Starting && self.stack_at.is_some() && !idle {
             self.seen.tally.now = WorkerNow::Starting;
         }
-        self.seen.polls.see(now, self.seen.tally.now, SLOTS);
+        self.seen.polls.record(now, self.seen.tally.now, SLOTS);
     }
 
-    /// What holds it up: where it sleeps, what goes on elsewhere for it.
-    fn works_in(&mut self, now: Duration, blocked: Blocked) -> Blocked {
-        let is_old = |at: Duration| now.saturating_sub(at) >= BEYOND_PAUSE;
+    /// Returns what holds the worker up. If it sleeps, that is what it waits for elsewhere.
+    fn held_up_by(&mut self, now: Duration, blocked: Blocked) -> Blocked {
+        let is_old = |at: Duration| now.saturating_sub(at) >= WAITS_ON_PAUSE;
         if self
-            .beyond
+            .waits_on
             .as_ref()
             .is_none_or(|(at, known, _)| *known != blocked || is_old(*at))
         {
-            let found = beyond(&self.proc_root, self.key.pid, blocked);
-            self.beyond = Some((now, blocked, found));
+            let found = waits_on(&self.proc_root, self.key.pid, blocked);
+            self.waits_on = Some((now, blocked, found));
         }
-        let found = self.beyond.as_ref().and_then(|(.., found)| found.as_ref());
+        let found = self
+            .waits_on
+            .as_ref()
+            .and_then(|(.., found)| found.as_ref());
         found.map_or(blocked, |found| found.blocked)
     }
 
-    /// The command that it waits for.
+    /// Returns the command that it waits for.
     fn command(&self, blocked: Blocked) -> Option<String> {
-        let (_, at, found) = self.beyond.as_ref()?;
+        let (_, at, found) = self.waits_on.as_ref()?;
         let command = found
             .as_ref()?
             .command
@@ -140,8 +164,8 @@ impl WorkerView {
         Some(format!("{command} (command)"))
     }
 
-    /// Polls nothing but the batch in work, where the last poll at it lies so far back: a load is known as well as
-    /// the polls at its ends lie close together, and this is the cheapest of them.
+    /// Polls only the batch in work, if the last poll of it was at least `pause` ago. The closer the polls at the ends
+    /// of a load, the more exact its time, and this is the cheapest poll.
     pub(super) fn poll_batch_after(&mut self, pause: Duration, clock: Clock) {
         if self.in_loop.is_none() {
             return;
@@ -152,8 +176,8 @@ impl WorkerView {
         }
     }
 
-    /// Sees which batch is in work; `from` is when this poll began. Costs nothing while the worker is idle, and two
-    /// small reads while it is not.
+    /// Reads which batch is in work. `from` is when this poll began. Costs nothing while the worker is idle, else two
+    /// small reads.
     fn poll_batch(&mut self, from: Duration, clock: Clock, idle: Option<bool>) {
         let (Some(in_loop), Some(loads)) = (self.in_loop, self.loads.as_mut()) else {
             return;
@@ -170,12 +194,12 @@ impl WorkerView {
         }
     }
 
-    /// Waits for its next index. `None` where only a stack can tell.
+    /// Whether it waits for its next index. `None` if only a stack can show that.
     fn is_idle(&self, poll: Polled) -> Option<bool> {
         match (poll.blocked, poll.polled) {
             (blocked, _) if self.builtin => Some(blocked == Blocked::PipeRead),
             (Blocked::Poll, Some(fd)) => self.index_fd.map(|index| index == fd),
-            // A stranger's eyes: whoever polls is taken to wait for work.
+            // Without its stack, a worker in `poll` is assumed to wait for work.
             (Blocked::Poll | Blocked::PipeRead, None) if !self.thread.attachable() => Some(true),
             (Blocked::Poll | Blocked::PipeRead, None) => None,
             _ => Some(false),
@@ -232,7 +256,7 @@ pub(super) fn count(tally: &mut WorkerTally, blocked: Blocked, idle: bool) {
         Blocked::Network | Blocked::Poll => (&mut tally.network, WorkerNow::Network),
         Blocked::PipeWrite | Blocked::Unix => (&mut tally.handover, WorkerNow::Handover),
         Blocked::Stopped => (&mut tally.other, WorkerNow::Stopped),
-        Blocked::PipeRead | Blocked::Lock | Blocked::Timer | Blocked::Other => {
+        Blocked::PipeRead | Blocked::Lock | Blocked::FileLock | Blocked::Timer | Blocked::Other => {
             (&mut tally.other, WorkerNow::Sleep)
         }
     };
@@ -245,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_look_is_counted_once() {
+    fn every_poll_is_counted_once() {
         let mut tally = WorkerTally::default();
         let places = [
             Blocked::Running,
@@ -256,6 +280,7 @@ mod tests {
             Blocked::Disk,
             Blocked::Network,
             Blocked::Lock,
+            Blocked::FileLock,
             Blocked::Timer,
             Blocked::Stopped,
             Blocked::Other,

@@ -1,7 +1,6 @@
-//! What each process has reported: the steps since they were last taken, and sums over all of them, in
-//! bounded memory.
+//! The reports of each process: the steps since they were last taken, and sums over all of them, in bounded memory.
 //!
-//! Pure: knows no socket and no clock.
+//! Pure: does not use a socket or a clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,56 +11,56 @@ use crate::probe::{Cached, Message, Step};
 use crate::sample::{DeviceTime, QueueSource, QueueTally};
 use crate::units::Pid;
 
-/// Steps of one process that wait to be taken, at most: half a minute of two thousand a second.
+/// Maximum number of steps of one process that wait to be taken: half a minute at two thousand steps a second.
 const STEPS: usize = 65_536;
-/// Processes whose reports are kept: of more, the one that was silent for longest is forgotten.
+/// Maximum number of processes whose reports are kept: a further one replaces the one that was silent for longest.
 const WRITERS: usize = 64;
-/// A step that ends so much later than now, in nanoseconds, was measured by another clock.
+/// A step that ends this much later than now, in nanoseconds, was measured by another clock.
 const AHEAD: u64 = 1_000_000_000;
 
-/// What one process has reported of itself so far.
+/// Reports of one process so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProbeReport {
-    /// Since they were last taken, oldest first.
+    /// Steps since they were last taken, oldest first.
     pub steps: VecDeque<Step>,
-    /// Steps since they were last taken that are in the sums but not in the list: nobody took them in time.
+    /// Steps since they were last taken that are in the sums but not in the list, because they were not taken in time.
     pub dropped: u64,
     pub totals: Totals,
-    /// Steps that are nowhere, as their times lie in the future: another clock than the protocol's.
+    /// Steps that are not counted because their times are in the future: measured by another clock than the protocol's.
     pub misdated: u64,
     pub rank: Option<u32>,
-    /// Processes that load for it, of the loader that it read last; 0 = it loads itself. `None` = not reported.
+    /// Worker processes of the loader that it used last; 0 = it loads itself. `None` = not reported.
     pub workers: Option<u32>,
-    /// That loader puts its batches into pinned memory. `None` = not reported.
+    /// Whether that loader puts its batches into pinned memory. `None` = not reported.
     pub pin: Option<bool>,
     /// `None` = every batch was loaded for its step.
     pub cached: Option<Cached>,
-    /// What it computes on. `None` = not reported.
+    /// The device that it computes on. `None` = not reported.
     pub device: Option<String>,
-    /// What the user should know, the newest. `None` = nothing was reported.
+    /// The newest notice for the user. `None` = not reported.
     pub notice: Option<String>,
 }
 
-/// Sums since the process began to report. They begin anew where its step numbers do.
+/// Sums since the process started to report. They restart when its step numbers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Steps whose report came.
+    /// Number of steps whose report was received.
     pub steps: u64,
-    /// Steps whose report did not: gaps in their numbers, or what the writer says that it could not send,
-    /// whichever is more. Both count the same steps.
+    /// Number of steps whose report was not received: gaps in their numbers, or the number that the writer could not
+    /// send, whichever is larger. Both count the same steps.
     pub lost: u64,
     pub waited: Duration,
     pub stepped: Duration,
-    /// `None` where no step reported it.
+    /// `None` if no step reported it.
     pub copy: Option<DeviceTime>,
     pub busy: Option<DeviceTime>,
-    /// Time of the waits in which the device had nothing to do: what is lost.
+    /// Part of the waits in which the device was idle: lost time.
     pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length.
     pub overrun: Duration,
-    /// Batches that lay ready when the trainer came. `None` where no step reported it.
+    /// Batches that were ready when the trainer asked for one. `None` if no step reported it.
     pub queue: Option<QueueTally>,
-    /// The number of the newest step. `None` before the first.
+    /// Number of the newest step. `None` before the first.
     pub last_number: Option<u64>,
     /// When the first step's wait began and the newest step ended, on the protocol's clock.
     pub first_from: u64,
@@ -107,7 +106,7 @@ impl Totals {
     }
 }
 
-/// All writers' reports.
+/// The reports of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     writers: BTreeMap<Pid, Account>,
@@ -119,8 +118,8 @@ pub(super) struct Accounts {
 #[derive(Debug, Default)]
 struct Account {
     report: ProbeReport,
-    heard_at: u64,
-    /// Numbers that were passed over since the first step.
+    received_at: u64,
+    /// Step numbers skipped since the first step.
     gaps: u64,
     capacity: Option<u32>,
 }
@@ -153,18 +152,18 @@ impl Accounts {
         Some(report)
     }
 
-    /// Takes in what `pid` says at `now`, on the protocol's clock.
+    /// Adds a message from `pid`, received at `now` on the protocol's clock.
     pub(super) fn add(&mut self, pid: Pid, message: Message, now: u64) {
         if !self.writers.contains_key(&pid) && self.writers.len() == WRITERS {
             let silent = self
                 .writers
                 .iter()
-                .min_by_key(|(_, account)| account.heard_at)
+                .min_by_key(|(_, account)| account.received_at)
                 .map(|(pid, _)| *pid);
             silent.and_then(|pid| self.writers.remove(&pid));
         }
         let account = self.writers.entry(pid).or_default();
-        account.heard_at = now;
+        account.received_at = now;
         account.add(message, now);
     }
 }
@@ -189,7 +188,7 @@ impl Account {
                     self.gaps = self.gaps.saturating_add(step.number - last - 1);
                 }
                 Some(_) => {
-                    // The loop began anew, or another process has the number of one that is gone.
+                    // The loop restarted, or the PID was reused by another process.
                     report.totals = Totals::default();
                     report.cached = message.cached;
                     self.gaps = 0;
@@ -213,7 +212,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Waits 1 ms, steps 3 ms, from millisecond `4 * number` on.
+    /// A step that waits 1 ms and computes 3 ms, from millisecond `4 * number` on.
     fn step(number: u64) -> Step {
         let from = number * 4_000_000;
         Step {
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_counted_once() {
+    fn lost_steps_are_counted_once() {
         let mut accounts = Accounts::default();
         // 1 and 2 were lost by the writer, and make a gap; 4 to 6 were lost on the way.
         accounts.add(Pid(7), message(0, [step(0)]), SECOND);
@@ -263,13 +262,13 @@ mod tests {
         let totals = accounts.take(Pid(7)).unwrap().totals;
         assert_eq!((totals.lost, totals.steps), (5, 3));
         assert_eq!(totals.last_number, Some(7));
-        // A writer that cannot number what it lost says so.
+        // A writer that cannot number its lost steps reports how many there were.
         accounts.add(Pid(7), message(9, [step(8)]), SECOND);
         assert_eq!(accounts.take(Pid(7)).unwrap().totals.lost, 9);
     }
 
     #[test]
-    fn numbers_that_begin_anew_begin_new_sums() {
+    fn restarted_numbers_start_new_sums() {
         let mut accounts = Accounts::default();
         let cached = Message {
             cached: Some(Cached {
@@ -287,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn another_clock_is_not_believed() {
+    fn times_of_another_clock_are_rejected() {
         let mut accounts = Accounts::default();
         accounts.add(Pid(7), message(0, [step(1000)]), SECOND);
         let report = accounts.take(Pid(7)).unwrap();
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn device_times_count_the_steps_that_told_them() {
+    fn device_times_count_the_steps_that_report_them() {
         let mut accounts = Accounts::default();
         let timed = |number, busy| Step {
             busy: Some(busy),
@@ -351,7 +350,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_is_told_nothing_panics(numbers in proptest::collection::vec(proptest::num::u64::ANY, 8..80)) {
+        fn no_report_makes_it_panic(numbers in proptest::collection::vec(proptest::num::u64::ANY, 8..80)) {
             let mut accounts = Accounts::default();
             for part in numbers.chunks_exact(8) {
                 let mut times = [part[1], part[2], part[3]];

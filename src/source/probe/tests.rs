@@ -13,7 +13,7 @@ fn own() -> Pid {
     Pid(std::process::id().cast_signed())
 }
 
-/// Waits until `condition` holds; five minutes end a hang.
+/// Waits until `condition` holds; fails after five minutes.
 fn until(mut condition: impl FnMut() -> bool) {
     let (_keep, never) = mpsc::channel::<()>();
     for _ in 0..60_000 {
@@ -53,7 +53,7 @@ fn raw(listener: &Listener) -> UnixDatagram {
 }
 
 #[test]
-fn what_a_writer_tells_arrives_whole() {
+fn reports_of_a_writer_arrive_complete() {
     let listener = Listener::bind().unwrap();
     let mut writer = connect(&listener);
     let start = probe::now() - 1_000_000_000;
@@ -92,7 +92,7 @@ fn what_a_writer_tells_arrives_whole() {
 }
 
 #[test]
-fn the_sender_is_who_the_kernel_says() {
+fn the_sender_is_identified_by_the_kernel() {
     let listener = Listener::bind().unwrap();
     let now = probe::now();
     let text = format!("pipetop-probe/1 pid=1 lost=0\n{}", step(now - 3_000_000, 0));
@@ -102,7 +102,7 @@ fn the_sender_is_who_the_kernel_says() {
 }
 
 #[test]
-fn what_is_no_message_is_passed_over_and_counted() {
+fn malformed_messages_are_skipped_and_counted() {
     let listener = Listener::bind().unwrap();
     let socket = raw(&listener);
     let mut cut = b"pipetop-probe/1 pid=1 lost=0\n".to_vec();
@@ -123,7 +123,7 @@ fn what_is_no_message_is_passed_over_and_counted() {
 }
 
 #[test]
-fn attached_descriptors_are_refused_and_the_listener_goes_on() {
+fn attached_descriptors_are_rejected_and_the_listener_continues() {
     let listener = Listener::bind().unwrap();
     let socket = raw(&listener);
     let descriptors = [socket.as_raw_fd(); 8];
@@ -143,7 +143,7 @@ fn attached_descriptors_are_refused_and_the_listener_goes_on() {
 }
 
 #[test]
-fn a_listener_that_cannot_receive_says_so() {
+fn a_listener_that_cannot_receive_reports_it() {
     let no_socket = std::fs::File::open("/dev/null").unwrap();
     let accounts = Arc::new(Mutex::new(Accounts::default()));
     let listening = Listening {
@@ -162,7 +162,7 @@ fn a_writer_never_waits_and_what_is_lost_is_known_on_both_sides() {
     let mut writer = connect(&listener);
     let start = probe::now() - 100_000_000_000;
     {
-        // Nobody drains the socket: its thread waits here.
+        // The socket is not drained: its thread waits here.
         let _held = lock(&listener.accounts);
         for number in 0..STEPS {
             writer.step(&step(start, number));
@@ -188,7 +188,7 @@ fn the_listener_ends_while_it_waits_and_its_address_with_it() {
     let mut writer = connect(&listener);
     drop(listener);
     assert!(ProbeWriter::connect(OsStr::new(&address), None).is_none());
-    // Who still writes is not harmed.
+    // A process that still writes is not affected.
     writer.notice("anyone?");
     writer.step(&step(0, 0));
 }
@@ -203,8 +203,8 @@ fn two_listeners_have_two_names() {
 fn times_are_placed_in_the_sources_time() {
     let clock = Clock::start();
     let from = probe::now();
-    let timeline = Timeline::new(clock);
-    // Both clocks are read while it is made, however long that takes: it may be off by no more.
+    let timeline = ProbeClock::new(clock);
+    // Both clocks are read while it is made, however long that takes; this is the largest possible error.
     let off = Duration::from_nanos(probe::now() - from);
     let before = clock.since_start();
     let placed = timeline.at(probe::now());

@@ -1,44 +1,44 @@
-//! What a code object of Python says about itself. Knows no frame.
+//! The fields of a Python code object. Does not depend on frames.
 
 use std::sync::OnceLock;
 
 use super::PythonError;
 use super::memory::Memory;
-use super::naming::Place;
+use super::naming::CodeLocation;
 use crate::loaders::{Meaning, Names};
 
 /// No function has more locals.
-const MOST_LOCALS: usize = 1024;
+const MAX_LOCALS: usize = 1024;
 
 /// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
 const GENERATORS: usize = 0x20 | 0x200;
 
-/// What a code object says about itself.
+/// The fields of a code object.
 #[derive(Debug)]
 pub(super) struct Code {
-    pub(super) place: Place,
+    pub(super) place: CodeLocation,
     /// What its name and its file mean.
     pub(super) meaning: Meaning,
-    /// Where the code object lies: tells it from others.
+    /// Address of the code object, which identifies it.
     pub(super) at: usize,
-    /// It is a generator's.
+    /// Whether it belongs to a generator.
     pub(super) generator: bool,
-    /// Locals with cells and free variables, then the depth of the value stack.
+    /// Number of locals with cells and free variables, then the depth of the value stack.
     pub(super) locals: usize,
     pub(super) stack: usize,
-    /// Address of the tuple of the locals' names, and the names once they were asked for.
+    /// Address of the tuple of the locals' names, and the names once they were read.
     names_at: usize,
     names: OnceLock<Vec<String>>,
 }
 
 impl Code {
-    /// The names of the locals.
+    /// Returns the names of the locals; reads them once.
     pub(super) fn names(&self, memory: &Memory) -> Result<&[String], PythonError> {
         if let Some(names) = self.names.get() {
             return Ok(names);
         }
         let names = memory.items(self.names_at)?;
-        if names.len() > MOST_LOCALS {
+        if names.len() > MAX_LOCALS {
             return Err(memory.torn());
         }
         let names = names.into_iter().map(|name| memory.text(name));
@@ -61,7 +61,7 @@ impl Code {
             let tuple = memory.word(at.wrapping_add(tuple))?;
             locals = locals.saturating_add(memory.len(tuple)?);
         }
-        let place = Place {
+        let place = CodeLocation {
             name: memory.text(name)?,
             file: memory.text(file)?,
         };

@@ -1,6 +1,6 @@
 //! A `collections.deque` in another process: its objects, and how many were ever taken out of it.
 //!
-//! Knows the layout of `Modules/_collectionsmodule.c`, the same from 3.8 to 3.14. Knows nothing of queues.
+//! Depends on the layout of `Modules/_collectionsmodule.c`, the same from 3.8 to 3.14, but not on queues.
 
 use super::PythonError;
 use super::memory::{Memory, WORD};
@@ -8,7 +8,7 @@ use super::memory::{Memory, WORD};
 /// Objects in one block.
 const BLOCK: usize = 64;
 /// No queue of batches is longer.
-const LONGEST: usize = 1 << 24;
+const MAX_LENGTH: usize = 1 << 24;
 
 /// A deque by its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,19 +18,19 @@ pub(super) struct Deque {
     of_type: usize,
 }
 
-/// What a deque held at one moment.
+/// The state of a deque at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Content {
-    /// Objects that were ever taken out.
+pub(super) struct DequeState {
+    /// Number of objects ever taken out.
     pub(super) taken: u64,
     pub(super) len: usize,
-    /// The objects that are taken next, as far as they were asked for, and as many of those that were put in last.
+    /// The objects that are taken next, at most as many as were requested, and as many of those put in last.
     pub(super) first: Vec<usize>,
     pub(super) last: Vec<usize>,
 }
 
 impl Deque {
-    /// `None` where the object at `at` is another.
+    /// Returns `None` if the object at `at` is not a deque.
     pub(super) fn at(memory: Memory, at: usize) -> Result<Option<Self>, PythonError> {
         let of_type = memory.type_of(at)?;
         let is_deque = memory.type_name(of_type)? == "collections.deque";
@@ -41,8 +41,8 @@ impl Deque {
         }))
     }
 
-    /// What it holds now, with the first `most` of its objects or fewer, and the last.
-    pub(super) fn read(&self, most: usize) -> Result<Content, PythonError> {
+    /// Reads its state with at most `most` of its first and of its last objects.
+    pub(super) fn read(&self, most: usize) -> Result<DequeState, PythonError> {
         let torn = || self.memory.torn();
         let head: [usize; 8] = self.memory.words(self.at)?;
         let [
@@ -72,11 +72,11 @@ impl Deque {
         let first = objects(block, index, count.min(BLOCK - index))?;
         let count = count.min(1 + last_index);
         let last = objects(last_block, 1 + last_index - count, count)?;
-        // It may have changed while it was read.
+        // The deque may have changed while it was read.
         if self.memory.words(self.at)? != head || first.contains(&0) || last.contains(&0) {
             return Err(torn());
         }
-        Ok(Content {
+        Ok(DequeState {
             taken,
             len,
             first,
@@ -85,9 +85,9 @@ impl Deque {
     }
 }
 
-/// Each object that is put in and each that is taken out is one change.
+/// Returns how many objects were taken out: each object put in or taken out is one change.
 fn taken(changes: usize, len: usize) -> Option<u64> {
-    let both = changes.checked_sub(len).filter(|_| len < LONGEST)?;
+    let both = changes.checked_sub(len).filter(|_| len < MAX_LENGTH)?;
     u64::try_from(both / 2).ok()
 }
 
@@ -96,12 +96,12 @@ mod tests {
     use super::taken;
 
     #[test]
-    fn what_was_taken_follows_from_the_changes_and_what_is_left() {
+    fn removals_are_derived_from_changes_and_the_remaining_length() {
         assert_eq!(taken(0, 0), Some(0));
         // Ten put in, three taken out.
         assert_eq!(taken(13, 7), Some(3));
         assert_eq!(taken(20, 0), Some(10));
-        // Half changed.
+        // Read in the middle of a change.
         assert_eq!(taken(3, 7), None);
         assert_eq!(taken(usize::MAX, usize::MAX), None);
     }

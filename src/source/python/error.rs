@@ -1,8 +1,8 @@
-//! Why a Python process gave nothing.
+//! The reasons why nothing could be read from a Python process.
 
 use crate::units::Pid;
 
-/// Why a Python process gave nothing.
+/// Why nothing could be read from a Python process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PythonError {
     #[error("no permission to read the memory of process {0}")]
@@ -13,19 +13,19 @@ pub enum PythonError {
     Unsupported { pid: Pid, version: String },
     #[error("process {0} has ended")]
     Gone(Pid),
-    /// Often a process that is only starting: try again later.
+    /// Often a process that is still starting; a later attempt may succeed.
     #[error("cannot find the interpreter of process {pid}: {reason}")]
     Attach { pid: Pid, reason: String },
     /// The process changed what was being read; the next poll may succeed.
     #[error("process {0} changed while it was being read")]
     Torn(Pid),
-    /// The loader's iterator was dropped or its attributes moved: look for it again.
+    /// The loader's iterator was dropped or its attributes moved; it must be found again.
     #[error("the loader iterator of process {0} is gone")]
     IteratorGone(Pid),
 }
 
 impl PythonError {
-    /// What would change it; empty where nothing would.
+    /// Returns what would solve the problem; empty if nothing would.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoRight(_) => {

@@ -1,8 +1,8 @@
 //! The frames of a process's main thread, innermost first.
 //!
-//! py-spy finds the interpreter; walking its frames ourselves costs a tenth of what py-spy's own poll
-//! costs, since only one thread is walked and what a code object says is read once. It also gives the
-//! addresses of the frames, and with them the values that a frame holds.
+//! py-spy finds the interpreter. Walking its frames here costs a tenth of what py-spy's own poll costs, since only one
+//! thread is walked and each code object is read once. It also yields the addresses of the frames, and with them the
+//! values that a frame holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use super::memory::{Memory, WORD};
 use super::shape::Shapes;
 use super::site::Call;
 
-const DEEPEST: usize = 2048;
-/// Ends a list that leads back to itself.
-const MOST_THREADS: usize = 16_384;
-/// Code objects are remembered for this many polls: one that was freed meanwhile may give its address
-/// to another.
-const LOOKS_TO_REMEMBER: u32 = 2000;
-/// So many are remembered: twice as many as a stack can show.
-const MOST_CODES: usize = 2 * DEEPEST;
+const MAX_DEPTH: usize = 2048;
+/// Bounds a list that leads back to itself.
+const MAX_THREADS: usize = 16_384;
+/// Code objects are cached for this many polls: another may have the address of one that was freed meanwhile.
+const POLLS_TO_CACHE: u32 = 2000;
+/// Maximum number of cached code objects: twice as many as a stack can show.
+const MAX_CODES: usize = 2 * MAX_DEPTH;
 /// One call in progress.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     pub(super) code: Arc<Code>,
     /// Address of its first local.
     locals: usize,
+    globals: usize,
     /// Address of the instruction that it runs; `None` before 3.11.
     instruction: Option<usize>,
 }
 
 impl Frame {
-    /// It is about to take the next item of a `for` loop. No also where instructions are not known.
+    /// Whether it is about to take the next item of a `for` loop. False if the instruction is not known.
     pub(super) fn is_in_for(&self, memory: &Memory) -> bool {
         let instruction = self.instruction.zip(memory.layout.for_iter);
         instruction.is_some_and(|(at, for_iter)| {
@@ -42,7 +42,7 @@ impl Frame {
         })
     }
 
-    /// What the search for the training loop needs of it.
+    /// Returns the data that the search for the training loop needs.
     pub(super) fn call(&self) -> Call {
         Call {
             code: self.code.at,
@@ -53,7 +53,7 @@ impl Frame {
         }
     }
 
-    /// The object in the first local: `self` in a method. `None` where it is unset.
+    /// Returns the object in the first local: `self` in a method. `None` if it is unset.
     pub(super) fn first_local(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
         if self.code.locals == 0 {
             return Ok(None);
@@ -65,14 +65,14 @@ impl Frame {
         self.locals.wrapping_sub(memory.layout.frame.locals)
     }
 
-    /// Where the object of a local lies; `None` where no local has this name.
+    /// Returns the address of a local; `None` if no local has this name.
     pub(super) fn slot(&self, memory: &Memory, name: &str) -> Result<Option<usize>, PythonError> {
         let mut names = self.code.names(memory)?.iter();
         let place = names.position(|local| local == name);
         Ok(place.map(|place| self.locals.wrapping_add(place * WORD)))
     }
 
-    /// The objects of all locals by name; unset ones are left out.
+    /// Returns the objects of all locals by name, without unset ones.
     pub(super) fn locals(&self, memory: &Memory) -> Result<Vec<(&str, usize)>, PythonError> {
         let names = self.code.names(memory)?;
         let values = memory.array(self.locals, names.len())?;
@@ -82,6 +82,13 @@ impl Frame {
             .collect())
     }
 
+    /// It holds an iterator that is neither a range's nor a file. Also yes now and then where it does not any more.
+    pub(super) fn holds_iterator(&self, memory: &Memory, shapes: &mut Shapes) -> bool {
+        let objects = [self.candidates(memory), self.of_script(memory)];
+        let mut objects = objects.into_iter().flatten().flatten();
+        objects.any(|object| shapes.iterates(memory, object).unwrap_or(false))
+    }
+
     /// What may be objects among the locals and on the value stack; some are stale.
     pub(super) fn candidates(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let (mut locals, stacked) = self.held(memory)?;
@@ -89,7 +96,17 @@ impl Frame {
         Ok(locals)
     }
 
-    /// The same, the locals and the value stack apart.
+    /// Returns the objects that the names of a script's module hold. Empty for a function.
+    pub(super) fn of_script(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        if self.code.place.function() != "<module>" {
+            return Ok(vec![]);
+        }
+        let entries = memory.entries(self.globals)?.into_iter();
+        let objects: Result<Vec<_>, _> = entries.map(|(_, slot)| memory.word(slot)).collect();
+        Ok(objects?.into_iter().filter(|object| *object != 0).collect())
+    }
+
+    /// Returns possible objects among the locals, and those on the value stack.
     pub(super) fn held(&self, memory: &Memory) -> Result<(Vec<usize>, Vec<usize>), PythonError> {
         let words = memory.array(
             self.locals,
@@ -100,7 +117,7 @@ impl Frame {
         Ok((objects(locals), objects(stacked)))
     }
 
-    /// The objects of its locals alone.
+    /// Returns the objects of its locals alone.
     pub(super) fn local_objects(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let words = memory.array(self.locals, self.code.locals)?;
         Ok(words.into_iter().filter_map(untagged).collect())
@@ -116,7 +133,7 @@ pub(super) fn untagged(word: usize) -> Option<usize> {
 #[derive(Debug)]
 pub(super) struct Walked {
     pub(super) frames: Vec<Frame>,
-    /// `self` of PyTorch's loader on it, and its class.
+    /// `self` of PyTorch's loader on the stack, and its class.
     pub(super) object: Option<usize>,
     pub(super) class: Option<String>,
 }
@@ -127,16 +144,16 @@ pub(super) struct Walker {
     interpreter: usize,
     /// Address of the main thread's state, once found.
     main: Option<usize>,
-    /// The state of the thread that is walked in its place.
-    instead: Option<usize>,
+    /// State of the thread that is walked instead of the main one.
+    followed: Option<usize>,
     /// The type of code objects, once seen.
     code_type: Option<usize>,
     codes: HashMap<usize, Arc<Code>>,
     pub(super) shapes: Shapes,
     polls: u32,
-    /// Address of the outermost frame; a walk that ends elsewhere went astray.
+    /// Address of the outermost frame. A walk that ends elsewhere failed.
     root: Option<usize>,
-    /// Where the last such walk ended: twice the same is a new root.
+    /// Where the last failed walk ended: the same address twice is a new root.
     other_root: Option<usize>,
 }
 
@@ -145,7 +162,7 @@ impl Walker {
         Self {
             interpreter,
             main: None,
-            instead: None,
+            followed: None,
             code_type: None,
             codes: HashMap::new(),
             shapes: Shapes::default(),
@@ -159,16 +176,16 @@ impl Walker {
         self.interpreter
     }
 
-    /// From now on walks the thread whose state lies there in place of the main one; `None` = the main one again.
+    /// Walks the thread whose state is at `thread` instead of the main one from now on; `None` = the main one again.
     pub(super) fn follow(&mut self, thread: Option<usize>) {
-        self.instead = thread;
+        self.followed = thread;
         (self.root, self.other_root) = (None, None);
     }
 
-    /// The main thread's frames, innermost first; none while it runs no Python.
+    /// Returns the main thread's frames, innermost first; none while it runs no Python.
     pub(super) fn main_frames(&mut self, memory: &Memory) -> Result<Vec<Frame>, PythonError> {
         self.polls += 1;
-        if self.polls.is_multiple_of(LOOKS_TO_REMEMBER) || self.codes.len() > MOST_CODES {
+        if self.polls.is_multiple_of(POLLS_TO_CACHE) || self.codes.len() > MAX_CODES {
             self.codes.clear();
         }
         let at = self.innermost(memory)?;
@@ -177,8 +194,8 @@ impl Walker {
         Ok(frames)
     }
 
-    /// The frames of the thread whose state lies at `thread`, innermost first. A frame that returns meanwhile
-    /// may cut it off: this is for naming what runs, not for what called it.
+    /// Returns the frames of the thread whose state is at `thread`, innermost first. A frame that returns meanwhile may
+    /// cut the stack off, so use this only to name what runs, not what called it.
     pub(super) fn frames_of(
         &mut self,
         memory: &Memory,
@@ -189,11 +206,11 @@ impl Walker {
         Ok(self.walk(memory, at)?.0)
     }
 
-    /// From the innermost frame to the outermost, and the address of that.
+    /// Walks from the innermost frame to the outermost. Returns the frames and the address of the outermost.
     fn walk(&mut self, memory: &Memory, mut at: usize) -> Result<(Vec<Frame>, usize), PythonError> {
         let mut root = 0;
         let mut frames = Vec::with_capacity(32);
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_DEPTH {
             if at == 0 {
                 return Ok((frames, root));
             }
@@ -205,7 +222,7 @@ impl Walker {
         Err(memory.torn())
     }
 
-    /// A frame that returns while it is read has lost its caller: the stack would look cut off.
+    /// Returns an error if the walk did not end at the root: a frame that returns while it is read has lost its caller.
     fn check_root(&mut self, memory: &Memory, root: usize) -> Result<(), PythonError> {
         if self.root != Some(root) {
             let before = self.other_root.replace(root);
@@ -217,7 +234,7 @@ impl Walker {
         Ok(())
     }
 
-    /// The frame at `at`, unless it belongs to C code, and the address of its caller.
+    /// Returns the address of the caller of the frame at `at`, and the frame, unless it belongs to C code.
     pub(super) fn frame(
         &mut self,
         memory: &Memory,
@@ -238,12 +255,13 @@ impl Walker {
         let frame = Frame {
             code,
             locals: at.wrapping_add(layout.locals),
+            globals: words[layout.globals / 8],
             instruction: layout.instruction.map(|instruction| words[instruction / 8]),
         };
         Ok((previous, is_python.then_some(frame)))
     }
 
-    /// The frame of a generator object that is not running.
+    /// Returns the frame of a generator object that is not running.
     pub(super) fn generator_frame(
         &mut self,
         memory: &Memory,
@@ -266,8 +284,8 @@ impl Walker {
             None => *self.threads(memory)?.last().ok_or(memory.torn())?,
         };
         let words: [usize; 10] = memory.words(thread)?;
-        // The main thread was the first, so it is the last of the list for as long as it lives.
-        let is_right = words[2] == self.interpreter && (words[1] == 0 || self.instead.is_some());
+        // The main thread was the first, so it is the last of the list while it lives.
+        let is_right = words[2] == self.interpreter && (words[1] == 0 || self.followed.is_some());
         self.main = self.main.or(Some(thread)).filter(|_| is_right);
         if !is_right {
             return Err(memory.torn());
@@ -275,26 +293,26 @@ impl Walker {
         innermost_of(memory, &words)
     }
 
-    /// The main thread's state, once a walk has found it; that of the thread that is walked in its place.
+    /// Returns the state of the main thread, once a walk has found it, or of the thread that is walked instead.
     pub(super) fn main(&self) -> Option<usize> {
-        self.instead.or(self.main)
+        self.followed.or(self.main)
     }
 
-    /// The states of the threads that run Python beside the main one, the newest first.
+    /// Returns the states of the Python threads other than the main one, newest first.
     pub(super) fn others(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let mut threads = self.threads(memory)?;
-        match self.instead {
-            Some(instead) => threads.retain(|thread| *thread != instead),
+        match self.followed {
+            Some(followed) => threads.retain(|thread| *thread != followed),
             None => _ = threads.pop(),
         }
         Ok(threads)
     }
 
-    /// The states of all threads that run Python; the main one was the first, so it is the last of the list.
+    /// Returns the states of all Python threads. The main thread was the first, so it is the last of the list.
     fn threads(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let mut threads = Vec::new();
         let mut thread = memory.word(self.interpreter.wrapping_add(memory.layout.threads_head))?;
-        while thread != 0 && threads.len() < MOST_THREADS {
+        while thread != 0 && threads.len() < MAX_THREADS {
             threads.push(thread);
             thread = memory.word(thread.wrapping_add(8))?;
         }
@@ -321,7 +339,7 @@ impl Walker {
     }
 }
 
-/// The innermost frame of a thread, by the first words of its state.
+/// Returns the address of a thread's innermost frame from the first words of its state.
 fn innermost_of(memory: &Memory, words: &[usize; 10]) -> Result<usize, PythonError> {
     match memory.layout.frame_of_thread {
         FrameOfThread::Direct(offset) => Ok(words[offset / 8]),

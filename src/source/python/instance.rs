@@ -1,14 +1,14 @@
-//! Where the attributes of an instance of a plain Python class lie: a dict, or values that the class
-//! names.
+//! The addresses of the attributes of an instance of a plain Python class: in a dict, or as values whose names the
+//! class has.
 //!
-//! Each version of CPython keeps them elsewhere; a reader that has found them once reads them again by
-//! address, for as long as the guards hold.
+//! Each version of CPython stores them elsewhere. Once found, they are read again by address as long as the guards
+//! hold.
 
 use std::collections::HashMap;
 
 use super::PythonError;
 use super::layout::{InstanceLayout, KeysLayout};
-use super::memory::{MOST_ENTRIES, Memory, OB_TYPE, WORD};
+use super::memory::{MAX_ENTRIES, Memory, OB_TYPE, WORD};
 
 const TP_FLAGS: usize = 168;
 const TP_DICTOFFSET: usize = 288;
@@ -16,12 +16,12 @@ const INLINE_VALUES: usize = 1 << 2;
 const MANAGED_DICT: usize = 1 << 4;
 const MA_KEYS: usize = 32;
 
-/// Where the attributes of one instance lie, and what must hold for that to stay true.
+/// Addresses of the attributes of one instance, and what must hold for them to stay valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attributes {
-    /// Words and the values that they had: the type, the dict, its keys.
+    /// Addresses of words and their values: the type, the dict, its keys.
     guards: Vec<(usize, usize)>,
-    /// Name to the address of the word that points to the value.
+    /// Attribute name to the address of the word that points to the value.
     slots: HashMap<String, usize>,
 }
 
@@ -32,7 +32,7 @@ impl Attributes {
 }
 
 impl Memory {
-    /// Key and the address of the value's slot of every entry of a dict that is in use.
+    /// Returns key and address of the value's slot for every used entry of a dict.
     pub(super) fn entries(&self, dict: usize) -> Result<Vec<(usize, usize)>, PythonError> {
         let [keys, values] = self.words(dict.wrapping_add(MA_KEYS))?;
         let values = match (values, self.layout.instance) {
@@ -43,7 +43,7 @@ impl Memory {
         self.entries_of_keys(keys, values)
     }
 
-    /// As [`entries`](Self::entries), for keys whose values may be kept apart from them.
+    /// Like [`entries`](Self::entries), for keys whose values may be stored separately.
     fn entries_of_keys(
         &self,
         keys: usize,
@@ -68,7 +68,7 @@ impl Memory {
             .collect())
     }
 
-    /// Where the attributes of an instance of a plain Python class lie.
+    /// Finds the attributes of an instance of a plain Python class.
     pub(super) fn attributes(&self, object: usize) -> Result<Attributes, PythonError> {
         let of_type = self.type_of(object)?;
         let mut guards = vec![(object.wrapping_add(OB_TYPE), of_type)];
@@ -80,7 +80,7 @@ impl Memory {
         Ok(Attributes { guards, slots })
     }
 
-    /// The objects that the attributes of an instance hold, without their names; at most `most`.
+    /// Returns the objects that the attributes of an instance hold, without their names; at most `most`.
     pub(super) fn values(&self, object: usize, most: usize) -> Result<Vec<usize>, PythonError> {
         let of_type = self.type_of(object)?;
         let slots = self.named_slots(object, of_type, &mut vec![])?;
@@ -90,7 +90,7 @@ impl Memory {
         Ok(values.into_iter().filter(|value| *value != 0).collect())
     }
 
-    /// Name and the address of the value's slot of every attribute.
+    /// Returns name and address of the value's slot for every attribute.
     fn named_slots(
         &self,
         object: usize,
@@ -127,7 +127,7 @@ impl Memory {
             self.layout.instance != InstanceLayout::DictOffset && flags & MANAGED_DICT != 0;
         if !managed {
             let offset = self.word(of_type.wrapping_add(TP_DICTOFFSET))?;
-            if offset == 0 || offset > MOST_ENTRIES {
+            if offset == 0 || offset > MAX_ENTRIES {
                 return Err(self.torn());
             }
             return Ok(InstanceDict::Dict(guarded(object.wrapping_add(offset))?));
@@ -147,7 +147,7 @@ impl Memory {
         }
     }
 
-    /// The object that an attribute holds; `None` where the instance has no such attribute.
+    /// Returns the object that an attribute holds; `None` if the instance has no such attribute.
     pub(super) fn attribute(
         &self,
         of: &Attributes,
@@ -159,7 +159,7 @@ impl Memory {
         }
     }
 
-    /// Whether the attributes still lie where they were found.
+    /// Whether the attributes are still where they were found.
     pub(super) fn holds(&self, attributes: &Attributes) -> Result<bool, PythonError> {
         for (at, value) in &attributes.guards {
             if self.word(*at)? != *value {
@@ -185,7 +185,7 @@ struct KeysShape {
     stride: usize,
 }
 
-/// Reads the header of a `PyDictKeysObject`; `None` where it makes no sense.
+/// Parses the header of a `PyDictKeysObject`; `None` if it is implausible.
 fn keys_shape(layout: KeysLayout, header: [usize; 5]) -> Option<KeysShape> {
     let (entries, count, stride) = match layout {
         KeysLayout::Wide => {
@@ -207,7 +207,7 @@ fn keys_shape(layout: KeysLayout, header: [usize; 5]) -> Option<KeysShape> {
             (32 + indices, header[3], if kind == 0 { 3 } else { 2 })
         }
     };
-    (count <= MOST_ENTRIES && entries <= 1 << 20).then_some(KeysShape {
+    (count <= MAX_ENTRIES && entries <= 1 << 20).then_some(KeysShape {
         entries,
         count,
         stride,
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_make_no_sense_are_refused() {
+    fn implausible_keys_are_rejected() {
         let compact = usize::from_ne_bytes([6, 6, 1, 0, 0, 0, 0, 0]);
         let shape = KeysShape {
             entries: 96,

@@ -1,38 +1,38 @@
-//! A PyTorch `DataLoader`'s iterator in the memory of a trainer: its settings and its counters.
+//! The iterator of a PyTorch `DataLoader` in the memory of a trainer: its settings and its counters.
 //!
-//! Knows the attribute names of `torch/utils/data/dataloader.py` (1.13 to 2.15). Finding it is the
-//! caller's; reading it again costs a handful of small reads, so it can serve as the batch clock.
+//! Depends on the attribute names of `torch/utils/data/dataloader.py` (1.13 to 2.15). The caller finds the iterator;
+//! reading it again takes a handful of small reads, so it can serve as the batch clock.
 
 use super::PythonError;
 use super::instance::Attributes;
 use super::memory::Memory;
 use crate::sample::LoaderSettings;
 
-/// The iterator of one epoch, or of all where the workers are persistent.
+/// The iterator of one epoch, or of all epochs if the workers are persistent.
 #[derive(Debug, Clone)]
 pub struct LoaderIterator {
     memory: Memory,
     object: usize,
     attributes: Attributes,
-    /// The type of its counters.
+    /// Type object of its counters.
     int_type: usize,
-    /// Has worker processes; else the trainer loads by itself.
+    /// Whether it has worker processes; otherwise the trainer loads by itself.
     has_workers: bool,
-    /// The plain queue that the pin-memory thread fills: its deque.
+    /// Deque of the plain queue that the pin-memory thread fills.
     pinned: Option<usize>,
     settings: LoaderSettings,
     /// Address of the dataset.
     dataset: Option<usize>,
 }
 
-/// What the iterator counts. All start at 0 with each epoch.
+/// Counters of the iterator. All start at 0 with each epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IteratorState {
     /// Batches handed to the trainer: `_num_yielded`.
     pub yielded: u64,
-    /// The rest is `None` for a loader without workers.
+    /// The following are `None` for a loader without workers.
     pub workers: Option<WorkerCounts>,
-    /// Pinned batches that wait for the trainer. `None` without a pin-memory thread.
+    /// Pinned batches that are ready for the trainer. `None` without a pin-memory thread.
     pub pinned: Option<u32>,
 }
 
@@ -40,9 +40,9 @@ pub struct IteratorState {
 pub struct WorkerCounts {
     /// Number of the batch that the trainer takes next: `_rcvd_idx`.
     pub next: u64,
-    /// Batches that were given out to the workers: `_send_idx`.
+    /// Batches that were sent to the workers: `_send_idx`.
     pub sent: u64,
-    /// Given out and not yet received by the trainer, parked ones excepted: `_tasks_outstanding`.
+    /// Batches sent and not yet received by the trainer, except parked ones: `_tasks_outstanding`.
     pub outstanding: u64,
 }
 
@@ -84,24 +84,42 @@ impl LoaderIterator {
         Ok(iterator)
     }
 
-    /// What tells this iterator from another of the same process while both live.
+    /// Returns its address, which identifies the iterator within the process while it lives.
     pub fn address(&self) -> usize {
         self.object
     }
 
-    /// As the iterator was made; `start_method` only where the class of its workers tells it.
+    /// Returns the settings that the iterator was made with; `start_method` only if the class of its workers shows it.
     pub fn settings(&self) -> &LoaderSettings {
         &self.settings
     }
 
-    /// What tells the data that it goes through from that of another iterator: the address of the dataset.
+    /// Returns the address of the dataset, which identifies the data that it goes through.
     pub fn dataset(&self) -> Option<usize> {
         self.dataset
     }
 
-    /// The counters now. [`PythonError::IteratorGone`] once the iterator was dropped or its attributes
-    /// moved: look for it again. The next epoch's iterator often gets the same memory; then reading
-    /// goes on and `yielded` starts again from 0.
+    /// Returns the trainer's descriptor of the pipe that its workers put batches into. `None` without workers.
+    pub fn result_pipe(&self) -> Result<Option<i32>, PythonError> {
+        let (memory, mut object) = (&self.memory, self.object);
+        for name in ["_worker_result_queue", "_reader", "_handle"] {
+            match memory.attribute(&memory.attributes(object)?, name)? {
+                Some(held) => object = held,
+                None => return Ok(None),
+            }
+        }
+        Ok(i32::try_from(memory.integer(object)?.0).ok())
+    }
+
+    /// Whether the iterator now at its address goes through the same data: it is this one, or that of the next epoch.
+    pub fn is_of_same_dataset(&self) -> bool {
+        let now = self.memory.attribute(&self.attributes, "_dataset");
+        now.is_ok_and(|dataset| dataset == self.dataset)
+    }
+
+    /// Reads the counters. Returns [`PythonError::IteratorGone`] once the iterator was dropped or its attributes moved;
+    /// then it must be found again. The next epoch's iterator often gets the same memory; then reading continues and
+    /// `yielded` starts again from 0.
     pub fn read(&self) -> Result<IteratorState, PythonError> {
         let gone = PythonError::IteratorGone(self.memory.pid);
         let references = self.memory.word(self.object)? & 0xffff_ffff;
@@ -113,7 +131,7 @@ impl LoaderIterator {
             let next = self.count("_rcvd_idx")?;
             let sent = self.count("_send_idx")?;
             let outstanding = self.count("_tasks_outstanding")?;
-            // The trainer runs on between two reads, but never by this much.
+            // The trainer keeps running between two reads, but never by this much.
             if next > sent + 1 || outstanding > sent + 1 {
                 return Err(self.memory.torn());
             }
@@ -136,8 +154,8 @@ impl LoaderIterator {
         })
     }
 
-    /// Batches that were received ahead of their turn and wait in the trainer; 0 without workers.
-    /// Costs a read per batch in flight.
+    /// Returns the number of batches that were received ahead of their turn and are parked in the trainer; 0 without
+    /// workers. Costs one read per batch in flight.
     #[cfg(feature = "testing")]
     pub fn parked(&self) -> Result<u32, PythonError> {
         let Some(tasks) = self.memory.attribute(&self.attributes, "_task_info")? else {
@@ -146,7 +164,7 @@ impl LoaderIterator {
         let mut parked = 0;
         for (_, slot) in self.memory.entries(tasks)? {
             let task = self.memory.word(slot)?;
-            // (worker,) until the batch has come, then (worker, batch).
+            // `(worker,)` until the batch has arrived, then `(worker, batch)`.
             parked += u32::from(task != 0 && self.memory.len(task)? == 2);
         }
         Ok(parked)
@@ -173,7 +191,7 @@ fn read_settings(memory: &Memory, attributes: &Attributes) -> Result<LoaderSetti
         let Some(object) = memory.attribute(attributes, name)? else {
             return Ok(None);
         };
-        // An attribute that is `None` is no number.
+        // An attribute that is `None` is not a number.
         if memory.type_name(memory.type_of(object)?)? == "NoneType" {
             return Ok(None);
         }
@@ -191,7 +209,7 @@ fn read_settings(memory: &Memory, attributes: &Attributes) -> Result<LoaderSetti
     })
 }
 
-/// The batch sampler's `batch_size`; a sampler of one's own need not have one.
+/// Returns the batch sampler's `batch_size`; a custom sampler need not have one.
 fn batch_size(memory: &Memory, attributes: &Attributes) -> Result<Option<u32>, PythonError> {
     let Some(sampler) = memory.attribute(attributes, "_index_sampler")? else {
         return Ok(None);
@@ -211,13 +229,13 @@ fn start_method(memory: &Memory, attributes: &Attributes) -> Result<Option<Strin
     let Some(workers) = memory.attribute(attributes, "_workers")? else {
         return Ok(None);
     };
-    // A list points to its items, a tuple holds them.
+    // A list points to its items, a tuple contains them.
     let first = memory.word(memory.word(workers.wrapping_add(24))?)?;
     Ok(start_method_of(&memory.type_name(memory.type_of(first)?)?).map(str::to_owned))
 }
 
-/// `multiprocessing` has a class of process per start method; the plain one follows a default that
-/// the program may have set.
+/// `multiprocessing` has one process class per start method; the plain class uses a default that the program may have
+/// set.
 fn start_method_of(process_class: &str) -> Option<&'static str> {
     match process_class {
         "ForkProcess" => Some("fork"),
@@ -227,7 +245,7 @@ fn start_method_of(process_class: &str) -> Option<&'static str> {
     }
 }
 
-/// With a pin-memory thread `_data_queue` is a `queue.Queue`: the deque inside it.
+/// Returns the deque of `_data_queue`, which is a `queue.Queue` if there is a pin-memory thread.
 fn pinned_deque(memory: &Memory, attributes: &Attributes) -> Result<Option<usize>, PythonError> {
     let Some(queue) = memory.attribute(attributes, "_data_queue")? else {
         return Ok(None);

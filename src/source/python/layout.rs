@@ -1,14 +1,14 @@
-//! Where the fields of CPython's own structures lie, per minor version: 64-bit builds with the GIL.
+//! Offsets of the fields of CPython's structures, per minor version: 64-bit builds with the GIL.
 //!
-//! Offsets in bytes, from the headers of CPython (`Include/cpython`, `Include/internal`), as bindgen
-//! lays them out. Knows nothing of how they are read.
+//! In bytes, from the headers of CPython (`Include/cpython`, `Include/internal`), as bindgen lays them out. Does not
+//! depend on how they are read.
 
-/// The offsets that a reader of stacks and instances needs.
+/// The offsets needed to read stacks and instances.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// `PyInterpreterState`: the newest thread.
     pub(super) threads_head: usize,
-    /// How a `PyThreadState` leads to its innermost frame.
+    /// How to get from a `PyThreadState` to its innermost frame.
     pub(super) frame_of_thread: FrameOfThread,
     pub(super) frame: FrameLayout,
     pub(super) code: CodeLayout,
@@ -24,8 +24,7 @@ pub(super) struct Layout {
     pub(super) instance: InstanceLayout,
     /// `PyHeapTypeObject.ht_cached_keys`.
     pub(super) cached_keys: usize,
-    /// The instruction that takes the next item of a loop: its number is another in nearly each version. `None` =
-    /// not known.
+    /// The opcode that takes the next item of a loop, which differs in nearly each version. `None` = not known.
     pub(super) for_iter: Option<u8>,
 }
 
@@ -41,11 +40,13 @@ pub(super) enum FrameOfThread {
 pub(super) struct FrameLayout {
     pub(super) previous: usize,
     pub(super) code: usize,
-    /// One byte; from [`C_OWNED`] on it is no Python frame. `None` before 3.11.
+    /// Pointer to the dict of its module's names.
+    pub(super) globals: usize,
+    /// One byte; from [`C_OWNED`] on it is not a Python frame. `None` before 3.11.
     pub(super) owner: Option<usize>,
     /// Pointer to the instruction that runs. `None` before 3.11.
     pub(super) instruction: Option<usize>,
-    /// First local variable; the value stack follows the last.
+    /// First local variable; the value stack follows the last one.
     pub(super) locals: usize,
 }
 
@@ -59,7 +60,7 @@ pub(super) struct CodeLayout {
     pub(super) qualname: Option<usize>,
     /// Tuple of the names of the locals.
     pub(super) names: usize,
-    /// How many locals there are, 32 bit. Up to 3.10 without cells and free variables.
+    /// Number of locals, 32 bit. Up to 3.10 without cells and free variables.
     pub(super) locals: usize,
     /// Depth of the value stack, 32 bit.
     pub(super) stack: usize,
@@ -71,9 +72,9 @@ pub(super) struct CodeLayout {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LongLayout {
-    /// `ob_size` with the sign of the number.
+    /// `ob_size`, which has the sign of the number.
     SignedSize,
-    /// Since 3.12: sign in the low two bits, size from bit 3 on.
+    /// Since 3.12: the sign in the low two bits, the size from bit 3 on.
     Tag,
 }
 
@@ -86,7 +87,7 @@ pub(super) enum KeysLayout {
     Compact,
 }
 
-/// Where an instance keeps its attributes.
+/// How an instance stores its attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InstanceLayout {
     /// A dict at `tp_dictoffset`.
@@ -102,6 +103,7 @@ pub(super) enum InstanceLayout {
 const FRAME_3_8: FrameLayout = FrameLayout {
     previous: 24,
     code: 32,
+    globals: 48,
     owner: None,
     instruction: None,
     locals: 360,
@@ -155,6 +157,7 @@ const V3_11: Layout = Layout {
     frame: FrameLayout {
         previous: 48,
         code: 32,
+        globals: 8,
         owner: Some(69),
         instruction: Some(56),
         locals: 72,
@@ -169,6 +172,7 @@ const V3_11: Layout = Layout {
 const FRAME_3_12: FrameLayout = FrameLayout {
     previous: 8,
     code: 0,
+    globals: 24,
     owner: Some(70),
     instruction: Some(56),
     locals: 72,
@@ -211,7 +215,7 @@ const V3_14: Layout = Layout {
 };
 
 impl Layout {
-    /// `None` for a version whose structures are not known.
+    /// Returns `None` for a version whose structures are not known.
     pub(super) fn of(major: u64, minor: u64) -> Option<&'static Self> {
         match (major, minor) {
             (3, 8 | 9) => Some(&V3_8),

@@ -1,56 +1,68 @@
-//! What the main thread of a trainer does, by its stack and the queues that its frames lead to.
+//! What the main thread of a trainer does, from its stack and the queues that its frames lead to.
 //!
-//! Knows what a stack means, nothing of how it is read or of time.
+//! Does not depend on how stacks are read or on time.
 
 use super::frames::{Frame, Walked};
 use super::iterator;
 use super::naming::{InLoader, activity, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
-use super::{PythonError, QueueSeen, Stacks, places};
+use super::{PythonError, QueueState, Stacks, places};
 
 /// What the main thread of a trainer does.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MainStack {
     pub loader: InLoader,
-    /// The function that tells most, as `decode (train.py)`; `None` while the loader is waited for,
-    /// received from or started, and where no Python runs.
+    /// The most specific function, such as `decode (train.py)`; `None` while the thread waits for the loader, receives
+    /// from it or starts it, and while no Python runs.
     pub function: Option<String>,
-    /// Address of the loader's iterator where a frame shows it: for [`Stacks::iterator`].
+    /// Address of the loader's iterator if a frame shows it: for [`Stacks::iterator`].
     pub iterator: Option<usize>,
-    /// It writes a checkpoint.
+    /// Whether it is writing a checkpoint.
     pub saves: bool,
-    /// How it is known that it asks for a batch, where it is [`InLoader::Asking`] or waits in a loader that is not
+    /// How it is known that it asks for a batch, if it is [`InLoader::Asking`] or waits in a loader other than
     /// PyTorch's.
     pub asks: Option<Asks>,
-    /// What it waits for that is no batch: `communication`.
+    /// What it waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
-    /// It waits for a batch that another rank reads and sends.
+    /// Whether it waits for a batch that another rank reads and sends.
     pub dispatched: bool,
-    /// In none of the loaders that are known, and the training loop has not been found yet or is another one.
+    /// Whether it is in none of the known loaders, and the training loop has not been found yet or is another one.
     pub unclear: bool,
-    /// It waits for another thread, by the standard library.
+    /// The same, in a generator: whichever loader feeds the generator, it may be making the next batch.
+    pub in_generator: bool,
+    /// Whether it waits for another thread, in the standard library.
     pub for_thread: bool,
-    /// It waits until another thread ends.
+    /// Whether it waits until another thread ends.
     pub joins: bool,
-    /// It does what only training does.
+    /// Whether it does what only training does.
     pub trains: bool,
-    /// How often the training loop turned out to be around the one that was taken for it; 1 with the first that was found.
+    /// How often a training loop was found around the one known before; 1 with the first one found.
     pub loops_found: u32,
-    /// The queue that feeds it, where one was found.
-    pub queue: Option<QueueSeen>,
+    /// The queue that feeds it, if one was found.
+    pub queue: Option<QueueState>,
+}
+
+/// What is known of a main thread beside its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ThreadContext {
+    /// It takes batches from a loader of its own. It may wait for other ranks where its loop asks for the next: to agree
+    /// with them on the end of the data, say.
+    pub reads: bool,
+    /// It is blocked in reading from a pipe or a local socket.
+    pub receives: bool,
 }
 
 /// How it is known that the main thread asks for a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asks {
-    /// By the names of a loader.
+    /// By the names of a known loader.
     Loader(&'static str),
     /// At the place in the training loop where a batch is asked for.
     Site,
 }
 
-/// Functions of `threading` that a wait for the end of a thread goes through.
+/// Number of innermost frames searched for the `join` of `threading`.
 const JOIN: usize = 3;
 
 fn joins(frame: &Frame) -> bool {
@@ -59,9 +71,8 @@ fn joins(frame: &Frame) -> bool {
 }
 
 impl Stacks {
-    /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames. One that `reads` batches for itself
-    /// may wait for other ranks where its loop asks for the next: to agree with them on the end of the data, say.
-    pub fn main_thread(&mut self, reads: bool) -> Result<MainStack, PythonError> {
+    /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames.
+    pub fn main_thread(&mut self, context: ThreadContext) -> Result<MainStack, PythonError> {
         self.last = None;
         let frames = self.frames()?;
         let own = loader_frame(&places(&frames)).and_then(|index| frames.get(index));
@@ -73,26 +84,26 @@ impl Stacks {
             object,
             class,
         };
-        let stack = self.main_stack(&walked, reads);
+        let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
         Ok(stack)
     }
 
     /// The same of a thread that has not run since the stack before, which therefore is not read again. `None` where that
     /// could not be read.
-    pub fn main_thread_unmoved(&mut self, reads: bool) -> Option<MainStack> {
+    pub fn main_if_unchanged(&mut self, context: ThreadContext) -> Option<MainStack> {
         let walked = self.last.take()?;
-        let stack = self.main_stack(&walked, reads);
+        let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
         Some(stack)
     }
 
-    fn main_stack(&mut self, walked: &Walked, reads: bool) -> MainStack {
+    fn main_stack(&mut self, walked: &Walked, context: ThreadContext) -> MainStack {
         let (frames, class) = (&walked.frames, walked.class.as_deref());
         let places = places(frames);
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
-        let site = self.site(frames);
+        let site = self.site(frames, context.receives);
         self.queues.poll(self.memory, &mut self.walker, frames);
         let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
         let site = if results { Site::Unknown } else { site };
@@ -109,7 +120,7 @@ impl Stacks {
             asks = Some(Asks::Loader(&known.loader.name));
         } else if loader == InLoader::Outside
             && site == Site::Data
-            && (not_data.is_none() || (sent && !reads))
+            && (not_data.is_none() || (sent && !context.reads))
         {
             loader = InLoader::Asking;
             asks = Some(Asks::Site);
@@ -137,7 +148,10 @@ impl Stacks {
             dispatched,
             unclear: loader == InLoader::Outside
                 && not_data.is_none()
-                && matches!(site, Site::Unknown | Site::Elsewhere),
+                && matches!(site, Site::Unknown | Site::Generator | Site::Elsewhere),
+            in_generator: loader == InLoader::Outside
+                && not_data.is_none()
+                && site == Site::Generator,
             loops_found: self.sites.widened(),
             for_thread: frames.first().is_some_and(|frame| {
                 let meaning = frame.code.meaning;
@@ -150,16 +164,33 @@ impl Stacks {
     }
 
     /// Takes a stack in, and says where in the training loop it is.
-    fn site(&mut self, frames: &[Frame]) -> Site {
+    fn site(&mut self, frames: &[Frame], receives: bool) -> Site {
         // A program that imports does not train yet.
         let imports = |frame: &Frame| frame.code.place.file.starts_with("<frozen importlib");
         if frames.iter().any(imports) {
             return Site::Unknown;
         }
-        let stack: Vec<Call> = frames.iter().rev().map(Frame::call).collect();
+        // The output of a command that it runs to the end is none of another program that feeds it.
+        let is_known = |frame: &Frame| {
+            let meaning = frame.code.meaning;
+            meaning.hands_over
+                || meaning.loader.is_some()
+                || meaning.not_data.is_some()
+                || frame.code.place.file.ends_with("/subprocess.py")
+        };
+        let receives = (receives && !frames.iter().any(is_known)).then(Call::receives);
+        let stack = frames.iter().rev().map(Frame::call);
+        let stack: Vec<Call> = stack.chain(receives).collect();
         let memory = self.memory;
-        let innermost = frames.first();
-        let in_for = || innermost.is_some_and(|frame| frame.is_in_for(&memory));
-        self.sites.poll(&stack, in_for)
+        let in_for = |depth| {
+            let frame = frames.iter().rev().nth(depth);
+            frame.is_some_and(|frame| frame.is_in_for(&memory))
+        };
+        let shapes = &mut self.walker.shapes;
+        let iterates = |depth| {
+            let frame = frames.iter().rev().nth(depth);
+            frame.is_some_and(|frame| frame.holds_iterator(&memory, shapes))
+        };
+        self.sites.poll(&stack, in_for, iterates)
     }
 }

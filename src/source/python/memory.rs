@@ -1,8 +1,7 @@
-//! Python objects read out of another process: words, strings, integers, types, attributes.
+//! Python objects read from another process: words, strings, integers, types, attributes.
 //!
-//! Every read is one `process_vm_readv` of a process that runs on: what is read can be half changed,
-//! so each answer is checked for sense and an [`PythonError::Torn`] says that it made none. Knows
-//! CPython's objects, nothing of loaders.
+//! Every read is one `process_vm_readv` of a running process and may see half a change, so each result is checked for
+//! plausibility; [`PythonError::Torn`] means that it was not plausible. Depends on CPython's objects, not on loaders.
 
 use std::io;
 
@@ -17,9 +16,9 @@ pub(super) const OB_TYPE: usize = 8;
 /// `ob_size` of a list, a tuple or a deque, and `ma_used` of a dict.
 const OB_SIZE: usize = 16;
 const TP_NAME: usize = 24;
-/// Room enough for any name that is worth showing and any instance of a loader.
-const MOST_CHARACTERS: usize = 1024;
-pub(super) const MOST_ENTRIES: usize = 4096;
+/// Limits: enough for every name worth showing and every instance of a loader.
+const MAX_CHARACTERS: usize = 1024;
+pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// The memory of one Python process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,9 +52,9 @@ impl Memory {
         process.copy(at, length).map_err(|error| self.error(error))
     }
 
-    /// `count` words from `at` on.
+    /// Reads `count` words from `at` on.
     pub(super) fn array(&self, at: usize, count: usize) -> Result<Vec<usize>, PythonError> {
-        if count > 2 * MOST_ENTRIES {
+        if count > 2 * MAX_ENTRIES {
             return Err(self.torn());
         }
         Ok(self
@@ -84,15 +83,15 @@ impl Memory {
         self.word(object.wrapping_add(OB_TYPE))
     }
 
-    /// The number of objects in a list, tuple, deque or dict.
+    /// Reads the number of objects in a list, tuple, deque or dict.
     pub(super) fn len(&self, object: usize) -> Result<usize, PythonError> {
         self.word(object.wrapping_add(OB_SIZE))
     }
 
-    /// `tp_name`: without the module for classes written in Python.
+    /// Reads `tp_name`: without the module for classes written in Python.
     pub(super) fn type_name(&self, of_type: usize) -> Result<String, PythonError> {
         let name = self.word(of_type.wrapping_add(TP_NAME))?;
-        // A name may lie at the end of a mapping: only as much as surely is there is asked for first.
+        // A name may be at the end of a mapping, so the first read stays within its page.
         let to_page_end = 4096 - name % 4096;
         let mut bytes = self.bytes(name, to_page_end.min(64))?;
         if !bytes.contains(&0) && bytes.len() < 64 {
@@ -105,10 +104,10 @@ impl Memory {
         String::from_utf8(bytes[..end].to_vec()).map_err(|_| self.torn())
     }
 
-    /// The text of a `str`.
+    /// Reads the text of a `str`.
     pub(super) fn text(&self, object: usize) -> Result<String, PythonError> {
         let [_, _, length, _, state] = self.words(object)?;
-        if length > MOST_CHARACTERS || state & 0x20 == 0 {
+        if length > MAX_CHARACTERS || state & 0x20 == 0 {
             return Err(self.torn());
         }
         let (is_ascii, width) = (state & 0x40 != 0, (state >> 2) & 7);
@@ -140,21 +139,21 @@ impl Memory {
         }
     }
 
-    /// The value and the type of an `int` or `bool` of at most 60 bits, in one read.
+    /// Reads the value and the type of an `int` or `bool` of at most 60 bits, in one read.
     pub(super) fn integer(&self, object: usize) -> Result<(i64, usize), PythonError> {
         let [_, of_type, size, digits] = self.words(object)?;
         let value = long(self.layout.long, size, digits).ok_or(self.torn())?;
         Ok((value, of_type))
     }
 
-    /// The addresses of a list's or a tuple's objects.
+    /// Reads the addresses of the objects in a tuple.
     pub(super) fn items(&self, tuple: usize) -> Result<Vec<usize>, PythonError> {
         let count = self.len(tuple)?;
         self.array(tuple.wrapping_add(self.layout.tuple_items), count)
     }
 }
 
-/// The value of a `PyLongObject` of at most two digits of 30 bits.
+/// Returns the value of a `PyLongObject` of at most two digits of 30 bits.
 fn long(layout: LongLayout, size: usize, digits: usize) -> Option<i64> {
     let (count, is_negative) = match layout {
         LongLayout::SignedSize => {

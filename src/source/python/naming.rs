@@ -1,24 +1,24 @@
 //! What a stack means: whether it is inside a PyTorch loader, and which function to name.
 //!
-//! Pure functions on the names and files of frames, innermost first. Knows PyTorch's and Python's own
-//! files by name, nothing of how frames are read.
+//! Pure functions on the names and files of frames, innermost first. Depends on the file names of PyTorch and Python,
+//! not on how frames are read.
 
 use crate::loaders::IN_SAMPLER;
 use crate::units::printable;
 
-/// The function that a frame runs, qualified where Python knows (3.11 and newer), and its file.
+/// The function that a frame runs, qualified if Python knows the qualified name (3.11 and newer), and its file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct CodeLocation {
     pub(super) name: String,
     pub(super) file: String,
 }
 
-impl Place {
+impl CodeLocation {
     fn is_in(&self, files: &[&str]) -> bool {
         files.iter().any(|file| self.file.ends_with(file))
     }
 
-    /// The name without classes and enclosing functions: Python before 3.11 gives no more.
+    /// Returns the name without classes and enclosing functions: all that Python before 3.11 has.
     pub(super) fn function(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)
     }
@@ -30,22 +30,22 @@ pub enum InLoader {
     /// Not in a PyTorch loader.
     #[default]
     Outside,
-    /// In the loader, blocked or about to block until a worker hands a batch over.
+    /// In the loader, blocked or about to block until a worker hands over a batch.
     Waiting,
     /// In the loader with a batch at hand: unpickling it, mapping its memory, sending the next index.
     Receiving,
     /// Making the batch itself: `num_workers=0`.
     Loading,
-    /// Asking for a batch in another way than PyTorch's loaders: waiting for it or making it.
+    /// Asking a loader other than PyTorch's for a batch: waiting for it or making it.
     Asking,
-    /// Making the workers, waking those of the epoch before, or ending them.
+    /// Starting the workers, resuming those of the previous epoch, or stopping them.
     Starting,
 }
 
 /// What a worker's main thread does at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WorkerPhase {
-    /// Not yet, or no more, in its loop: importing, unpickling the dataset, ending.
+    /// Not yet, or no longer, in its loop: importing, unpickling the dataset, ending.
     #[default]
     Starting,
     /// In its loop, before it is ready for the first index: seeding, `worker_init_fn`.
@@ -63,20 +63,20 @@ const WORKER: &str = "torch/utils/data/_utils/worker.py";
 const COLLATE: &str = "torch/utils/data/_utils/collate.py";
 const FETCH: &str = "torch/utils/data/_utils/fetch.py";
 const QUEUES: &[&str] = &["multiprocessing/queues.py", "/queue.py"];
-/// Where a batch is put together again from what came through the pipe.
+/// Files of the functions that rebuild a batch from what came through the pipe.
 const RECEIVING: &[&str] = &[
     "multiprocessing/reductions.py",
     "multiprocessing/reduction.py",
     "multiprocessing/resource_sharer.py",
 ];
 
-/// The index of the innermost frame inside the loader's own file.
-pub(super) fn loader_frame(places: &[&Place]) -> Option<usize> {
+/// Returns the index of the innermost frame inside the loader's own file.
+pub(super) fn loader_frame(places: &[&CodeLocation]) -> Option<usize> {
     places.iter().position(|place| place.is_in(&[DATALOADER]))
 }
 
-/// How the loader is in use. `iterator_type` is the class of `self` in the frame of [`loader_frame`].
-pub(super) fn in_loader(places: &[&Place], iterator_type: Option<&str>) -> InLoader {
+/// Returns how the loader is in use. `iterator_type` is the class of `self` in the frame of [`loader_frame`].
+pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -> InLoader {
     let Some(innermost) = loader_frame(places) else {
         return InLoader::Outside;
     };
@@ -94,7 +94,7 @@ pub(super) fn in_loader(places: &[&Place], iterator_type: Option<&str>) -> InLoa
         "_shutdown_workers",
         "__del__",
     ]) {
-        // A `DataLoader` that is only being built has no workers yet.
+        // A `DataLoader` that is only being constructed has no workers yet.
         return if iterator_type == Some("DataLoader") && loader[0] == "__init__" {
             InLoader::Outside
         } else {
@@ -118,28 +118,29 @@ pub(super) fn in_loader(places: &[&Place], iterator_type: Option<&str>) -> InLoa
     }
 }
 
-/// A sampler works out which samples the next batch is made of, which the loader's main thread does, whatever its workers do.
-fn in_sampler(places: &[&Place]) -> bool {
+/// Whether the stack is in a sampler, which picks the samples of the next batch; the loader's main thread does that
+/// even with workers.
+fn in_sampler(places: &[&CodeLocation]) -> bool {
     let innermost = loader_frame(places).filter(|index| *index > 0);
     innermost.is_some_and(|index| places[index].function() == "_next_index")
 }
 
-/// What the main thread that makes a batch does: the function in the loader that tells most.
-pub(super) fn loading(places: &[&Place]) -> Option<String> {
+/// Returns what the main thread that makes a batch does: the most specific function in the loader.
+pub(super) fn loading(places: &[&CodeLocation]) -> Option<String> {
     let inside = &places[..loader_frame(places).unwrap_or(places.len())];
     let of_sampler = if in_sampler(places) { IN_SAMPLER } else { "" };
     Some(format!("{}{of_sampler}", activity(inside)?))
 }
 
-/// The index of the frame of `_worker_loop`.
-pub(super) fn worker_frame(places: &[&Place]) -> Option<usize> {
+/// Returns the index of the frame of `_worker_loop`.
+pub(super) fn worker_frame(places: &[&CodeLocation]) -> Option<usize> {
     places
         .iter()
         .position(|place| place.function() == "_worker_loop" && place.is_in(&[WORKER]))
 }
 
-/// What a worker does; `has_index` = the loop holds the number of a batch.
-pub(super) fn worker_phase(places: &[&Place], has_index: bool) -> WorkerPhase {
+/// Returns what a worker does. `has_index`: the loop holds the number of a batch.
+pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerPhase {
     let Some(worker) = worker_frame(places) else {
         return WorkerPhase::Starting;
     };
@@ -154,9 +155,9 @@ pub(super) fn worker_phase(places: &[&Place], has_index: bool) -> WorkerPhase {
     }
 }
 
-/// A checkpoint is being written, by the functions that PyTorch and safetensors have for it.
-pub(super) fn saves(places: &[&Place]) -> bool {
-    let distributed = |place: &Place| place.file.contains("torch/distributed/checkpoint/");
+/// Whether a checkpoint is being written by functions of PyTorch or safetensors.
+pub(super) fn saves(places: &[&CodeLocation]) -> bool {
+    let distributed = |place: &CodeLocation| place.file.contains("torch/distributed/checkpoint/");
     places.iter().any(|place| match place.function() {
         "save" | "_save" | "_legacy_save" => {
             place.is_in(&["torch/serialization.py"]) || distributed(place)
@@ -167,7 +168,7 @@ pub(super) fn saves(places: &[&Place]) -> bool {
     })
 }
 
-/// Files that only carry a call on: naming them would say nothing about where the time goes.
+/// Files that only pass a call on: naming them would not show where the time goes.
 const CARRIERS: &[&str] = &[
     "torch/utils/data/dataloader.py",
     "torch/utils/data/_utils/worker.py",
@@ -199,32 +200,29 @@ const CARRIER_NAMES: &[&str] = &[
     "inner",
     "decorate_context",
 ];
-const LONGEST_NAME: usize = 60;
+const MAX_NAME: usize = 60;
 
-/// The innermost function that tells something, as `Image.resize (PIL)` or `decode (train.py)`.
-/// `None` where every frame only carries a call on.
-pub(super) fn activity(places: &[&Place]) -> Option<String> {
-    places
-        .iter()
-        .find(|place| tells_something(place))
-        .map(|place| {
-            if place.is_in(&[COLLATE]) {
-                return "collate (torch)".to_owned();
-            }
-            let name = place.name.rsplit("<locals>.").next().unwrap_or(&place.name);
-            format!("{} ({})", shown(name), shown(&module(&place.file)))
-        })
+/// Returns the innermost specific function, such as `Image.resize (PIL)` or `decode (train.py)`. `None` if every frame
+/// only passes a call on.
+pub(super) fn activity(places: &[&CodeLocation]) -> Option<String> {
+    places.iter().find(|place| is_specific(place)).map(|place| {
+        if place.is_in(&[COLLATE]) {
+            return "collate (torch)".to_owned();
+        }
+        let name = place.name.rsplit("<locals>.").next().unwrap_or(&place.name);
+        format!("{} ({})", shown(name), shown(&module(&place.file)))
+    })
 }
 
-fn tells_something(place: &Place) -> bool {
+fn is_specific(place: &CodeLocation) -> bool {
     !CARRIER_NAMES.contains(&place.function())
-        // What `python -c` runs: the start of a spawned process.
+        // The code of `python -c`: the start of a spawned process.
         && place.file != "<string>"
         && !place.is_in(CARRIERS)
         && !CARRIER_PARTS.iter().any(|part| place.file.contains(part))
 }
 
-/// The package that a file belongs to; the file's own name where it is in none.
+/// Returns the package that a file belongs to, or the file's own name if it is in none.
 fn module(file: &str) -> String {
     let parts: Vec<&str> = file.split('/').collect();
     let is_library = |part: &&str| matches!(*part, "site-packages" | "dist-packages");
@@ -243,12 +241,12 @@ fn module(file: &str) -> String {
     }
 }
 
-/// Without what a terminal would obey, and not longer than a column bears.
+/// Removes what a terminal would interpret, and shortens the text to the width of a column.
 fn shown(text: &str) -> String {
     printable(text)
         .chars()
         .filter(|c| *c != char::REPLACEMENT_CHARACTER)
-        .take(LONGEST_NAME)
+        .take(MAX_NAME)
         .collect()
 }
 

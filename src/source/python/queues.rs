@@ -1,8 +1,8 @@
-//! The queues that the main thread may take its batches from, looked at again and again: which of them feeds it, how many
+//! The queues that the main thread may take its batches from, polled repeatedly: which of them feeds it, how many
 //! batches it has taken from there, and how many are ready.
 //!
-//! Any `collections.deque` that the main thread's frames lead to is looked at, alone or as what a `queue.Queue` is made of.
-//! [`Supply`] tells from what was seen whether it is the one. What is half changed is left out, never guessed.
+//! Every `collections.deque` that the main thread's frames lead to is polled, alone or as part of a `queue.Queue`.
+//! [`Supply`] decides from the polls whether it is the one. Inconsistent reads are omitted, never guessed.
 
 use std::collections::HashSet;
 
@@ -10,60 +10,64 @@ use super::PythonError;
 use super::deque::Deque;
 use super::frames::{Frame, Walker};
 use super::memory::Memory;
-use super::reach::{Found, Reach};
-use super::supply::{Polled, Supply};
+use super::reach::{FoundDeque, Reach};
+use super::supply::{QueuePoll, Supply};
 
-/// Queues that are looked at, at most.
+/// Maximum number of queues polled.
 const QUEUES: usize = 24;
-/// Their first objects that are remembered from one poll to the next.
+/// Number of their first objects remembered from one poll to the next.
 const REMEMBERED: usize = 8;
-/// Polls after which a queue that nothing was taken from is given up.
-const PATIENCE: u32 = 1000;
-/// Deques that were given up and are not looked at again.
+/// Polls after which a queue that nothing was taken from is dropped.
+const MAX_IDLE_POLLS: u32 = 1000;
+/// Maximum number of dropped deques remembered, which are not polled again.
 const REFUSED: usize = 64;
-/// Polls at which the main thread was in the `get` of any queue, from which on it was in that of each that feeds it.
-const OFTEN_GOT: u32 = 20;
-/// One of so many waits for all queues is for this one: it is hardly ever waited for.
-const RARELY: u32 = 20;
+/// Once the main thread was seen in the `get` of some queue this often, it has been seen in the `get` of every queue
+/// that feeds it.
+const FREQUENT_GETS: u32 = 20;
+/// A queue with at most one wait per this many waits for another queue is hardly ever waited for.
+const RARE_RATIO: u32 = 20;
+/// Polls that a queue must last before its batches count, about a second: a new queue for each batch counts none.
+const MIN_POLLS: u32 = 20;
 /// Frames whose locals are compared with what was in a queue.
 const FRAMES: usize = 32;
 
-/// What the queue that feeds the main thread tells.
+/// State of the queues that feed the main thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueSeen {
-    /// Batches that were taken from queues that feed the main thread.
+pub struct QueueState {
+    /// Batches taken from queues that feed the main thread.
     pub taken: u64,
-    /// Batches in it. `None` where what is in it need not be made yet, as with futures.
+    /// Batches in the queues. `None` if they need not be made yet, as with futures.
     pub ready: Option<u32>,
     /// `None` = without a limit, or not known.
     pub capacity: Option<u32>,
-    /// Batches are in it before they are asked for: the main thread does not wait for them.
+    /// Whether batches are in the queues before the main thread asks for them, so that it does not wait.
     pub ahead: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    known: Vec<Known>,
-    /// Deques that were given up.
+    known: Vec<PolledDeque>,
+    /// Deques that were dropped.
     refused: HashSet<usize>,
     taken: u64,
 }
 
-/// A deque that is looked at.
+/// A deque that is polled.
 #[derive(Debug)]
-struct Known {
+struct PolledDeque {
     deque: Deque,
-    /// The object that is made of it, where that is a queue.
+    /// The object that the deque is part of, if that is a queue.
     queue: Option<usize>,
     capacity: Option<u32>,
     supply: Supply,
-    /// What had been taken from it when that was last counted.
+    /// Number of objects taken from it when that was last counted.
     counted: Option<u64>,
+    polls: u32,
     polls_without: u32,
 }
 
 impl Queues {
-    /// Looks for more, where the main thread is in these frames.
+    /// Searches for more queues in these frames of the main thread.
     pub(super) fn search(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
         let mut reach = Reach { memory, walker };
         for found in reach.deques(frames) {
@@ -71,36 +75,36 @@ impl Queues {
         }
     }
 
-    /// Nothing feeds the main thread that is known.
-    pub(super) fn lacks_source(&self) -> bool {
+    /// Whether no queue that feeds the main thread is known.
+    pub(super) fn has_no_source(&self) -> bool {
         self.sources().next().is_none()
     }
 
-    pub(super) fn knows_any(&self) -> bool {
+    pub(super) fn has_any(&self) -> bool {
         !self.known.is_empty()
     }
 
-    fn sources(&self) -> impl Iterator<Item = &Known> {
-        let often_got = self.often_got();
+    fn sources(&self) -> impl Iterator<Item = &PolledDeque> {
+        let frequent_get = self.frequent_get();
         let known = self.known.iter();
-        known.filter(move |known| feeds(known, often_got))
+        known.filter(move |known| feeds(known, frequent_get))
     }
 
-    /// Where the main thread was seen so often in a `get` that it would have been seen in that of each queue that feeds
-    /// it: the limit of that queue. Others of the same limit are taken from in turn with it.
+    /// Returns the limit of the queue whose `get` the main thread was seen in so often that it would have been seen in
+    /// that of each queue that feeds it. Other queues of the same limit are used in turn with it.
     #[expect(
         clippy::option_option,
         reason = "no such queue, or one without a limit"
     )]
-    fn often_got(&self) -> Option<Option<u32>> {
+    fn frequent_get(&self) -> Option<Option<u32>> {
         let most = self
             .known
             .iter()
-            .max_by_key(|known| known.supply.times_got())?;
-        (most.supply.times_got() >= OFTEN_GOT).then_some(most.capacity)
+            .max_by_key(|known| known.supply.main_get_count())?;
+        (most.supply.main_get_count() >= FREQUENT_GETS).then_some(most.capacity)
     }
 
-    fn add(&mut self, memory: Memory, found: Found) {
+    fn add(&mut self, memory: Memory, found: FoundDeque) {
         let is_known = self.known.iter().any(|known| known.deque.at == found.deque);
         if is_known || self.known.len() >= QUEUES || self.refused.contains(&found.deque) {
             return;
@@ -110,22 +114,23 @@ impl Queues {
         let Ok(Some(deque)) = Deque::at(memory, found.deque) else {
             return;
         };
-        // Locks and the like keep who waits for them in deques, which are mostly empty.
+        // Locks and the like keep their waiters in deques, which are mostly empty.
         if queue.is_some() || deque.read(0).is_ok_and(|content| content.len > 0) {
-            self.known.push(Known {
+            self.known.push(PolledDeque {
                 deque,
                 queue: queue.and(owner),
                 capacity: queue.filter(|most| *most > 0),
                 supply: Supply::default(),
                 counted: None,
+                polls: 0,
                 polls_without: 0,
             });
         }
     }
 
-    /// Takes a poll at all of them, while the main thread is in these frames.
+    /// Polls all of them while the main thread is in these frames.
     pub(super) fn poll(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
-        self.meet(memory, frames);
+        self.record_get(memory, frames);
         if self.known.is_empty() {
             return;
         }
@@ -134,11 +139,11 @@ impl Queues {
         let held: HashSet<usize> = held.collect();
         let mut reach = Reach { memory, walker };
         let refused = &mut self.refused;
-        // The nearest to the loop come first.
-        let mut come = HashSet::new();
+        // The queues nearest to the loop come first.
+        let mut arrived = HashSet::new();
         let known_before = self.known.len();
         self.known.retain_mut(|known| {
-            let stays = known.poll(&mut reach, &held, &mut come);
+            let stays = known.poll(&mut reach, &held, &mut arrived);
             if !stays {
                 if refused.len() >= REFUSED {
                     refused.clear();
@@ -149,52 +154,54 @@ impl Queues {
         });
         if self.known.len() < known_before {
             for known in &mut self.known {
-                known.supply.is_nearest_again();
+                known.supply.reset_passed_on();
             }
         }
         self.count();
     }
 
-    /// Takes in which of the queues a thread beside the main one waits for, in these frames.
+    /// Records which of the queues a thread other than the main one waits for, in these frames.
     pub(super) fn poll_other(&mut self, memory: &Memory, frames: &[Frame]) {
         let Some(owner) = in_get(memory, frames) else {
             return;
         };
         let mut known = self.known.iter_mut();
         if let Some(known) = known.find(|known| known.queue == Some(owner)) {
-            known.supply.emptied();
+            known.supply.count_other_get();
         }
     }
 
-    /// The objects that the main thread takes its batches from.
+    /// Returns the objects that the main thread takes its batches from.
     pub(super) fn feeding(&self) -> impl Iterator<Item = usize> {
         self.sources()
             .map(|known| known.queue.unwrap_or(known.deque.at))
     }
 
-    /// The main thread is in the `get` of a queue, while another has batches ready that come to it, and that it hardly ever
-    /// waits for: this one may hold the results of its steps.
+    /// Whether the main thread is in the `get` of a queue that may hold the results of its steps: another queue has
+    /// batches ready that come to it, and is hardly ever waited for.
     pub(super) fn may_hold_results(&self, memory: &Memory, frames: &[Frame]) -> bool {
         let Some(owner) = in_get(memory, frames) else {
             return false;
         };
-        let is_own = |known: &&Known| known.queue == Some(owner);
+        let is_own = |known: &&PolledDeque| known.queue == Some(owner);
         let own = self.known.iter().find(is_own);
-        let often = own.map_or(0, |known| known.supply.times_got());
+        let often = own.map_or(0, |known| known.supply.main_get_count());
         let others = self.known.iter().filter(|known| !is_own(known));
         others.map(|known| &known.supply).any(|supply| {
-            supply.feeds_main() && supply.is_ahead() && supply.times_got() <= often / RARELY
+            supply.feeds_main()
+                && supply.is_ahead()
+                && supply.main_get_count() <= often / RARE_RATIO
         })
     }
 
-    /// The queue whose `get` the main thread is in.
-    fn meet(&mut self, memory: Memory, frames: &[Frame]) {
+    /// Records the queue whose `get` the main thread is in.
+    fn record_get(&mut self, memory: Memory, frames: &[Frame]) {
         let Some(owner) = in_get(&memory, frames) else {
             return;
         };
         let mut known = self.known.iter_mut();
         if let Some(known) = known.find(|known| known.queue == Some(owner)) {
-            known.supply.got();
+            known.supply.count_main_get();
             return;
         }
         let attributes = memory.attributes(owner);
@@ -202,20 +209,21 @@ impl Queues {
         if let Ok(Some(deque)) = deque {
             let owner = Some(owner);
             self.refused.remove(&deque);
-            self.add(memory, Found { deque, owner });
+            self.add(memory, FoundDeque { deque, owner });
         }
     }
 
-    /// Counts what was taken from all that feed the main thread: in turn from each, or from a new one with each epoch.
+    /// Counts what was taken from all queues that feed the main thread: from each in turn, or from a new one with each
+    /// epoch.
     fn count(&mut self) {
         let first = self.taken == 0;
-        let often_got = self.often_got();
+        let frequent_get = self.frequent_get();
         for known in &mut self.known {
             let Some(now) = known.supply.last().map(|poll| poll.taken) else {
                 continue;
             };
-            if feeds(known, often_got) {
-                // What was taken before any was known counts, too.
+            if feeds(known, frequent_get) {
+                // What was taken before any of them was known counts, too.
                 let before = if first {
                     0
                 } else {
@@ -227,18 +235,18 @@ impl Queues {
         }
     }
 
-    /// What feeds the main thread now. `None` where nothing is known to.
-    pub(super) fn seen(&self) -> Option<QueueSeen> {
+    /// Returns the state of what feeds the main thread now. `None` if nothing is known to.
+    pub(super) fn seen(&self) -> Option<QueueState> {
         self.sources().next()?;
-        let sum = |of: &dyn Fn(&Known) -> Option<u32>| {
+        let sum = |of: &dyn Fn(&PolledDeque) -> Option<u32>| {
             let each: Option<Vec<u32>> = self.sources().map(of).collect();
             each.map(|each| each.into_iter().fold(0, u32::saturating_add))
         };
-        let ready = |known: &Known| {
+        let ready = |known: &PolledDeque| {
             let len = known.supply.last().filter(|poll| !poll.ordered)?.len;
             u32::try_from(len).ok()
         };
-        Some(QueueSeen {
+        Some(QueueState {
             taken: self.taken,
             ready: sum(&ready),
             capacity: sum(&|known| known.capacity),
@@ -251,13 +259,13 @@ impl Queues {
     clippy::option_option,
     reason = "no such queue, or one without a limit"
 )]
-fn feeds(known: &Known, often_got: Option<Option<u32>>) -> bool {
+fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
     let in_turn = |limit: Option<u32>| limit.is_some() && limit == known.capacity;
-    let near = |limit| known.supply.times_got() > 0 || in_turn(limit);
-    known.supply.feeds_main() && often_got.is_none_or(near)
+    let near = |limit| known.supply.main_get_count() > 0 || in_turn(limit);
+    known.polls >= MIN_POLLS && known.supply.feeds_main() && frequent_get.is_none_or(near)
 }
 
-/// The `queue.Queue` whose `get` a thread in these frames is in.
+/// Returns the `queue.Queue` whose `get` a thread in these frames is in.
 fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
     let is_get = |frame: &&Frame| {
         let place = &frame.code.place;
@@ -267,34 +275,40 @@ fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
     innermost.first_local(memory).ok()?
 }
 
-impl Known {
-    /// No where it is of no use any more.
-    /// `come` is what came to the main thread from queues nearer to it.
+impl PolledDeque {
+    /// Polls the queue. Returns false if it is not worth polling any more. `arrived` is what came to the main thread from
+    /// queues nearer to it.
     fn poll(
         &mut self,
         reach: &mut Reach<'_>,
         held: &HashSet<usize>,
-        come: &mut HashSet<usize>,
+        arrived: &mut HashSet<usize>,
     ) -> bool {
         let content = match self.deque.read(REMEMBERED) {
             Ok(content) => content,
-            // Half changed: the next poll tells.
+            // An inconsistent read: the next poll tries again.
             Err(PythonError::Torn(_)) => return true,
             Err(_) => return false,
         };
-        let taken = |poll: &Polled| content.taken > poll.taken;
+        let taken = |poll: &QueuePoll| content.taken > poll.taken;
+        self.polls = self.polls.saturating_add(1);
         let moves = self.supply.last().is_none_or(taken);
         self.polls_without = if moves { 0 } else { self.polls_without + 1 };
         let mut objects = content.first;
         let parts = objects.iter().map(|object| reach.parts(*object));
         let parts: Vec<Vec<usize>> = parts.collect();
         objects.retain(|object| parts.iter().any(|parts| parts.contains(object)));
-        objects.extend(content.last.iter().filter(|object| reach.tells(**object)));
-        // Futures and the like stand in a plain deque from when they are asked for.
+        objects.extend(
+            content
+                .last
+                .iter()
+                .filter(|object| reach.is_unique(**object)),
+        );
+        // Futures and the like are in a plain deque from when they are ordered.
         let first = objects.first();
         let ordered = self.queue.is_none() && first.is_some_and(|first| reach.is_instance(*first));
         let ordered = ordered || self.supply.last().is_some_and(|poll| poll.ordered);
-        let poll = Polled {
+        let poll = QueuePoll {
             taken: content.taken,
             len: u64::try_from(content.len).unwrap_or(u64::MAX),
             objects,
@@ -302,16 +316,16 @@ impl Known {
             ordered,
         };
         let came = self.supply.poll(poll, held);
-        if came.iter().any(|object| come.contains(object)) {
-            self.supply.passed_on();
+        if came.iter().any(|object| arrived.contains(object)) {
+            self.supply.count_passed_on();
         }
-        come.extend(came);
-        self.polls_without < PATIENCE && !self.supply.is_strange()
+        arrived.extend(came);
+        self.polls_without < MAX_IDLE_POLLS && !self.supply.feeds_other()
     }
 }
 
-/// What the `queue.Queue` or `asyncio.Queue` at `owner` holds at most, where this deque is its own. 0 = it has no limit,
-/// `None` = it is none.
+/// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if this is its deque: 0 = no limit, `None` =
+/// not such a queue.
 fn queue_of(memory: &Memory, owner: usize, deque: usize) -> Result<Option<u32>, PythonError> {
     let attributes = memory.attributes(owner)?;
     for (objects, most) in [("queue", "maxsize"), ("_queue", "_maxsize")] {

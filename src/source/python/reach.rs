@@ -1,6 +1,6 @@
-//! Goes from object to object, and finds the deques that a thread's frames lead to.
+//! Follows objects to the objects that they hold, and finds the deques that a thread's frames lead to.
 //!
-//! Knows which objects hold others, nothing of who fills or empties a deque.
+//! Does not depend on the threads that fill or empty a deque.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,27 +9,27 @@ use super::frames::{Frame, Walker};
 use super::memory::Memory;
 use super::shape::Shape;
 
-/// Where a list keeps the address of its objects.
+/// Offset of the address of a list's objects.
 const LIST_ITEMS: usize = 24;
 
-/// What a cell holds.
+/// Offset of the object that a cell holds.
 pub(super) const CELL: usize = 16;
-/// Objects that one search looks at, and how far from a frame.
-const OBJECTS: usize = 1500;
-const DEEPEST: u32 = 8;
-/// Objects of one list, tuple or instance that are followed.
+/// Maximum number of objects in one search, and their distance from a frame.
+const MAX_OBJECTS: usize = 1500;
+const MAX_DEPTH: u32 = 8;
+/// Maximum number of objects of one list or tuple, and of one instance, that are followed.
 const OF_SEQUENCE: usize = 8;
 const OF_INSTANCE: usize = 64;
 
-/// Generators within generators are followed this deep for an iterator.
-const DEEPEST_ITERATOR: u32 = 4;
-/// Objects that a search for iterators looks at: a stack holds some hundreds, and generators that hold each other have no
-/// end.
+/// Depth to which generators within generators are followed to find an iterator.
+const MAX_ITERATOR_DEPTH: u32 = 4;
+/// Maximum number of objects in a search for iterators: a stack holds some hundreds, but generators that hold each
+/// other have no end.
 const OBJECTS_FOR_ITERATORS: u32 = 20_000;
 
 /// A deque that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundDeque {
     pub(super) deque: usize,
     /// The instance that holds it.
     pub(super) owner: Option<usize>,
@@ -40,39 +40,39 @@ pub(super) struct Reach<'a> {
     pub(super) walker: &'a mut Walker,
 }
 
-/// An object on the way, and what led there.
+/// An object to visit, the instance that holds it and its distance from a frame.
 #[derive(Clone, Copy)]
-struct Step {
+struct Visit {
     object: usize,
     owner: Option<usize>,
     depth: u32,
 }
 
 impl Reach<'_> {
-    /// The deques that these frames lead to, the nearest first.
-    pub(super) fn deques(&mut self, frames: &[Frame]) -> Vec<Found> {
+    /// Returns the deques that these frames lead to, the nearest first.
+    pub(super) fn deques(&mut self, frames: &[Frame]) -> Vec<FoundDeque> {
         let mut next = VecDeque::new();
         for frame in frames {
             self.start(frame, &mut next);
         }
         let (mut met, mut found) = (HashSet::new(), Vec::new());
         while let Some(step) = next.pop_front() {
-            if met.len() >= OBJECTS {
+            if met.len() >= MAX_OBJECTS {
                 break;
             }
             if !met.insert(step.object) {
                 continue;
             }
             match self.shape(step.object) {
-                Ok(Shape::Deque) => found.push(Found {
+                Ok(Shape::Deque) => found.push(FoundDeque {
                     deque: step.object,
                     owner: step.owner,
                 }),
-                Ok(shape) if step.depth < DEEPEST => {
+                Ok(shape) if step.depth < MAX_DEPTH => {
                     let owner = shape.is_instance().then_some(step.object);
-                    // What cannot be read leads nowhere: slots of the value stack may be stale.
+                    // Unreadable objects are skipped: slots of the value stack may be stale.
                     let held = self.held(shape, step.object).unwrap_or_default();
-                    next.extend(held.into_iter().map(|object| Step {
+                    next.extend(held.into_iter().map(|object| Visit {
                         object,
                         owner,
                         depth: step.depth + 1,
@@ -84,12 +84,12 @@ impl Reach<'_> {
         found
     }
 
-    fn start(&self, frame: &Frame, next: &mut VecDeque<Step>) {
+    fn start(&self, frame: &Frame, next: &mut VecDeque<Visit>) {
         let memory = self.memory;
         let Ok((locals, stacked)) = frame.held(&memory) else {
             return;
         };
-        let step = |object| Step {
+        let step = |object| Visit {
             object,
             owner: None,
             depth: 0,
@@ -97,8 +97,8 @@ impl Reach<'_> {
         next.extend(stacked.into_iter().chain(locals).map(step));
     }
 
-    /// What an object of a queue comes to the main thread as: itself, a part of it, or what it keeps, as a future its
-    /// result.
+    /// Returns what the main thread may hold of an object of a queue: the object itself, a part of it, or what it
+    /// keeps, such as the result of a future.
     pub(super) fn parts(&mut self, object: usize) -> Vec<usize> {
         let mut parts = vec![object];
         let Ok(shape) = self.shape(object) else {
@@ -122,12 +122,12 @@ impl Reach<'_> {
         parts
     }
 
-    /// There is one of it, so that who holds it is known.
-    pub(super) fn tells(&mut self, object: usize) -> bool {
+    /// Whether the object is unique, so that holding it is evidence.
+    pub(super) fn is_unique(&mut self, object: usize) -> bool {
         self.shape(object).is_ok_and(|shape| shape != Shape::Shared)
     }
 
-    /// An instance of a class, as a future is.
+    /// Whether it is an instance of a class, as a future is.
     pub(super) fn is_instance(&mut self, object: usize) -> bool {
         self.shape(object).is_ok_and(Shape::is_instance)
     }
@@ -158,13 +158,14 @@ impl Reach<'_> {
         }
     }
 
-    /// PyTorch's iterators that these frames hold, the innermost first. What cannot be read is none: slots of the value
-    /// stack may be stale.
+    /// Returns PyTorch's iterators that these frames hold, innermost first. Unreadable objects are skipped: slots of
+    /// the value stack may be stale.
     pub(super) fn iterators(&mut self, frames: &[Frame]) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), OBJECTS_FOR_ITERATORS);
         for frame in frames {
-            let held = frame.candidates(&self.memory).unwrap_or_default();
-            self.iterators_of(held, DEEPEST_ITERATOR, &mut left, &mut found);
+            let mut held = frame.candidates(&self.memory).unwrap_or_default();
+            held.extend(frame.of_script(&self.memory).unwrap_or_default());
+            self.iterators_of(held, MAX_ITERATOR_DEPTH, &mut left, &mut found);
         }
         found
     }
@@ -188,6 +189,10 @@ impl Reach<'_> {
                 }
                 Ok(Shape::DataLoader) => self.kept_iterator(object),
                 Ok(shape @ (Shape::Generator | Shape::Wraps(_))) => self.held(shape, object),
+                // One of the user's own that goes round and round; what it holds may hold much.
+                Ok(Shape::Instance) if depth == MAX_ITERATOR_DEPTH => {
+                    self.held(Shape::Instance, object)
+                }
                 _ => continue,
             };
             self.iterators_of(held.unwrap_or_default(), depth - 1, left, found);

@@ -1,4 +1,4 @@
-//! What an object of a type leads to, for all who search the memory of a process for objects.
+//! Which objects an object of a type leads to, for all code that searches the memory of a process for objects.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,16 @@ use super::PythonError;
 use super::iterator::is_iterator;
 use super::memory::Memory;
 
-/// `tp_flags` of a type, and its bit for what a `class` statement made.
+/// Offset of `tp_flags` in a type, and its bit for types made by a `class` statement.
 const TP_FLAGS: usize = 168;
 const HEAP_TYPE: usize = 1 << 9;
+/// `tp_iter` and behind it `tp_iternext`; `tp_base` and behind it `tp_dict`.
+const TP_ITER: usize = 216;
+const TP_BASE: usize = 256;
+/// No class is derived from more, one from another.
+const MOST_BASES: usize = 64;
 /// So many types are remembered.
-const MOST_TYPES: usize = 4096;
+const MAX_TYPES: usize = 4096;
 
 /// What an object of a type leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,26 +24,26 @@ pub(super) enum Shape {
     Generator,
     List,
     Tuple,
-    /// A variable that functions share.
+    /// A variable shared by functions.
     Cell,
-    /// Goes through another iterator, which it holds at this offset.
+    /// Goes through another iterator, which is at this offset.
     Wraps(usize),
     /// Holds another object at this offset.
     Holds(usize),
     Instance,
     /// PyTorch's iterator.
     Iterator,
-    /// Keeps its iterator where the workers are persistent.
+    /// Keeps its iterator if the workers are persistent.
     DataLoader,
-    /// Threads hand something over with it.
+    /// Threads use it to hand objects over.
     Queue,
-    /// `None` and the like: the same object stands for all.
+    /// `None` and the like: one object is used everywhere.
     Shared,
     Other,
 }
 
 impl Shape {
-    /// Of the type with this name; `heap` as its flags say.
+    /// Returns the shape of the type with this name. `heap`: whether the flags say that a `class` statement made it.
     fn of(type_name: &str, heap: bool) -> Self {
         match type_name {
             "collections.deque" => Self::Deque,
@@ -52,13 +57,13 @@ impl Shape {
             // What a method and `iter(function, end)` hold.
             "callable_iterator" => Self::Holds(16),
             "method" | "builtin_function_or_method" => Self::Holds(24),
-            // Who waits for a condition hangs a lock into a deque.
+            // A thread that waits for a condition puts a lock into a deque.
             "NoneType" | "bool" | "type" | "str" | "function" | "module" | "lock"
             | "_thread.lock" | "RLock" | "_thread.RLock" => Self::Shared,
             // Large, and never on the way to a batch.
             "Tensor" | "Parameter" => Self::Other,
             name if is_iterator(name) => Self::Iterator,
-            // Accelerate's and others' are subclasses: DataLoaderShard, StatefulDataLoader.
+            // Those of Accelerate and others are subclasses: `DataLoaderShard`, `StatefulDataLoader`.
             name if name.contains("DataLoader") => Self::DataLoader,
             name if name.ends_with("Queue") => Self::Queue,
             _ if heap => Self::Instance,
@@ -66,7 +71,7 @@ impl Shape {
         }
     }
 
-    /// Of a class, with attributes.
+    /// Whether it is an instance of a class, with attributes.
     pub(super) fn is_instance(self) -> bool {
         matches!(
             self,
@@ -75,28 +80,72 @@ impl Shape {
     }
 }
 
-/// The shapes of the types that were met, by address.
+/// The shapes of the types seen so far, by address.
 #[derive(Debug, Default)]
-pub(super) struct Shapes(HashMap<usize, Shape>);
+pub(super) struct Shapes {
+    known: HashMap<usize, Shape>,
+    iterators: HashMap<usize, bool>,
+}
+
+/// What is of this type gives one item after another, but no range's or file's. What `class` statements make has
+/// `tp_iternext` in any case: there the name tells.
+fn iterates(memory: &Memory, of_type: usize) -> Result<bool, PythonError> {
+    let gives = |of_type: usize| {
+        let slots = memory.words::<2>(of_type.wrapping_add(TP_ITER))?;
+        Ok::<_, PythonError>(!slots.contains(&0))
+    };
+    let name = memory.type_name(of_type)?;
+    if name == "range_iterator" || name.starts_with("_io.") || !gives(of_type)? {
+        return Ok(false);
+    }
+    let mut class = of_type;
+    for _ in 0..MOST_BASES {
+        if memory.word(class.wrapping_add(TP_FLAGS))? & HEAP_TYPE == 0 {
+            return gives(class);
+        }
+        let [base, dict] = memory.words(class.wrapping_add(TP_BASE))?;
+        for (key, _) in memory.entries(dict)? {
+            if memory.text(key)? == "__next__" {
+                return Ok(true);
+            }
+        }
+        class = base;
+    }
+    Ok(false)
+}
 
 impl Shapes {
+    /// The object is an iterator, but of a range or a file.
+    pub(super) fn iterates(&mut self, memory: &Memory, object: usize) -> Result<bool, PythonError> {
+        let of_type = memory.type_of(object)?;
+        if let Some(known) = self.iterators.get(&of_type) {
+            return Ok(*known);
+        }
+        let iterates = iterates(memory, of_type)?;
+        if self.iterators.len() >= MAX_TYPES {
+            self.iterators.clear();
+        }
+        self.iterators.insert(of_type, iterates);
+        Ok(iterates)
+    }
+
     /// What an object leads to.
     pub(super) fn of(&mut self, memory: &Memory, object: usize) -> Result<Shape, PythonError> {
-        // No object lies there, and no read is needed to know it.
+        // No object can have such an address, so no read is needed.
         if object < 4096 || !object.is_multiple_of(8) {
             return Ok(Shape::Other);
         }
         let of_type = memory.type_of(object)?;
-        if let Some(known) = self.0.get(&of_type) {
+        if let Some(known) = self.known.get(&of_type) {
             return Ok(*known);
         }
         let name = memory.type_name(of_type)?;
         let flags = memory.word(of_type.wrapping_add(TP_FLAGS))?;
-        if self.0.len() >= MOST_TYPES {
-            self.0.clear();
+        if self.known.len() >= MAX_TYPES {
+            self.known.clear();
         }
         let shape = Shape::of(&name, flags & HEAP_TYPE != 0);
-        self.0.insert(of_type, shape);
+        self.known.insert(of_type, shape);
         Ok(shape)
     }
 }

@@ -1,91 +1,109 @@
 //! Where the training loop asks for its next batch, learned from many stacks of the main thread.
 //!
-//! The training loop is the outermost function that nearly all stacks have in common and that takes turns between
-//! asking for a batch and doing something else. A call asks for a batch where the function called is an iterator's or
-//! a generator's, or where the standard library hands something over in nearly all of its time; a call in which a
-//! model is trained does not, whatever its name. Pure: knows functions by number, not how stacks are read.
+//! The training loop is the outermost function that nearly all stacks have in common and that alternates between asking
+//! for a batch and doing something else. A call asks for a batch if the called function is an iterator's or a
+//! generator's, or if the standard library hands something over for nearly all of its time; a call in which a model is
+//! trained does not, whatever its name. Pure: functions are numbers; does not depend on how stacks are read.
 
 use crate::loaders::Meaning;
 
 /// One function on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Tells the function from others.
+    /// Identifies the function.
     pub(super) code: usize,
     pub(super) meaning: Meaning,
-    /// It yields items; a generator expression is one, too, but mostly of a sum or a list.
+    /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
     pub(super) generator: bool,
     pub(super) expression: bool,
-    /// The instruction that it runs, and so where it calls the next; `None` where that is not known.
+    /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
+}
+
+impl Call {
+    /// No function: the innermost one waits for what a pipe or a local socket brings.
+    pub(super) fn receives() -> Self {
+        Self {
+            code: usize::MAX,
+            meaning: Meaning {
+                hands_over: true,
+                ..Meaning::default()
+            },
+            generator: false,
+            expression: false,
+            instruction: None,
+        }
+    }
 }
 
 /// What a stack says of the main thread's place in the training loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Site {
-    /// There is no training loop that is known.
+    /// No training loop is known.
     Unknown,
-    /// Outside of it.
+    /// The same, in a generator: it may be making the next batch.
+    Generator,
+    /// Outside the training loop.
     Elsewhere,
-    /// In it, and asking for a batch.
+    /// In the training loop, asking for a batch.
     Data,
-    /// In it, with a batch at hand.
+    /// In the training loop, with a batch at hand.
     Step,
 }
 
-/// Stacks from which on a loop can be told, and in which a wait, a step and the change from one to the other must have
-/// been seen.
+/// Number of stacks from which on a loop is recognised, and number of stacks in which a wait, a step and the change
+/// from one to the other must each have been seen.
 const STACKS: u32 = 20;
 const OF_EACH: u32 = 3;
-/// The loop is in at least this share of the stacks; once found, it is kept down to the lesser share.
-const COVERS: f64 = 0.9;
-const STILL_COVERS: f64 = 0.7;
-/// Of the time in a call: hands over, and nothing else to speak of.
-const NEARLY_ALL: f64 = 0.9;
-/// In one of so many of the loop's stacks something is handed over at a second place, too: enough to matter.
+/// The loop is in at least this share of the stacks; once found, it is kept down to the lower share.
+const MIN_COVERAGE: f64 = 0.9;
+const MIN_COVERAGE_KEPT: f64 = 0.7;
+/// A call that hands something over for this share of its time does nothing else worth counting.
+const ONLY_HANDS_OVER: f64 = 0.9;
+/// A second place where something is handed over counts if it is in one of this many of the loop's stacks.
 const ALSO_HANDS_OVER: u32 = 20;
-/// Places of one call that are told apart.
+/// Maximum number of places of one call that are distinguished.
 const PLACES: usize = 8;
-/// After so many stacks older ones count half; where they have shown no loop, they count no more.
+/// After this many stacks older ones count half; if they have shown no loop, they are dropped.
 const REMEMBERED: u32 = 2000;
-/// Functions that are remembered, and stacks are followed to this depth.
-const NODES: usize = 1024;
-const DEEPEST: usize = 64;
+/// Maximum number of functions kept, and depth to which stacks are followed.
+const MAX_NODES: usize = 1024;
+const MAX_DEPTH: usize = 64;
 
 /// The stacks so far, as a tree of calls.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    /// The first stands for all stacks; none before the first stack.
-    nodes: Vec<Node>,
+    /// The first node stands for all stacks; empty before the first stack.
+    nodes: Vec<CallNode>,
     /// The training loop, once found.
     found: Option<usize>,
-    /// How often one was found around the one that was known; the first counts, too.
+    /// How often a loop was found around the known one; the first one found counts, too.
     widened: u32,
 }
 
 /// One function, called along one path.
 #[derive(Debug, Default)]
-struct Node {
+struct CallNode {
     code: usize,
     parent: usize,
     children: Vec<usize>,
     stacks: u32,
-    /// It asks for a batch, as its caller sees it, by what it is.
+    /// Whether it asks for a batch by its kind, as its caller sees it.
     asks: bool,
-    /// Of its stacks: something is handed over, a model is trained.
+    /// Number of its stacks in which something is handed over, and in which a model is trained.
     hands_over: u32,
     trains: u32,
-    /// The instructions that called it, and how often it was seen called so.
+    /// The instructions that called it, and how often each was seen.
     called_at: Vec<(usize, u32)>,
-    /// It was in the middle of `for` itself, with no Python function called.
+    /// Number of stacks in the middle of `for` itself, with no Python function called.
     iterates: u32,
-    /// Changes between asking and not, and what was last.
+    /// Number of changes between asking and not asking, and the last state.
     turns: u32,
     asked: bool,
 }
 
-impl Node {
-    /// Takes in that it was called by this instruction.
+impl CallNode {
+    /// Records that it was called by this instruction.
     fn called(&mut self, instruction: Option<usize>) {
         let Some(at) = instruction else { return };
         if let Some((_, times)) = self.called_at.iter_mut().find(|(known, _)| *known == at) {
@@ -95,59 +113,89 @@ impl Node {
         }
     }
 
-    /// Places from which it is called so often; one where they are not known.
+    /// Returns the number of places from which it is called at least `often` times; one if they are not known.
     fn places(&self, often: u32) -> usize {
         let known = self.called_at.iter().filter(|(_, times)| *times >= often);
         known.count().max(usize::from(self.stacks >= often))
     }
 
     fn is_asking(&self) -> bool {
-        let hands_over = f64::from(self.hands_over) >= NEARLY_ALL * f64::from(self.stacks);
+        let hands_over = f64::from(self.hands_over) >= ONLY_HANDS_OVER * f64::from(self.stacks);
         self.trains == 0 && (self.asks || (hands_over && self.stacks >= OF_EACH))
     }
 }
 
 impl Sites {
-    /// Takes a stack in, outermost function first, and says what it means. `in_for` tells whether the innermost
-    /// function is about to take the next item of a `for` loop; it is asked only where that matters.
-    pub(super) fn poll(&mut self, stack: &[Call], in_for: impl FnOnce() -> bool) -> Site {
-        if self.nodes.len() > NODES || stack.is_empty() {
+    /// Takes a stack in, outermost function first, and says what it means. `in_for` tells whether the function at this
+    /// depth takes the next item of a `for` loop, and `iterates` whether it holds an iterator that may give batches: both are
+    /// called only where that matters.
+    pub(super) fn poll(
+        &mut self,
+        stack: &[Call],
+        in_for: impl Fn(usize) -> bool,
+        iterates: impl FnOnce(usize) -> bool,
+    ) -> Site {
+        if self.nodes.len() > MAX_NODES || stack.is_empty() {
             self.nodes.clear();
             self.found = None;
         }
+        // A thread has no Python function while its interpreter starts or ends.
+        if stack.is_empty() {
+            return Site::Unknown;
+        }
         if self.nodes.is_empty() {
-            self.nodes.push(Node::default());
+            self.nodes.push(CallNode::default());
         }
         self.forget();
-        let path = self.count(stack);
-        self.take_turns(&path, stack.len(), in_for);
-        // The outermost, also where one within it was found first.
+        let path = self.count(stack, &in_for);
+        self.record_turns(&path, stack.len(), in_for);
+        // The outermost loop, even if one within it was found first.
         let known = self.found;
         let mut outermost = path.iter().copied();
-        let outermost = outermost.find(|node| self.is_loop(*node, COVERS, OF_EACH));
+        let outermost = outermost.find(|node| self.is_loop(*node, MIN_COVERAGE, OF_EACH));
         if let Some(outermost) = outermost
             && known.map_or(self.widened == 0, |known| self.is_called(known, outermost))
         {
             self.widened += 1;
         }
         self.found =
-            outermost.or_else(|| known.filter(|known| self.is_loop(*known, STILL_COVERS, 1)));
+            outermost.or_else(|| known.filter(|known| self.is_loop(*known, MIN_COVERAGE_KEPT, 1)));
         let Some(found) = self.found else {
-            return Site::Unknown;
+            // One in which a model is trained is the loop itself.
+            let mut functions = path.iter().skip(1).zip(stack);
+            let makes = functions.any(|(node, call)| {
+                call.generator && !call.expression && self.nodes[*node].trains == 0
+            });
+            return if makes {
+                Site::Generator
+            } else {
+                Site::Unknown
+            };
         };
         let Some(at) = path.iter().position(|node| *node == found) else {
             return Site::Elsewhere;
         };
         let asks = path.get(at + 1).is_some_and(|node| self.nodes[*node].asks);
+        // Beside an iterator that may give the batches, what is handed over may be the result of a step: of one that is made
+        // elsewhere, where no model is trained here. A queue is hardly used for anything but batches where it is.
+        let may_be_result = || {
+            let receives = stack.last() == Some(&Call::receives());
+            (receives || self.nodes[found].trains == 0) && iterates(at - 1)
+        };
         match self.nodes[found].asked {
-            true if path.len() > at + 1 && !asks && self.is_ambiguous(found) => Site::Unknown,
+            true if path.len() > at + 1
+                && !asks
+                && (self.is_ambiguous(found) || may_be_result()) =>
+            {
+                Site::Unknown
+            }
             true => Site::Data,
             false => Site::Step,
         }
     }
 
-    /// Something is handed over at a place of the loop where nothing else says that it is a batch, and batches may come
-    /// from elsewhere: the loop asks there, too. It may be the result of a step that another thread makes.
+    /// Whether something is handed over at a place of the loop where nothing else shows that it is a batch, while the
+    /// loop also asks for batches elsewhere. It may be the result of a step that another thread makes.
     fn is_ambiguous(&self, found: usize) -> bool {
         let node = &self.nodes[found];
         let often = OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
@@ -159,12 +207,12 @@ impl Sites {
         places + usize::from(asks || node.iterates >= OF_EACH) > 1
     }
 
-    /// How often the training loop turned out to be around the one that was taken for it; 1 with the first, 0 before.
+    /// Returns how often a loop was found around the known one; 1 with the first, 0 before.
     pub(super) fn widened(&self) -> u32 {
         self.widened
     }
 
-    /// `node` is called, by whatever way, from `by`.
+    /// Whether `node` is called from `by`, directly or not.
     fn is_called(&self, node: usize, by: usize) -> bool {
         let mut callers =
             std::iter::successors(Some(node), |at| (*at != 0).then(|| self.nodes[*at].parent));
@@ -177,7 +225,7 @@ impl Sites {
         }
         if self.found.is_none() {
             self.nodes.truncate(1);
-            self.nodes[0] = Node::default();
+            self.nodes[0] = CallNode::default();
             return;
         }
         for node in &mut self.nodes {
@@ -196,21 +244,24 @@ impl Sites {
     }
 
     /// Counts a stack; gives the nodes along it, as far as they can be a part of the loop or called by it.
-    fn count(&mut self, stack: &[Call]) -> Vec<usize> {
+    fn count(&mut self, stack: &[Call], in_for: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut path = vec![0];
         let mut at = 0;
         self.nodes[0].stacks += 1;
         let all = self.nodes[0].stacks;
-        // What lies below each call is known from the innermost outwards.
+        // Known from the innermost call outwards: each call includes those below it.
         let last = |is: fn(&Call) -> bool| stack.iter().rposition(is);
         let hands_over = last(|call| call.meaning.hands_over);
         let trains = last(|call| call.meaning.trains);
-        for (depth, call) in stack.iter().take(DEEPEST).enumerate() {
+        for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let known = |child: &&usize| self.nodes[**child].code == call.code;
             let child = self.nodes[at].children.iter().find(known).copied();
             let Some(child) = child.or_else(|| {
                 let is_common = all < STACKS || 2 * self.nodes[at].stacks >= all;
-                is_common.then(|| self.add(at, call))
+                is_common.then(|| {
+                    let iterates = depth.checked_sub(1).is_some_and(&in_for);
+                    self.add(at, call, iterates)
+                })
             }) else {
                 break;
             };
@@ -226,20 +277,21 @@ impl Sites {
         path
     }
 
-    fn add(&mut self, parent: usize, call: &Call) -> usize {
+    /// One that a `for` loop calls for its next item asks for that: as `map` and what is indexed from 0 on do.
+    fn add(&mut self, parent: usize, call: &Call, iterates: bool) -> usize {
         let at = self.nodes.len();
-        self.nodes.push(Node {
+        self.nodes.push(CallNode {
             code: call.code,
             parent,
-            asks: (call.generator && !call.expression) || call.meaning.asks,
-            ..Node::default()
+            asks: iterates || (call.generator && !call.expression) || call.meaning.asks,
+            ..CallNode::default()
         });
         self.nodes[parent].children.push(at);
         at
     }
 
     /// Notes for each function along the stack whether it asks for a batch now.
-    fn take_turns(&mut self, path: &[usize], depth: usize, in_for: impl FnOnce() -> bool) {
+    fn record_turns(&mut self, path: &[usize], depth: usize, in_for: impl Fn(usize) -> bool) {
         let all = self.nodes[0].stacks;
         for pair in path.windows(2) {
             let asks = self.nodes[pair[1]].is_asking();
@@ -249,7 +301,7 @@ impl Sites {
             return;
         };
         if 2 * self.nodes[innermost].stacks >= all {
-            let iterates = in_for();
+            let iterates = in_for(depth - 1);
             self.nodes[innermost].iterates += u32::from(iterates);
             self.turn(innermost, iterates);
         }
@@ -280,7 +332,7 @@ mod tests {
     use super::*;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `b` a
-    /// backward pass, `e` a generator expression.
+    /// backward pass, `e` a generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter as usize,
@@ -294,17 +346,27 @@ mod tests {
             expression: letter == 'e',
             instruction: Some(0),
         };
+        let call = |letter| match letter {
+            'r' => Call::receives(),
+            letter => call(letter),
+        };
         letters.chars().map(call).collect()
     }
 
-    /// What each of these means once all were seen a hundred times in turns.
+    /// Returns where each of these is after all were seen a hundred times in turns.
     fn learned(stacks: &[&str]) -> Vec<Site> {
+        learned_where(false, stacks)
+    }
+
+    fn learned_where(iterates: bool, stacks: &[&str]) -> Vec<Site> {
         let mut sites = Sites::default();
         let mut seen = vec![];
         for _ in 0..100 {
             let poll = |letters: &&str| {
-                let in_for = letters.ends_with('!');
-                sites.poll(&stack(letters.trim_end_matches('!')), || in_for)
+                // `!` follows a function that takes the next item of a `for` loop.
+                let in_for = letters.find('!').map(|at| at - 1);
+                let stack = stack(&letters.replace('!', ""));
+                sites.poll(&stack, |depth| Some(depth) == in_for, |_| iterates)
             };
             seen = stacks.iter().map(poll).collect();
         }
@@ -319,8 +381,10 @@ mod tests {
             ("mtqw", "mts"),
             // A function around the queue.
             ("mtfqw", "mt"),
-            // An iterator that runs no Python.
+            // An iterator that runs no Python, and one that calls a function: `map`, say.
             ("mt!", "mts"),
+            ("mt!fw", "mts"),
+            ("mt!ew", "mts"),
         ] {
             assert_eq!(learned(&[asks, steps]), [Site::Data, Site::Step], "{asks}");
             assert_eq!(
@@ -333,13 +397,35 @@ mod tests {
     }
 
     #[test]
-    fn without_turns_between_asking_and_working_nothing_is_known() {
+    fn until_the_loop_is_found_a_generator_may_make_the_next_batch() {
+        let mut sites = Sites::default();
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false);
+        assert_eq!(poll("mtgf"), Site::Generator);
+        assert_eq!(poll("mts"), Site::Unknown);
+        // A generator expression, mostly for a sum, and the loop itself.
+        assert_eq!(poll("mte"), Site::Unknown);
+        assert_eq!(poll("mtgb"), Site::Unknown);
+        assert_eq!(poll("mtgf"), Site::Unknown);
+    }
+
+    #[test]
+    fn a_thread_without_a_function_is_nowhere() {
+        let mut sites = Sites::default();
+        for letters in ["", "mtnw", "", "m", ""] {
+            sites.poll(&stack(letters), |_| true, |_| true);
+        }
+        assert_eq!(sites.poll(&[], |_| true, |_| true), Site::Unknown);
+        assert_eq!(learned(&["mtnw", "mts"]), [Site::Data, Site::Step]);
+    }
+
+    #[test]
+    fn no_loop_is_found_without_alternating_requests_and_work() {
         for stacks in [
             &["mts", "mtsb"][..],
             &["mtnw"],
-            // Training or another half: neither asks.
+            // Training or the other half: neither asks.
             &["mtnw", "mts", "mv", "mv"],
-            // A function that works, too.
+            // A function that also works.
             &["mtfqw", "mtfx", "mts", "mts"],
             // A sum over a generator expression.
             &["mte", "mts"],
@@ -353,29 +439,51 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_over_at_two_places_may_be_a_batch_or_not() {
+    fn items_handed_over_at_two_places_are_ambiguous() {
         let mut sites = Sites::default();
         let mut poll = |letters: &str, line| {
             let mut stack = stack(letters);
             // Where the loop, the second function, calls the third.
             stack[1].instruction = Some(line);
-            sites.poll(&stack, || false)
+            sites.poll(&stack, |_| false, |_| false)
         };
         let mut seen = vec![];
         for _ in 0..100 {
             seen = vec![poll("mtqw", 1), poll("mtqw", 2), poll("mts", 3)];
         }
         assert_eq!(seen, [Site::Unknown, Site::Unknown, Site::Step]);
-        // Hardly any time passes at the second.
+        // Hardly any time passes at the second place.
         for _ in 0..5000 {
             poll("mtqw", 1);
             poll("mts", 3);
         }
         assert_eq!(poll("mtqw", 1), Site::Data);
-        // An iterator is asked; what is handed over besides may be the result of a step.
+        // An iterator is asked; what is also handed over may be the result of a step.
         assert_eq!(
             learned(&["mtnw", "mtqw", "mts"]),
             [Site::Data, Site::Unknown, Site::Step]
+        );
+    }
+
+    #[test]
+    fn a_handover_may_be_the_result_of_a_step() {
+        // Whether the loop holds an iterator, whether a model is trained in it, and what a queue and a pipe bring then.
+        for (iterates, trains, queue, pipe) in [
+            (false, false, Site::Data, Site::Data),
+            (false, true, Site::Data, Site::Data),
+            (true, false, Site::Unknown, Site::Unknown),
+            (true, true, Site::Data, Site::Unknown),
+        ] {
+            let step = if trains { "mtsb" } else { "mts" };
+            for (asks, means) in [("mtfq", queue), ("mtr", pipe), ("mtfr", pipe)] {
+                let seen = learned_where(iterates, &[asks, step]);
+                assert_eq!(seen, [means, Site::Step], "{asks} {iterates} {trains}");
+            }
+        }
+        // What the loop itself asks for its next batch is no result.
+        assert_eq!(
+            learned_where(true, &["mtnr", "mts"]),
+            [Site::Data, Site::Step]
         );
     }
 
@@ -393,19 +501,19 @@ mod tests {
     fn the_outermost_loop_takes_the_place_of_one_within_it() {
         let mut sites = Sites::default();
         for _ in 0..30 {
-            sites.poll(&stack("mtgnw"), || false);
+            sites.poll(&stack("mtgnw"), |_| false, |_| false);
             assert_ne!(
-                sites.poll(&stack("mtgc"), || false),
+                sites.poll(&stack("mtgc"), |_| false, |_| false),
                 Site::Data,
                 "unknown or a step"
             );
         }
         for _ in 0..10 {
-            sites.poll(&stack("mtgc"), || false);
-            sites.poll(&stack("mts"), || false);
+            sites.poll(&stack("mtgc"), |_| false, |_| false);
+            sites.poll(&stack("mts"), |_| false, |_| false);
         }
-        assert_eq!(sites.poll(&stack("mtgc"), || false), Site::Data);
-        assert_eq!(sites.poll(&stack("mts"), || false), Site::Step);
+        assert_eq!(sites.poll(&stack("mtgc"), |_| false, |_| false), Site::Data);
+        assert_eq!(sites.poll(&stack("mts"), |_| false, |_| false), Site::Step);
         assert_eq!(
             sites.widened(),
             2,
@@ -417,13 +525,16 @@ mod tests {
     fn a_long_validation_is_elsewhere() {
         let mut sites = Sites::default();
         for _ in 0..500 {
-            sites.poll(&stack("mtnw"), || false);
-            sites.poll(&stack("mts"), || false);
+            sites.poll(&stack("mtnw"), |_| false, |_| false);
+            sites.poll(&stack("mts"), |_| false, |_| false);
         }
         for _ in 0..50 {
-            assert_eq!(sites.poll(&stack("mvnw"), || false), Site::Elsewhere);
+            assert_eq!(
+                sites.poll(&stack("mvnw"), |_| false, |_| false),
+                Site::Elsewhere
+            );
         }
-        assert_eq!(sites.poll(&stack("mtnw"), || false), Site::Data);
+        assert_eq!(sites.poll(&stack("mtnw"), |_| false, |_| false), Site::Data);
     }
 
     #[test]
@@ -436,8 +547,8 @@ mod tests {
                 code: code * 100 + depth,
                 ..other
             }));
-            sites.poll(&deep, || false);
+            sites.poll(&deep, |_| false, |_| false);
         }
-        assert!(sites.nodes.len() <= NODES + DEEPEST + 1);
+        assert!(sites.nodes.len() <= MAX_NODES + MAX_DEPTH + 1);
     }
 }

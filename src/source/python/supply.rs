@@ -1,67 +1,68 @@
-//! Whether a queue feeds the main thread, and whether it does so ahead of time: what many polls at it say together.
+//! Whether a queue feeds the main thread, and whether it does so ahead of time, from many polls.
 //!
-//! What was seen in a queue and is held by the main thread soon after it was taken was taken by the main thread. A queue
-//! that the main thread fills, that only others empty, or whose objects go on into another queue is not the one that
-//! feeds it. Pure: knows objects by number, not how they are read.
+//! An object that was in a queue and is held by the main thread soon after it was taken was taken by the main thread. A
+//! queue that the main thread fills, that only others empty, or whose objects go on into another queue is not the one
+//! that feeds it. Pure: objects are numbers; does not depend on how they are read.
 
 use std::collections::{HashSet, VecDeque};
 
-/// Pieces of evidence that are needed before anything is said, and after which older ones count half.
-const ENOUGH: u32 = 4;
+/// Pieces of evidence needed before a result is given, and number after which older ones count half.
+const MIN_EVIDENCE: u32 = 4;
 const REMEMBERED: u32 = 40;
-/// Of what was taken: so much was ready before, where batches are made ahead of time.
-const AHEAD: f64 = 0.9;
-/// Of what was taken: so much came to the main thread.
-const HELD: f64 = 0.7;
-/// What could be by chance once is believed the second time.
-const TWICE: u32 = 2;
-/// Of what came to the main thread: so much came from a queue nearer to it, too.
+/// If batches are made ahead of time, at least this share of the taken objects was ready before.
+const MIN_READY: f64 = 0.9;
+/// At least this share of the taken objects came to the main thread.
+const MIN_HELD: f64 = 0.7;
+/// Evidence that may be chance the first time counts from this many times on.
+const MIN_REPEATS: u32 = 2;
+/// If this share of what came to the main thread also came from a queue nearer to it, the nearer one feeds it.
 const BEFORE_ANOTHER: f64 = 0.15;
-/// A loader may hold a batch back until a few more were taken.
+/// A loader may hold a batch back until this many more were taken.
 const UNDER_WAY: usize = 3;
 
-/// A queue at one poll.
+/// The state of a queue at one poll.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Polled {
-    /// Objects that were ever taken out, and those that are in it.
+pub(super) struct QueuePoll {
+    /// Number of objects ever taken out, and number of objects in the queue.
     pub(super) taken: u64,
     pub(super) len: u64,
-    /// The first objects in it and the last, and what the main thread may hold of each of the first: itself, a part of it, or
-    /// its result.
+    /// The first objects in the queue and the last, and what the main thread may hold for each of the first: the object
+    /// itself, a part of it, or its result.
     pub(super) objects: Vec<usize>,
     pub(super) parts: Vec<Vec<usize>>,
-    /// It holds what was ordered, not what is made: what is in it need not be ready.
+    /// The queue holds what was ordered, not what is finished: an object in it need not be ready.
     pub(super) ordered: bool,
 }
 
-/// All that was seen of one queue.
+/// The evidence of all polls of one queue.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Supply {
-    before: Option<Polled>,
-    /// What was in the queue and has been taken since, and has not been seen at the main thread yet.
+    before: Option<QueuePoll>,
+    /// Objects that were taken from the queue and have not been seen at the main thread yet.
     under_way: VecDeque<Vec<usize>>,
     taken: u32,
     ready: u32,
     held: u32,
     missed: u32,
-    /// Polls at which the main thread held what still was in the queue: it puts it there.
+    /// Polls at which the main thread held an object that was still in the queue: it puts objects there.
     put: u32,
-    /// Polls at which what came to the main thread had been in a queue nearer to it, too.
+    /// Polls at which what came to the main thread had also been in a queue nearer to it.
     passed_on: u32,
     /// Polls at which the main thread was in the queue's own `get`.
-    got: u32,
+    main_gets: u32,
     /// Polls at which another thread was in the queue's own `get`.
-    emptied: u32,
+    other_gets: u32,
 }
 
 impl Supply {
-    /// Takes in a poll, at which the main thread holds `held`. Gives what of it has come from this queue since.
-    pub(super) fn poll(&mut self, mut poll: Polled, held: &HashSet<usize>) -> Vec<usize> {
+    /// Records a poll at which the main thread holds `held`. Returns those of its objects that have come from this
+    /// queue since.
+    pub(super) fn poll(&mut self, mut poll: QueuePoll, held: &HashSet<usize>) -> Vec<usize> {
         let is_held = |objects: &[usize]| objects.iter().any(|object| held.contains(object));
         if !poll.ordered && is_held(&poll.objects) {
             self.put = self.put.saturating_add(1);
         }
-        // Of what the main thread holds already, nothing would tell that it has just been taken.
+        // An object that the main thread holds already would not show that it has just been taken.
         for parts in &mut poll.parts {
             parts.retain(|part| !held.contains(part));
         }
@@ -87,70 +88,72 @@ impl Supply {
                 self.under_way.push_back(gone);
             }
         }
-        let mut come = Vec::new();
+        let mut arrived = Vec::new();
         self.under_way.retain(|parts| {
-            let before = come.len();
-            come.extend(parts.iter().copied().filter(|part| held.contains(part)));
-            come.len() == before
+            let before = arrived.len();
+            arrived.extend(parts.iter().copied().filter(|part| held.contains(part)));
+            arrived.len() == before
         });
-        self.held += u32::from(!come.is_empty());
+        self.held += u32::from(!arrived.is_empty());
         while self.under_way.len() > UNDER_WAY {
             self.under_way.pop_front();
             self.missed += 1;
         }
         self.before = Some(poll);
-        come
+        arrived
     }
 
-    /// What came from here to the main thread came from a queue nearer to it, too: this one only feeds that.
-    pub(super) fn passed_on(&mut self) {
+    /// Records that what came from here to the main thread also came from a queue nearer to it: this queue only feeds
+    /// that one.
+    pub(super) fn count_passed_on(&mut self) {
         self.passed_on = self.passed_on.saturating_add(1);
     }
 
-    /// A queue nearer to the main thread has turned out to be none that feeds it.
-    pub(super) fn is_nearest_again(&mut self) {
+    /// Called when a queue nearer to the main thread turned out not to feed it.
+    pub(super) fn reset_passed_on(&mut self) {
         self.passed_on = 0;
     }
 
-    pub(super) fn got(&mut self) {
-        self.got = self.got.saturating_add(1);
+    pub(super) fn count_main_get(&mut self) {
+        self.main_gets = self.main_gets.saturating_add(1);
     }
 
-    pub(super) fn emptied(&mut self) {
-        self.emptied = self.emptied.saturating_add(1);
+    pub(super) fn count_other_get(&mut self) {
+        self.other_gets = self.other_gets.saturating_add(1);
     }
 
-    /// Polls at which the main thread was in its `get`.
-    pub(super) fn times_got(&self) -> u32 {
-        self.got
+    /// Returns the number of polls at which the main thread was in its `get`.
+    pub(super) fn main_get_count(&self) -> u32 {
+        self.main_gets
     }
 
-    pub(super) fn last(&self) -> Option<&Polled> {
+    pub(super) fn last(&self) -> Option<&QueuePoll> {
         self.before.as_ref()
     }
 
-    /// The main thread takes its batches here. An object that it holds may be another that lies where the first was: the
-    /// queue of a thread that works for it looks the same, but for what the main thread puts in, and who waits for it.
+    /// Whether the main thread takes its batches here. An address that the main thread holds may by now be another
+    /// object, and the queue of a thread that works for the main thread looks the same, except for what the main thread
+    /// puts in and which thread waits for it.
     pub(super) fn feeds_main(&self) -> bool {
-        let held = self.held >= ENOUGH && of(self.held, self.held + self.missed) >= HELD;
-        let others = self.put > 0 || self.emptied > 0 || self.is_before_another();
-        !others && (held || self.got >= TWICE)
+        let held = self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD;
+        let others = self.put > 0 || self.other_gets > 0 || self.is_before_another();
+        !others && (held || self.main_gets >= MIN_REPEATS)
     }
 
-    /// What is taken was ready before: who takes it does not wait for it.
+    /// Whether objects are ready before they are taken, so that taking them is not a wait.
     pub(super) fn is_ahead(&self) -> bool {
-        self.taken >= ENOUGH && of(self.ready, self.taken) >= AHEAD
+        self.taken >= MIN_EVIDENCE && of(self.ready, self.taken) >= MIN_READY
     }
 
-    /// What comes from here comes from a queue nearer to the main thread, more often than by chance.
+    /// Whether what comes from here comes from a queue nearer to the main thread, more often than by chance.
     fn is_before_another(&self) -> bool {
-        self.passed_on >= TWICE && of(self.passed_on, self.held) >= BEFORE_ANOTHER
+        self.passed_on >= MIN_REPEATS && of(self.passed_on, self.held) >= BEFORE_ANOTHER
     }
 
-    /// It feeds somebody else, and not another queue that feeds the main thread.
-    pub(super) fn is_strange(&self) -> bool {
+    /// Whether it feeds another reader, and not a queue that feeds the main thread.
+    pub(super) fn feeds_other(&self) -> bool {
         let much = self.taken >= REMEMBERED / 2 && !self.is_before_another();
-        self.put > 0 || self.emptied > 0 || (much && !self.feeds_main())
+        self.put > 0 || self.other_gets > 0 || (much && !self.feeds_main())
     }
 
     fn forget(&mut self) {
@@ -174,12 +177,12 @@ fn of(part: u32, all: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// A queue of so many objects, numbered in the order in which they are taken.
-    fn queue(taken: u64, len: u64) -> Polled {
+    /// A queue of `len` objects, numbered in the order in which they are taken.
+    fn queue(taken: u64, len: u64) -> QueuePoll {
         let objects: Vec<usize> = (taken..taken + len)
             .filter_map(|n| usize::try_from(1000 + n).ok())
             .collect();
-        Polled {
+        QueuePoll {
             taken,
             len,
             parts: objects.iter().map(|object| vec![*object]).collect(),
@@ -188,7 +191,7 @@ mod tests {
         }
     }
 
-    /// So many polls, at each of which one more was taken and the main thread holds what this says.
+    /// Polls `times` times. At each poll one more object was taken, and the main thread holds what `holds` returns.
     fn polls(times: u64, len: u64, holds: impl Fn(u64) -> Vec<u64>) -> Supply {
         let mut supply = Supply::default();
         for taken in 1..=times {
@@ -202,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_in_the_queue_and_is_then_held_was_taken_from_it() {
+    fn an_item_held_after_being_queued_was_taken_from_the_queue() {
         let fed = polls(20, 4, |taken| vec![taken - 1]);
-        assert!(fed.feeds_main() && fed.is_ahead() && !fed.is_strange());
+        assert!(fed.feeds_main() && fed.is_ahead() && !fed.feeds_other());
         assert!(!polls(3, 4, |taken| vec![taken - 1]).feeds_main());
-        // A loader that keeps one back to see whether there is a next.
+        // A loader that holds one batch back to see whether there is a next.
         let late = polls(20, 4, |taken| vec![taken.saturating_sub(2)]);
         assert!(late.feeds_main() && late.is_ahead());
     }
@@ -214,8 +217,8 @@ mod tests {
     #[test]
     fn a_queue_that_others_empty_does_not_feed_the_main_thread() {
         let other = polls(100, 4, |_| vec![7000]);
-        assert!(!other.feeds_main() && other.is_strange());
-        // Now and then what was freed lies where the main thread has put something of its own.
+        assert!(!other.feeds_main() && other.feeds_other());
+        // Now and then the main thread has put its own object where a freed one was.
         let reused = polls(100, 4, |taken| {
             vec![if taken % 3 == 0 { taken - 1 } else { 7000 }]
         });
@@ -225,10 +228,10 @@ mod tests {
     #[test]
     fn a_queue_that_the_main_thread_fills_never_feeds_it() {
         let log = polls(100, 4, |taken| vec![taken + 3]);
-        assert!(!log.feeds_main() && log.is_strange());
+        assert!(!log.feeds_main() && log.feeds_other());
         let mut log = polls(100, 4, |taken| vec![taken - 1, taken + 3]);
-        log.got();
-        log.got();
+        log.count_main_get();
+        log.count_main_get();
         assert!(!log.feeds_main());
     }
 
@@ -236,30 +239,30 @@ mod tests {
     fn a_queue_that_another_thread_waits_for_does_not_feed_the_main_thread() {
         let mut stage = polls(20, 4, |taken| vec![taken - 1]);
         assert!(stage.feeds_main());
-        stage.emptied();
-        assert!(!stage.feeds_main() && stage.is_strange());
+        stage.count_other_get();
+        assert!(!stage.feeds_main() && stage.feeds_other());
     }
 
     #[test]
     fn a_queue_before_another_is_not_the_last() {
         let mut first = polls(20, 4, |taken| vec![taken.saturating_sub(3)]);
         assert!(first.feeds_main());
-        first.passed_on();
+        first.count_passed_on();
         assert!(first.feeds_main());
-        (0..10).for_each(|_| first.passed_on());
-        assert!(!first.feeds_main() && !first.is_strange());
-        first.is_nearest_again();
+        (0..10).for_each(|_| first.count_passed_on());
+        assert!(!first.feeds_main() && !first.feeds_other());
+        first.reset_passed_on();
         assert!(first.feeds_main());
     }
 
     #[test]
-    fn who_waits_for_each_batch_is_fed_but_not_ahead_of_time() {
+    fn a_thread_that_waits_for_each_batch_is_fed_without_prefetching() {
         let mut starved = polls(18, 0, |taken| vec![taken - 1]);
         assert!(!starved.is_ahead() && !starved.feeds_main());
-        starved.got();
-        starved.got();
+        starved.count_main_get();
+        starved.count_main_get();
         assert!(starved.feeds_main() && !starved.is_ahead());
-        // One that comes to its limit is no longer ahead.
+        // Once it reaches its limit, it is no longer ahead.
         let mut late = polls(100, 4, |taken| vec![taken - 1]);
         for taken in 101..=120 {
             late.poll(queue(taken, 0), &HashSet::new());
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_ordered_is_ready_only_where_its_result_was_seen_there() {
+    fn an_ordered_batch_is_ready_only_when_its_result_was_seen() {
         let ordered = |parts: bool| {
             let mut supply = Supply::default();
             for taken in 1..=20 {

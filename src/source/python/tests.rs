@@ -1,4 +1,4 @@
-//! Memory that makes no sense: what a freed object may look like, or what a hostile process shows.
+//! Random memory: what a freed object may look like, or what a hostile process shows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,11 @@ use support::fuzz::{self, Rng};
 use super::gil::Gil;
 use super::layout::Layout;
 use super::memory::WORD;
-use super::threads::Threads;
+use super::shape::Shapes;
+use super::threads::ThreadCache;
 use super::*;
 
-/// Names whose objects are followed.
+/// Names of types whose objects are followed.
 const NAMES: [&str; 13] = [
     "code",
     "generator",
@@ -29,7 +30,7 @@ const NAMES: [&str; 13] = [
     "",
 ];
 const CELLS: usize = 512;
-/// Each type takes so many words, at the beginning; then come some objects that are whole.
+/// Words of each type, at the beginning of the heap; some valid objects follow.
 const TYPE: usize = 8;
 const TEXT: usize = NAMES.len() * TYPE;
 const TUPLE: usize = TEXT + 16;
@@ -47,7 +48,7 @@ impl Heap {
         for (index, name) in names().iter().enumerate() {
             heap.put(index * TYPE, 24, name.as_ptr() as usize);
         }
-        // A `str` of three letters of a byte each.
+        // A `str` of three one-byte characters.
         for (offset, word) in [
             (8, heap.of_type("str")),
             (16, 3),
@@ -86,7 +87,7 @@ impl Heap {
         heap
     }
 
-    /// In most heaps something is wrong with what was whole.
+    /// Damages the valid objects in most heaps.
     fn hurt(self, rng: &mut Rng) -> Self {
         (0..rng.usize(0..4)).for_each(|_| self.write(TEXT, rng));
         self
@@ -116,7 +117,7 @@ impl Heap {
         cell.store(before | word << half, Ordering::Relaxed);
     }
 
-    /// Another word, anywhere from a place on.
+    /// Writes a random word to a random place from `from` on.
     fn write(&self, from: usize, rng: &mut Rng) {
         let word = match rng.u8(0..12) {
             0..4 => self.any(rng),
@@ -130,18 +131,18 @@ impl Heap {
     }
 }
 
-/// The names as C has them.
+/// The names as C strings.
 fn names() -> &'static [Vec<u8>] {
     static BYTES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     BYTES.get_or_init(|| {
-        // With room behind the end: as many bytes are read as a long name has.
+        // With room after the end, because a read takes as many bytes as a long name has.
         NAMES
             .map(|name| [name.as_bytes(), &[0; 64]].concat())
             .to_vec()
     })
 }
 
-/// Asks everything about one place. Every answer will do, as long as there is one.
+/// Reads everything at one random address. Any result is fine, as long as there is one.
 fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     let object = heap.any(rng);
     if let Ok(attributes) = memory.attributes(object) {
@@ -174,7 +175,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
         queues.poll(memory, &mut walker, &frames);
         queues.poll_other(&memory, &frames);
         let _ = queues.feeding().count();
-        let _ = Threads::default().poll(memory, &mut walker, &mut queues);
+        let _ = ThreadCache::default().poll(memory, &mut walker, &mut queues);
     }
     let _ = queues.seen();
     let mut reach = Reach {
@@ -187,6 +188,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
             frame.locals(&memory),
             frame.first_local(&memory),
             frame.is_in_for(&memory),
+            frame.holds_iterator(&memory, &mut Shapes::default()),
         );
         if let Ok(Some(within)) = WorkerLoop::of(memory, frame) {
             let _ = within.batch(None);

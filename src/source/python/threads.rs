@@ -1,6 +1,6 @@
-//! The threads that run Python beside the main one: what each does, and which of them load what the main thread takes.
+//! The Python threads other than the main one: what each does, and which of them load what the main thread takes.
 //!
-//! Knows stacks and queues, nothing of time, and not which of the kernel's counters are whose.
+//! Does not depend on time or on the kernel's counters of threads.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,26 +8,27 @@ use super::PythonError;
 use super::frames::{Frame, Walker};
 use super::instance::Attributes;
 use super::memory::Memory;
-use super::naming::{Place, activity, loader_frame};
+use super::naming::{CodeLocation, activity, loader_frame};
 use super::queues::Queues;
-use super::reach::CELL;
+use super::reach::{CELL, Reach};
 use super::shape::Shape;
 use crate::units::Pid;
 
-/// Stages of a pipeline, one behind another.
+/// Maximum number of stages of a pipeline, one after another.
 const STAGES: usize = 4;
-/// Threads whose numbers are remembered.
+/// Maximum number of threads whose numbers are cached.
 const REMEMBERED: usize = 1024;
-/// Outermost functions of a thread whose first local may be an object that holds a queue, and attributes of it.
+/// Number of outermost functions of a thread whose first local may be an object that holds a queue, and of attributes
+/// of that object.
 const OWN: usize = 6;
 const OF_INSTANCE: usize = 64;
 
-/// What a thread beside the main one does.
+/// What a thread other than the main one does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherThread {
-    /// Its number, as its own namespace counts.
+    /// Its number in the process's own PID namespace.
     pub thread: Pid,
-    /// It holds a queue that leads to the main thread, or is one of a pool.
+    /// Whether it holds a queue that leads to the main thread, or belongs to a pool.
     pub loads: bool,
     pub does: Does,
 }
@@ -35,29 +36,29 @@ pub struct OtherThread {
 /// What a thread that loads does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Does {
-    /// It waits until there is room in a queue that leads to the main thread, or work for it.
+    /// Waits for room in a queue that leads to the main thread, or for work.
     Idle,
-    /// It waits for another thread. For what cannot be told: room, or what is to be loaded.
+    /// Waits for another thread; it is not known whether for room or for work.
     Waits,
-    /// In this function, where one tells something.
+    /// Runs this function; `None` if no function on its stack is specific.
     Works(Option<String>),
 }
 
-/// A thread beside the main one that may be the trainer.
+/// A thread other than the main one that may be the trainer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trainer {
-    /// Where its state lies.
+pub struct TrainerCandidate {
+    /// Address of its state.
     pub state: usize,
-    /// Its number, as its own namespace counts.
+    /// Its number in the process's own PID namespace.
     pub thread: Pid,
-    /// It was seen in what only training does; else it takes batches from a loader of PyTorch's.
+    /// Whether it was seen doing what only training does; otherwise it has a loader of PyTorch.
     pub trains: bool,
 }
 
-/// What was found out of the threads before.
+/// What is cached about the threads.
 #[derive(Debug, Default)]
-pub(super) struct Threads {
-    /// Where the numbers of threads lie, by the states and the `threading.Thread` objects of them.
+pub(super) struct ThreadCache {
+    /// Attributes that hold the numbers of threads, by the addresses of their states and `threading.Thread` objects.
     numbers: HashMap<(usize, usize), Attributes>,
 }
 
@@ -66,15 +67,16 @@ struct OtherStack {
     thread: Option<Pid>,
     frames: Vec<Frame>,
     objects: Vec<usize>,
-    /// Those that are queues.
+    /// Those of `objects` that are queues.
     queues: Vec<usize>,
 }
 
-impl Threads {
-    /// What the threads beside the main one do; the queues learn which of them such a thread waits for.
+impl ThreadCache {
+    /// Returns what the threads other than the main one do, and records in `queues` which of them such a thread waits
+    /// for.
     ///
     /// # Errors
-    /// Where the threads cannot be listed; one whose stack moves meanwhile is left out.
+    /// Returns an error if the threads cannot be listed. A thread whose stack changes meanwhile is omitted.
     pub(super) fn poll(
         &mut self,
         memory: Memory,
@@ -88,34 +90,35 @@ impl Threads {
                 all.push(self.walked(memory, walker, state, frames));
             }
         }
-        let on_the_way = on_the_way(queues.feeding().collect(), &all);
+        let queues_to_main = queues_to_main(queues.feeding().collect(), &all);
         let threads = all.iter().filter_map(|walked| {
             let of_pool = walked.frames.iter().any(is_of_pool);
             Some(OtherThread {
                 thread: walked.thread?,
-                loads: of_pool || walked.holds_any(&on_the_way),
-                does: does(&memory, &walked.frames, &on_the_way),
+                loads: of_pool || walked.holds_any(&queues_to_main),
+                does: does(&memory, &walked.frames, &queues_to_main),
             })
         });
         Ok(threads.collect())
     }
 
-    /// The threads beside the main one that train, or take batches from a loader of PyTorch's: where the state of each
-    /// lies, its number, and whether it was seen to train.
+    /// Returns the threads other than the main one that train, or have an iterator of a loader of PyTorch.
     pub(super) fn trainers(
         &mut self,
         memory: Memory,
         walker: &mut Walker,
-    ) -> Result<Vec<Trainer>, PythonError> {
+    ) -> Result<Vec<TrainerCandidate>, PythonError> {
         let mut all = Vec::new();
         for state in walker.others(&memory)? {
             let frames = walker.frames_of(&memory, state).unwrap_or_default();
             let trains = frames.iter().any(|frame| frame.code.meaning.trains);
-            let loads = loader_frame(&places_of(&frames)).is_some();
+            let mut reach = Reach { memory, walker };
+            let loads =
+                loader_frame(&places_of(&frames)).is_some() || !reach.iterators(&frames).is_empty();
             if (trains || loads)
                 && let Ok(Some(thread)) = self.number(&memory, state, &frames)
             {
-                all.push(Trainer {
+                all.push(TrainerCandidate {
                     state,
                     thread,
                     trains,
@@ -166,7 +169,7 @@ impl Threads {
         }
     }
 
-    /// The number that `threading` keeps of a thread that it started.
+    /// Returns the number that `threading` keeps for a thread that it started.
     fn number(
         &mut self,
         memory: &Memory,
@@ -205,9 +208,9 @@ impl OtherStack {
     }
 }
 
-/// The queues that lead to the main thread: those that it takes from, and what the threads that hold these hold, stage by
-/// stage.
-fn on_the_way(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usize> {
+/// Returns the queues that lead to the main thread: those that it takes from and, stage by stage, those held by the
+/// threads that hold these.
+fn queues_to_main(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usize> {
     let mut queues = feeding;
     for _ in 0..STAGES {
         let before = queues.len();
@@ -223,13 +226,13 @@ fn on_the_way(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usize> {
     queues
 }
 
-/// It runs what was handed to a `ThreadPoolExecutor`.
+/// Whether it runs a task of a `ThreadPoolExecutor`.
 fn is_of_pool(frame: &Frame) -> bool {
     let place = &frame.code.place;
     place.function() == "_worker" && place.file.ends_with("concurrent/futures/thread.py")
 }
 
-/// What a thread does whose work leads to these queues.
+/// Returns what a thread does whose work leads to these queues.
 fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
     let at_queue = |frame: &Frame| {
         frame.code.place.file.ends_with("/queue.py")
@@ -248,7 +251,7 @@ fn does(memory: &Memory, frames: &[Frame], queues: &BTreeSet<usize>) -> Does {
     Does::Works(activity(&places_of(frames)))
 }
 
-fn places_of(frames: &[Frame]) -> Vec<&Place> {
+fn places_of(frames: &[Frame]) -> Vec<&CodeLocation> {
     frames.iter().map(|frame| &frame.code.place).collect()
 }
 
@@ -265,14 +268,14 @@ mod tests {
             queues: queues.to_vec(),
         };
         let all = [
-            // Reads what is to be loaded into the first queue.
+            // Puts what is to be loaded into the first queue.
             thread(&[3, 70], &[3]),
             thread(&[2, 3, 71], &[2, 3]),
             thread(&[1, 2], &[1, 2]),
-            // Writes a log, by a queue of its own.
+            // Writes a log, with its own queue.
             thread(&[9, 71], &[9]),
         ];
-        assert_eq!(on_the_way([1].into(), &all), [1, 2, 3].into());
-        assert_eq!(on_the_way([].into(), &all), [].into());
+        assert_eq!(queues_to_main([1].into(), &all), [1, 2, 3].into());
+        assert_eq!(queues_to_main([].into(), &all), [].into());
     }
 }

@@ -1,57 +1,57 @@
-//! The loop of a loader worker, where its frame lies in memory: which batch is in work, for one or two small
-//! reads and without its stack.
+//! The frame of a loader worker's loop in its memory: which batch is in work, with one or two small reads and without
+//! its stack.
 //!
-//! Knows the locals of `_worker_loop` in `torch/utils/data/_utils/worker.py` (1.13 to 2.15): `idx` is the number
+//! Depends on the locals of `_worker_loop` in `torch/utils/data/_utils/worker.py` (1.13 to 2.15): `idx` is the number
 //! of the batch from when it was taken until it was handed over, and is unset while the worker waits for the next.
 
 use super::PythonError;
 use super::frames::{Frame, untagged};
 use super::memory::{Memory, WORD};
 
-/// Bytes of a frame that are looked at, at most: the loop has some thirty locals behind 360 bytes of its own.
-const MOST_BYTES: usize = 1024;
-/// Reads of which two must agree.
+/// Maximum number of bytes read of a frame: the loop has some thirty locals after 360 bytes of the frame's own fields.
+const MAX_BYTES: usize = 1024;
+/// Maximum number of reads, of which two must agree.
 const TRIES: usize = 4;
 
-/// A frame of `_worker_loop`. It stays where it is for as long as the worker lives.
+/// A frame of `_worker_loop`. Its address stays the same as long as the worker lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerLoop {
     memory: Memory,
     /// Address of the frame, and of the code that it runs.
     frame: usize,
     code: usize,
-    /// Bytes from the frame to its `idx`.
+    /// Offset of `idx` in the frame, in bytes.
     number: usize,
-    /// Bytes from it to what makes the batches: another object with each epoch.
+    /// Offset of the fetcher, in bytes: another object with each epoch.
     fetcher: Option<usize>,
-    /// The type of numbers.
+    /// Type object of `int`.
     int_type: usize,
 }
 
-/// What a worker has in work.
+/// The batch that a worker has in work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchInWork {
     /// Counted over all workers of the epoch, from 0.
     pub number: u64,
-    /// What tells an epoch from the one before.
+    /// Distinguishes an epoch from the one before.
     pub epoch: usize,
 }
 
 impl WorkerLoop {
-    /// `None` where the frame does not have the locals that are known.
+    /// Returns `None` if the frame does not have the known locals.
     pub(super) fn of(memory: Memory, frame: &Frame) -> Result<Option<Self>, PythonError> {
         let at = frame.at(&memory);
         let slot = |name| frame.slot(&memory, name);
         let (Some(number), Some(sample)) = (slot("idx")?, slot("worker_id")?) else {
             return Ok(None);
         };
-        // An argument, so it is always set, and a number as `idx` is.
+        // An argument, so it is always set, and an `int` like `idx`.
         let Some(sample) = untagged(memory.word(sample)?) else {
             return Ok(None);
         };
         let int_type = memory.type_of(sample)?;
         let code = untagged(memory.word(at.wrapping_add(memory.layout.frame.code))?);
-        let within = |slot: usize| slot.checked_sub(at).filter(|by| by + WORD <= MOST_BYTES);
+        let within = |slot: usize| slot.checked_sub(at).filter(|by| by + WORD <= MAX_BYTES);
         let (Some(number), Some(code)) = (within(number), code) else {
             return Ok(None);
         };
@@ -73,9 +73,9 @@ impl WorkerLoop {
         frame.at(&self.memory) == self.frame
     }
 
-    /// The batch in work now; `None` while the worker waits for its next. What is not `expected` is read twice: a
-    /// number that is freed while it is read may be another by then. [`PythonError::Torn`] where the frame is gone:
-    /// a stack shows the new one. Some 2 us.
+    /// Returns the batch in work; `None` while the worker waits for its next. A result other than `expected` is read
+    /// twice, because a number that is freed while it is read may be another by then. Returns [`PythonError::Torn`] if
+    /// the frame is gone; a stack shows the new one. Costs about 2 us.
     pub fn batch(&self, expected: Option<BatchInWork>) -> Result<Option<BatchInWork>, PythonError> {
         let mut last = expected;
         for _ in 0..TRIES {
@@ -104,9 +104,9 @@ impl WorkerLoop {
         }))
     }
 
-    /// The object in `idx`, and what tells the epoch.
+    /// Returns the object in `idx`, and what identifies the epoch.
     fn slots(&self) -> Result<(Option<usize>, usize), PythonError> {
-        let mut buffer = [0; MOST_BYTES];
+        let mut buffer = [0; MAX_BYTES];
         let bytes = self.number.max(self.fetcher.unwrap_or(0)) + WORD;
         let buffer = buffer.get_mut(..bytes).ok_or(self.memory.torn())?;
         self.memory.fill(self.frame, buffer)?;
@@ -129,13 +129,13 @@ mod tests {
     use crate::source::python::layout::Layout;
     use crate::units::Pid;
 
-    /// Words before the locals, in any version; then `fetcher` and `idx`.
+    /// `fetcher` and `idx` follow the words before the locals, in any version.
     const FETCHER: usize = 60;
     const NUMBER: usize = 62;
     const CODE: usize = 0x1000;
     const INT: usize = 0x2000;
 
-    /// Our own memory stands for the worker's: a frame, and behind it a number object.
+    /// Our own memory stands for the worker's: a frame, followed by a number object.
     struct Worker {
         heap: Vec<usize>,
         in_loop: WorkerLoop,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_the_frame_or_no_number_is_torn() {
+    fn a_replaced_frame_or_invalid_number_is_torn() {
         for minor in 8..=14 {
             let torn = Err(PythonError::Torn(Worker::new(minor).in_loop.memory.pid));
             let mut worker = Worker::new(minor);

@@ -1,25 +1,27 @@
-//! What lies before a moment of a recording or of a job that runs, in few samples: enough for the same verdict there, and quick to read.
+//! The samples before a point of a recording or of a running job, thinned out: enough for the same verdict there, and
+//! quick to read.
 //!
-//! The last minutes are whole. Before them a sample each of a few groups, the farther back the farther apart: they
-//! tell when the job began, how many batches it had taken and when it last took one.
+//! The last minutes are complete. Before them there is one sample from each of a few groups, at growing distances: they
+//! show when the job began, how many batches it had taken and when it last took one.
 
 use std::time::Duration;
 
 use crate::record::{RecordError, Samples};
 use crate::sample::Sample;
 
-/// What is read whole before a moment: many windows of the verdict.
+/// The time before the point that is read completely: many windows of the verdict.
 const WHOLE: Duration = Duration::from_mins(5);
-/// Samples of it at most, and bytes of text, whatever the interval and the job's size: what a seek may cost.
+/// Maximum number of samples, and of bytes of text, read completely, for any interval and job size: bounds the cost of
+/// a seek.
 const WHOLE_SAMPLES: u64 = 120;
 const WHOLE_BYTES: usize = 8 << 20;
-/// The verdict's window needs this much in any case.
+/// Always read completely: the verdict's window needs it.
 const WINDOW: Duration = Duration::from_secs(15);
 
-/// The samples to take before and at number `to`, none before `first`; so many of them lie far apart.
+/// Returns the samples before and at number `to`, from `first` on, and how many of them are sparse.
 ///
 /// # Errors
-/// Where the sample itself cannot be read; what cannot be read before it is left out.
+/// Returns an error if sample `to` cannot be read; unreadable samples before it are skipped.
 pub fn past(
     recording: &mut Samples,
     first: u64,
@@ -43,9 +45,9 @@ pub fn past(
         number -= 1;
     }
     let whole = samples.len();
-    // 1, 2, 4, 8 ... groups before, and the very first.
+    // 1, 2, 4, 8 ... groups before, and the very first sample.
     let groups: Vec<u64> = recording
-        .landmarks()
+        .group_starts()
         .rev()
         .filter(|mark| (first..number).contains(mark))
         .collect();

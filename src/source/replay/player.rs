@@ -1,48 +1,48 @@
-//! Where a replay is, what is due when, and what a command makes of it.
+//! The position of a replay, the samples that are due, and the effect of commands.
 //!
-//! Asks no clock: the caller gives the time.
+//! Does not read a clock: the caller passes the time.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::past::past;
-use super::seek::{Seek, Spot};
-use super::update::{Place, ReplayCommand, ReplayUpdate};
+use super::seek::{Position, Seek};
+use super::update::{ReplayCommand, ReplayPosition, ReplayUpdate};
 use crate::record::Samples;
 use crate::sample::Sample;
 
-/// Recorded seconds in a second.
+/// Recorded seconds per second.
 const SPEEDS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0];
 const REAL_TIME: usize = 3;
-/// Samples that come closer together go out together: a screen needs no more frames than this.
-const TOGETHER: Duration = Duration::from_millis(50);
-/// Samples that go out together at most.
-const MOST: usize = 64;
+/// Samples closer together than this are returned together: a screen needs no more frames.
+const MIN_GAP: Duration = Duration::from_millis(50);
+/// Maximum number of samples returned together.
+const MAX_SAMPLES: usize = 64;
 
 /// One replay.
 #[derive(Debug)]
 pub struct Player {
     recording: Samples,
-    first: Spot,
-    last: Spot,
-    /// The newest sample that was handed out, and when it was taken. `None` before the first.
-    now: Option<Spot>,
+    first: Position,
+    last: Position,
+    /// The newest returned sample, and when it was taken. `None` before the first.
+    now: Option<Position>,
     /// The one after it, read ahead.
     next: Option<(u64, Sample)>,
     interval: Option<Duration>,
     speed: f64,
     paused: bool,
-    /// A moment of real time, and what was shown then.
+    /// What was last displayed: a time on the real clock, and the recorded time then.
     since: (Duration, Duration),
-    /// When samples were last handed out, in real time.
+    /// When samples were last returned, in real time.
     sent: Duration,
-    /// What is still to be obeyed.
+    /// Commands that have not been carried out yet.
     commands: Vec<ReplayCommand>,
     trouble: Option<String>,
 }
 
 impl Player {
-    /// Replays the samples with these numbers from the first on.
+    /// Replays the samples with these numbers from the first one on.
     pub fn new(mut recording: Samples, numbers: RangeInclusive<u64>, speed: Option<f64>) -> Self {
         let (begin, end) = recording.span();
         let mut spot = |number, other| {
@@ -68,8 +68,8 @@ impl Player {
         }
     }
 
-    /// What is due by this moment of real time; `None` where nothing is.
-    pub fn go_on(&mut self, real: Duration) -> Option<ReplayUpdate> {
+    /// Returns what is due at this time of the real clock; `None` if nothing is.
+    pub fn advance_to(&mut self, real: Duration) -> Option<ReplayUpdate> {
         if self.due()? > real {
             return None;
         }
@@ -79,24 +79,24 @@ impl Player {
         } else if self.commands.is_empty() {
             self.play(real)
         } else {
-            self.obey(real)
+            self.run_commands(real)
         })
     }
 
-    /// When it has to go on, in real time; `None` where nothing is to come.
+    /// Returns when it must go on, in real time; `None` if nothing is left.
     pub fn due(&mut self) -> Option<Duration> {
         if self.now.is_none() || !self.commands.is_empty() {
             return Some(Duration::ZERO);
         }
-        Some(self.next_due()?.max(self.sent + TOGETHER))
+        Some(self.next_due()?.max(self.sent + MIN_GAP))
     }
 
-    /// Takes a command, to be obeyed when it next goes on: those until then are one jump.
+    /// Queues a command for the next call of [`Self::go_on`]: all commands until then are one jump.
     pub fn command(&mut self, command: ReplayCommand) {
         self.commands.push(command);
     }
 
-    /// When the next sample is due, in real time; `None` where none is.
+    /// Returns when the next sample is due, in real time; `None` if there is none.
     fn next_due(&mut self) -> Option<Duration> {
         if self.paused {
             return None;
@@ -108,7 +108,7 @@ impl Player {
         Some(real.saturating_add(ahead))
     }
 
-    /// The sample after the newest; what cannot be read is passed over.
+    /// Reads the sample after the newest; skips samples that cannot be read.
     fn peek(&mut self) -> Option<&Sample> {
         if self.next.is_none() {
             let mut number = self.now.map_or(self.first.0, |(number, _)| number + 1);
@@ -117,7 +117,7 @@ impl Player {
                     Ok((sample, _)) => self.next = Some((number, sample)),
                     Err(error) => {
                         self.trouble = Some(error.to_string());
-                        number = self.recording.behind(number)?;
+                        number = self.recording.next_group_after(number)?;
                     }
                 }
             }
@@ -125,14 +125,14 @@ impl Player {
         self.next.as_ref().map(|(_, sample)| sample)
     }
 
-    /// Hands out what is due by now.
+    /// Returns the samples that are due now.
     fn play(&mut self, real: Duration) -> ReplayUpdate {
         let mut samples = vec![];
-        while samples.len() < MOST && self.next_due().is_some_and(|due| due <= real) {
+        while samples.len() < MAX_SAMPLES && self.next_due().is_some_and(|due| due <= real) {
             samples.extend(self.advance());
         }
         if self.next_due().is_some_and(|due| due <= real) {
-            // Quicker than it can be shown: from here on as fast as it goes.
+            // Faster than samples can be read: continue from here as fast as possible.
             self.anchor(real);
         }
         self.played(false, samples, 0)
@@ -152,7 +152,7 @@ impl Player {
         self.since = (real, shown);
     }
 
-    fn obey(&mut self, real: Duration) -> ReplayUpdate {
+    fn run_commands(&mut self, real: Duration) -> ReplayUpdate {
         let here = self.now.unwrap_or(self.first);
         let mut target = here;
         for command in std::mem::take(&mut self.commands) {
@@ -182,7 +182,7 @@ impl Player {
         self.jump(target.0, real)
     }
 
-    /// Hands out a sample with as much of what lies before it as tells the same.
+    /// Returns a sample with as many earlier ones as the same verdict needs.
     fn jump(&mut self, to: u64, real: Duration) -> ReplayUpdate {
         self.next = None;
         let (samples, sparse) = match past(&mut self.recording, self.first.0, to) {
@@ -200,18 +200,18 @@ impl Player {
             self.now = self.now.or(Some((to, self.first.1)));
         }
         self.anchor(real);
-        let anew = !samples.is_empty();
-        self.played(anew, samples, sparse)
+        let restart = !samples.is_empty();
+        self.played(restart, samples, sparse)
     }
 
-    fn played(&mut self, anew: bool, samples: Vec<Sample>, sparse: usize) -> ReplayUpdate {
+    fn played(&mut self, restart: bool, samples: Vec<Sample>, sparse: usize) -> ReplayUpdate {
         let at = self.now.map_or(self.first.1, |(_, at)| at);
         let ended = self.peek().is_none();
         ReplayUpdate {
-            anew,
+            restart,
             samples,
             sparse,
-            place: Place {
+            place: ReplayPosition {
                 at: at.saturating_sub(self.first.1),
                 of: self.last.1.saturating_sub(self.first.1),
                 speed: self.speed,
@@ -224,7 +224,7 @@ impl Player {
     }
 }
 
-/// The next speed, up or down.
+/// Returns the next higher or lower speed.
 fn step(speed: f64, faster: bool) -> f64 {
     let mut speeds = SPEEDS.into_iter();
     let next = if faster {

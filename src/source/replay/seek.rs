@@ -1,36 +1,36 @@
-//! Where a seek goes: in a recording, or in what is kept of a job that runs.
+//! The target of a seek: in a recording, or in the kept samples of a running job.
 
 use std::time::Duration;
 
 use crate::record::{RecordError, Samples};
 
-/// Where to go in time.
+/// A movement in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seek {
-    /// So many seconds on, or back where negative.
+    /// Forward by this many seconds, or back if negative.
     Seconds(i64),
-    /// To the reading before. A replay stands still there.
+    /// To the previous sample. Pauses a replay.
     Previous,
-    /// To the reading after, likewise.
+    /// To the next sample. Pauses a replay.
     Next,
     Begin,
     End,
 }
 
-/// The number of a sample, and the time that is shown: two seeks in one go add up.
-pub type Spot = (u64, Duration);
+/// The number of a sample, and the displayed time, which makes several seeks at once add up.
+pub type Position = (u64, Duration);
 
 impl Seek {
-    /// Where it goes from here, between the first and the last sample that may be shown.
+    /// Returns the target from `here`, between the first and the last sample that may be shown.
     ///
     /// # Errors
-    /// Where the recording is damaged there.
+    /// Returns an error if the recording is damaged there.
     pub fn target(
         self,
-        here: Spot,
+        here: Position,
         samples: &mut Samples,
-        (first, last): (Spot, Spot),
-    ) -> Result<Spot, RecordError> {
+        (first, last): (Position, Position),
+    ) -> Result<Position, RecordError> {
         let step = |samples: &mut Samples, by: i64| {
             let number = here.0.saturating_add_signed(by).clamp(first.0, last.0);
             let (sample, _) = samples.read(number)?;
@@ -45,7 +45,7 @@ impl Seek {
                 let time = moved(here.1, seconds).clamp(first.1, last.1);
                 let number = samples.at(time)?.clamp(first.0, last.0);
                 if number == here.0 {
-                    // The next sample lies farther away than that.
+                    // The next sample is farther away than that.
                     step(samples, seconds.signum())
                 } else {
                     Ok((number, time))
@@ -55,7 +55,7 @@ impl Seek {
     }
 }
 
-/// The time so many seconds on, or back where negative.
+/// Moves a time forward by this many seconds, or back if negative.
 fn moved(time: Duration, seconds: i64) -> Duration {
     let by = Duration::from_secs(seconds.unsigned_abs());
     if seconds < 0 {

@@ -25,10 +25,10 @@ fn player(count: u32) -> Player {
 }
 
 fn play(player: &mut Player, real: Duration) -> ReplayUpdate {
-    player.go_on(real).expect("something is due")
+    player.advance_to(real).expect("something is due")
 }
 
-fn obey(player: &mut Player, commands: &[ReplayCommand], real: Duration) -> ReplayUpdate {
+fn run_commands(player: &mut Player, commands: &[ReplayCommand], real: Duration) -> ReplayUpdate {
     for command in commands {
         player.command(*command);
     }
@@ -43,28 +43,28 @@ fn seconds(played: &ReplayUpdate) -> Vec<u64> {
 }
 
 #[test]
-fn samples_come_when_they_came() {
+fn samples_are_replayed_at_their_times() {
     let mut player = player(20);
     assert_eq!(player.due(), Some(secs(1)));
     assert_eq!(seconds(&play(&mut player, secs(1))), [1]);
     assert_eq!(seconds(&play(&mut player, secs(3))), [2, 3]);
-    let faster = obey(&mut player, &[ReplayCommand::Faster], secs(3));
-    assert!(faster.samples.is_empty() && !faster.anew);
+    let faster = run_commands(&mut player, &[ReplayCommand::Faster], secs(3));
+    assert!(faster.samples.is_empty() && !faster.restart);
     assert!((faster.place.speed - 2.0).abs() < 1e-9);
     assert_eq!(seconds(&play(&mut player, secs(4))), [4, 5]);
-    let paused = obey(&mut player, &[ReplayCommand::Pause], secs(4));
+    let paused = run_commands(&mut player, &[ReplayCommand::Pause], secs(4));
     assert!(paused.place.paused);
     assert_eq!(
-        (player.due(), player.go_on(secs(99)).is_none()),
+        (player.due(), player.advance_to(secs(99)).is_none()),
         (None, true)
     );
-    obey(&mut player, &[ReplayCommand::Pause], secs(100));
+    run_commands(&mut player, &[ReplayCommand::Pause], secs(100));
     assert_eq!(seconds(&play(&mut player, secs(101))), [6, 7]);
-    let end = obey(&mut player, &[ReplayCommand::Seek(Seek::End)], secs(101));
-    assert!(end.anew && end.place.ended);
+    let end = run_commands(&mut player, &[ReplayCommand::Seek(Seek::End)], secs(101));
+    assert!(end.restart && end.place.ended);
     assert_eq!(seconds(&end).last(), Some(&19));
     assert_eq!(player.due(), None);
-    let back = obey(
+    let back = run_commands(
         &mut player,
         &[ReplayCommand::Seek(Seek::Seconds(-10))],
         secs(102),
@@ -78,10 +78,10 @@ fn samples_come_when_they_came() {
 #[test]
 fn steps_go_one_by_one_and_held_keys_make_one_jump() {
     let mut player = player(200);
-    let step = obey(&mut player, &[ReplayCommand::Seek(Seek::Next)], secs(0));
-    assert!(!step.anew && step.place.paused);
+    let step = run_commands(&mut player, &[ReplayCommand::Seek(Seek::Next)], secs(0));
+    assert!(!step.restart && step.place.paused);
     assert_eq!(seconds(&step), [1]);
-    let far = obey(
+    let far = run_commands(
         &mut player,
         &[
             ReplayCommand::Seek(Seek::Seconds(10)),
@@ -92,26 +92,26 @@ fn steps_go_one_by_one_and_held_keys_make_one_jump() {
     );
     assert_eq!(seconds(&far).last(), Some(&20));
     assert_eq!(seconds(&far), (0..=20).collect::<Vec<_>>());
-    let begin = obey(
+    let begin = run_commands(
         &mut player,
         &[ReplayCommand::Seek(Seek::Seconds(-600))],
         secs(0),
     );
     assert_eq!(seconds(&begin), [0]);
-    let before = obey(&mut player, &[ReplayCommand::Seek(Seek::Previous)], secs(0));
+    let before = run_commands(&mut player, &[ReplayCommand::Seek(Seek::Previous)], secs(0));
     assert!(before.samples.is_empty());
 }
 
 #[test]
 fn a_seek_that_is_shorter_than_the_interval_goes_to_the_next_sample() {
     let mut player = player(30);
-    let on = obey(
+    let on = run_commands(
         &mut player,
         &[ReplayCommand::Seek(Seek::Seconds(0))],
         secs(0),
     );
     assert!(on.samples.is_empty());
-    let on = obey(
+    let on = run_commands(
         &mut player,
         &[ReplayCommand::Seek(Seek::Seconds(1))],
         secs(0),
@@ -147,7 +147,7 @@ fn the_past_of_a_moment_is_whole_near_it_and_thin_before() {
         .collect();
     assert!(times.is_sorted());
     assert_eq!(times[sparse..], (580..=700).collect::<Vec<_>>());
-    // One, two, four and eight groups before, and the first of all.
+    // One, two, four and eight groups before, and the very first sample.
     assert_eq!(times[..sparse], [0, 128, 384, 512, 576]);
     let (samples, sparse) = past(&mut recording, 600, 700).unwrap();
     assert_eq!((samples.len(), sparse), (101, 0));

@@ -1,45 +1,45 @@
-//! What is asked of a replay, and what it hands out.
+//! The commands of a replay, and its output.
 
 use std::time::Duration;
 
 use super::seek::Seek;
 use crate::sample::Sample;
 
-/// What the user can have a replay do.
+/// What the user can do with a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayCommand {
-    /// Stand still, or go on.
+    /// Pauses, or continues.
     Pause,
     Faster,
     Slower,
     Seek(Seek),
 }
 
-/// Where a replay is.
+/// The position of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
-    /// From the first sample that is replayed to this one, and to the last.
+pub struct ReplayPosition {
+    /// Time from the first replayed sample to this one, and to the last.
     pub at: Duration,
     pub of: Duration,
-    /// Recorded seconds in a second.
+    /// Recorded seconds per second.
     pub speed: f64,
     pub paused: bool,
-    /// There is no sample after this one.
+    /// Whether there is no sample after this one.
     pub ended: bool,
-    /// Between this sample and the one before; `None` at the first.
+    /// Time between the previous sample and this one; `None` at the first.
     pub interval: Option<Duration>,
 }
 
-/// What a replay hands out.
+/// Output of a replay.
 #[derive(Debug)]
 pub struct ReplayUpdate {
-    /// These samples do not go on from those before: what they were taken for is to be forgotten.
-    pub anew: bool,
-    /// In order; none where only the place has changed.
+    /// Whether these samples do not follow those before, so that everything computed from those must be dropped.
+    pub restart: bool,
+    /// In order; empty if only the position has changed.
     pub samples: Vec<Sample>,
-    /// So many of the first of them lie far apart: they tell how far the job had come, and make no history.
+    /// How many of the first samples are far apart: they show the job's progress, but are not part of the history.
     pub sparse: usize,
-    pub place: Place,
-    /// What could not be read, in words.
+    pub place: ReplayPosition,
+    /// Message about what could not be read.
     pub trouble: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What several samplers share, so that the machine is read once.
+//! The state that several samplers share, so that the machine is read once.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Options;
 use crate::source::clock::Clock;
 use crate::source::gpu::Gpus;
 
-/// What samplers of one process have in common: each GPU is read once, whoever uses it.
+/// The state that the samplers of one process share: each GPU is read once for all of them.
 #[derive(Clone)]
 pub struct Common {
     pub(super) clock: Clock,

@@ -1,7 +1,7 @@
-//! The search for the job below a command that we have launched, which is not there at once, and may first look
-//! like another: launchers load a framework, too.
+//! Searches for the job below a command that pipetop launched. The job takes time to start, and another process may
+//! first look like it: launchers load a framework, too.
 //!
-//! Knows nothing of how a job is watched.
+//! Does not depend on how a job is watched.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::source::discovery::Discovery;
 use crate::source::probe::Listener;
 use crate::units::{Pid, ProcessKey};
 
-/// Between two searches, which ask the processes below the command alone.
+/// Shortest time between two searches, which only read the processes below the command.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// What is known of a launched command.
 #[derive(Debug)]
-pub(super) struct Launched {
+pub(super) struct LaunchSearch {
     root: Pid,
     probe: Option<Arc<Listener>>,
     searched_at: Option<Duration>,
-    /// The ranks that are watched are those that report, or have loaders: nobody else is looked for.
+    /// Whether the watched ranks report steps, or have loaders, so that the search is over.
     sure: bool,
     seen: Below,
 }
 
-/// The most that was seen below the command so far.
+/// The most that was seen below the command so far, in increasing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Below {
     Nothing,
@@ -35,7 +35,7 @@ enum Below {
     Job,
 }
 
-impl Launched {
+impl LaunchSearch {
     pub(super) fn new(root: Pid, probe: Option<Arc<Listener>>) -> Self {
         Self {
             root,
@@ -46,7 +46,7 @@ impl Launched {
         }
     }
 
-    /// The job, where it is another than the one of these ranks, which is watched.
+    /// Returns the job, if it is not the watched one with these ranks.
     pub(super) fn search(
         &mut self,
         now: Duration,
@@ -89,27 +89,23 @@ impl Launched {
         }
     }
 
-    /// Why there is no job so far.
+    /// Returns why there is no job yet.
     pub(super) fn gap(&self) -> Option<Gap> {
         let (reason, hint) = match self.seen {
             Below::Nothing => (
-                "the command has not started Python yet",
+                "the command has not started Python",
                 "give the training script, or the script that starts it",
             ),
             Below::Python => (
-                "the command's Python has not loaded PyTorch yet",
+                "the command's Python has not loaded PyTorch",
                 "check that this is the training script and the right Python",
             ),
             Below::Framework => (
-                "the command has loaded PyTorch, but is not training yet",
+                "the command has loaded PyTorch, but has not trained",
                 "give the training script, or the script that starts it",
             ),
             Below::Job => return None,
         };
-        Some(Gap {
-            source: "job".into(),
-            reason: reason.into(),
-            hint: hint.into(),
-        })
+        Some(Gap::new("job", reason, hint))
     }
 }

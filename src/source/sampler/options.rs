@@ -1,4 +1,4 @@
-//! Where and what the sampler reads.
+//! The options of the sampler: where and what it reads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::record::Recorder;
 use crate::sample::{Gap, Sample};
 use crate::source::probe::Listener;
 
-/// Sees each sample, on the sampler's thread.
+/// A function that receives each sample, on the sampler's thread.
 #[derive(Clone)]
 pub struct Tee(pub Arc<dyn Fn(&Sample) + Send + Sync>);
 
@@ -22,25 +22,25 @@ impl std::fmt::Debug for Tee {
 /// Where and what to read.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `/proc`, or what stands for it.
+    /// `/proc`, or a folder that replaces it.
     pub proc_root: PathBuf,
-    /// `/sys`, or what stands for it.
+    /// `/sys`, or a folder that replaces it.
     pub sys_root: PathBuf,
     /// The NVML library to load. `None` = the driver's own.
     pub nvml_lib: Option<PathBuf>,
     /// GPUs to show, by index or UUID. `None` = those that the job may use; all without a job.
     pub gpus: Option<Vec<String>>,
-    /// From one sample to the next.
+    /// Time from one sample to the next.
     pub interval: Duration,
-    /// The job to watch where none was resolved before, and after the end of one that was not launched.
+    /// The job to watch if none was resolved before, and after the end of one that was not launched.
     pub target: Target,
-    /// Where the job reports its steps, if it was launched to. Whoever launches the job binds it; who wants
-    /// to read the reports alone leaves this out, as each step is handed over once.
+    /// Where the job reports its steps, if it was launched to do so. The launcher binds it. A caller that reads the
+    /// reports itself must leave this out, because each step is returned only once.
     pub probe: Option<Arc<Listener>>,
-    /// Where each sample goes beside. `None` = nothing is recorded.
+    /// Also records each sample. `None` = nothing is recorded.
     pub recorder: Option<Arc<Recorder>>,
-    /// Who sees each sample beside. `None` = nobody.
+    /// Also receives each sample, if set.
     pub tee: Option<Tee>,
-    /// What is known to be missing from the start.
+    /// Gaps that are known from the start.
     pub lacking: Vec<Gap>,
 }

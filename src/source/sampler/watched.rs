@@ -1,7 +1,6 @@
-//! The watched job with what is read for it beside its processes: its control group, and the devices that its
-//! files lie on.
+//! The watched job with what is read for it apart from its processes: its control group, and the devices of its files.
 //!
-//! Knows nothing of the rest of the machine, and of no other job.
+//! Does not depend on the rest of the machine or on other jobs.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,16 +13,16 @@ use crate::sample::{Gap, JobSample, PressureSample};
 use crate::source::cgroup::Cgroup;
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
-use crate::source::disk::{Holder, holders};
+use crate::source::disk::{Storage, storage_of_open_files};
 use crate::source::job_view::JobView;
 use crate::units::{Pid, ProcessKey};
 
-/// Between two questions for what changes seldom.
+/// Shortest time between two reads of what seldom changes.
 const SLOW_PAUSE: Duration = Duration::from_secs(5);
-/// Workers that are asked for the files that they have open: those of a loader read the same data.
-const WORKERS_ASKED: usize = 4;
+/// Maximum number of workers whose open files are read: those of a loader read the same data.
+const WORKERS_READ: usize = 4;
 
-pub(super) struct Watched {
+pub(super) struct AttachedJob {
     proc_root: PathBuf,
     sys_root: PathBuf,
     view: JobView,
@@ -36,11 +35,11 @@ pub(super) struct Watched {
     ranks: Vec<ProcessKey>,
 }
 
-impl Watched {
-    /// Begins to watch `job`, which `first` stands for.
+impl AttachedJob {
+    /// Starts to watch `job`; its first rank is `first`.
     ///
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub(super) fn attach(
         options: &Options,
         clock: Clock,
@@ -66,35 +65,36 @@ impl Watched {
         self.ended
     }
 
-    /// The trainers that it began with.
+    /// Returns the trainers that the job started with.
     pub(super) fn ranks(&self) -> &[ProcessKey] {
         &self.ranks
     }
 
-    /// Devices that the job has read from, as far as it was asked.
+    /// Returns the devices that the job has read from, as far as known.
     pub(super) fn devices(&self) -> &BTreeSet<String> {
         &self.devices
     }
 
-    /// The job's processes as they were found for its last sample.
+    /// Returns the job's processes as found for its last sample.
     pub(super) fn discovery(&self) -> &Discovery {
         self.view.discovery()
     }
 
-    /// Polls that came late, so far.
+    /// Returns the number of late polls so far.
     pub(super) fn late(&self) -> u64 {
         self.view.late()
     }
 
-    /// The job's sample, and the pressure within its own group where that is known. `None` where the job
-    /// ended before it was read once.
+    /// Returns the job's sample, and the pressure within its control group if known. `None` if the job ended before it
+    /// was read once, or cannot be read so far.
     pub(super) fn read(
         &mut self,
         now: Duration,
         gaps: &mut Vec<Gap>,
     ) -> Option<(JobSample, Option<PressureSample>)> {
-        let mut job = self.view.read()?;
+        let job = self.view.read();
         gaps.extend_from_slice(self.view.gaps());
+        let mut job = job?;
         self.ended = job.ended;
         if job.ended {
             return Some((job, None));
@@ -105,8 +105,8 @@ impl Watched {
             // The workers read the data; a trainer without workers reads it itself.
             let loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
             let workers = loaders.flat_map(|loader| &loader.workers);
-            let workers = workers.map(|worker| worker.key.pid).take(WORKERS_ASKED);
-            self.ask_for_devices(workers.chain([job.key.pid]));
+            let workers = workers.map(|worker| worker.key.pid).take(WORKERS_READ);
+            self.read_devices(workers.chain([job.key.pid]));
         }
         let group = self.cgroup.read();
         gaps.extend(group.gaps);
@@ -115,15 +115,15 @@ impl Watched {
         Some((job, group.pressure))
     }
 
-    fn ask_for_devices(&mut self, readers: impl Iterator<Item = Pid>) {
+    fn read_devices(&mut self, readers: impl Iterator<Item = Pid>) {
         let device = |holder| match holder {
-            Holder::Device(name) => Some(name),
-            Holder::FileSystem(_) => None,
+            Storage::Device(name) => Some(name),
+            Storage::FileSystem(_) => None,
         };
-        // Of processes that end meanwhile the next question knows.
+        // Processes that end meanwhile are handled at the next call.
         self.device_gap = None;
         for pid in readers {
-            match holders(&self.proc_root, &self.sys_root, pid) {
+            match storage_of_open_files(&self.proc_root, &self.sys_root, pid) {
                 Ok(found) => self.devices.extend(found.into_iter().filter_map(device)),
                 Err(gap) => self.device_gap = Some(gap),
             }

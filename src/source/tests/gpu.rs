@@ -1,4 +1,4 @@
-//! The GPU source end to end: real threads and the real nvml-wrapper on a scripted driver.
+//! Tests of the GPU source with real threads and the real nvml-wrapper on a scripted driver.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ use fake_nvml::FakeNvml;
 use tempfile::TempDir;
 
 const INTERVAL: Duration = Duration::from_millis(10);
-/// Ends a hang; what hangs on purpose does so for twice as long.
+/// Limit for tests that hang; deliberate hangs last twice as long.
 const DEADLINE: Duration = Duration::from_mins(5);
 
 fn now() -> Moment {
@@ -28,7 +28,7 @@ fn now() -> Moment {
     }
 }
 
-/// A driver of its own for one test.
+/// Creates a driver for one test.
 fn driver(script: &str) -> (TempDir, FakeNvml) {
     let directory = TempDir::new().expect("a temporary directory");
     let fake = FakeNvml::install(directory.path(), script);
@@ -39,7 +39,7 @@ fn start(fake: &FakeNvml) -> Gpus {
     Gpus::start(Some(fake.library()), None, INTERVAL, now)
 }
 
-/// Looks until it sees what is waited for.
+/// Polls the GPUs until `what` is true.
 fn until(gpus: &Gpus, what: impl Fn(&[GpuSample], &[Gap]) -> bool) -> (Vec<GpuSample>, Vec<Gap>) {
     let began = Instant::now();
     loop {
@@ -55,7 +55,7 @@ fn until(gpus: &Gpus, what: impl Fn(&[GpuSample], &[Gap]) -> bool) -> (Vec<GpuSa
     }
 }
 
-/// Looks until every GPU was read.
+/// Polls until every GPU was read.
 fn all_read(gpus: &Gpus, count: usize) -> Vec<GpuSample> {
     until(gpus, |rows, _| {
         rows.len() == count && rows.iter().all(|row| row.read_at.is_some())
@@ -63,7 +63,7 @@ fn all_read(gpus: &Gpus, count: usize) -> Vec<GpuSample> {
     .0
 }
 
-/// What opening such a library comes to.
+/// Returns the gap of opening such a library.
 fn failure(library: Option<PathBuf>) -> Gap {
     let gpus = Gpus::start(library, None, INTERVAL, now);
     let (rows, mut gaps) = until(&gpus, |_, gaps| {
@@ -95,7 +95,7 @@ fn every_figure_of_a_gpu_is_read() {
     assert_eq!(row.temperature_c, Some(61.0));
     assert_eq!(row.sm_clock_mhz, Some(1755.0));
     assert_eq!(row.mem_clock_mhz, Some(3201.0));
-    // 37 = idle, which is no reason, + power cap + thermal.
+    // 37 = idle, which is not a reason, + power cap + thermal.
     assert_eq!(row.throttle.unwrap(), ["power cap", "too hot"]);
     let processes = row.processes.unwrap();
     assert_eq!(processes.len(), 2);
@@ -150,7 +150,7 @@ fn a_square_wave_is_seen_now_and_in_the_history() {
     let utils: Vec<_> = newer.iter().map(|(_, util)| *util).collect();
     assert_eq!(
         utils, expected,
-        "each once, those before are not told again"
+        "each once, those before are not reported again"
     );
     until(&gpus, |rows, _| rows[0].util_percent == Some(10.0));
 }
@@ -222,7 +222,7 @@ fn a_gpu_divided_by_mig_says_why_it_has_no_utilisation() {
 }
 
 #[test]
-fn what_cannot_be_true_is_not_told() {
+fn implausible_values_are_not_reported() {
     let (_directory, fake) = driver(
         "dev 0 util=4294967295 mem_util=101 total=80G used=81G power=4000000 limit=0\n\
          dev 0 temp=4294967295 sm=4294967295 memclk=99999 throttle=9223372036854775808\n\
@@ -246,7 +246,7 @@ fn what_cannot_be_true_is_not_told() {
 }
 
 #[test]
-fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
+fn a_hanging_gpu_becomes_stale_and_blocks_nothing() {
     let (_directory, fake) = driver("sys count=2\ndev * util=10");
     let gpus = start(&fake);
     all_read(&gpus, 2);
@@ -261,12 +261,12 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
     assert!(age(&rows[1]) > 0.3);
     assert!(age(&rows[0]) < age(&rows[1]));
 
-    // Whoever looks does not wait for it: it still hangs.
+    // Readers of the board do not wait for the driver: it still hangs.
     for _ in 0..100 {
         let (rows, _) = gpus.newest(1);
         assert_eq!(rows[1].gap.as_deref(), Some("driver not responding"));
     }
-    // It answers again, so it lives again.
+    // The driver answers again, so the GPU is shown again.
     fake.script("sys count=2\ndev * util=30");
     until(&gpus, |rows, _| {
         rows[1].util_percent == Some(30.0) && rows[1].gap.is_none()
@@ -276,7 +276,7 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
     let began = Instant::now();
     drop(gpus);
     assert!(began.elapsed() < DEADLINE, "no wait at the end");
-    // Lets the threads go.
+    // Ends the hang, so that the threads can end.
     fake.script("sys count=2");
 }
 
@@ -284,12 +284,12 @@ fn a_hanging_gpu_goes_stale_and_holds_up_nobody() {
 fn a_driver_that_hangs_at_the_start_is_a_gap_and_seen_once_it_answers() {
     let (_directory, fake) = driver("sys hang.nvmlInit_v2=600\ndev 0 util=5");
     let gpus = start(&fake);
-    // Neither of the two waits for the driver.
+    // Neither call waits for the driver.
     let (rows, gaps) = gpus.newest(1);
     assert_eq!((rows.len(), gaps.len()), (0, 1));
     until(&gpus, |_, gaps| gaps[0].reason.contains("not responding"));
     fake.script("dev 0 util=5");
-    // The row comes and the gap goes, in either order.
+    // The row appears and the gap disappears, in either order.
     let (rows, _) = until(&gpus, |rows, gaps| {
         rows.iter().any(|row| row.util_percent == Some(5.0)) && gaps.is_empty()
     });
@@ -315,7 +315,7 @@ fn each_way_that_nvml_fails_has_its_own_words() {
 }
 
 #[test]
-fn no_library_and_a_wrong_library_are_told_apart() {
+fn a_missing_and_a_wrong_library_are_distinguished() {
     let directory = TempDir::new().unwrap();
     let absent = directory.path().join("libnvidia-ml.so.1");
     let gap = failure(Some(absent.clone()));

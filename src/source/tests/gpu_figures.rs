@@ -1,8 +1,8 @@
-//! What one reading of a GPU gives, and how often each call is made: the real nvml-wrapper on the scripted
-//! driver, with the clock of both set by hand, so that nothing waits and every figure is exact.
+//! Tests of the figures of one GPU reading, and of how often each call is made: the real nvml-wrapper on the scripted
+//! driver, with the clocks of both set by hand, so that nothing waits and every figure is exact.
 //!
-//! Calls are made the more seldom the longer they take, and a loaded machine makes all of them long: what must
-//! have been asked again is looked at after the longest period.
+//! The longer calls take, the less often they are made, and on a loaded machine all calls take long: tests of repeated
+//! calls therefore wait for the longest period.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use crate::units::{Bytes, BytesPerSecond, Moment, Share};
 use fake_nvml::FakeNvml;
 use tempfile::TempDir;
 
-/// GPUs of a driver of its own, read when the test says.
+/// GPUs of a driver made for this test, read when the test requests it.
 struct Machine {
     _directory: TempDir,
     fake: FakeNvml,
@@ -33,7 +33,7 @@ impl Machine {
         Self::without(script, &[])
     }
 
-    /// As an older driver, which lacks `symbols`.
+    /// Simulates an older driver, which lacks `symbols`.
     fn without(script: &str, symbols: &[&str]) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         let clock = directory.path().join("nvml.clock");
@@ -61,7 +61,7 @@ fn absent<'a>(sample: &'a GpuSample, figure: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn what_the_driver_counts_is_read_as_it_counts() {
+fn driver_counters_are_read_in_their_own_units() {
     let mut machine = Machine::new(
         "dev 0 minor=4 total=80G used=40G reserved=1G power=500~300/4 limit=650 instant=533.25 mem_temp=77\n\
          dev 0 pcie_counters=1 pcie_rx=2000000000 pcie_tx=500000000 nvlink_rx=1048576 nvlink_tx=2097152\n\
@@ -122,7 +122,7 @@ fn what_the_driver_counts_is_read_as_it_counts() {
 }
 
 #[test]
-fn counters_are_means_between_two_looks() {
+fn counters_are_means_between_two_polls() {
     let mut machine = Machine::new(
         "dev 0 gpm=1 gpm.1=100~0/2 gpm.2=40 gpm.3=12.5 gpm.5=30 gpm.10=55 gpm.20=1000 gpm.21=2000\n\
          dev 0 gpm.60=10 pcie_counters=none",
@@ -132,7 +132,7 @@ fn counters_are_means_between_two_looks() {
     let counters = machine.read(0, 131.0).counters.expect("two looks");
     assert_eq!((counters.from, counters.to), (moment(10.0), moment(131.0)));
     let close = |share: Option<Share>, expected: f64| {
-        let share = share.expect("told").0;
+        let share = share.expect("known").0;
         assert!((share - expected).abs() < 1e-6, "{share}");
     };
     close(counters.sm_active, 0.4);
@@ -150,13 +150,13 @@ fn counters_are_means_between_two_looks() {
     );
     // From one poll to the next, without a gap: 61 s with a kernel, then 61 s of 122 s.
     close(counters.graphics, 61.0 / 121.0);
-    let counters = machine.read(0, 253.0).counters.expect("told");
+    let counters = machine.read(0, 253.0).counters.expect("known");
     assert_eq!((counters.from, counters.to), (moment(131.0), moment(253.0)));
     close(counters.graphics, 0.5);
 }
 
 #[test]
-fn the_slow_call_is_made_where_nothing_else_tells_and_seldom() {
+fn the_slow_call_is_rare_and_a_last_resort() {
     let mut machine = Machine::new(
         "sys log=1\n\
          dev 0 pcie_rx=3000000000 pcie_tx=1000000 cost.nvmlDeviceGetPcieThroughput=20",
@@ -179,7 +179,7 @@ fn the_slow_call_is_made_where_nothing_else_tells_and_seldom() {
 
 #[test]
 fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
-    // Dear processes, dear samples, the slow PCIe call: dearer than any card that was measured.
+    // Expensive process lists, expensive samples, the slow PCIe call: more than on any card that was measured.
     const COSTS: [(&str, f64); 9] = [
         ("nvmlDeviceGetUtilizationRates", 0.02),
         ("nvmlDeviceGetSamples", 0.4),
@@ -205,13 +205,13 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
         }
     }
     let calls = machine.fake.calls();
-    // The first seconds ask everything once.
+    // Each call is made once in the first seconds.
     let steady = calls.iter().filter(|call| call.at >= 110.0);
     let spent: f64 = steady.map(|call| call.cost_ms).sum();
     let per_second = spent / (f64::from(SECONDS) - 10.0);
     assert!(per_second < 20.0, "{per_second} ms a second");
     assert!(per_second > 0.0, "it is read at all");
-    // What it says that it spent is what it spent: of one GPU at least what the script says.
+    // The reported time of all calls is what they took: for one GPU at least what the script says.
     let of_last: f64 = calls
         .iter()
         .filter(|call| call.gpu == Some(7))
@@ -220,7 +220,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
     let said = last.driver_time.as_secs_f64() * 1000.0;
     assert!(said >= of_last, "{said} ms said, {of_last} ms spent");
 
-    // Each call has its period, which two rounds of one call share; and dear ones have longer ones.
+    // Each call has its period, shared by two groups for one of them; expensive calls have longer ones.
     let gaps = |symbol: &str| {
         let mut times: Vec<f64> = calls
             .iter()
@@ -228,7 +228,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
             .map(|call| call.at)
             .collect();
         times.dedup();
-        // What a call costs is known from its second time on.
+        // The cost of a call is known from its second time on.
         times.remove(0);
         assert!(times.len() > 1, "{symbol} is called again");
         times
@@ -246,7 +246,7 @@ fn eight_gpus_cost_little_whatever_calls_cost_and_no_call_comes_early() {
 }
 
 #[test]
-fn an_xid_is_told_with_its_time_and_survives_the_loss() {
+fn an_xid_keeps_its_time_and_survives_the_loss() {
     let mut machine = Machine::new(
         "@140 dev 0 xid=13\n@400 dev 0 xid=79\n@400 dev 0 fail=lost\n@530 dev 0 fail=no\ndev 0 util=5",
     );
@@ -361,7 +361,7 @@ fn an_old_driver_gives_what_it_has() {
 }
 
 #[test]
-fn a_driver_with_other_structures_is_not_believed() {
+fn a_driver_with_other_structures_is_rejected() {
     let mut machine = Machine::new(
         "dev 0 util=44 total=80G used=1G procs=7701:30G:55,7702:1G:10,7703:2G,7704:2G drift=1\n\
          dev 1 util=1\nsys count=2\n\
@@ -369,7 +369,7 @@ fn a_driver_with_other_structures_is_not_believed() {
     );
     let sample = machine.read(0, 10.0);
     assert_eq!(sample.processes, None, "rather than wrong ones");
-    let reason = absent(&sample, "processes").expect("told");
+    let reason = absent(&sample, "processes").expect("known");
     assert!(reason.contains("form"), "{reason}");
     assert_eq!(sample.util_percent, Some(44.0));
     let other = machine.read(1, 10.0);
@@ -401,7 +401,7 @@ fn the_share_of_a_process_has_an_age_and_ends() {
         (None, None),
         "no sample is not 0 %"
     );
-    // Long after the driver's last word of it, with newer words of another.
+    // Long after the driver's last sample of it, with newer samples of another.
     machine.read(0, 133.0);
     let later = find(&machine.read(0, 254.0), 77);
     assert_eq!((later.sm_percent, later.sm_at), (None, None));

@@ -1,4 +1,4 @@
-//! The sources around the job - disks, control groups, the host - on trees that stand for machines.
+//! Tests of the sources around the job (disks, control groups, the host) on directory trees that imitate machines.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::doctor::{self, Terminal};
 use crate::sample::{CgroupSample, Gap, PressureSample};
 use crate::source::cgroup::{Cgroup, CgroupReading};
-use crate::source::disk::{self, Disks, Holder};
+use crate::source::disk::{self, Disks, Storage};
 use crate::source::host::{Host, Own};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, Pid};
@@ -205,7 +205,7 @@ fn hybrid_takes_limits_from_version_1_and_pressure_from_version_2() {
 
 #[test]
 fn a_container_sees_its_own_group_as_the_root() {
-    // With a cgroup namespace the group is called `/`; without one the mount shows only the group.
+    // In a cgroup namespace the group is called `/`; without one the mount shows only the group.
     let namespaced = grouped("0::/\n", V2);
     let bound = grouped(
         "2:cpu,cpuacct:/docker/abc\n",
@@ -308,7 +308,7 @@ const DISKSTATS: &str = "\
  104       0 cciss/c0d0 1 0 1 1 0 0 0 0 0 1 1
 ";
 
-/// Devices as sysfs has them: one directory each, a partition's within its disk's, links by number.
+/// Devices as in sysfs: one directory each, a partition's within its disk's, links by number.
 fn with_devices() -> FakeRoot {
     let root = FakeRoot::new();
     root.file("proc/diskstats", DISKSTATS);
@@ -422,11 +422,11 @@ fn files_lie_on_a_disk_or_on_a_file_system_with_a_name() {
     let mounts = mounts::parse(JOB_MOUNTS);
     let holder = |mounts: &[MountInfo], path: &str| {
         let mount = mounts::covering(mounts, Path::new(path)).unwrap();
-        disk::holder_of(&root.sys(), mounts, mount)
+        disk::storage_of(&root.sys(), mounts, mount)
     };
     let on = |path: &str| holder(&mounts, path);
-    let device = |name: &str| Holder::Device(name.to_owned());
-    let named = |name: &str| Holder::FileSystem(name.to_owned());
+    let device = |name: &str| Storage::Device(name.to_owned());
+    let named = |name: &str| Storage::FileSystem(name.to_owned());
     assert_eq!(on("/data/a"), device("nvme0n1"), "a partition is its disk");
     assert_eq!(
         on("/tree/a"),
@@ -464,14 +464,14 @@ fn what_a_process_reads_from_is_found_without_touching_its_files() {
         .file("proc/4242/fdinfo/4", info("02", 999))
         .file("proc/4242/fdinfo/5", "torn");
     assert_eq!(
-        disk::holders(&root.proc(), &root.sys(), JOB).unwrap(),
+        disk::storage_of_open_files(&root.proc(), &root.sys(), JOB).unwrap(),
         BTreeSet::from([
-            Holder::Device("nvme0n1".into()),
-            Holder::FileSystem("nfs4".into())
+            Storage::Device("nvme0n1".into()),
+            Storage::FileSystem("nfs4".into())
         ]),
         "not the log that is only written, not /proc, not a pipe"
     );
-    let gap = disk::holders(&root.proc(), &root.sys(), Pid(1)).unwrap_err();
+    let gap = disk::storage_of_open_files(&root.proc(), &root.sys(), Pid(1)).unwrap_err();
     assert_eq!(gap.source, "disk");
 }
 
@@ -512,7 +512,7 @@ fn the_host_is_read_again_and_again() {
 }
 
 #[test]
-fn what_the_host_does_not_give_is_unknown_with_a_reason() {
+fn missing_host_figures_are_unknown_with_a_reason() {
     let root = FakeRoot::new();
     root.file("proc/stat", "cpu  1 2\ncpu0 1\ncpu1 1\n")
         .file("proc/meminfo", "MemTotal:  1024 kB\n");
@@ -550,11 +550,11 @@ fn this_machine_gives_sane_figures() {
     }
     let (disks, _) = Disks::new(proc_root, sys_root).read(&BTreeSet::new());
     assert!(disks.iter().all(|disk| !disk.device.starts_with("loop")));
-    disk::holders(proc_root, sys_root, me).unwrap();
+    disk::storage_of_open_files(proc_root, sys_root, me).unwrap();
 }
 
 #[test]
-fn the_doctor_finds_what_a_tree_holds_and_looks_at_this_machine() {
+fn the_doctor_checks_a_tree_and_this_machine() {
     let root = grouped(
         "0::/docker/abc\n",
         &format!("{V2}4 1 0:21 / /proc rw - proc proc rw,hidepid=2\n"),
@@ -612,7 +612,7 @@ fn the_doctor_finds_what_a_tree_holds_and_looks_at_this_machine() {
     assert_eq!(here.len(), checks.len());
 }
 
-/// Every file that a source parses, with bytes of the test's choice.
+/// Every file that a source parses, filled with random bytes by the test.
 const PARSED: [&str; 20] = [
     "proc/self/status",
     "proc/self/cgroup",
@@ -642,7 +642,7 @@ fn read_everything(root: &FakeRoot) {
     Own::new(&proc_root).read(0);
     Disks::new(&proc_root, &sys_root).read(&BTreeSet::from(["a".to_owned()]));
     Cgroup::new(&proc_root, &sys_root, JOB).read();
-    drop(disk::holders(&proc_root, &sys_root, JOB));
+    drop(disk::storage_of_open_files(&proc_root, &sys_root, JOB));
     let checks = doctor::examine(
         &proc_root,
         &sys_root,
@@ -653,7 +653,7 @@ fn read_everything(root: &FakeRoot) {
 }
 
 #[test]
-fn fifos_and_folders_in_the_place_of_files_hold_nobody_up() {
+fn fifos_and_folders_instead_of_files_do_not_block() {
     for make in [
         (|path: &Path| rustix::fs::mkfifoat(rustix::fs::CWD, path, 0o600.into()).unwrap())
             as fn(&Path),
@@ -684,7 +684,7 @@ proptest! {
             root.file(path, &bytes);
         }
         read_everything(&root);
-        // Each again behind a group and a mount that hold, so that the bytes reach the group's files.
+        // Once more with a valid group and mount, so that the bytes reach the group's files.
         root.file("proc/4242/cgroup", "0::/a\n").file("proc/self/mountinfo", V2);
         read_everything(&root);
     }

@@ -1,27 +1,27 @@
-//! The launched command, from its start to its exit code: the same with a screen and without.
+//! The launched command from its start to its exit code, with a screen or without.
 
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use crate::cli::Run;
+use crate::cli::RunArgs;
 use crate::error::Hinted;
 use crate::job::Target;
 use crate::launch::{
     Ending, Forward, LaunchError, LaunchSpec, Log, OutputTarget, Running, SupervisorEvent,
 };
-use crate::options::Watch;
+use crate::options::WatchArgs;
 use crate::sample::Gap;
-use crate::setup::{FAILED_IF, complain, named_log};
+use crate::setup::{FAILED_IF, named_log, print_error};
 use crate::source::sampler::Options;
 use crate::units::{Pid, printable};
 use crate::verdict::Kind;
 
-/// The file that the command prints to, where the user named one.
-pub(super) fn log(args: &Run) -> Result<Option<Log>, Hinted> {
+/// Opens the file for the command's output, if the user named one.
+pub(super) fn log(args: &RunArgs) -> Result<Option<Log>, Hinted> {
     args.log.as_deref().map(named_log).transpose()
 }
 
-/// Starts the command, and hands it the signals that we get; `Err` holds the exit code where it cannot be run.
+/// Starts the command and forwards signals to it; `Err` holds the exit code if it cannot be run.
 pub(super) fn start(
     spec: LaunchSpec,
     stdin: bool,
@@ -30,7 +30,7 @@ pub(super) fn start(
     events: impl FnMut(SupervisorEvent) -> bool + Send + 'static,
 ) -> Result<Running, ExitCode> {
     let failed = |error: LaunchError| {
-        complain(&Hinted::new(error.to_string(), error.hint()));
+        print_error(&Hinted::new(error.to_string(), error.hint()));
         ExitCode::from(error.code())
     };
     let forward = Forward::take().map_err(|error| failed(error.into()))?;
@@ -39,34 +39,34 @@ pub(super) fn start(
     forwarded.map_err(|error| failed(error.into()))?;
     options.target = Target::Below(running.supervisor());
     if let Some(why) = running.no_hook() {
-        options.lacking.push(Gap {
-            source: "probe".into(),
-            reason: format!("cannot install the hook: {why}"),
-            hint: "set TMPDIR to a writable directory; figures are estimates until then".into(),
-        });
+        options.lacking.push(Gap::new(
+            "probe",
+            format!("cannot install the hook: {why}"),
+            "set TMPDIR to a writable directory; figures are estimates until then",
+        ));
     }
     Ok(running)
 }
 
-/// What is said where the supervisor was killed: whatever it supervised goes on.
-pub(super) fn lost(pid: Pid) -> Hinted {
+/// Returns the error if the supervisor was killed: the command may still run.
+pub(super) fn supervisor_lost(pid: Pid) -> Hinted {
     Hinted::new(
         format!("pipetop lost the command, which may still run as process {pid}"),
         format!("stop it with `kill {pid}`"),
     )
 }
 
-/// The words as they are read.
+/// Returns the command line as printable text.
 pub(super) fn name(command: &[std::ffi::OsString]) -> String {
     printable(&command.join(OsStr::new(" ")).to_string_lossy())
 }
 
-/// The command's exit code, where it ended by itself; that of `--fail-if` where it ended well.
+/// Returns the command's exit code if it failed by itself, otherwise that of `--fail-if` if it matches.
 pub(super) fn exit_code(
     ended: Option<Ending>,
     stopped: bool,
     kind: Option<Kind>,
-    watch: &Watch,
+    watch: &WatchArgs,
 ) -> ExitCode {
     match ended.map_or(0, Ending::code) {
         code if code != 0 && !stopped => ExitCode::from(code),

@@ -1,46 +1,48 @@
-//! A run without a screen: lines or one report, while what the command prints passes through.
+//! A run without a screen: prints lines or one report, while the command's output passes through.
 
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use super::command::{exit_code, log, lost, name, start};
+use super::command::{exit_code, log, name, start, supervisor_lost};
 use super::printed::Printed;
 use super::summary::Summary;
-use crate::cli::Run;
-use crate::error::Hinted;
-use crate::headless::{Observation, Observer, RecordingWatch};
+use crate::cli::RunArgs;
+use crate::error::{Explain as _, Hinted};
+use crate::headless::{Observer, RecordingWatch};
 use crate::launch::{Ending, ExitTracker, LaunchSpec, OutputTarget, Running, SupervisorEvent};
-use crate::options::Watch;
+use crate::options::WatchArgs;
 use crate::output;
 use crate::sample::Sample;
-use crate::setup::{complain, finish};
+use crate::setup::{finish, observation, print_error};
 use crate::source::sampler::{Options, Sampler};
 
-enum Heard {
+enum RunEvent {
     Sample(Box<Sample>),
     Event(SupervisorEvent),
 }
 
-pub(super) fn run(args: &Run, spec: LaunchSpec, mut options: Options) -> Result<ExitCode, Hinted> {
+pub(super) fn run(
+    args: &RunArgs,
+    spec: LaunchSpec,
+    mut options: Options,
+) -> Result<ExitCode, Hinted> {
     let watch = &args.watch;
     let log = log(args)?;
     let writer = log.as_ref().map(crate::launch::Log::writer).transpose();
-    let writer = writer.map_err(|error| {
-        Hinted::new(
-            format!("cannot open the log twice: {error}"),
-            "raise the limit of open files (ulimit -n)",
-        )
-    })?;
+    let writer = writer.explain(
+        "cannot open the log twice",
+        "raise the limit of open files (ulimit -n)",
+    )?;
     let output = match writer {
         Some(file) => OutputTarget::File(file),
         None if watch.json => OutputTarget::Errors,
-        None => OutputTarget::Through,
+        None => OutputTarget::Inherit,
     };
     let name = name(&spec.command);
     let (send, heard) = mpsc::channel();
     let events = send.clone();
-    let events = move |event| events.send(Heard::Event(event)).is_ok();
+    let events = move |event| events.send(RunEvent::Event(event)).is_ok();
     let running = match start(spec, args.stdin, output, &mut options, events) {
         Ok(running) => running,
         Err(code) => return Ok(code),
@@ -52,16 +54,10 @@ pub(super) fn run(args: &Run, spec: LaunchSpec, mut options: Options) -> Result<
     let printed = printed
         .transpose()
         .map_err(|error| Hinted::no_thread(&error))?;
-    let how = Observation {
-        once: watch.once,
-        json: watch.json,
-        span: watch.span,
-        steady: true,
-    };
-    let observer = Observer::new(how, options.interval);
+    let observer = Observer::new(observation(watch, true), options.interval);
     let recorder = options.recorder.clone();
     let sampler = Sampler::start(options, None, move |sample| {
-        send.send(Heard::Sample(Box::new(sample))).is_ok()
+        send.send(RunEvent::Sample(Box::new(sample))).is_ok()
     });
     let mut session = Session {
         sampler: Some(sampler.map_err(|error| Hinted::no_thread(&error))?),
@@ -80,48 +76,48 @@ pub(super) fn run(args: &Run, spec: LaunchSpec, mut options: Options) -> Result<
     running.release();
     drop(printed);
     if session.lost {
-        return Err(lost(pid));
+        return Err(supervisor_lost(pid));
     }
     let code = session.close(&name, watch)?;
     finish(recorder)?;
     Ok(code)
 }
 
-/// Says what is no error of the command.
+/// Prints a note about something that is not an error of the command.
 fn note(said: &Hinted) {
     let lines = format!("note: {}\nhint: {}\n", said.message, said.hint);
     let _ = std::io::stderr().write_all(lines.as_bytes());
 }
 
 struct Session {
-    /// `None` once nothing more is to be seen.
+    /// `None` once nothing more is to be observed.
     sampler: Option<Sampler>,
     observer: Observer,
     summary: Summary,
     ended: Option<Ending>,
     reported: bool,
-    /// We have ended the command.
+    /// pipetop has ended the command.
     stopped: bool,
-    /// It may go on without us, unasked.
+    /// The supervisor is gone, so the command may still run.
     lost: bool,
     recording: RecordingWatch,
-    /// Why something that was to be printed was not.
+    /// The error that kept output from being written.
     unwritten: Option<Hinted>,
 }
 
 impl Session {
-    /// Until the command has ended, and what trains below it.
-    fn run(&mut self, heard: mpsc::Receiver<Heard>, running: &Running, args: &Run) {
+    /// Runs until the command and its training job have ended.
+    fn run(&mut self, heard: mpsc::Receiver<RunEvent>, running: &Running, args: &RunArgs) {
         let mut exit = ExitTracker::default();
         for heard in heard {
             match heard {
-                Heard::Sample(sample) if !self.reported => {
+                RunEvent::Sample(sample) if !self.reported => {
                     let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
                     exit.seen(sample.at.since_start, trains);
                     self.summary.apply(&sample);
                     self.recording.check(&sample);
                     let over = self.observer.take(*sample, &mut std::io::stdout());
-                    // Where nobody reads, the command still goes on to its end.
+                    // If the output is closed, the command still runs to its end.
                     if over.unwrap_or_else(|error| self.failed(&error)) {
                         self.report(&args.watch, false);
                         exit.forget();
@@ -132,15 +128,15 @@ impl Session {
                         }
                     }
                 }
-                Heard::Event(SupervisorEvent::Ended(ending)) => {
+                RunEvent::Event(SupervisorEvent::Ended(ending)) => {
                     self.ended = Some(ending);
                     exit.ended();
                 }
-                Heard::Event(SupervisorEvent::Gone) => {
+                RunEvent::Event(SupervisorEvent::Gone) => {
                     self.lost = self.ended.is_none();
                     break;
                 }
-                Heard::Sample(_) | Heard::Event(_) => {}
+                RunEvent::Sample(_) | RunEvent::Event(_) => {}
             }
             if exit.is_over() {
                 break;
@@ -148,13 +144,13 @@ impl Session {
         }
     }
 
-    /// Says what was seen, once.
-    fn report(&mut self, watch: &Watch, early: bool) {
+    /// Prints the report, once.
+    fn report(&mut self, watch: &WatchArgs, early: bool) {
         self.reported = true;
         self.summary.close();
         let mut out = std::io::stdout();
         let written = if watch.once {
-            // Where it ended before its time: what was seen of its training.
+            // If the job ended before the time was over, report on its training.
             match early.then(|| self.summary.report()).flatten() {
                 Some(report) if watch.json => output::json::page(&mut out, &report),
                 Some(report) => out.write_all(output::text(&report).as_bytes()),
@@ -171,13 +167,13 @@ impl Session {
         }
     }
 
-    /// Keeps why nothing more can be written, which is so from now on.
+    /// Keeps the first write error, after which nothing more can be written.
     fn failed(&mut self, error: &std::io::Error) -> bool {
         self.unwritten = self.unwritten.take().or_else(|| Hinted::unwritten(error));
         true
     }
 
-    fn close(mut self, name: &str, watch: &Watch) -> Result<ExitCode, Hinted> {
+    fn close(mut self, name: &str, watch: &WatchArgs) -> Result<ExitCode, Hinted> {
         self.summary.close();
         let kind = if watch.once {
             self.observer.kind()
@@ -198,7 +194,7 @@ impl Session {
                 self.report(watch, true);
             } else if let Some(ended) = failed {
                 said = true;
-                complain(&Hinted::new(
+                print_error(&Hinted::new(
                     format!("{name} {ended} before training was seen"),
                     "see its own output for the reason",
                 ));
@@ -212,10 +208,10 @@ impl Session {
             let _ = writeln!(std::io::stderr(), "{name} {ended}");
         }
         match self.unwritten {
-            // The command's own failure shows in the exit code.
+            // If the command failed as well, its exit code takes precedence.
             Some(error) if failed.is_none() => Err(error),
             Some(error) => {
-                complain(&error);
+                print_error(&error);
                 Ok(exit_code(self.ended, self.stopped, kind, watch))
             }
             None => Ok(exit_code(self.ended, self.stopped, kind, watch)),

@@ -1,4 +1,4 @@
-//! What the command prints to a file, passed on to where it would have gone without.
+//! Passes on the command's output from its file to where it would otherwise have gone.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::launch::Log;
 
-/// Between two polls for more.
+/// Time between two polls for more output.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The thread that passes it on; dropping it passes on the rest and ends it.
+/// The thread that passes it on; dropping it passes on the rest and ends the thread.
 #[derive(Debug)]
 pub(super) struct Printed {
     end: Option<mpsc::Sender<()>>,
@@ -19,7 +19,7 @@ pub(super) struct Printed {
 
 impl Printed {
     /// # Errors
-    /// Where no thread can be started.
+    /// Returns an error if no thread can be started.
     pub(super) fn follow(mut log: Log, errors: bool) -> io::Result<Self> {
         let (end, ended) = mpsc::channel();
         let follow = move || {
@@ -53,6 +53,6 @@ impl Drop for Printed {
 }
 
 fn pass(log: &mut Log, out: &mut impl Write) -> io::Result<()> {
-    log.read_on(|bytes| out.write_all(bytes))?;
+    log.read_new(|bytes| out.write_all(bytes))?;
     out.flush()
 }

@@ -1,15 +1,15 @@
-//! A run on the screen: what the command prints is a pane of it, and what is left to say is printed after it.
+//! A run on the screen: a pane shows the command's output, and the report is printed after the screen closes.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use super::command::{exit_code, log, lost, name, start};
+use super::command::{exit_code, log, name, start, supervisor_lost};
 use super::printed::Printed;
 use super::summary::Summary;
-use crate::app::{self, Launch, Launched, Left, Setup};
-use crate::cli::Run;
+use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
+use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::Hinted;
 use crate::headless::WINDOW;
@@ -20,11 +20,11 @@ use crate::setup::{finish, no_screen};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
-/// Of the command's output so many lines stay on the terminal.
+/// Lines of the command's output that stay on the terminal.
 const LAST: usize = 20;
 
 pub(super) fn run(
-    args: &Run,
+    args: &RunArgs,
     mut spec: LaunchSpec,
     mut options: Options,
     config: Config,
@@ -41,7 +41,7 @@ pub(super) fn run(
         None => Log::unnamed(&places()).map_err(|error| no_log(&error))?,
     };
     let output = OutputTarget::File(log.writer().map_err(|error| no_log(&error))?);
-    // As it would on a terminal, it shall not keep its lines to itself.
+    // As on a terminal, Python should not buffer its output.
     if std::env::var_os("PYTHONUNBUFFERED").is_none() {
         spec.environment
             .push(("PYTHONUNBUFFERED".into(), "1".into()));
@@ -56,10 +56,11 @@ pub(super) fn run(
     let recorder = options.recorder.clone();
     let summary = Arc::new(Mutex::new(Summary::new()));
     let sum_up = Arc::clone(&summary);
-    let launched = Launched::new(name.clone(), log.to_be_kept());
+    let launched = LaunchedCommand::new(name.clone(), log.kept_location());
     let outcome = app::watch(Setup {
         options,
         job: None,
+        board: Arc::default(),
         config,
         window: WINDOW,
         wanted: format!("a Python process with PyTorch, started by `{name}`"),
@@ -87,25 +88,25 @@ pub(super) fn run(
     Ok(code)
 }
 
-/// Says what is left to say, and sees the command to its end, unless the user has left it running.
+/// Prints the final report and waits for the command to end, unless the user has left it running.
 fn close(
-    args: &Run,
+    args: &RunArgs,
     name: &str,
     running: Running,
-    (launched, log, events): (Launched, Log, mpsc::Receiver<SupervisorEvent>),
+    (launched, log, events): (LaunchedCommand, Log, mpsc::Receiver<SupervisorEvent>),
     summary: &Summary,
 ) -> Result<ExitCode, Hinted> {
     let watch = &args.watch;
-    let mut page = Page::default();
+    let mut page = ClosingText::default();
     let mut ended = launched.ended();
     page.output(&launched);
     match summary.report() {
         Some(report) => page.text(&output::text(&report)),
         None => page.text(&format!("{}\n", summary.nothing().lines())),
     }
-    let mut stopped = launched.left() == Some(Left::Ending);
-    if launched.left() == Some(Left::Running) && ended.is_none() {
-        page.goes_on(name, &running, &log);
+    let mut stopped = launched.choice() == Some(QuitChoice::Ending);
+    if launched.choice() == Some(QuitChoice::Running) && ended.is_none() {
+        page.add_still_running(name, &running, &log);
         page.print();
         running.release();
         return Ok(exit_code(None, true, summary.kind(), watch));
@@ -113,17 +114,17 @@ fn close(
     page.print();
     if ended.is_none() {
         if !std::io::stdout().is_terminal() {
-            // The terminal is gone: what runs without one of its own hears of it from us.
+            // The terminal is gone. The command has no terminal, so pipetop passes the hang-up on.
             running.handle().hang_up();
         } else if args.stop {
             stopped = true;
             running.handle().end();
         }
         let printed = Printed::follow(log, false).map_err(|error| Hinted::no_thread(&error))?;
-        ended = last_word(&events);
+        ended = wait_for_end(&events);
         drop(printed);
         if ended.is_none() {
-            return Err(lost(running.pid()));
+            return Err(supervisor_lost(running.pid()));
         }
     }
     running.release();
@@ -133,8 +134,8 @@ fn close(
     Ok(exit_code(ended, stopped, summary.kind(), watch))
 }
 
-/// Waits for the command's end.
-fn last_word(events: &mpsc::Receiver<SupervisorEvent>) -> Option<Ending> {
+/// Waits for the command's end and returns how it ended.
+fn wait_for_end(events: &mpsc::Receiver<SupervisorEvent>) -> Option<Ending> {
     let mut heard = events
         .iter()
         .take_while(|event| *event != SupervisorEvent::Gone);
@@ -144,7 +145,7 @@ fn last_word(events: &mpsc::Receiver<SupervisorEvent>) -> Option<Ending> {
     })
 }
 
-/// Where output can lie that has no name yet, and get one if the command goes on without us.
+/// Returns folders for the unnamed output file, which gets a name there if the command outlives pipetop.
 fn places() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let here = std::env::current_dir().ok();
@@ -159,17 +160,17 @@ fn no_log(error: &std::io::Error) -> Hinted {
     )
 }
 
-/// What is left on the terminal.
+/// The text that stays on the terminal.
 #[derive(Debug, Default)]
-struct Page(String);
+struct ClosingText(String);
 
-impl Page {
+impl ClosingText {
     fn text(&mut self, text: &str) {
         self.0.push_str(text);
     }
 
-    /// The last lines of what the command printed: they were on the screen alone.
-    fn output(&mut self, launched: &Launched) {
+    /// Adds the last lines of the command's output, which were only on the screen.
+    fn output(&mut self, launched: &LaunchedCommand) {
         let lines = launched.output();
         let before = lines.len().saturating_sub(LAST);
         if before > 0 {
@@ -184,7 +185,7 @@ impl Page {
         }
     }
 
-    fn goes_on(&mut self, name: &str, running: &Running, log: &Log) {
+    fn add_still_running(&mut self, name: &str, running: &Running, log: &Log) {
         let pid = running.pid();
         let output = match log.keep() {
             Ok(Kept::In(path)) => format!("its output is in {}", path.display()),
@@ -199,7 +200,7 @@ impl Page {
 
     fn print(&self) {
         let mut out = std::io::stdout();
-        // Nobody who reads it: nothing to do about that.
+        // If the output is closed, there is nothing to do.
         let _ = out.write_all(self.0.as_bytes()).and_then(|()| out.flush());
     }
 }

@@ -1,4 +1,4 @@
-//! What a whole run came to, printed once at its end.
+//! The result of a whole run, printed once at its end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use crate::report::Report;
 use crate::sample::{Gap, Sample};
 use crate::verdict::Kind;
 
-/// Samples that may yet turn out to be of the job's end, when its workers are gone and it still lives.
+/// Number of newest samples that may turn out to be of the job's end, when its workers are gone but it still runs.
 const LAST: usize = 3;
 
-/// Everything since the first batch of the job.
+/// All samples since the first batch of the job.
 #[derive(Debug)]
 pub(super) struct Summary {
     engine: Engine,
     last: VecDeque<Sample>,
-    /// Why there was no job, as far as that was seen.
+    /// Why no job was found, if known.
     nothing: Option<Gap>,
     /// There was a job.
     seen: bool,
@@ -37,7 +37,7 @@ impl Summary {
         self.nothing = sample.gaps.iter().find(|gap| gap.source == "job").cloned();
         let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
         self.seen |= trains;
-        // What is left after the last job is none.
+        // After the last job, samples without one are dropped.
         if self.seen && !trains {
             return;
         }
@@ -49,7 +49,7 @@ impl Summary {
         self.last.push_back(sample.clone());
     }
 
-    /// Takes in what is left, but for what comes after the workers' end: figures are those of the training.
+    /// Adds the remaining samples, except those after the workers' end: the figures are those of the training.
     pub(super) fn close(&mut self) {
         let mut most = self.engine.state().model.sample().map_or(0, workers);
         for sample in std::mem::take(&mut self.last) {
@@ -61,25 +61,25 @@ impl Summary {
         }
     }
 
-    /// It took batches. Asked for once it is closed.
+    /// Whether the job took batches. Valid after [`Self::close`].
     fn trained(&self) -> bool {
         let batches = self.engine.state().model.progress().batches;
         batches.is_some_and(|batches| batches > 0)
     }
 
-    /// The kind of the verdict. `None` where no training was seen.
+    /// Returns the kind of the verdict. `None` if no training was seen.
     pub(super) fn kind(&self) -> Option<Kind> {
         self.engine.state().kind().filter(|_| self.trained())
     }
 
-    /// The report on all of it. `None` where no training was seen.
+    /// Returns the report on the whole run. `None` if no training was seen.
     pub(super) fn report(&self) -> Option<Report> {
         let state = self.engine.state();
         let seen = self.trained() && state.model.window().is_some();
         state.report().filter(|_| seen)
     }
 
-    /// Why there is nothing to say.
+    /// Returns why there is no report.
     pub(super) fn nothing(&self) -> Hinted {
         if self.trained() {
             return Hinted::new(

@@ -1,18 +1,18 @@
-//! What a page of details says.
+//! The content of a page of details.
 
 use ratatui::text::Line;
 
-/// What a page says.
-pub(super) struct Content {
-    /// What it is about.
-    pub(super) name: String,
-    /// What its figures cover.
-    pub(super) remark: String,
-    pub(super) lines: Vec<Line<'static>>,
+/// The content of a page.
+pub(in crate::ui) struct Content {
+    /// Its subject.
+    pub(in crate::ui) name: String,
+    /// The time that its figures cover.
+    pub(in crate::ui) remark: String,
+    pub(in crate::ui) lines: Vec<Line<'static>>,
 }
 
 impl Content {
-    pub(super) fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
+    pub(in crate::ui) fn new(name: &str, remark: &str, lines: Vec<Line<'static>>) -> Self {
         Self {
             name: name.to_owned(),
             remark: remark.to_owned(),

@@ -1,4 +1,4 @@
-//! Who reads and writes how much, where it comes from, and how the devices take it.
+//! How much each process reads and writes, where the data comes from, and how busy the devices are.
 
 use ratatui::text::Line;
 
@@ -6,7 +6,7 @@ use super::content::Content;
 use super::figures::{bar, heading, labelled};
 use crate::config::Role::{Dim, Full, Read, Text, Title, Unknown};
 use crate::model::rates::{DiskRates, Rates};
-use crate::ui::table::{self, Column};
+use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::{BytesPerSecond, Share};
 
@@ -15,7 +15,7 @@ const NAME: usize = 22;
 /// Cells of one rate.
 const RATE: usize = 11;
 
-pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let Some(rates) = view.figures() else {
         let lines = labelled(view, width, 0, "", "nothing read yet");
         return Content::new("disk", "", lines);
@@ -28,8 +28,8 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     Content::new("disk", &view.span(), lines)
 }
 
-/// One process: what devices gave and took, what it asked for, and the share of time that it was blocked.
-struct Process {
+/// One process: bytes read from and written to devices, bytes requested, and the share of time it was blocked.
+struct ProcessIo {
     name: String,
     read: Option<BytesPerSecond>,
     write: Option<BytesPerSecond>,
@@ -38,12 +38,12 @@ struct Process {
     faults: Option<f64>,
 }
 
-/// Every process of the job, in an order that stays.
+/// Returns a line for each process of the job, in a stable order.
 fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut all: Vec<Process> = Vec::new();
+    let mut all: Vec<ProcessIo> = Vec::new();
     for (place, rank) in view.ranks().iter().enumerate() {
         let number = rank.number(place);
-        all.push(Process {
+        all.push(ProcessIo {
             name: format!("rank {number:<7} {}", rank.key.pid),
             read: rank.io.map(|io| io.read),
             write: rank.io.map(|io| io.write),
@@ -52,7 +52,7 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
             faults: None,
         });
         let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-        all.extend(workers.map(|worker| Process {
+        all.extend(workers.map(|worker| ProcessIo {
             name: format!("  worker {:<3} {}", worker.id, worker.pid()),
             read: worker.read,
             write: worker.write,
@@ -65,7 +65,7 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     head.padded(Title, "PROCESSES", NAME);
     let columns = columns(["read", "write", "asked for", "blocked", "faults/s"]);
     table::head(&mut head, &columns, "");
-    let line = |process: &Process| {
+    let line = |process: &ProcessIo| {
         let mut row = view.row(width);
         row.padded(Text, &process.name, NAME);
         let known = |known, paint| if known { paint } else { Unknown };
@@ -92,16 +92,16 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// Three rates and two figures.
-fn columns(heads: [&'static str; 5]) -> Vec<Column> {
+/// Returns the columns: three rates and two figures.
+fn columns(heads: [&'static str; 5]) -> Vec<TableColumn> {
     let cells = [RATE, RATE, RATE, 9, 10];
     let columns = heads.into_iter().zip(cells);
     columns
-        .map(|(head, cells)| Column::figures(head, cells))
+        .map(|(head, cells)| TableColumn::figures(head, cells))
         .collect()
 }
 
-/// What the workers asked for, by where it came from.
+/// Returns the data that the workers requested, by its source.
 fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "WHERE THE WORKERS' DATA COMES FROM")];
     let workers = view.ranks().iter().flat_map(|rank| &rank.loaders);
@@ -120,7 +120,7 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
         lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
         return lines;
     };
-    // Reading ahead can fetch more than was asked for.
+    // Readahead can fetch more than was requested.
     let device = Share::of(read, asked.max(read));
     let nothing = "nothing was read";
     let cached = device.map(Share::complement);
@@ -145,7 +145,7 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// Every block device of the machine.
+/// Returns a line for every block device of the machine.
 fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
     let mut head = view.row(width);
     head.padded(Title, "DEVICES", NAME);

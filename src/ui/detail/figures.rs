@@ -1,27 +1,25 @@
-//! What pages are made of: headings, sentences behind labels, shares as bars, the functions a thread was seen in.
+//! The building blocks of pages: headings, labelled sentences, bars of shares, the functions a thread was seen in.
 //!
-//! Knows how a line looks, and no figure.
+//! Must not depend on particular figures.
 
 use ratatui::text::Line;
 
-use crate::config::Role::{self, Dim, Key, Text, Title, Unknown};
+use crate::config::Role::{self, Dim, Key, Text, Title, Trouble, Unknown};
 use crate::model::rates::{Activity, LoaderRates};
 use crate::sample::{LoaderKind, Tier};
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, format};
 use crate::units::Share;
 
-/// Cells that a share takes.
+/// Cells of a share in percent.
 const SHARE: usize = 6;
 
-/// The name of a part of a page.
+/// Returns the heading of a part of a page.
 pub(super) fn heading(view: &View<'_>, width: u16, text: &str) -> Line<'static> {
-    let mut row = view.row(width);
-    row.text(Title, text);
-    row.line()
+    view.row(width).text(Title, text).line()
 }
 
-/// A sentence behind its label, in as many lines as it takes; `cells` are the label's.
+/// Returns a sentence behind its label, on as many lines as it needs; `cells` is the width of the label.
 pub(super) fn labelled(
     view: &View<'_>,
     width: u16,
@@ -44,7 +42,7 @@ pub(super) fn labelled(
     parts.iter().enumerate().map(line).collect()
 }
 
-/// A label, a share, and the share as a bar in what is left; of a share that is not known, why.
+/// Returns a label, a share, and the share as a bar in the rest of the line; if the share is unknown, the reason.
 pub(super) fn bar(
     view: &View<'_>,
     width: u16,
@@ -56,12 +54,13 @@ pub(super) fn bar(
     row.padded(Text, label, cells);
     match share {
         Ok(share) => {
-            // What does not happen has no colour.
+            // A share of nearly 0 is not coloured.
             let figure = if share.0 < 0.005 { Dim } else { paint };
             row.right(figure, &share.to_string(), SHARE).space(2);
             let room = row.left();
             let sign = match paint {
                 Dim | Text => view.glyphs().bar_full,
+                Trouble => view.glyphs().bar_low,
                 paint => view.glyphs().sign(paint),
             };
             row.text(paint, &sign.repeat(length(share, room)));
@@ -74,15 +73,15 @@ pub(super) fn bar(
     row.line()
 }
 
-/// A part of the longest of its kind as a bar in what is left of the row.
+/// Draws a bar in the rest of the row: this part of the longest of its kind.
 pub(super) fn bar_of(row: &mut LineBuilder<'_>, part: f64) {
     let cells = length(Share(part), row.left());
-    // Half as high as a share's: so many below each other would be a wall.
+    // Half as high as a bar of a share: many full ones below each other would look like a wall.
     let sign = row.glyphs().bar_low;
     row.text(Text, &sign.repeat(cells));
 }
 
-/// Cells that a share of the room takes; what there is at all is seen.
+/// Returns how many cells a share of the room takes. A share above 0 takes at least one.
 fn length(share: Share, room: usize) -> usize {
     let cells = share.clamped().0 * room as f64;
     (1..=room)
@@ -91,9 +90,9 @@ fn length(share: Share, room: usize) -> usize {
         .unwrap_or(usize::from(share.0 > 0.001 && room > 0))
 }
 
-/// Why no function is known.
+/// Returns why no function is known.
 fn no_functions(view: &View<'_>) -> &'static str {
-    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let job = view.job();
     let builtin = |loader: &LoaderRates| loader.kind == LoaderKind::Builtin;
     if view.loader().is_some_and(builtin) {
         "no stacks: this job runs no Python"
@@ -104,7 +103,7 @@ fn no_functions(view: &View<'_>) -> &'static str {
     }
 }
 
-/// The functions that a thread was seen in most.
+/// Returns the functions that a thread was seen in most often.
 pub(super) fn functions(view: &View<'_>, width: u16, activity: &[Activity]) -> Vec<Line<'static>> {
     if activity.is_empty() {
         return labelled(view, width, 5, format::UNKNOWN, no_functions(view));

@@ -1,4 +1,4 @@
-//! One GPU with all that is known of it, and why the rest is not.
+//! All that is known of one GPU, and why the rest is unknown.
 
 use super::content::Content;
 use super::figures::labelled;
@@ -7,7 +7,7 @@ use crate::ui::{View, gpu};
 /// Cells of the labels.
 const LABEL: usize = 6;
 
-pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let gpus = view.gpus();
     let place = view.state.gpu.min(gpus.len().saturating_sub(1));
     let mut lines = gpu::whole(view, place, width);

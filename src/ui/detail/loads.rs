@@ -1,6 +1,6 @@
-//! The last batches of a worker, one by one, newest first: how long each took, within its bounds, as bars of one scale.
+//! The last batches of a worker, newest first: the load time of each, with its bounds, as bars of one scale.
 //!
-//! One that took far longer than the rest is what holds up the others where batches are handed over in order.
+//! Where batches are delivered in order, one that took far longer than the rest holds up the others.
 
 use ratatui::text::Line;
 
@@ -8,16 +8,16 @@ use super::figures::{bar_of, heading, labelled};
 use crate::config::Role::{Dim, Text};
 use crate::model::rates::{LoadRates, LoaderRates, WorkerRates};
 use crate::sample::{BatchLoad, LoaderKind, Tier, UnderWay};
-use crate::ui::panel::beside;
+use crate::ui::panel::side_by_side;
 use crate::ui::{View, format};
 
 const NAME: &str = "ITS LATEST BATCHES";
-/// Cells of a batch's number, of its time and of the bounds of that.
+/// Cells of a batch's number, of its load time and of the bounds of that time.
 const BATCH: usize = 14;
 const TIME: usize = 7;
 const BOUNDS: usize = 15;
 
-/// From the width `wide` on in two columns.
+/// Returns the batches in one column, or in two from the width `wide` on.
 pub(super) fn lines(
     view: &View<'_>,
     loader: &LoaderRates,
@@ -51,7 +51,7 @@ pub(super) fn lines(
     let all = bars(view, loads, half);
     lines.extend(if two {
         let (left, right) = all.split_at(all.len().div_ceil(2));
-        beside(view, width, left, right, half)
+        side_by_side(view, width, left, right, half)
     } else {
         all
     });
@@ -61,9 +61,7 @@ pub(super) fn lines(
             view.span(),
             loads.short
         );
-        let mut row = view.row(width);
-        row.sentence(Dim, &text);
-        lines.push(row.line());
+        lines.push(view.row(width).sentence(Dim, &text).line());
     }
     lines
 }
@@ -72,7 +70,7 @@ fn rows(loads: &LoadRates) -> usize {
     loads.last.len() + usize::from(loads.under_way.is_some())
 }
 
-/// A line for what is in work and for each that ended.
+/// Returns a bar for the batch in work and for each finished one.
 fn bars(view: &View<'_>, loads: &LoadRates, width: u16) -> Vec<Line<'static>> {
     let so_far = loads.under_way.map(|now| f64::from(now.for_ms));
     let ended = || loads.last.iter().map(BatchLoad::middle_ms);
@@ -116,7 +114,7 @@ fn line(
     row.line()
 }
 
-/// Whole milliseconds: polls tell no less.
+/// Formats a time in whole milliseconds: polls are no more precise.
 fn time(ms: f64) -> String {
     if ms < 19.95 {
         format!("{ms:.0} ms")
@@ -125,7 +123,7 @@ fn time(ms: f64) -> String {
     }
 }
 
-/// `(363-463)`, in the unit of the time itself.
+/// Formats the bounds of a time, `(363-463)`, in the unit of the time itself.
 fn bounds(load: &BatchLoad) -> String {
     let (low, high) = (f64::from(load.low_ms), f64::from(load.high_ms));
     if load.middle_ms() < 9999.5 {
@@ -135,7 +133,7 @@ fn bounds(load: &BatchLoad) -> String {
     }
 }
 
-/// What is known all the same.
+/// Returns the average, which is known even if single times are not.
 fn mean(worker: &WorkerRates) -> String {
     let load = worker.load_ms;
     load.map_or_else(String::new, |load| {
@@ -143,9 +141,9 @@ fn mean(worker: &WorkerRates) -> String {
     })
 }
 
-/// Why there is no single time.
+/// Returns why no single time is known.
 fn why(view: &View<'_>, loader: &LoaderRates, seen: Option<&LoadRates>) -> String {
-    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let job = view.job();
     let may_read = job.is_some_and(|job| job.access >= Tier::T2);
     match seen {
         Some(loads) if loads.short > 0 => format!(

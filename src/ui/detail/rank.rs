@@ -1,25 +1,25 @@
-//! One trainer process: what its main thread does, how long its steps take and how that is spread.
+//! One trainer process: what its main thread does, how long its steps take and how the times are distributed.
 
 use ratatui::text::Line;
 
 use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
-use crate::config::Role::{self, Compute, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
+use crate::config::Role::{self, Compute, Cpu, Full, Read, Runnable, Trouble};
 use crate::model::rates::RankRates;
 use crate::model::steps::{Bin, Spread};
 use crate::sample::Tier;
-use crate::ui::panel::beside;
+use crate::ui::panel::side_by_side;
 use crate::ui::{View, format};
 use crate::units::Share;
 
 /// Cells of the labels.
-const LABEL: usize = 11;
-/// Lines of a histogram.
+const LABEL: usize = 12;
+/// Most lines of a histogram.
 const BINS: usize = 10;
-/// From this width on two parts stand beside each other.
+/// Least width at which two parts are side by side.
 const WIDE: u16 = 100;
 
-pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let Some(rank) = view.rank() else {
         let lines = labelled(view, width, 0, "", "no rank found yet");
         return Content::new("rank", "", lines);
@@ -52,7 +52,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     Content::new(&name, &view.span(), lines)
 }
 
-/// Two parts beside each other where there is room, else one below the other.
+/// Puts two parts side by side if there is room, otherwise one below the other.
 fn both(
     view: &View<'_>,
     width: u16,
@@ -61,7 +61,7 @@ fn both(
     half: u16,
 ) -> Vec<Line<'static>> {
     if half < width {
-        return beside(view, width, &one, &other, half);
+        return side_by_side(view, width, &one, &other, half);
     }
     one.push(Line::default());
     one.extend(other);
@@ -71,16 +71,13 @@ fn both(
 fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
     let step = rank.step;
     let every = step.batches_per_s.filter(|rate| *rate > 0.0);
-    let pace = every.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |rate| {
-            let every = format::millis(Some(1000.0 / rate));
-            format!(
-                "{} a second, one every {every}",
-                format::per_second(Some(rate))
-            )
-        },
-    );
+    let pace = format::known(every.map(|rate| {
+        let every = format::millis(Some(1000.0 / rate));
+        format!(
+            "{} a second, one every {every}",
+            format::per_second(Some(rate))
+        )
+    }));
     let parts = format!(
         "step {}, wait {}, load {}",
         format::millis(step.step_ms),
@@ -114,19 +111,24 @@ fn figures(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> 
             format!("{name}, busy {}", format::percent(device.busy)),
         )
     });
+    let validation = rank.validation.filter(|of| of.time.0 >= 0.005).map(|of| {
+        let (time, waiting) = (of.time, of.waiting);
+        let text = format!("{time} of the time; waiting for its loader {waiting} of the time");
+        ("validation", text)
+    });
     let figures = [("batches", pace), ("each", parts), ("pattern", period)];
-    let rest = [startup, queue, device].into_iter().flatten();
+    let rest = [validation, startup, queue, device].into_iter().flatten();
     let all = figures.into_iter().chain(rest);
     all.flat_map(|(label, text)| labelled(view, width, LABEL, label, &text))
         .collect()
 }
 
-/// What the time of the main thread goes to.
+/// Returns what the main thread spends its time on.
 fn main_thread(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'static>> {
     const CELLS: usize = 24;
     let unseen = "run pipetop as the job's user";
     let parts: [(&str, Role, Option<Share>); 7] = [
-        ("waiting for a batch", Wait, rank.waiting),
+        ("waiting for a batch", Trouble, rank.waiting),
         ("receiving a batch", Full, rank.receiving),
         ("loading a batch itself", Cpu, rank.loading),
         ("on a disk", Read, rank.disk),
@@ -145,23 +147,23 @@ fn main_thread(view: &View<'_>, rank: &RankRates, width: u16) -> Vec<Line<'stati
 
 type Parts = (String, Vec<Line<'static>>, Vec<Line<'static>>);
 
-/// Both histograms and what they rest on, or why there are none.
+/// Returns both histograms and how many steps they cover, or why there are none.
 fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, String> {
-    /// With fewer steps nothing can be said of how they are spread.
-    const FEW: usize = 20;
+    /// Least number of steps for a histogram.
+    const MIN_STEPS: usize = 20;
     let steps = view.steps.rank(rank.key);
     let (kept, all) = steps.map_or((0, 0), |steps| (steps.len(), steps.all()));
-    // Few of many are not like the others: that would be a picture of the long waits.
-    let enough = kept >= FEW && 2 * kept as u64 >= all;
+    // If only few of many steps are known, they are not typical: the histogram would show the long waits.
+    let enough = kept >= MIN_STEPS && 2 * kept as u64 >= all;
     let steps = steps.filter(|_| enough).ok_or_else(|| match all {
         0 => "no complete wait for a batch was seen: batches are ready in time, or waits are invisible"
             .to_owned(),
         all => format!(
-            "only {kept} of {all} steps could be told apart; {FEW} and half of all are needed. Waits below 10 ms (more \
+            "only {kept} of {all} steps could be told apart; {MIN_STEPS} and half of all are needed. Waits below 10 ms (more \
              on a busy machine) are not seen from outside; with `pipetop run` the job reports each step"
         ),
     })?;
-    let job = view.figures().and_then(|rates| rates.job.as_ref());
+    let job = view.job();
     let is_exact = job.is_some_and(|job| job.access == Tier::T3);
     let precision = if is_exact {
         "as the job reports them"
@@ -184,11 +186,11 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
     Ok((
         basis,
         histogram("STEPS, WITHOUT THE WAIT", Compute, &steps.steps()),
-        histogram("WAITS FOR A BATCH", Wait, &steps.waits()),
+        histogram("WAITS FOR A BATCH", Trouble, &steps.waits()),
     ))
 }
 
-/// `p50 38 ms   p90 42 ms   p99 61 ms`
+/// Formats quantiles: `p50 38 ms   p90 42 ms   p99 61 ms`.
 fn marks(view: &View<'_>, spread: &Spread, width: u16) -> Line<'static> {
     let mut row = view.row(width);
     for (name, share) in [
@@ -198,12 +200,12 @@ fn marks(view: &View<'_>, spread: &Spread, width: u16) -> Line<'static> {
         ("longest ", 1.0),
     ] {
         let time = format::millis(spread.quantile(share));
-        row.item(3, &[(Dim, name), (Text, &time)]);
+        row.figure(3, name, &time);
     }
     row.line()
 }
 
-/// `  38-40 ms`, `from 60 ms`
+/// Formats the range of a bin: `  38-40 ms`, `from 60 ms`.
 fn label(bin: &Bin) -> String {
     let whole = bin.to_ms.is_none_or(|to| to - bin.from_ms >= 0.95);
     let decimals = usize::from(!whole);

@@ -1,29 +1,29 @@
-//! All of the verdict: what it rests on, every fact with what it was held against, what is not known and how to
-//! get it, what to do, and what other numbers of workers would change.
+//! The whole verdict: the figures behind it, every fact with its threshold, what is unknown and how to find it out,
+//! what to do, and the effect of other numbers of workers.
 
 use ratatui::text::Line;
 
 use super::content::Content;
 use super::figures::{heading, labelled};
 use crate::config::Role::{Compute, Dim, Focus, Key, Text, Title, Unknown, Wait};
-use crate::ui::panel::beside;
-use crate::ui::table::{self, Column};
+use crate::ui::panel::side_by_side;
+use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::Share;
 use crate::verdict::{Evidence, Expected, Interval, Verdict};
 
 /// Cells of the labels of the figures.
 const LABEL: usize = 11;
-/// Cells of value and threshold.
+/// Cells of a value and its threshold.
 const FIGURES: usize = 18;
-/// From this width on the table stands beside the rest.
+/// Least width at which the table is beside the rest.
 const WIDE: u16 = 110;
-/// Figures that stand further from what they are of are read in the wrong line.
-const WIDEST: u16 = 150;
-/// Cells that the table takes there.
+/// Most columns in use: with figures further from their label, a reader would slip into another line.
+const MAX_WIDTH: u16 = 150;
+/// Cells of the table if it is beside the rest.
 const TABLE: u16 = 48;
 
-pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let Some(verdict) = view.verdict else {
         return Content::new(
             "verdict",
@@ -38,16 +38,16 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         lines.extend(missing(view, verdict, width));
         lines
     } else {
-        let width = width.min(WIDEST);
+        let width = width.min(MAX_WIDTH);
         let left = reasons(view, verdict, width - TABLE - 2);
-        let mut lines = beside(view, width, &left, &table(view, verdict, TABLE), TABLE);
+        let mut lines = side_by_side(view, width, &left, &table(view, verdict, TABLE), TABLE);
         lines.extend(missing(view, verdict, width));
         lines
     };
     Content::new("verdict", &remark, lines)
 }
 
-/// What was found, what to do about it, and what speaks for and against it.
+/// Returns what was found, what to do about it, and the evidence for and against it.
 fn reasons(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     let mut lines = figures(view, verdict, width);
     if !verdict.advice.is_empty() {
@@ -99,9 +99,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
         format!("{:.1}x faster{times}", space.speedup_max)
     });
     let limits = verdict.workers.map(|workers| {
-        let known = |count: Option<u32>| {
-            count.map_or_else(|| format::UNKNOWN.to_owned(), |count| count.to_string())
-        };
+        let known = |count: Option<u32>| format::known(count);
         format!(
             "{} now; {} match the step; the CPUs allow {}",
             workers.now,
@@ -138,7 +136,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
         .collect()
 }
 
-/// A fact in words, with its value and what it was held against at the right edge.
+/// Returns a fact in words, with its value and its threshold at the right edge.
 fn fact(view: &View<'_>, fact: &Evidence, width: u16) -> Vec<Line<'static>> {
     let room = usize::from(width).saturating_sub(2 + FIGURES);
     let parts = format::wrap(&fact.text, room);
@@ -155,7 +153,7 @@ fn fact(view: &View<'_>, fact: &Evidence, width: u16) -> Vec<Line<'static>> {
     parts.iter().enumerate().map(line).collect()
 }
 
-/// What could not be seen, and what would change that.
+/// Returns what could not be observed, and how to change that.
 fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     if verdict.missing.is_empty() {
         return Vec::new();
@@ -171,7 +169,7 @@ fn missing(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     lines
 }
 
-/// Workers and the wait that is to be expected with them.
+/// Returns a table of worker counts and the wait expected with each.
 fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     let apart = usize::from(width < WIDE && width > TABLE);
     let mut lines = vec![Line::default(); apart];
@@ -189,17 +187,17 @@ fn table(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>> {
     lines.push(head.line());
     lines.extend(rows.iter().map(|row| expected(view, verdict, row, width)));
     let basis = "estimated from load time, step time and the CPUs free now; waits are longer if batches vary";
-    lines.extend(format::wrap(basis, usize::from(width)).iter().map(|part| {
-        let mut row = view.row(width);
-        row.text(Dim, part);
-        row.line()
-    }));
+    lines.extend(
+        format::wrap(basis, usize::from(width))
+            .iter()
+            .map(|part| view.row(width).text(Dim, part).line()),
+    );
     lines
 }
 
-fn columns() -> [Column; 4] {
+fn columns() -> [TableColumn; 4] {
     [("workers", 7), ("wait", 7), ("between", 10), ("batch/s", 9)]
-        .map(|(head, cells)| Column::figures(head, cells))
+        .map(|(head, cells)| TableColumn::figures(head, cells))
 }
 
 fn expected(view: &View<'_>, verdict: &Verdict, row: &Expected, width: u16) -> Line<'static> {

@@ -1,4 +1,4 @@
-//! One loader worker: what it does and did, what its time goes to, what it reads and makes.
+//! One loader worker: its present and past states, how its time is spent, what it reads and produces.
 
 use ratatui::text::Line;
 
@@ -9,16 +9,16 @@ use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wa
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::glyphs::doing;
-use crate::ui::panel::beside;
+use crate::ui::panel::side_by_side;
 use crate::ui::workers::{self, table};
 use crate::ui::{View, axis, format};
-use crate::units::Share;
+use crate::units::{Share, counted};
 
 /// Cells of the labels.
 const LABEL: usize = 11;
-/// From this width on two parts stand beside each other.
+/// Least width at which two parts are side by side.
 const WIDE: u16 = 100;
-/// States in the order of the way of a batch, each with what it is called here.
+/// States in the order that a batch passes through them, each with its name here.
 const LANES: [(&str, &[WorkerNow]); 6] = [
     ("waiting for index", &[WorkerNow::Idle]),
     ("reading", &[WorkerNow::Read, WorkerNow::Network]),
@@ -30,10 +30,10 @@ const LANES: [(&str, &[WorkerNow]); 6] = [
         &[WorkerNow::Sleep, WorkerNow::Stopped, WorkerNow::Gone],
     ),
 ];
-/// Cells of their names.
+/// Cells of the names of the states.
 const LANE: usize = 19;
 
-pub(super) fn content(view: &View<'_>, width: u16) -> Content {
+pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let Some((loader, worker)) = workers::chosen(view) else {
         return Content::new("worker", "", labelled(view, width, 0, "", none(view)));
     };
@@ -42,7 +42,11 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
         count => format!("one of {count}"),
     };
     let kind = if worker.thread { "thread" } else { "pid" };
-    let name = format!("worker {}  {kind} {}  ({all})", worker.id, worker.pid());
+    let of = match view.loaders().len() {
+        0 | 1 => String::new(),
+        _ => format!(" of {}", loader.title()),
+    };
+    let name = format!("worker {}{of}  {kind} {}  ({all})", worker.id, worker.pid());
     let half = if width < WIDE { width } else { (width - 4) / 2 };
     let left = time(view, worker, half);
     let mut right = figures(view, worker, half);
@@ -50,7 +54,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     right.push(heading(view, half, "WAS SEEN IN, WHILE BUSY"));
     right.extend(functions(view, half, &worker.activity));
     let mut lines = if half < width {
-        beside(view, width, &left, &right, half)
+        side_by_side(view, width, &left, &right, half)
     } else {
         let mut lines = right;
         lines.push(Line::default());
@@ -66,7 +70,7 @@ pub(super) fn content(view: &View<'_>, width: u16) -> Content {
     Content::new(&name, &view.span(), lines)
 }
 
-/// Why there is no worker to show.
+/// Returns why there is no worker to show.
 fn none(view: &View<'_>) -> &'static str {
     let Some(loader) = view.loader() else {
         return "no loader found yet";
@@ -84,13 +88,9 @@ fn none(view: &View<'_>) -> &'static str {
 fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let known = |rate: Option<crate::units::BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
     let (_, now, _) = doing(view.worker_now(worker), view.glyphs());
-    let cpu = worker.cpu.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |cores| format::whole_percent(cores * 100.0),
-    );
+    let cpu = format::known(worker.cpu.map(|cores| format::whole_percent(cores * 100.0)));
     let allowed = worker.cpus_allowed.map_or_else(String::new, |count| {
-        let cpus = if count == 1 { "CPU" } else { "CPUs" };
-        format!(" of a CPU; may run on {count} {cpus}")
+        format!(" of a CPU; may run on {}", counted(count, "CPU"))
     });
     let cached = worker.rchar.zip(worker.read);
     let cached = cached.map_or_else(String::new, |(asked, read)| {
@@ -122,7 +122,7 @@ fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'stati
         .collect()
 }
 
-/// What its time went to, by polls at it and by the scheduler's count.
+/// Returns how its time was spent, from polls of it and from the scheduler's count.
 fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     let blocked = [worker.disk, worker.network, worker.handover, worker.asleep];
     let blocked: Option<f64> = blocked.iter().map(|share| Some((*share)?.0)).sum();
@@ -155,7 +155,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     lines
 }
 
-/// What it did at each reading, a line for each state.
+/// Returns its state at each reading, one line per state.
 fn timeline(
     view: &View<'_>,
     loader: &LoaderRates,
@@ -180,7 +180,7 @@ fn timeline(
                     let (paint, _, sign) = doing(*now, view.glyphs());
                     row.text(paint, sign);
                 }
-                // What is not known is not in another lane either.
+                // An unknown state is drawn as unknown in all lanes.
                 Some(WorkerNow::Unknown) => {
                     row.text(Role::Unknown, view.glyphs().sign(Role::Unknown));
                 }
@@ -197,7 +197,7 @@ fn timeline(
     lines
 }
 
-/// The regular files that it has open, and how far it is in each.
+/// Returns the regular files that it has open, and its position in each.
 fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
     const PLACE: usize = 20;
     let mut lines = vec![heading(view, width, "ITS OPEN FILES")];
@@ -226,16 +226,18 @@ fn open_files(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'st
         let gone = if file.deleted { "  deleted" } else { "" };
         let room = row.left().saturating_sub(gone.len());
         let path = format::clean(&file.path, view.config.ascii);
-        // Of a long path its end tells most.
+        // The end of a long path is its most useful part.
         row.text(Text, &format::cut_left(&path, room, view.glyphs().more));
         row.text(Dim, gone);
         lines.push(row.line());
     }
     let more = found.map_or(0, |found| found.more);
     if more > 0 {
-        let mut row = view.row(width);
-        row.text(Dim, &format!("and {more} more"));
-        lines.push(row.line());
+        lines.push(
+            view.row(width)
+                .text(Dim, &format!("and {more} more"))
+                .line(),
+        );
     }
     lines
 }

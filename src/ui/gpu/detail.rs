@@ -1,4 +1,4 @@
-//! One GPU in full: a line a subject, the most telling first, as the panel may be cut anywhere below.
+//! One GPU in full: one line per subject, the most useful first, as the panel may cut off the last lines.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::state::Panel;
 use crate::ui::{View, format};
-use crate::units::{Bytes, BytesPerSecond, Share};
+use crate::units::{Bytes, BytesPerSecond, Share, counted};
 
-/// Processes that are listed at most.
+/// Most processes that are listed.
 const PROCESSES: usize = 6;
-/// Cells of the label of a line.
+/// Cells of the label at the start of a line.
 const LABEL: usize = 6;
 
-/// Everything that is known of it. With the keys also why the rest is not.
+/// Returns everything that is known of a GPU, and if the panel is focused, why the rest is unknown.
 pub(super) fn detail(
     view: &View<'_>,
     gpu: &GpuRates,
@@ -29,9 +29,7 @@ pub(super) fn detail(
 ) -> Vec<Line<'static>> {
     let bare = || {
         let mut row = view.row(width);
-        if border != BorderStyle::Boxed {
-            row.space(1);
-        }
+        row.space(border.indent());
         row.stale(gpu.stale_seconds.is_some());
         row
     };
@@ -74,17 +72,14 @@ pub(super) fn detail(
     lines
 }
 
-/// What the counters say, or the guess that stands in for them; nothing where there is neither.
+/// Returns the activity from the counters, or the guess that replaces them; nothing if there is neither.
 fn activity<'a>(
     view: &View<'_>,
     gpu: &GpuRates,
     start: impl Fn(&str) -> LineBuilder<'a>,
 ) -> Vec<Line<'static>> {
     if gpu.counters.sm_active.is_some() {
-        return vec![
-            graphs::multiprocessors(view, gpu, start("SMs")),
-            graphs::memory_bandwidth(view, gpu, start("DRAM")),
-        ];
+        return graphs::counters(view, gpu, start);
     }
     let guess = gpu.load_estimate.map(|guess| {
         let mut row = start("load");
@@ -104,44 +99,33 @@ fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
         &[(Dim, "in use "), (Text, &traffic), (Dim, " of the time")],
     );
     if let Some(reserved) = now.mem_reserved.filter(|reserved| reserved.0 > 0) {
-        row.item(3, &[(Dim, "reserved "), (Text, &reserved.to_string())]);
+        row.figure(3, "reserved ", &reserved.to_string());
     }
     row.line()
 }
 
 fn power(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
-    let watts = |value: Option<f64>| {
-        value.map_or_else(|| format::UNKNOWN.to_owned(), |watts| format!("{watts:.0}"))
-    };
+    let watts = |value: Option<f64>| format::known(value.map(|watts| format!("{watts:.0}")));
     let of = format!(
         "{} / {} W",
         watts(now.power_watts),
         watts(now.power_limit_watts)
     );
     row.text(Text, &of);
-    let heat = now.temperature_c.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |degrees| format!("{degrees:.0} C"),
-    );
+    let heat = format::known(now.temperature_c.map(|degrees| format!("{degrees:.0} C")));
     row.item(3, &[(Text, &heat)]);
     if let Some(age) = gpu.stale_seconds {
         row.item(3, &[(Text, &format!("{} old", format::span(age)))]);
     }
     if let Some(watts) = now.power_instant_watts {
-        row.item(3, &[(Dim, "now "), (Text, &format!("{watts:.0} W"))]);
+        row.figure(3, "now ", &format!("{watts:.0} W"));
     }
     if let Some(heat) = now.mem_temperature_c {
-        row.item(3, &[(Dim, "memory "), (Text, &format!("{heat:.0} C"))]);
+        row.figure(3, "memory ", &format!("{heat:.0} C"));
     }
     if let Some(joules) = gpu.energy_joules {
-        row.item(
-            3,
-            &[
-                (Dim, "used "),
-                (Text, &format!("{:.1} kJ", joules / 1000.0)),
-            ],
-        );
+        row.figure(3, "used ", &format!("{:.1} kJ", joules / 1000.0));
     }
     graphs::power(view, gpu, &mut row);
     row.line()
@@ -149,11 +133,9 @@ fn power(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'sta
 
 fn clock(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let now = &gpu.now;
-    let sm = now
-        .sm_clock_mhz
-        .map_or_else(|| format::UNKNOWN.to_owned(), |mhz| format!("{mhz:.0} MHz"));
+    let sm = format::known(now.sm_clock_mhz.map(|mhz| format!("{mhz:.0} MHz")));
     row.text(Text, &sm);
-    let held = match errors::held_back(gpu) {
+    let held = match errors::throttle_reason(gpu) {
         _ if now.throttle.is_none() => (Unknown, "held back: n/a".to_owned()),
         None => (Text, "not held back".to_owned()),
         Some(reasons) => (Trouble, format!("held back: {reasons}")),
@@ -165,7 +147,7 @@ fn clock(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.line()
 }
 
-/// The link, and what goes over it and to other GPUs; nothing where none of it is known.
+/// Returns the link to the host and the traffic over it and to other GPUs; `None` if none of it is known.
 fn bus(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let link = gpu.now.health.and_then(|health| health.link);
     if link.is_none() && gpu.pcie_rx.is_none() {
@@ -188,7 +170,7 @@ fn bus(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line
     ];
     for (label, figure) in both {
         if let Some(figure) = figure {
-            row.item(2, &[(Dim, label), (Text, &figure)]);
+            row.figure(2, label, &figure);
         }
     }
     if let Some(age) = gpu.pcie_age.filter(|age| *age >= 2.0) {
@@ -198,7 +180,7 @@ fn bus(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line
     Some(row.line())
 }
 
-/// The parts of a divided GPU, a line each.
+/// Returns a line for each part of a divided GPU.
 pub(super) fn parts(view: &View<'_>, gpu: &GpuRates, width: u16) -> Vec<Line<'static>> {
     let busy = gpu.parts.iter().copied().chain(std::iter::repeat(None));
     let parts = gpu.now.instances.iter().zip(busy);
@@ -207,12 +189,9 @@ pub(super) fn parts(view: &View<'_>, gpu: &GpuRates, width: u16) -> Vec<Line<'st
         .collect()
 }
 
-/// `   MIG 5  busy 80 %  SMs 60 %  6 / 40 GiB  2 processes`
+/// Formats a part: `   MIG 5  busy 80 %  SMs 60 %  6 / 40 GiB  2 processes`.
 fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: LineBuilder<'_>) -> Line<'static> {
-    let number = part.gpu_instance.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |number| format!("{number:>2}"),
-    );
+    let number = format::known(part.gpu_instance.map(|number| format!("{number:>2}")));
     row.text(Dim, "   MIG ").text(Text, &number);
     row.item(
         2,
@@ -223,17 +202,13 @@ fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: LineBuilder<'_>) 
     );
     let active = part.counters.and_then(|counters| counters.sm_active);
     if let Some(active) = active {
-        row.item(
-            2,
-            &[(Dim, "SMs "), (Text, &format!("{:>5}", active.to_string()))],
-        );
+        row.figure(2, "SMs ", &format!("{:>5}", active.to_string()));
     }
     let memory = format::of_memory(part.mem_used, part.mem_total);
     row.item(2, &[(Text, &memory)]);
     let processes = part.processes.as_ref().map(Vec::len);
     if let Some(count) = processes.filter(|count| *count > 0) {
-        let what = if count == 1 { "process" } else { "processes" };
-        row.item(2, &[(Text, &format!("{count} {what}"))]);
+        row.item(2, &[(Text, &counted(count, "process"))]);
     }
     if let Some(gap) = &part.gap {
         row.item(2, &[(Unknown, gap)]);
@@ -241,13 +216,11 @@ fn part_line(part: &GpuInstance, busy: Option<Share>, mut row: LineBuilder<'_>) 
     row.line()
 }
 
-/// A process as the driver numbers it.
+/// Formats a process, with the PID from the driver.
 fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: LineBuilder<'_>) -> Line<'static> {
-    /// Seconds; a sample that is younger is as good as of now.
+    /// Seconds up to which a sample counts as current.
     const FRESH: f64 = 2.0;
-    let memory = process
-        .mem
-        .map_or_else(|| format::UNKNOWN.to_owned(), |mem| mem.to_string());
+    let memory = format::known(process.mem);
     row.text(Dim, "  pid ");
     row.right(Text, &process.pid.to_string(), 7);
     row.space(2).right(Text, &memory, 8).space(2);
@@ -261,7 +234,7 @@ fn process_line(gpu: &GpuRates, process: &GpuProcess, mut row: LineBuilder<'_>) 
     row.line()
 }
 
-/// What others hold, whose processes cannot be seen from here.
+/// Formats the processes outside this container and the memory they hold.
 fn outside(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let others = gpu.now.processes.iter().flatten();
     let others: Vec<_> = others
@@ -271,37 +244,27 @@ fn outside(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
         return None;
     }
     let known: Option<u64> = others.iter().map(|process| Some(process.mem?.0)).sum();
-    let memory = known.map_or_else(|| format::UNKNOWN.to_owned(), |sum| Bytes(sum).to_string());
-    let what = match others.len() {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
+    let memory = format::known(known.map(|sum| Bytes(sum).to_string()));
+    let what = counted(others.len(), "process");
     row.text(Dim, "  outside this container: ");
     row.text(Text, &format!("{what}, {memory}"));
     Some(row.line())
 }
 
-/// Errors that were mended, and whether the driver stays loaded.
+/// Formats corrected errors, and whether the driver stays loaded.
 fn health(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     let health = gpu.now.health?;
-    let count =
-        |count: Option<u64>| count.map_or_else(|| format::UNKNOWN.to_owned(), |n| n.to_string());
+    let count = |count: Option<u64>| format::known(count);
     row.text(Dim, "ECC ");
     let (mended, not) = (count(health.ecc_corrected), count(health.ecc_uncorrected));
     row.text(Text, &format!("{mended} corrected, {not} uncorrected"));
     let replaced = health.remapped_rows.map(|rows| ("rows replaced ", rows));
     let replaced = replaced.or_else(|| health.retired_pages.map(|pages| ("pages retired ", pages)));
     if let Some((label, count)) = replaced {
-        row.item(2, &[(Dim, label), (Text, &count.to_string())]);
+        row.figure(2, label, &count.to_string());
     }
     if let Some(stays) = health.persistence {
-        row.item(
-            2,
-            &[
-                (Dim, "persistence "),
-                (Text, if stays { "on" } else { "off" }),
-            ],
-        );
+        row.figure(2, "persistence ", if stays { "on" } else { "off" });
     }
     let engines = [
         ("encoder ", health.encoder_percent),
@@ -309,13 +272,13 @@ fn health(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line<'static>> {
     ];
     for (label, figure) in engines {
         if figure.is_some_and(|figure| figure > 0.0) {
-            row.item(2, &[(Dim, label), (Text, &percent(figure))]);
+            row.figure(2, label, &percent(figure));
         }
     }
     Some(row.line())
 }
 
-/// What is not known, one reason after the other.
+/// Returns the reasons why figures are unknown.
 fn missing<'a>(
     gpu: &GpuRates,
     width: u16,
@@ -343,7 +306,7 @@ fn missing<'a>(
         .collect()
 }
 
-/// How far this panel was scrolled; `None` while it does not have the keys.
+/// Returns the scroll position of this panel; `None` while it is not focused.
 pub(super) fn scrolled(view: &View<'_>) -> Option<usize> {
     (view.state.focus == Panel::Gpu).then_some(view.state.scroll)
 }

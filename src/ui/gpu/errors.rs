@@ -1,11 +1,11 @@
-//! What is wrong with a GPU, in few words: errors that the driver reported, memory that fails, clocks that are
-//! held back. The worst first.
+//! What is wrong with a GPU, in few words, the worst first: errors that the driver reported, failing memory, throttled
+//! clocks.
 
 use crate::model::rates::GpuRates;
 use crate::sample::Xid;
 use crate::ui::format;
 
-/// Errors of the card itself; empty where none is known.
+/// Returns the errors of the card itself; empty if none is known.
 pub(super) fn errors(gpu: &GpuRates) -> Vec<String> {
     let mut words = Vec::new();
     let newest = gpu.now.xids.iter().flatten().last();
@@ -25,7 +25,7 @@ pub(super) fn errors(gpu: &GpuRates) -> Vec<String> {
     words
 }
 
-/// `Xid 79 (fell off the bus) 12 s ago`
+/// Formats the newest Xid error: `Xid 79 (fell off the bus) 12 s ago`.
 fn xid_words(gpu: &GpuRates, xid: &Xid) -> String {
     let what = meaning(xid.number).map_or_else(String::new, |meaning| format!(" ({meaning})"));
     let age = gpu.now.read_at.map(|now| now.seconds_since(&xid.at));
@@ -33,14 +33,14 @@ fn xid_words(gpu: &GpuRates, xid: &Xid) -> String {
     format!("Xid {}{what}{age}", xid.number)
 }
 
-/// The same for a line of many: `Xid 79`.
-pub(super) fn in_short(gpu: &GpuRates) -> Option<String> {
+/// Returns the worst error for a line with many GPUs: `Xid 79`.
+pub(super) fn short_error(gpu: &GpuRates) -> Option<String> {
     let newest = gpu.now.xids.iter().flatten().last();
     let newest = newest.map(|xid| format!("Xid {}", xid.number));
     newest.or_else(|| (!errors(gpu).is_empty()).then(|| "memory errors".to_owned()))
 }
 
-/// As NVIDIA's list of Xid errors has them.
+/// Returns the meaning of an Xid error, from NVIDIA's list.
 fn meaning(number: u64) -> Option<&'static str> {
     Some(match number {
         13 => "a kernel failed",
@@ -56,8 +56,8 @@ fn meaning(number: u64) -> Option<&'static str> {
     })
 }
 
-/// Why the clock is held back; `None` where it is not.
-pub(super) fn held_back(gpu: &GpuRates) -> Option<String> {
+/// Returns why the clocks are throttled; `None` if they are not.
+pub(super) fn throttle_reason(gpu: &GpuRates) -> Option<String> {
     let reasons = gpu.now.throttle.as_ref()?;
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }

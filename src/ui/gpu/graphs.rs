@@ -1,9 +1,9 @@
-//! The figures of one GPU over time: in lines of their own, or in what another line leaves free.
+//! The figures of one GPU over time, in lines of their own or in the free part of other lines.
 
 use ratatui::text::Line;
 
 use super::line::{idle, percent};
-use crate::config::Role::{Compute, Dim, Read, Text, Trouble};
+use crate::config::Role::{Compute, Read, Trouble};
 use crate::model::history::{GpuPoint, Known};
 use crate::model::rates::GpuRates;
 use crate::ui::history::{self, spark};
@@ -11,10 +11,10 @@ use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
 use crate::units::Share;
 
-/// Cells below which a past in what is left of a line says nothing.
-const FEWEST: usize = 10;
+/// Least cells at the end of a line for a useful graph.
+const MIN_GRAPH_CELLS: usize = 10;
 
-/// ` 37 %  past  idle 60 %  swings every 2.0 s`
+/// Draws ` 37 %  past  idle 60 %  swings every 2.0 s`.
 pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     row.right(Compute, &percent(gpu.util_percent), 5);
     let absent = gpu.now.absent.iter().find(|absent| absent.figure == "util");
@@ -35,39 +35,33 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) ->
     )
 }
 
-/// Multiprocessors with work.
-pub(super) fn multiprocessors(
+/// Draws the multiprocessors with work and the bandwidth of the device memory in use, a line each.
+pub(super) fn counters<'a>(
     view: &View<'_>,
     gpu: &GpuRates,
-    row: LineBuilder<'_>,
-) -> Line<'static> {
+    start: impl Fn(&str) -> LineBuilder<'a>,
+) -> Vec<Line<'static>> {
+    type Figure = (&'static str, Option<Share>);
     let counters = gpu.counters;
-    share(
-        view,
-        row,
-        counters.sm_active,
-        past(view, gpu, |gpu| gpu.sm_active),
-        ("occupancy ", counters.sm_occupancy),
-    )
+    let line = |(name, now): Figure, pick: fn(&GpuPoint) -> Known, (label, beside): Figure| {
+        let mut row = start(name);
+        row.right(Compute, &format::percent(now), 5);
+        let past = past(view, gpu, pick);
+        let beside = beside.map(|share| format!("{share:>5}"));
+        with_past(view, row, |cells| past(cells, 1.0), [(label, beside)])
+    };
+    let (occupancy, tensor) = (counters.sm_occupancy, counters.tensor);
+    vec![
+        line(
+            ("SMs", counters.sm_active),
+            |gpu| gpu.sm_active,
+            ("occupancy ", occupancy),
+        ),
+        line(("DRAM", counters.dram), |gpu| gpu.dram, ("tensor ", tensor)),
+    ]
 }
 
-/// Bandwidth of the device memory.
-pub(super) fn memory_bandwidth(
-    view: &View<'_>,
-    gpu: &GpuRates,
-    row: LineBuilder<'_>,
-) -> Line<'static> {
-    let counters = gpu.counters;
-    share(
-        view,
-        row,
-        counters.dram,
-        past(view, gpu, |gpu| gpu.dram),
-        ("tensor ", counters.tensor),
-    )
-}
-
-/// Power as a part of its limit, in what the line leaves.
+/// Adds a graph of the power as a part of its limit to the rest of a line.
 pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) {
     if let Some(limit) = gpu.now.power_limit_watts {
         let watts = past(view, gpu, |gpu| gpu.power_watts);
@@ -75,7 +69,7 @@ pub(super) fn power(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) 
     }
 }
 
-/// What came over the bus, as a part of the most that did.
+/// Adds a graph of the bytes received over the bus, as a part of the maximum shown.
 pub(super) fn received(view: &View<'_>, gpu: &GpuRates, row: &mut LineBuilder<'_>) {
     let bytes = past(view, gpu, |gpu| gpu.pcie_rx);
     behind(view, row, |cells| {
@@ -94,7 +88,7 @@ fn place(view: &View<'_>, gpu: &GpuRates) -> usize {
     place.unwrap_or(0)
 }
 
-/// A figure of this GPU over the time that is shown, in so many cells, each over `full`.
+/// Returns a figure of this GPU over the shown time, in this many cells, each divided by `full`.
 fn past<'a>(
     view: &'a View<'_>,
     gpu: &GpuRates,
@@ -108,19 +102,7 @@ fn past<'a>(
     }
 }
 
-fn share(
-    view: &View<'_>,
-    mut row: LineBuilder<'_>,
-    now: Option<Share>,
-    past: impl Fn(usize, f64) -> Vec<Option<f64>>,
-    (label, beside): (&'static str, Option<Share>),
-) -> Line<'static> {
-    row.right(Compute, &format::percent(now), 5);
-    let beside = beside.map(|share| format!("{share:>5}"));
-    with_past(view, row, |cells| past(cells, 1.0), [(label, beside)])
-}
-
-/// The past takes what the figures behind it leave.
+/// Draws a graph in the room that the figures behind it leave.
 fn with_past<const N: usize>(
     view: &View<'_>,
     mut row: LineBuilder<'_>,
@@ -137,19 +119,19 @@ fn with_past<const N: usize>(
         .map(|(label, figure)| 2 + label.len() + figure.len());
     let cells = row.left().saturating_sub(taken.sum());
     let values = past(cells);
-    // Without a past the figures stand where it would begin.
+    // Without a graph the figures move to its place.
     if !values.is_empty() {
         spark(&mut row, Compute, &values, cells, axis::cursor(view, cells));
     }
     for (label, figure) in &figures {
-        row.item(2, &[(Dim, label), (Text, figure)]);
+        row.figure(2, label, figure);
     }
     row.line()
 }
 
 fn behind(view: &View<'_>, row: &mut LineBuilder<'_>, past: impl Fn(usize) -> Vec<Option<f64>>) {
     let cells = row.left().saturating_sub(3);
-    if cells < FEWEST {
+    if cells < MIN_GRAPH_CELLS {
         return;
     }
     let values = past(cells);

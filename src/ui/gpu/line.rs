@@ -1,4 +1,4 @@
-//! One GPU in a line, and many in one.
+//! One GPU in a line, and all GPUs in one line.
 
 use ratatui::text::Line;
 
@@ -9,53 +9,61 @@ use crate::ui::history::{self, spark};
 use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
-use crate::units::Share;
+use crate::units::{Share, mean, sorted};
 
 pub(super) fn full_name(gpu: &GpuRates) -> &str {
     gpu.now.name.as_deref().unwrap_or("")
 }
 
-/// `H200` of `NVIDIA H200`.
+/// Returns `H200` for `NVIDIA H200`.
 fn short_name(gpu: &GpuRates) -> &str {
     let name = full_name(gpu);
     name.strip_prefix("NVIDIA ").unwrap_or(name)
 }
 
-/// Several GPUs in one line: mean, lowest and highest, and how many are in trouble.
+/// Draws several GPUs in one line: the utilisation of each, the mean, lowest and highest, and how many have problems.
 pub(super) fn all_of(view: &View<'_>, gpus: &[GpuRates], width: u16) -> Line<'static> {
     let mut row = view.row(width);
     row.text(Dim, &format!(" {} GPUs  ", gpus.len()));
+    let lags = lags(gpus);
+    for gpu in gpus.iter().filter(|_| width >= 60) {
+        let (paint, sign) = match gpu.util_percent {
+            Some(util) => {
+                let paint = if lags(gpu) { Trouble } else { Compute };
+                (paint, row.glyphs().level(util / 100.0))
+            }
+            None => (Trouble, row.glyphs().sign(Trouble)),
+        };
+        row.text(paint, sign);
+    }
+    row.space(if width >= 60 { 2 } else { 0 });
     let job = gpus
         .iter()
         .filter(|gpu| gpu.now.visible_to_job != Some(false));
-    let known: Vec<f64> = job.filter_map(|gpu| gpu.util_percent).collect();
-    if known.is_empty() {
-        row.text(Unknown, format::UNKNOWN);
-    } else {
-        let mean = known.iter().sum::<f64>() / known.len() as f64;
-        let low = known.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = known.iter().copied().fold(0.0, f64::max);
+    let known = sorted(job.filter_map(|gpu| gpu.util_percent));
+    if let (Some(mean), Some(low), Some(high)) =
+        (mean(known.iter().copied()), known.first(), known.last())
+    {
         row.text(Dim, "mean ")
             .text(Compute, &format::whole_percent(mean));
         let ends = format!("{low:.0} to {high:.0} %");
         if high - low >= 1.0 {
-            row.item(2, &[(Dim, "from "), (Text, &ends)]);
+            row.figure(2, "from ", &ends);
         }
-        if let Some(idle) = view.verdict.and_then(|verdict| verdict.gpu_idle) {
-            row.item(2, &[(Dim, "idle "), (Text, &idle.to_string())]);
-        }
+    } else {
+        row.text(Unknown, format::UNKNOWN);
     }
-    troubles(&mut row, gpus);
+    add_problems(&mut row, gpus);
     row.line()
 }
 
-/// How many of them are in trouble, and the worst of it.
-pub(super) fn troubles(row: &mut LineBuilder<'_>, gpus: &[GpuRates]) {
+/// Adds how many GPUs have problems, and the worst of those.
+pub(super) fn add_problems(row: &mut LineBuilder<'_>, gpus: &[GpuRates]) {
     let silent = gpus.iter();
     let silent = silent.filter(|gpu| gpu.now.gap.is_some() && gpu.now.instances.is_empty());
     let silent = silent.count();
-    let failing = gpus.iter().filter_map(errors::in_short);
-    let held = gpus.iter().filter_map(errors::held_back).count();
+    let failing = gpus.iter().filter_map(errors::short_error);
+    let held = gpus.iter().filter_map(errors::throttle_reason).count();
     if silent > 0 {
         row.item(2, &[(Trouble, &format!("{silent} n/a"))]);
     }
@@ -67,7 +75,7 @@ pub(super) fn troubles(row: &mut LineBuilder<'_>, gpus: &[GpuRates]) {
     }
 }
 
-/// ` 0 H200   37 %  sparkline  power cap  idle 60 %  SMs 31 %  21.4 / 140 GiB  231 W  54 C`
+/// Draws ` 0 H200   37 %  sparkline  power cap  idle 60 %  SMs 31 %  21.4 / 140 GiB  231 W  54 C`.
 pub(super) fn one_line(
     view: &View<'_>,
     place: usize,
@@ -80,29 +88,27 @@ pub(super) fn one_line(
     if border == BorderStyle::Bare {
         row.space(1).text(Dim, "GPU");
     }
-    if border != BorderStyle::Boxed {
-        row.space(1);
-    }
-    let theirs = now.visible_to_job == Some(false);
-    let label = if theirs { Dim } else { Text };
+    row.space(border.indent());
+    let not_the_jobs = now.visible_to_job == Some(false);
+    let label = if not_the_jobs { Dim } else { Text };
     row.stale(gpu.stale_seconds.is_some());
     row.right(label, &now.index.to_string(), 2).space(1);
     let names = view.gpus().iter().map(|gpu| format::width(short_name(gpu)));
     row.padded(Dim, short_name(gpu), names.max().unwrap_or(0).min(12));
     if let Some(gap) = &now.gap {
         row.space(1).text(Trouble, "n/a  ").sentence(Text, gap);
-        if let Some(what) = errors::in_short(gpu) {
+        if let Some(what) = errors::short_error(gpu) {
             row.item(2, &[(Trouble, &what)]);
         }
         return row.line();
     }
-    row.right(
-        if theirs { Dim } else { Compute },
-        &percent(gpu.util_percent),
-        6,
-    )
-    .space(2);
-    let items = items(view, place, gpu, theirs);
+    let paint = match not_the_jobs {
+        true => Dim,
+        false if lags(view.gpus())(gpu) => Trouble,
+        false => Compute,
+    };
+    row.right(paint, &percent(gpu.util_percent), 6).space(2);
+    let items = items(view, place, gpu, not_the_jobs);
     let size = |item: &[(Role, String)]| 2 + item.iter().map(|(_, text)| text.len()).sum::<usize>();
     let mut cells = row.left().saturating_sub(6);
     let mut shown = 0;
@@ -117,7 +123,7 @@ pub(super) fn one_line(
     past(
         view,
         place,
-        if theirs { Dim } else { Compute },
+        if not_the_jobs { Dim } else { Compute },
         cells,
         &mut row,
     );
@@ -131,7 +137,7 @@ pub(super) fn one_line(
     row.line()
 }
 
-/// The utilisation over time, in so many cells.
+/// Draws the utilisation over time in this many cells.
 pub(super) fn past(
     view: &View<'_>,
     place: usize,
@@ -143,8 +149,13 @@ pub(super) fn past(
     spark(row, paint, &values, cells, axis::cursor(view, cells));
 }
 
-/// The most telling first: what no longer fits is left out, the past takes what is left.
-fn items(view: &View<'_>, place: usize, gpu: &GpuRates, theirs: bool) -> Vec<Vec<(Role, String)>> {
+/// Returns the items of a line, the most important first. Those that do not fit are left out; the graph takes the rest.
+fn items(
+    view: &View<'_>,
+    place: usize,
+    gpu: &GpuRates,
+    not_the_jobs: bool,
+) -> Vec<Vec<(Role, String)>> {
     let now = &gpu.now;
     let idle = idle(view, gpu, place).map(|idle| format!("{idle:>5}"));
     let active = gpu.counters.sm_active.map(|share| format!("{share:>5}"));
@@ -156,18 +167,18 @@ fn items(view: &View<'_>, place: usize, gpu: &GpuRates, theirs: bool) -> Vec<Vec
         .map(|age| format!("{} old", format::span(age)));
     let mut items: Vec<Vec<(Role, String)>> = Vec::new();
     items.extend(age.map(|age| vec![(Text, age)]));
-    items.extend(errors::in_short(gpu).map(|what| vec![(Trouble, what)]));
-    items.extend(errors::held_back(gpu).map(|why| vec![(Trouble, why)]));
+    items.extend(errors::short_error(gpu).map(|what| vec![(Trouble, what)]));
+    items.extend(errors::throttle_reason(gpu).map(|why| vec![(Trouble, why)]));
     items.extend(idle.map(|idle| vec![(Dim, "idle ".to_owned()), (Text, idle)]));
     items.extend(active.map(|active| vec![(Dim, "SMs ".to_owned()), (Text, active)]));
     items.push(vec![(Text, format!("{memory:>14}"))]);
     items.extend(watts.map(|watts| vec![(Text, watts)]));
     items.extend(heat.map(|heat| vec![(Text, heat)]));
-    items.extend(theirs.then(|| vec![(Dim, "not the job's".to_owned())]));
+    items.extend(not_the_jobs.then(|| vec![(Dim, "not the job's".to_owned())]));
     items
 }
 
-/// Share of time without a kernel: from the driver's history, for the judged GPU from the verdict.
+/// Returns the share of time without a kernel: from the driver's history, for the judged GPU from the verdict.
 pub(super) fn idle(view: &View<'_>, gpu: &GpuRates, place: usize) -> Option<Share> {
     let judged = view
         .verdict
@@ -177,6 +188,23 @@ pub(super) fn idle(view: &View<'_>, gpu: &GpuRates, place: usize) -> Option<Shar
         .or_else(|| gpu.busy.map(Share::complement))
 }
 
+/// The job uses it, and far less than most of those that it uses.
+pub(super) fn lags(gpus: &[GpuRates]) -> impl Fn(&GpuRates) -> bool + use<> {
+    let used = |gpu: &GpuRates| {
+        gpu.now
+            .users
+            .as_ref()
+            .is_some_and(|users| !users.is_empty())
+    };
+    let of_job = gpus.iter().filter(|gpu| used(gpu));
+    let busy = sorted(of_job.filter_map(|gpu| gpu.util_percent));
+    let median = busy.get(busy.len() / 2).copied();
+    move |gpu| {
+        let both = gpu.util_percent.zip(median).filter(|_| used(gpu));
+        both.is_some_and(|(busy, median)| median >= 10.0 && 2.0 * busy < median)
+    }
+}
+
 pub(super) fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| format::UNKNOWN.to_owned(), format::whole_percent)
+    format::known(value.map(format::whole_percent))
 }

@@ -1,4 +1,4 @@
-//! No GPU: why, and what would change it.
+//! The reason why there is no GPU, and what would change that.
 
 use ratatui::text::Line;
 
@@ -14,9 +14,7 @@ pub(super) fn no_gpu(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Li
     };
     let why = gap.map_or(nothing, |gap| gap.reason.as_str());
     let mut first = view.row(width);
-    if border != BorderStyle::Boxed {
-        first.space(1);
-    }
+    first.space(border.indent());
     if border == BorderStyle::Bare {
         first.text(Dim, "GPU  ");
     }
@@ -24,9 +22,7 @@ pub(super) fn no_gpu(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Li
     let mut lines = vec![first.line()];
     if let Some(gap) = gap.filter(|gap| !gap.hint.is_empty()) {
         for text in format::wrap(&gap.hint, usize::from(width).saturating_sub(5)) {
-            let mut row = view.row(width);
-            row.space(5).sentence(Dim, &text);
-            lines.push(row.line());
+            lines.push(view.row(width).space(5).sentence(Dim, &text).line());
         }
     }
     lines

@@ -1,38 +1,34 @@
-//! The device that the job says it computes on, where the driver shows none of that name: another maker's, or
-//! a simulated one, which the screen says plainly.
+//! The device that the job reports to compute on, if the driver lists none of that name: one of another maker, or a
+//! simulated one, which is labelled as such.
 
 use ratatui::text::Line;
 
 use crate::config::Role::{Compute, Dim, Text};
-use crate::model::rates::DeviceRates;
 use crate::ui::layout::BorderStyle;
 use crate::ui::layout::count;
-use crate::ui::{View, format};
+use crate::ui::{View, format, history};
 
-/// Of the rank that is shown. `None` where it tells of no device, or of one that is on screen anyway.
-fn device<'a>(view: &View<'a>) -> Option<&'a DeviceRates> {
-    let device = view.rank()?.device.as_ref()?;
-    let name = device.name.as_deref()?;
-    let shown = |name: &str| {
-        let mut gpus = view.gpus().iter();
-        gpus.any(|gpu| gpu.now.name.as_deref() == Some(name))
-    };
-    (!shown(name)).then_some(device)
+/// Returns its utilisation over the shown time.
+pub(super) fn past(view: &View<'_>, cells: usize) -> Vec<Option<f64>> {
+    let number = view.rank_number();
+    history::past(view, cells, |point| point.rank(number)?.device_busy.get())
 }
 
-/// `width` is that of the panel.
+/// Returns the lines wanted in a panel of this width.
 pub(super) fn wanted(view: &View<'_>, width: u16) -> u16 {
-    let Some(device) = device(view) else { return 0 };
+    let Some(device) = view.device() else {
+        return 0;
+    };
     let notice = device.notice.as_deref().unwrap_or_default();
     1 + count(format::wrap(notice, usize::from(width)).len())
 }
 
-/// `device  simulated   busy 93 %   copy 2 %`, and below it what the job has to say of it.
+/// Returns `device  simulated   busy 93 %   copy 2 %`, and below it the job's notice about the device.
 pub(super) fn reported(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Line<'static>> {
-    let Some(device) = device(view) else {
+    let Some(device) = view.device() else {
         return Vec::new();
     };
-    let indent = usize::from(border != BorderStyle::Boxed);
+    let indent = border.indent();
     let mut row = view.row(width);
     row.space(indent).text(Dim, "device  ");
     row.text(Text, device.name.as_deref().unwrap_or_default());
@@ -41,13 +37,11 @@ pub(super) fn reported(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<
         format::percent(device.copying),
     );
     row.item(3, &[(Dim, "busy "), (Compute, &busy)]);
-    row.item(3, &[(Dim, "copy "), (Text, &copy)]);
+    row.figure(3, "copy ", &copy);
     let mut lines = vec![row.line()];
     let notice = device.notice.as_deref().unwrap_or_default();
     for text in format::wrap(notice, usize::from(width).saturating_sub(indent)) {
-        let mut row = view.row(width);
-        row.space(indent).sentence(Dim, &text);
-        lines.push(row.line());
+        lines.push(view.row(width).space(indent).sentence(Dim, &text).line());
     }
     lines
 }

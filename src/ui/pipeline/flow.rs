@@ -1,4 +1,4 @@
-//! The way of a batch: the workers' strips, the queue's boxes, what the trainer does.
+//! The path of a batch: the states of the workers, the slots of the queue, what the trainer does.
 
 use ratatui::style::Style;
 use ratatui::text::Line;
@@ -9,13 +9,14 @@ use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::LoaderKind;
 use crate::ui::glyphs::doing;
 use crate::ui::line_builder::LineBuilder;
+use crate::ui::view::Attach;
 use crate::ui::{View, axis, format};
 use crate::verdict::Kind;
 
-/// Most boxes that the queue is drawn with; a larger one is drawn to scale.
+/// Most boxes of the queue; a larger one is drawn to scale.
 const SLOTS: u32 = 16;
 
-/// Workers, queue, trainer.
+/// Draws workers, queue and trainer.
 pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line<'static> {
     let mut row = view.row(width);
     if !wide {
@@ -38,23 +39,24 @@ pub(super) fn flow(view: &View<'_>, width: u16, wide: bool, alone: bool) -> Line
     tail.item(gap, &[(Dim, name), (state.0, &state.1)]);
     if alone && width >= 60 {
         let step = view.rank().map(|rank| rank.step).unwrap_or_default();
-        tail.item(3, &[(Dim, "step "), (Text, &format::millis(step.step_ms))]);
-        tail.item(2, &[(Dim, "wait "), (Text, &format::millis(step.wait_ms))]);
+        tail.figure(3, "step ", &format::millis(step.step_ms));
+        tail.figure(2, "wait ", &format::millis(step.wait_ms));
     }
     let tail = tail.line();
     if wide {
-        row.text(Dim, "workers  ");
+        match view.loader_number(loader) {
+            Some(_) => row.text(Dim, &loader.title()).space(1),
+            None => row.text(Dim, "workers  "),
+        };
     }
     let room = row.left().saturating_sub(tail.width() + gap);
     strip(view, loader, &mut row, room);
     row.space(gap);
-    for span in tail.spans {
-        row.styled(span.style, &span.content);
-    }
+    row.append(&tail);
     row.line()
 }
 
-/// Each worker's last states in its own hue: many cells for few workers, one for many.
+/// Draws each worker's last states in its own hue: many cells for few workers, one for many.
 fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room: usize) {
     match loader.kind {
         LoaderKind::PytorchMain => {
@@ -74,13 +76,9 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
         .map(|worker| worker.id.to_string().len())
         .max()
         .unwrap_or(1);
-    let at = |id| WorkerPlace {
-        rank: rank.key,
-        loader: loader.id,
-        id,
-    };
-    let past = |id| view.history.knows(at(id));
-    // Where the past is not kept, a cell for the present is enough.
+    let at = |id| WorkerPlace::new(rank.key, loader.id, id);
+    let past = |id| view.history.has_worker(at(id));
+    // If the past is not kept, one cell for the current state is enough.
     let lived = workers.iter().any(|worker| past(worker.id));
     let most = if lived { usize::MAX } else { 1 };
     let needed =
@@ -136,7 +134,7 @@ fn strip(view: &View<'_>, loader: &LoaderRates, row: &mut LineBuilder<'_>, room:
     }
 }
 
-/// Batches that are ready now as boxes, and their mean.
+/// Draws the ready batches as boxes, and their mean.
 fn queue(view: &View<'_>, row: &mut LineBuilder<'_>, wide: bool, view_width: u16) {
     row.text(Dim, view.glyphs().arrow)
         .space(if wide { 3 } else { 2 })
@@ -176,17 +174,14 @@ fn boxes(view: &View<'_>, row: &mut LineBuilder<'_>, queue: &QueueRates) {
         let (style, sign) = if u64::from(slot) < full {
             (slot_style(view, slot, capacity), view.glyphs().slot_full)
         } else {
-            (
-                view.config.theme.style(Role::Border),
-                view.glyphs().slot_empty,
-            )
+            (view.config.theme.style(Dim), view.glyphs().slot_empty)
         };
         row.styled(style, sign);
     }
 }
 
-/// A batch wears its worker's hue where it is known which worker made it: batches are handed out in
-/// turn and taken in order, so the next one is made by worker `batches taken % workers`.
+/// Returns the style of a batch in the queue: its worker's hue if that is known. Batches are handed out in turn and taken
+/// in order, so the next one comes from worker `batches taken % workers`.
 fn slot_style(view: &View<'_>, slot: u32, capacity: u32) -> Style {
     let next = view.loader_now().and_then(|loader| {
         let workers = loader.settings.num_workers.filter(|count| *count > 0)?;
@@ -200,13 +195,14 @@ fn slot_style(view: &View<'_>, slot: u32, capacity: u32) -> Style {
     )
 }
 
-/// What the trainer's main thread mostly does in the window.
+/// Returns what the trainer's main thread mostly does in the window.
 fn trainer(view: &View<'_>) -> (Role, String) {
     let Some(rank) = view.rank() else {
         return (Unknown, "n/a".to_owned());
     };
     match view.rank_now().map_or(rank.state, |now| now.state) {
-        None => return (Trouble, "gone".to_owned()),
+        None if *view.attach == Attach::Ended => return (Trouble, "ended".to_owned()),
+        None => return (Unknown, "n/a".to_owned()),
         Some('T' | 't') => return (Trouble, "stopped".to_owned()),
         Some(_) => {}
     }
@@ -222,7 +218,7 @@ fn trainer(view: &View<'_>) -> (Role, String) {
         .verdict
         .is_some_and(|verdict| verdict.kind == Kind::HostBound)
     {
-        // A step in which the device mostly idles is no computing.
+        // A step in which the device mostly idles does not count as computing.
         (Cpu, format!("in the step {}", wait.share.complement()))
     } else {
         (Compute, format!("computing {}", wait.share.complement()))

@@ -1,17 +1,18 @@
-//! From what was seen in slots of time to one answer for each cell. Pure: knows no screen and no colour.
+//! Turns what was seen in slots of time into one value per cell. Pure; does not depend on the screen or colours.
 
 use std::time::Duration;
 
 use crate::model::timeline::{Batch, Slot};
 use crate::sample::{SLOT, TrainerNow, Wait};
+use crate::units::whole;
 
-/// Cells that a batch is long, at least, whose begin is shown.
-const LONG: f64 = 3.0;
+/// Least length of a batch, in cells, for its beginning to be shown.
+const MIN_BATCH_CELLS: f64 = 3.0;
 
-/// What a cell says of the trainer.
+/// What a cell shows of the trainer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Trainer {
-    /// This share of the cell it was not in the loader; with the worker whose batch it had, where that is known.
+pub(super) enum TrainerCell {
+    /// The share of the cell in which it was not in the loader, and the worker that made its batch, if known.
     Stepping {
         share: f64,
         worker: Option<u32>,
@@ -19,8 +20,8 @@ pub(super) enum Trainer {
     Stopped,
 }
 
-/// The slots of each cell: those whose middle lies in it; of a cell shorter than a slot, the one that it lies in.
-/// `first` is the number of the first of `slots`; a cell lasts from and to so many seconds.
+/// Returns the slots whose middle is in the cell; for a cell shorter than a slot, the slot around it. `first` is the
+/// number of the first of `slots`; the cell is given as its start and end in seconds.
 fn of_cell<T>(slots: &[Option<T>], first: u64, (from, to): (f64, f64)) -> &[Option<T>] {
     let place = |at: f64| at / SLOT.as_secs_f64() - first as f64;
     let begin = (place(from) - 0.5).ceil();
@@ -31,17 +32,12 @@ fn of_cell<T>(slots: &[Option<T>], first: u64, (from, to): (f64, f64)) -> &[Opti
         let within = place(f64::midpoint(from, to)).floor();
         (within, within + 1.0)
     };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "places in a list"
-    )]
-    let [begin, end] = [begin, end].map(|place| (place.max(0.0) as usize).min(slots.len()));
+    let [begin, end] = [begin, end].map(|place| whole(place).min(slots.len()));
     &slots[begin..end]
 }
 
-/// What was seen for most of each cell; a bound where that was nowhere seen itself.
-pub(super) fn most<T: Copy + PartialEq>(
+/// Returns what was seen for most of each cell; marked as a bound only if all slots with it were bounds.
+pub(super) fn most_frequent<T: Copy + PartialEq>(
     slots: &[Option<Slot<T>>],
     first: u64,
     cells: &[(f64, f64)],
@@ -60,14 +56,14 @@ pub(super) fn most<T: Copy + PartialEq>(
                 None => counted.push((*slot, 1)),
             }
         }
-        // Of equals the first.
+        // If two are equally frequent, the first one.
         let most = counted.iter().rev().max_by_key(|(_, count)| *count);
         most.map(|(slot, _)| *slot)
     };
     cells.iter().map(of).collect()
 }
 
-/// The cells in which a batch begins, where batches are long enough to be told apart.
+/// Returns the cells in which a batch begins, if batches are long enough to be distinguished.
 pub(super) fn begins<'a>(
     batches: impl Iterator<Item = &'a Batch>,
     cells: &[(f64, f64)],
@@ -75,20 +71,15 @@ pub(super) fn begins<'a>(
     let Some((first, cell)) = cells.first().map(|(from, to)| (*from, to - from)) else {
         return Vec::new();
     };
-    let long = batches.filter(|batch| batch.to - batch.from >= LONG * cell);
+    let long = batches.filter(|batch| batch.to - batch.from >= MIN_BATCH_CELLS * cell);
     let places = long.map(|batch| (batch.from - first) / cell);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "within the cells"
-    )]
     places
         .filter(|place| (0.0..cells.len() as f64).contains(place))
-        .map(|place| place as usize)
+        .map(whole)
         .collect()
 }
 
-/// The mean of each cell.
+/// Returns the mean of each cell.
 pub(super) fn mean(
     slots: &[Option<Slot<u32>>],
     first: u64,
@@ -104,15 +95,15 @@ pub(super) fn mean(
     cells.iter().map(of).collect()
 }
 
-/// Steps and waits. Between the first and the last wait that ended, the waits tell; elsewhere the polls do. `worker_of`
-/// says who made a batch.
+/// Returns steps and waits. Between the first and the last completed wait, they come from the waits; elsewhere from the
+/// polls. `worker_of` returns the worker that made a batch.
 pub(super) fn trainer(
     slots: &[Option<Slot<TrainerNow>>],
     first: u64,
     waits: &[Wait],
     cells: &[(f64, f64)],
     worker_of: impl Fn(u64) -> Option<u32>,
-) -> Vec<Option<Trainer>> {
+) -> Vec<Option<TrainerCell>> {
     let seconds = |time: Duration| time.as_secs_f64();
     let known = waits.first().zip(waits.last());
     let known = known.map(|(first, last)| (seconds(first.from), seconds(last.to)));
@@ -122,16 +113,16 @@ pub(super) fn trainer(
         let (stepping, waiting) = (count(TrainerNow::Stepping), count(TrainerNow::Waiting));
         let all = seen.clone().count();
         if count(TrainerNow::Stopped) * 2 > all {
-            return Some(Trainer::Stopped);
+            return Some(TrainerCell::Stopped);
         }
         let next = waits.partition_point(|wait| seconds(wait.to) <= from);
         let inside = || {
             let inside = waits[next..].iter();
             inside.take_while(|wait| seconds(wait.from) < to)
         };
-        // Between waits that lie far apart there may be others that were lost.
+        // Between waits that are far apart, others may have been lost.
         let exact = known.is_some_and(|(begin, end)| begin <= from && to <= end)
-            && (inside().next().is_some() || held(waits, f64::midpoint(from, to)).is_some());
+            && (inside().next().is_some() || batch_at(waits, f64::midpoint(from, to)).is_some());
         let share = if exact {
             let waited =
                 inside().map(|wait| seconds(wait.to).min(to) - seconds(wait.from).max(from));
@@ -145,9 +136,9 @@ pub(super) fn trainer(
         let worker = if batches > 1 {
             None
         } else {
-            held(waits, f64::midpoint(from, to)).and_then(&worker_of)
+            batch_at(waits, f64::midpoint(from, to)).and_then(&worker_of)
         };
-        Some(Trainer::Stepping {
+        Some(TrainerCell::Stepping {
             share: share.clamp(0.0, 1.0),
             worker,
         })
@@ -155,30 +146,30 @@ pub(super) fn trainer(
     cells.iter().map(of).collect()
 }
 
-/// What the trainer did at that time: waited for a batch, or had it.
-pub(super) struct Under {
+/// What the trainer did at a moment: it waited for a batch, or had it.
+pub(super) struct AtCursor {
     pub(super) batch: u64,
     pub(super) waited: f64,
     pub(super) waits: bool,
 }
 
-/// `None` where that is not known.
-pub(super) fn under(waits: &[Wait], at: f64) -> Option<Under> {
+/// Returns what the trainer did at this moment; `None` if unknown.
+pub(super) fn at_cursor(waits: &[Wait], at: f64) -> Option<AtCursor> {
     let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
     let waiting = waits.get(next).filter(|wait| wait.from.as_secs_f64() <= at);
-    // Between waits that do not follow each other others were lost.
-    let stepping = || held(waits, at).and(waits[..next].last());
+    // Between waits for batches that are not neighbours, others were lost.
+    let stepping = || batch_at(waits, at).and(waits[..next].last());
     let wait = waiting.or_else(stepping)?;
-    Some(Under {
+    Some(AtCursor {
         batch: wait.batch?,
         waited: wait.to.saturating_sub(wait.from).as_secs_f64(),
         waits: waiting.is_some(),
     })
 }
 
-/// The batch of the step that was under way at that time, or that was waited for then: where the waits before and
-/// after it are for neighbouring batches.
-fn held(waits: &[Wait], at: f64) -> Option<u64> {
+/// Returns the batch of the step under way at this moment, or of the one before a wait. Known only if the waits before
+/// and after it are for neighbouring batches.
+fn batch_at(waits: &[Wait], at: f64) -> Option<u64> {
     let next = waits.partition_point(|wait| wait.to.as_secs_f64() <= at);
     let before = waits[..next].last()?.batch?;
     let after = waits.get(next)?.batch?;
@@ -208,10 +199,10 @@ mod tests {
         }
     }
 
-    fn shares(cells: &[Option<Trainer>]) -> Vec<Option<(f64, Option<u32>)>> {
-        let share = |cell: &Option<Trainer>| match (*cell)? {
-            Trainer::Stepping { share, worker } => Some(((share * 100.0).round(), worker)),
-            Trainer::Stopped => None,
+    fn shares(cells: &[Option<TrainerCell>]) -> Vec<Option<(f64, Option<u32>)>> {
+        let share = |cell: &Option<TrainerCell>| match (*cell)? {
+            TrainerCell::Stepping { share, worker } => Some(((share * 100.0).round(), worker)),
+            TrainerCell::Stopped => None,
         };
         cells.iter().map(share).collect()
     }
@@ -223,7 +214,7 @@ mod tests {
             .into();
         let slots = seen(&what);
         let shown = |ms| -> Vec<Option<WorkerNow>> {
-            let shown = most(&slots, 0, &cells(200 / ms, ms));
+            let shown = most_frequent(&slots, 0, &cells(200 / ms, ms));
             shown
                 .iter()
                 .map(|slot| slot.map(|slot| slot.what))
@@ -233,7 +224,7 @@ mod tests {
         assert_eq!(shown(25), what);
         let twice = |place: u32| what[place as usize / 2];
         assert_eq!(shown(200), [Some(Cpu)]);
-        let fine = most(&slots, 0, &cells(14, 12));
+        let fine = most_frequent(&slots, 0, &cells(14, 12));
         assert_eq!(fine.len(), 14);
         assert_eq!(fine[2].map(|slot| slot.what), twice(2));
     }
@@ -254,9 +245,9 @@ mod tests {
     fn under_the_cursor_is_a_wait_or_the_step_after_it() {
         let waits = [wait(0, 60, 4), wait(100, 130, 5), wait(900, 950, 9)];
         let at = |at: f64| {
-            let under = under(&waits, at)?;
-            let waited = (1000.0 * under.waited).round();
-            Some((under.batch, waited, under.waits))
+            let at_cursor = at_cursor(&waits, at)?;
+            let waited = (1000.0 * at_cursor.waited).round();
+            Some((at_cursor.batch, waited, at_cursor.waits))
         };
         assert_eq!(at(0.03), Some((4, 60.0, true)));
         assert_eq!(at(0.08), Some((4, 60.0, false)));
@@ -266,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_saw_is_blank_and_a_bound_stays_one() {
+    fn unpolled_cells_are_blank_and_bounds_stay_bounds() {
         let bound = Slot {
             what: Cpu,
             bound: true,
         };
         let slots = [None, None, Some(bound), Some(bound)];
-        let shown = most(
+        let shown = most_frequent(
             &slots,
             40,
             &[(1.0, 1.05), (1.05, 1.1), (1.1, 1.2), (0.0, 0.1)],
@@ -285,8 +276,8 @@ mod tests {
     }
 
     #[test]
-    fn steps_wear_their_worker_and_waits_have_none() {
-        // Two steps of 100 ms after waits of 100 ms each; then the batch of 9 that nobody counted with the one before.
+    fn steps_have_a_worker_and_waits_have_none() {
+        // Two steps of 100 ms after waits of 100 ms each. The waits for the batches between 5 and 9 were lost.
         let waits = [wait(0, 100, 4), wait(200, 300, 5), wait(400, 500, 9)];
         let worker_of = |batch: u64| u32::try_from(batch % 4).ok();
         let shown = trainer(&[], 0, &waits, &cells(6, 100), worker_of);
@@ -305,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_that_has_not_ended_is_known_by_looks() {
+    fn an_unfinished_wait_comes_from_polls() {
         use TrainerNow::{Stepping, Stopped, Waiting};
         let waits = [wait(0, 100, 4)];
         let slots: Vec<_> = [
@@ -329,7 +320,7 @@ mod tests {
                 None
             ]
         );
-        assert_eq!(shown[3], Some(Trainer::Stopped));
+        assert_eq!(shown[3], Some(TrainerCell::Stopped));
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! A line for a worker, the queue, the trainer or a GPU: its name, its cells and its figure.
+//! A row of the timeline for a worker, the queue, the trainer or a GPU: its name, its cells and its figure.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use super::cells::{self, Trainer};
+use super::cells::{self, TrainerCell};
 use crate::config::Role::{self, Compute, Dim, Focus, Full, Text, Trouble, Unknown};
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::Slot;
@@ -13,16 +13,16 @@ use crate::ui::glyphs::doing;
 use crate::ui::{View, format, history};
 
 /// Cells for the names on the left and the figures on the right.
-pub(super) const LABEL: usize = 11;
-pub(super) const FIGURE: usize = 12;
+pub(super) const LABEL: usize = 12;
+pub(super) const FIGURE: usize = 13;
 
-/// One line.
-pub(super) struct Row {
+/// One row.
+pub(super) struct TimelineRow {
     name: String,
     hue: Style,
     pub(super) cells: Vec<(Style, &'static str)>,
     figure: (Role, String),
-    /// Why nothing is known, where that is so.
+    /// Shown if nothing is known: the reason.
     why: &'static str,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Scale {
     pub(super) cells: Vec<(f64, f64)>,
     /// The cell under the cursor.
     pub(super) cursor: Option<usize>,
-    /// The slots from and to which it lasts.
+    /// The first and the last slot of that time.
     pub(super) slots: (u64, u64),
-    /// A reading is no longer than a cell: the history tells as much as fits.
+    /// A cell is at least as long as a reading, so the history is fine enough.
     pub(super) coarse: bool,
 }
 
-/// What a worker does, as colour and sign; `None` = its own hue. Each change of colour costs a slow link as much as
-/// four cells.
+/// Returns colour and sign of a worker's state; `None` = the worker's own hue. Each change of colour costs a slow link
+/// as much as four cells.
 pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static str) {
     match doing(now, view.glyphs()) {
         (Unknown, ..) => (Some(Unknown), view.glyphs().gap),
@@ -51,18 +51,13 @@ pub(super) fn sign(view: &View<'_>, now: WorkerNow) -> (Option<Role>, &'static s
 pub(super) fn worker_row(
     view: &View<'_>,
     rank: &RankRates,
-    loader: &LoaderRates,
-    (worker, slow): (&WorkerRates, bool),
+    (loader, worker, slow): (&LoaderRates, &WorkerRates, bool),
     scale: &Scale,
-) -> Row {
-    let place = WorkerPlace {
-        rank: rank.key,
-        loader: loader.id,
-        id: worker.id,
-    };
+) -> TimelineRow {
+    let place = WorkerPlace::new(rank.key, loader.id, worker.id);
     let hue = view.config.theme.hue(worker.id);
     let seen = view.history.timeline().worker(place, scale.slots);
-    let mut states = cells::most(&seen, scale.slots.0, &scale.cells);
+    let mut states = cells::most_frequent(&seen, scale.slots.0, &scale.cells);
     if scale.coarse {
         let past = view.history.states(&scale.axis, place);
         for (state, what) in states.iter_mut().zip(past) {
@@ -79,7 +74,7 @@ pub(super) fn worker_row(
         };
         let (paint, sign) = sign(view, what);
         let style = paint.map_or(hue, |paint| view.config.theme.style(paint));
-        // One batch right behind another would look like one.
+        // Without a sign, a batch directly after another would look like the same one.
         let begins = begins.contains(&place) && place > 0 && works(states[place - 1]);
         let sign = if begins && works(*state) {
             view.glyphs().begin
@@ -88,8 +83,8 @@ pub(super) fn worker_row(
         };
         (dimmed(style, bound), sign)
     };
-    Row {
-        name: format!("worker {}", worker.id),
+    TimelineRow {
+        name: format!("worker {}", view.worker_id(loader, worker.id)),
         hue,
         cells: states.iter().enumerate().map(cell).collect(),
         figure: (
@@ -112,7 +107,12 @@ pub(super) fn dimmed(style: Style, dim: bool) -> Style {
     }
 }
 
-pub(super) fn queue(view: &View<'_>, rank: &RankRates, loader: &LoaderRates, scale: &Scale) -> Row {
+pub(super) fn queue(
+    view: &View<'_>,
+    rank: &RankRates,
+    loader: &LoaderRates,
+    scale: &Scale,
+) -> TimelineRow {
     let mean = loader.queue;
     let capacity = mean.and_then(|queue| queue.capacity);
     let seen = view
@@ -125,24 +125,25 @@ pub(super) fn queue(view: &View<'_>, rank: &RankRates, loader: &LoaderRates, sca
         .into_iter()
         .map(|ready| Some(ready? / f64::from(capacity?)))
         .collect();
-    if scale.coarse {
+    let main = view.loader().is_some_and(|main| main.id == loader.id);
+    if scale.coarse && main {
         let number = view.rank_number();
-        or_past(view, scale, &mut shares, |point| {
+        fill_from_history(view, scale, &mut shares, |point| {
             point.rank(number)?.queue.get()
         });
     }
-    let figure = mean.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |queue| {
-            let ready = format::per_second(Some(queue.mean_ready));
-            capacity.map_or_else(
-                || ready.clone(),
-                |capacity| format!("{ready} of {capacity}"),
-            )
+    let figure = format::known(mean.map(|queue| {
+        let ready = format::per_second(Some(queue.mean_ready));
+        capacity.map_or_else(
+            || ready.clone(),
+            |capacity| format!("{ready} of {capacity}"),
+        )
+    }));
+    TimelineRow {
+        name: match view.loader_number(loader) {
+            Some(number) => format!("queue {number}"),
+            None => "queue".to_owned(),
         },
-    );
-    Row {
-        name: "queue".to_owned(),
         hue: view.config.theme.style(Dim),
         cells: shares
             .into_iter()
@@ -153,7 +154,7 @@ pub(super) fn queue(view: &View<'_>, rank: &RankRates, loader: &LoaderRates, sca
     }
 }
 
-pub(super) fn or_past(
+pub(super) fn fill_from_history(
     view: &View<'_>,
     scale: &Scale,
     shares: &mut [Option<f64>],
@@ -165,7 +166,7 @@ pub(super) fn or_past(
     }
 }
 
-/// A bar of that height.
+/// Returns a bar of this height.
 pub(super) fn height(view: &View<'_>, style: Style, share: Option<f64>) -> (Style, &'static str) {
     let Some(share) = share else {
         return (style, view.glyphs().gap);
@@ -173,13 +174,13 @@ pub(super) fn height(view: &View<'_>, style: Style, share: Option<f64>) -> (Styl
     (style, view.glyphs().level(share))
 }
 
-pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
+pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> TimelineRow {
     let timeline = view.history.timeline();
     let seen = timeline.trainer(rank.key, scale.slots);
     let waits: Vec<_> = timeline.waits(rank.key).copied().collect();
     let worker_of = worker_of(view);
     let mut shown = cells::trainer(&seen, scale.slots.0, &waits, &scale.cells, worker_of);
-    // Behind what was read last nothing is known.
+    // Nothing is known after the last poll.
     for (cell, (from, _)) in shown.iter_mut().zip(&scale.cells) {
         if *from >= scale.axis.to() {
             *cell = None;
@@ -191,17 +192,17 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
             point.rank(number)?.wait.get().map(|wait| 1.0 - wait)
         });
         for (cell, share) in shown.iter_mut().zip(past) {
-            *cell = cell.or(share.map(|share| Trainer::Stepping {
+            *cell = cell.or(share.map(|share| TrainerCell::Stepping {
                 share,
                 worker: None,
             }));
         }
     }
     let theme = &view.config.theme;
-    let cell = |cell: Option<Trainer>| match cell {
+    let cell = |cell: Option<TrainerCell>| match cell {
         None => (Style::new(), view.glyphs().gap),
-        Some(Trainer::Stopped) => (theme.style(Trouble), view.glyphs().sign(Trouble)),
-        Some(Trainer::Stepping { share, worker }) => {
+        Some(TrainerCell::Stopped) => (theme.style(Trouble), view.glyphs().sign(Trouble)),
+        Some(TrainerCell::Stepping { share, worker }) => {
             let style = match worker {
                 _ if share < 0.5 => theme.style(Trouble),
                 Some(worker) => theme.hue(worker),
@@ -210,11 +211,8 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
             height(view, style, Some(share))
         }
     };
-    let figure = rank.wait.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |wait| format!("waits {}", wait.share),
-    );
-    Row {
+    let figure = format::known(rank.wait.map(|wait| format!("waits {}", wait.share)));
+    TimelineRow {
         name: "trainer".to_owned(),
         hue: theme.style(Dim),
         cells: shown.into_iter().map(cell).collect(),
@@ -223,15 +221,16 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Row {
     }
 }
 
-/// Who makes a batch: known where batches are handed out in turn, taken in order, and counted over the whole time. A
-/// `DataLoader` begins with its first worker in each epoch.
+/// Which worker makes a batch: known where batches are handed out in turn, taken in order, and counted over the whole time. A
+/// `DataLoader` begins with its first worker in each epoch. Not where several loaders take turns.
 pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + use<'a> {
+    let alone = view.loaders().len() == 1;
     let loader = view.loader().filter(|loader| {
         let marks = view.history.marks().between(f64::MIN, f64::MAX);
         let mut kinds = marks.iter().map(|mark| mark.kind);
         let one_pass = !kinds.any(|kind| matches!(kind, MarkKind::Epoch | MarkKind::Validation));
         let in_order = loader.settings.in_order == Some(true);
-        in_order && (loader.kind == LoaderKind::Builtin || one_pass)
+        alone && in_order && (loader.kind == LoaderKind::Builtin || one_pass)
     });
     let workers = loader.and_then(|loader| loader.settings.num_workers);
     move |batch| {
@@ -240,13 +239,13 @@ pub(super) fn worker_of<'a>(view: &View<'a>) -> impl Fn(u64) -> Option<u32> + us
     }
 }
 
-pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Scale) -> Row {
+pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Scale) -> TimelineRow {
     let style = view.config.theme.style(Compute);
     let values = view
         .history
         .means(&scale.axis, |point| history::gpu_util(point, place));
     let busy = gpu.util_percent;
-    Row {
+    TimelineRow {
         name: format!("GPU {}", gpu.now.index),
         hue: view.config.theme.style(Dim),
         cells: values
@@ -255,16 +254,31 @@ pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Sca
             .collect(),
         figure: (
             Text,
-            busy.map_or_else(
-                || format::UNKNOWN.to_owned(),
-                |busy| format!("busy {}", format::whole_percent(busy)),
-            ),
+            format::known(busy.map(|busy| format!("busy {}", format::whole_percent(busy)))),
         ),
         why: "n/a  the driver does not tell how busy it is",
     }
 }
 
-impl Row {
+/// Returns the row of the device that the job reports, if the driver shows none.
+pub(super) fn device_row(view: &View<'_>, scale: &Scale) -> Option<TimelineRow> {
+    let device = view.device_alone()?;
+    let number = view.rank_number();
+    let style = view.config.theme.style(Compute);
+    let values = view
+        .history
+        .means(&scale.axis, |point| point.rank(number)?.device_busy.get());
+    let cells = values.into_iter().map(|share| height(view, style, share));
+    Some(TimelineRow {
+        name: "device".to_owned(),
+        hue: view.config.theme.style(Dim),
+        cells: cells.collect(),
+        figure: (Text, format!("busy {}", format::percent(device.busy))),
+        why: "n/a  the job does not report how busy it is",
+    })
+}
+
+impl TimelineRow {
     pub(super) fn line(
         mut self,
         view: &View<'_>,
@@ -282,7 +296,7 @@ impl Row {
             if let Some(cell) = cursor.and_then(|cursor| self.cells.get_mut(cursor)) {
                 *cell = (view.config.theme.style(Focus), view.glyphs().cursor);
             }
-            // Cells of one style are one piece of text.
+            // Cells of one style form one span.
             for piece in self.cells.chunk_by(|one, other| one.0 == other.0) {
                 let text: String = piece.iter().map(|(_, sign)| *sign).collect();
                 row.styled(piece[0].0, &text);

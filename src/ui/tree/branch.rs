@@ -1,6 +1,6 @@
-//! The tree as it is made of the job's ranks, loaders and workers, and of what else is known of its processes.
+//! Builds the tree from the job's ranks, loaders and workers, and from its other processes.
 //!
-//! Knows who stands below whom and in which order; knows nothing of the room on screen.
+//! Decides which process is below which, and in which order; does not depend on the screen size.
 
 use std::cmp::Ordering;
 
@@ -13,28 +13,28 @@ use crate::model::rates::{JobRates, LoaderRates, RankRates, WorkerRates};
 use crate::sample::{LoaderKind, ProcessRole, ProcessSeen, WorkerNow};
 use crate::ui::glyphs::doing;
 use crate::ui::{Attach, View};
-use crate::units::{BytesPerSecond, Pid, ProcessKey};
+use crate::units::{BytesPerSecond, Pid, ProcessKey, counted};
 
 /// The thread in which PyTorch pins batches in memory.
-const PINS: &str = "pt_data_pin";
+const PIN_THREAD: &str = "pt_data_pin";
 
 /// A line of the tree with everything below it.
 #[derive(Debug, Clone)]
 pub(super) struct Branch {
     pub(super) node: Node,
-    /// What it is.
+    /// Its kind and number.
     pub(super) label: String,
-    /// What else there is to say of it.
+    /// Additional text.
     pub(super) remark: String,
     pub(super) pid: Option<Pid>,
     pub(super) now: Option<(Role, &'static str)>,
-    /// `None` = it is nothing that has figures.
+    /// `None` = a line without figures.
     pub(super) figures: Option<Figures>,
     pub(super) toggle: Option<Toggle>,
-    /// What is below it is shown.
+    /// The lines below it are shown.
     pub(super) open: bool,
     pub(super) below: Vec<Self>,
-    /// Those of one rank stand together, the lower first, in the order that was chosen.
+    /// Siblings of a lower class come first; within a class the chosen order applies.
     class: u8,
 }
 
@@ -58,7 +58,7 @@ impl Branch {
         Self::new(Node::Note(process), u8::MAX, text)
     }
 
-    /// Sorts what stands side by side, at every depth. Lines that are alike keep their order.
+    /// Sorts siblings at every depth. Equal lines keep their order.
     fn sort(&mut self, order: Order, reversed: bool) {
         self.below.sort_by(|a, b| {
             let by_figure = || most_first(a.steps(order), b.steps(order), reversed);
@@ -69,7 +69,7 @@ impl Branch {
         }
     }
 
-    /// The figure that is ordered by, in steps so wide that the noise of a steady job changes no order.
+    /// Returns the sort figure in steps wide enough that the noise of a steady job does not change the order.
     #[expect(clippy::cast_possible_truncation, reason = "steps of figures are few")]
     fn steps(&self, order: Order) -> Option<i64> {
         let figures = self.figures?;
@@ -84,7 +84,7 @@ impl Branch {
         }
     }
 
-    /// Leaves the lines that a filter finds, and those above them.
+    /// Keeps the lines that a filter matches, and those above them.
     fn keep(&mut self, finds: &impl Fn(&Self) -> bool) -> bool {
         self.below.retain_mut(|branch| branch.keep(finds));
         self.open |= !self.below.is_empty();
@@ -92,7 +92,7 @@ impl Branch {
     }
 }
 
-/// What is not known comes last, in either direction.
+/// Compares two figures; unknown ones come last in either direction.
 fn most_first(a: Option<i64>, b: Option<i64>, reversed: bool) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) if reversed => a.cmp(&b),
@@ -103,15 +103,15 @@ fn most_first(a: Option<i64>, b: Option<i64>, reversed: bool) -> Ordering {
     }
 }
 
-/// The whole tree, in order, with what the filter leaves. `None` while there is no job.
-pub(super) fn grow(view: &View<'_>) -> Option<Branch> {
+/// Returns the whole tree in order, filtered. `None` while there is no job.
+pub(super) fn build(view: &View<'_>) -> Option<Branch> {
     let job = view.latest?.job.as_ref()?;
-    let grower = Grower {
+    let builder = TreeBuilder {
         view,
         tree: view.processes,
         job,
     };
-    let mut root = grower.job();
+    let mut root = builder.job();
     let state = &view.state.tree;
     root.sort(state.order, state.reversed);
     if state.filter.is_set() {
@@ -119,20 +119,20 @@ pub(super) fn grow(view: &View<'_>) -> Option<Branch> {
             let pid = branch.pid.map(|pid| pid.to_string()).unwrap_or_default();
             let now = branch.now.map_or("", |(_, now)| now);
             let text = format!("{} {} {now}", branch.label, branch.remark);
-            state.filter.finds_line(&text, &pid)
+            state.filter.matches_line(&text, &pid)
         });
     }
     Some(root)
 }
 
-/// What the tree is made of.
-struct Grower<'a> {
+/// Builds the tree.
+struct TreeBuilder<'a> {
     view: &'a View<'a>,
     tree: &'a ProcessFigures,
     job: &'a JobRates,
 }
 
-impl Grower<'_> {
+impl TreeBuilder<'_> {
     fn job(&self) -> Branch {
         let name = script(&self.job.command);
         let mut root = Branch::new(Node::Job, 0, "job");
@@ -147,7 +147,7 @@ impl Grower<'_> {
         self.fold(root)
     }
 
-    /// Why processes other than ranks and workers are missing.
+    /// Returns why processes other than ranks and workers are missing.
     fn missing(&self) -> Option<String> {
         let more = self.tree.left_out;
         if more > 0 {
@@ -158,10 +158,10 @@ impl Grower<'_> {
         if !self.tree.others.is_empty() {
             return None;
         }
-        Some(format!("other processes: {}", self.why_not()))
+        Some(format!("other processes: {}", self.missing_reason()))
     }
 
-    fn why_not(&self) -> &'static str {
+    fn missing_reason(&self) -> &'static str {
         if self.view.state.replay.is_some() {
             "not recorded"
         } else if self.view.past.is_some() {
@@ -184,7 +184,7 @@ impl Grower<'_> {
         branch.now = Some(state(rank.state));
         let loaders = rank.loaders.iter().map(|loader| self.loader(rank, loader));
         branch.below.extend(loaders);
-        self.finish(branch, rank.key)
+        self.add_children(branch, rank.key)
     }
 
     fn loader(&self, rank: &RankRates, loader: &LoaderRates) -> Branch {
@@ -197,10 +197,7 @@ impl Grower<'_> {
                 .clone()
                 .unwrap_or_else(|| "the program's own".to_owned()),
             LoaderKind::PytorchProcesses | LoaderKind::Builtin | LoaderKind::Other => {
-                match loader.workers.len() {
-                    1 => "1 worker".to_owned(),
-                    workers => format!("{workers} workers"),
-                }
+                counted(loader.workers.len(), "worker")
             }
         };
         branch.below = loader
@@ -226,10 +223,10 @@ impl Grower<'_> {
             let figures = self.figures(worker.key);
             branch.now = figures.map(|figures| state(figures.state));
         }
-        self.finish(branch, worker.key)
+        self.add_children(branch, worker.key)
     }
 
-    /// A process that is no rank and no worker.
+    /// Returns the branch of a process that is neither a rank nor a worker.
     fn other(&self, seen: &ProcessSeen, class: u8) -> Branch {
         let label = match seen.role {
             ProcessRole::Launcher => "launcher",
@@ -243,10 +240,10 @@ impl Grower<'_> {
             self.figures(seen.key).and_then(|figures| figures.state),
         ));
         if seen.role == ProcessRole::Launcher {
-            // What it started are the ranks, which stand beside it.
+            // The processes it started are the ranks, which are beside it in the tree.
             return self.with_threads(branch, seen.key);
         }
-        self.finish(branch, seen.key)
+        self.add_children(branch, seen.key)
     }
 
     fn process(&self, key: ProcessKey, class: u8, label: impl Into<String>) -> Branch {
@@ -260,7 +257,7 @@ impl Grower<'_> {
         self.tree.figures.get(&key).copied()
     }
 
-    /// Processes that stand nowhere else.
+    /// Returns the processes without a line of their own.
     fn others(&self, which: impl Fn(&ProcessSeen) -> bool) -> impl Iterator<Item = &ProcessSeen> {
         let others = self.tree.others.iter();
         others.filter(move |seen| which(seen))
@@ -273,8 +270,8 @@ impl Grower<'_> {
         })
     }
 
-    /// Hangs what a process has started below it, and its threads.
-    fn finish(&self, mut branch: Branch, key: ProcessKey) -> Branch {
+    /// Adds the children of a process and its threads below it.
+    fn add_children(&self, mut branch: Branch, key: ProcessKey) -> Branch {
         let children = self.others(|seen| {
             let below = seen.parent == key.pid && seen.key.pid != key.pid;
             below && seen.role != ProcessRole::Launcher && !self.has_its_own_line(seen.key)
@@ -285,7 +282,7 @@ impl Grower<'_> {
         self.with_threads(branch, key)
     }
 
-    /// Threads stand right below a process that has nothing else there, else in a branch of their own.
+    /// Adds threads directly below a process that has no other lines there, otherwise in a branch of their own.
     fn with_threads(&self, mut branch: Branch, key: ProcessKey) -> Branch {
         let open = self.view.state.tree.opened.contains(&key);
         let threads = if open { self.threads(key) } else { Vec::new() };
@@ -307,7 +304,7 @@ impl Grower<'_> {
         let Some(read) = self.tree.threads.get(&key) else {
             return vec![Branch::note(
                 Some(key),
-                format!("threads: {}", self.why_not()),
+                format!("threads: {}", self.missing_reason()),
             )];
         };
         let threads = read.threads.iter().map(|(thread, name, figures)| {
@@ -317,7 +314,7 @@ impl Grower<'_> {
             branch.figures = Some(*figures);
             if thread.pid == key.pid {
                 "main thread".clone_into(&mut branch.remark);
-            } else if name == PINS {
+            } else if name == PIN_THREAD {
                 "pins batches in memory".clone_into(&mut branch.remark);
             }
             branch
@@ -330,7 +327,7 @@ impl Grower<'_> {
         threads
     }
 
-    /// A branch that can be folded.
+    /// Makes a branch foldable.
     fn fold(&self, mut branch: Branch) -> Branch {
         if !branch.below.is_empty() {
             branch.toggle = Some(Toggle::Fold(branch.node));
@@ -340,7 +337,7 @@ impl Grower<'_> {
     }
 }
 
-/// CPU and reads together; `None` where one of them is not known. Memory is not summed up: processes share it.
+/// Sums CPU and reads; `None` if one of them is unknown. Memory is not summed: processes share it.
 fn sum<'a>(parts: &(impl Iterator<Item = &'a Figures> + Clone)) -> Figures {
     let all = |of: fn(&Figures) -> Option<f64>| {
         parts.clone().next()?;
@@ -353,7 +350,7 @@ fn sum<'a>(parts: &(impl Iterator<Item = &'a Figures> + Clone)) -> Figures {
     }
 }
 
-/// The kernel's letter, as meaning and word.
+/// Returns role and word for the kernel's state letter.
 fn state(state: Option<char>) -> (Role, &'static str) {
     match state {
         Some('R') => (Role::Cpu, "active"),
@@ -365,9 +362,9 @@ fn state(state: Option<char>) -> (Role, &'static str) {
     }
 }
 
-/// A branch as a line: what stands before it tells its place in the tree.
+/// A branch as a line, with the guides before it.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct TreeLine {
     pub(super) guides: String,
     pub(super) branch: Branch,
 }

@@ -1,40 +1,40 @@
-//! What the user has chosen to see of the tree: the marked line, what is folded, order, filter.
+//! The user's choices in the tree: the marked line, what is folded, order, filter.
 //!
-//! Knows no figure and no process but by its key.
+//! Holds no figures, and processes only by their key.
 
 use std::collections::BTreeSet;
 
 use crate::ui::Filter;
 use crate::units::ProcessKey;
 
-/// A line of the tree, whatever place it has.
+/// Identifies a line of the tree, wherever it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
     Job,
     Process(ProcessKey),
-    /// A loader of this rank, by its number.
+    /// A loader of this rank, by its id.
     Loader(ProcessKey, u64),
     /// The threads of a process that has other lines below it.
     Threads(ProcessKey),
     /// A thread of a process.
     Thread(ProcessKey, ProcessKey),
-    /// What there is to say where lines are missing, of this process or of the job.
+    /// A note that lines are missing below this process, or in the job.
     Note(Option<ProcessKey>),
 }
 
-/// What choosing a line does.
+/// The effect of choosing a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Toggle {
-    /// Folds what is below it, or shows it again.
+    /// Folds or unfolds the lines below it.
     Fold(Node),
-    /// Has the threads of a process read and shown, or not any more.
+    /// Starts or stops reading and showing the threads of a process.
     Threads(ProcessKey),
 }
 
-/// What lines that stand side by side are ordered by.
+/// The order of siblings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Ranks and workers by their number, all else by its PID.
+    /// Ranks and workers by their number, all others by their PID.
     #[default]
     Number,
     Cpu,
@@ -59,7 +59,7 @@ impl Order {
 pub struct TreeState {
     /// `None` = the first line.
     pub marked: Option<Node>,
-    /// Where it stood: what is marked when it is gone.
+    /// Its last place: if it is gone, the line in its place is marked.
     pub place: usize,
     pub folded: BTreeSet<Node>,
     /// Processes whose threads are shown.
@@ -70,7 +70,7 @@ pub struct TreeState {
 }
 
 impl TreeState {
-    /// The place of the marked line among these; what stands where it stood, where it is gone.
+    /// Returns the place of the marked line; if it is gone, its last place.
     pub(in crate::ui) fn at(&self, mut lines: impl ExactSizeIterator<Item = Node>) -> usize {
         let last = lines.len().saturating_sub(1);
         let found = lines.position(|node| Some(node) == self.marked);
@@ -83,7 +83,7 @@ impl TreeState {
         })
     }
 
-    /// Marks the line that is so many further down or up.
+    /// Marks the line this many further down or up.
     pub(in crate::ui) fn step(&mut self, lines: &[(Node, Option<Toggle>)], down: bool, by: usize) {
         let at = self.at(lines.iter().map(|(node, _)| *node));
         let to = if down { at + by } else { at.saturating_sub(by) };
@@ -106,7 +106,7 @@ impl TreeState {
     }
 }
 
-/// Puts it in, or takes it out where it was in.
+/// Inserts a value, or removes it if it is there.
 fn flip<T: Ord>(set: &mut BTreeSet<T>, one: T) {
     if !set.remove(&one) {
         set.insert(one);

@@ -1,18 +1,18 @@
-//! The columns of the tree: as many as there is room for beside the names.
+//! The columns of the tree: as many as fit beside the names.
 
 use ratatui::text::Line;
 
-use super::branch::{Branch, Shown};
+use super::branch::{Branch, TreeLine};
 use super::state::{Node, Order};
 use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
 use crate::model::processes::Figures;
 use crate::ui::{View, format, table};
 
-/// Cells that names have at least.
+/// Least cells for the names.
 const NAMES: usize = 22;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TreeColumn {
     Pid,
     Now,
     Cpu,
@@ -22,19 +22,9 @@ enum Column {
     Threads,
 }
 
-impl Column {
-    /// In the order of the screen.
-    const ALL: [Self; 7] = [
-        Self::Pid,
-        Self::Now,
-        Self::Cpu,
-        Self::Delay,
-        Self::Read,
-        Self::Memory,
-        Self::Threads,
-    ];
-    /// The one that is missed most comes first.
-    const BY_NEED: [Self; 7] = [
+impl TreeColumn {
+    /// All columns, the most useful first.
+    const BY_PRIORITY: [Self; 7] = [
         Self::Cpu,
         Self::Now,
         Self::Pid,
@@ -44,11 +34,11 @@ impl Column {
         Self::Threads,
     ];
 
-    fn described(self) -> (table::Column, Option<Order>) {
-        let figures = table::Column::figures;
+    fn described(self) -> (table::TableColumn, Option<Order>) {
+        let figures = table::TableColumn::figures;
         match self {
             Self::Pid => (figures("pid", 9), Some(Order::Number)),
-            Self::Now => (table::Column::words("now", 10), None),
+            Self::Now => (table::TableColumn::words("now", 10), None),
             Self::Cpu => (figures("CPU", 8), Some(Order::Cpu)),
             Self::Delay => (figures("delay", 8), Some(Order::Delay)),
             Self::Read => (figures("read/s", 9), Some(Order::Read)),
@@ -62,14 +52,14 @@ pub(super) struct Table<'a> {
     view: &'a View<'a>,
     width: u16,
     names: usize,
-    columns: Vec<Column>,
+    columns: Vec<TreeColumn>,
 }
 
 impl<'a> Table<'a> {
-    pub(super) fn new(view: &'a View<'a>, shown: &[Shown], width: u16) -> Self {
+    pub(super) fn new(view: &'a View<'a>, shown: &[TreeLine], width: u16) -> Self {
         let mut left = usize::from(width).saturating_sub(NAMES);
         let mut columns = Vec::new();
-        for column in Column::BY_NEED {
+        for column in TreeColumn::BY_PRIORITY {
             let cells = column.described().0.cells();
             if cells > left {
                 break;
@@ -77,6 +67,7 @@ impl<'a> Table<'a> {
             left -= cells;
             columns.push(column);
         }
+        columns.sort_unstable();
         let longest = shown
             .iter()
             .map(|shown| name_width(&shown.guides, &shown.branch));
@@ -85,10 +76,7 @@ impl<'a> Table<'a> {
             view,
             width,
             names: longest.clamp(NAMES, NAMES + left),
-            columns: Column::ALL
-                .into_iter()
-                .filter(|column| columns.contains(column))
-                .collect(),
+            columns,
         }
     }
 
@@ -158,7 +146,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Mark, guides, sign, label and remark.
+/// Returns the cells taken by mark, guides, sign, label and remark.
 fn name_width(guides: &str, branch: &Branch) -> usize {
     if matches!(branch.node, Node::Note(_)) {
         return 0;
@@ -170,15 +158,15 @@ fn name_width(guides: &str, branch: &Branch) -> usize {
     2 + format::width(guides) + format::width(&branch.label) + remark
 }
 
-/// What stands in a column: nothing where the line has no such figure, `n/a` where it is not known.
-fn cell(column: Column, branch: &Branch) -> (Role, String) {
+/// Returns the text of a cell: empty if the line has no such figure, `n/a` if it is unknown.
+fn cell(column: TreeColumn, branch: &Branch) -> (Role, String) {
     let nothing = (Dim, String::new());
     match column {
-        Column::Pid => {
+        TreeColumn::Pid => {
             let pid = branch.pid.map(|pid| pid.to_string());
             return (Dim, pid.unwrap_or_default());
         }
-        Column::Now => {
+        TreeColumn::Now => {
             let now = branch.now.map(|(paint, word)| (paint, word.to_owned()));
             return now.unwrap_or(nothing);
         }
@@ -190,11 +178,11 @@ fn cell(column: Column, branch: &Branch) -> (Role, String) {
     let is_process = matches!(branch.node, Node::Process(_));
     let is_sum = matches!(branch.node, Node::Job | Node::Loader(..));
     let has_one = match column {
-        Column::Cpu => true,
-        Column::Read => is_process || is_sum,
-        Column::Delay => !is_sum,
-        Column::Memory | Column::Threads => is_process,
-        Column::Pid | Column::Now => false,
+        TreeColumn::Cpu => true,
+        TreeColumn::Read => is_process || is_sum,
+        TreeColumn::Delay => !is_sum,
+        TreeColumn::Memory | TreeColumn::Threads => is_process,
+        TreeColumn::Pid | TreeColumn::Now => false,
     };
     if !has_one {
         return nothing;
@@ -206,21 +194,21 @@ fn cell(column: Column, branch: &Branch) -> (Role, String) {
     (paint, text)
 }
 
-fn figure(column: Column, figures: &Figures) -> (Role, String) {
+fn figure(column: TreeColumn, figures: &Figures) -> (Role, String) {
     match column {
-        Column::Cpu => {
+        TreeColumn::Cpu => {
             let cpu = figures
                 .cpu
                 .map(|cores| format::whole_percent(100.0 * cores));
-            (Cpu, cpu.unwrap_or_else(|| format::UNKNOWN.to_owned()))
+            (Cpu, format::known(cpu))
         }
-        Column::Delay => (Runnable, format::percent(figures.delay)),
-        Column::Read => (Read, format::bytes(figures.read.map(|rate| rate.0))),
-        Column::Memory => (Text, format::bytes(figures.rss.map(|bytes| bytes.0 as f64))),
-        Column::Threads => {
+        TreeColumn::Delay => (Runnable, format::percent(figures.delay)),
+        TreeColumn::Read => (Read, format::bytes(figures.read.map(|rate| rate.0))),
+        TreeColumn::Memory => (Text, format::bytes(figures.rss.map(|bytes| bytes.0 as f64))),
+        TreeColumn::Threads => {
             let count = figures.threads.map(|count| count.to_string());
-            (Dim, count.unwrap_or_else(|| format::UNKNOWN.to_owned()))
+            (Dim, format::known(count))
         }
-        Column::Pid | Column::Now => (Dim, String::new()),
+        TreeColumn::Pid | TreeColumn::Now => (Dim, String::new()),
     }
 }

@@ -1,4 +1,4 @@
-//! A line for each worker, with as many columns as there is room for.
+//! A line for each worker, with as many columns as fit.
 
 use ratatui::text::Line;
 
@@ -11,41 +11,43 @@ use crate::ui::glyphs::doing;
 use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::pipeline::batch;
-use crate::ui::state::Sort;
-use crate::ui::table::{self, AIR};
+use crate::ui::table::{self, COLUMN_GAP};
 use crate::ui::{View, axis, format, timeline};
 
-/// Which columns there is room for.
+/// A worker with its loader.
+pub(super) type WorkerRow<'a> = (&'a LoaderRates, &'a WorkerRates);
+
+/// The columns that fit.
 pub(super) struct Columns {
     width: u16,
     indent: usize,
-    shown: Vec<(Column, table::Column)>,
-    /// The timeline shows what each did when.
+    /// Cells of the worker's number, with its loader's before it if there are several.
+    id: usize,
+    shown: Vec<(Column, table::TableColumn)>,
+    /// The timeline shows what each worker did when.
     drawn: bool,
 }
-
-/// Cells of the worker's number.
-const ID: usize = 3;
 
 impl Columns {
     pub(super) fn new(
         view: &View<'_>,
-        loader: &LoaderRates,
+        all: &[WorkerRow<'_>],
         width: u16,
         border: BorderStyle,
     ) -> Self {
-        let indent = usize::from(border != BorderStyle::Boxed);
+        let indent = border.indent();
+        let id = if several(view) { 6 } else { 3 };
         let figure = if width < 100 { 8 } else { 9 };
         let cells = |column| match column {
             Column::Pid | Column::Read | Column::Load | Column::Batches => figure,
-            Column::Now => AIR + 8,
+            Column::Now => COLUMN_GAP + 8,
             Column::Cpu => 6,
             Column::Delay => 7,
-            // As much as is left.
+            // Both share the remaining cells.
             Column::Past | Column::In => 0,
         };
         let chosen = |column| view.config.columns.contains(&column);
-        let mut left = usize::from(width).saturating_sub(indent + ID);
+        let mut left = usize::from(width).saturating_sub(indent + id);
         let figures = view.config.columns.iter().copied();
         let fixed: usize = figures
             .clone()
@@ -55,55 +57,56 @@ impl Columns {
         left = left.saturating_sub(fixed);
         let batches = chosen(Column::Batches) && left >= figure;
         left -= if batches { figure } else { 0 };
-        let longest = loader
-            .workers
+        let longest = all
             .iter()
-            .filter_map(|worker| worker.activity.first())
+            .filter_map(|(_, worker)| worker.activity.first())
             .map(|activity| format::width(&activity.name) + 6)
             .max()
             .filter(|_| chosen(Column::In))
             .unwrap_or(0);
-        let activity = match left.saturating_sub(AIR) {
+        let activity = match left.saturating_sub(COLUMN_GAP) {
             room if room < 8 || longest == 0 => 0,
             room if room < 40 => room.min(longest.max(12)),
             room => longest.clamp(12, (room / 2).max(24)),
         };
-        let rest = left.saturating_sub(if activity > 0 { activity + AIR } else { 0 });
-        // What the timeline shows finer, the table sums up.
-        let drawn = timeline::is_beside(view);
+        let rest = left.saturating_sub(if activity > 0 {
+            activity + COLUMN_GAP
+        } else {
+            0
+        });
+        // If the timeline shows the states at a finer resolution, the table sums them up.
+        let drawn = timeline::is_on_main_page(view);
         let past = if chosen(Column::Past) && rest >= 14 {
-            (rest - AIR).min(120)
+            (rest - COLUMN_GAP).min(120)
         } else {
             0
         };
         let shown = figures.map(|column| match column {
             Column::Batches if !batches => (column, 0),
-            Column::Past if past > 0 => (column, past + AIR),
-            Column::In if activity > 0 => (column, activity + AIR),
+            Column::Past if past > 0 => (column, past + COLUMN_GAP),
+            Column::In if activity > 0 => (column, activity + COLUMN_GAP),
             column => (column, cells(column)),
         });
         let shown = shown.filter(|(_, cells)| *cells > 0);
-        let sort = |sort| sort == view.state.sort;
         let described = |(column, cells)| {
             let described = match column {
-                Column::Pid => table::Column::figures("pid", cells),
-                Column::Now => table::Column::words("now", cells),
-                Column::Cpu => table::Column::figures("CPU", cells).sorted(sort(Sort::Cpu)),
-                Column::Delay => table::Column::figures("delay", cells).sorted(sort(Sort::Delay)),
-                Column::Read => table::Column::figures("read/s", cells).sorted(sort(Sort::Read)),
-                Column::Batches => {
-                    table::Column::figures("batch/s", cells).sorted(sort(Sort::Batches))
-                }
-                Column::Load => table::Column::figures("load", cells).sorted(sort(Sort::Load)),
-                Column::Past if drawn => table::Column::words("its time", cells),
-                Column::Past => table::Column::words(axis::words(view), cells),
-                Column::In => table::Column::words("in", cells),
+                Column::Pid => table::TableColumn::figures("pid", cells),
+                Column::Now => table::TableColumn::words("now", cells),
+                Column::Cpu => table::TableColumn::figures("CPU", cells),
+                Column::Delay => table::TableColumn::figures("delay", cells),
+                Column::Read => table::TableColumn::figures("read/s", cells),
+                Column::Batches => table::TableColumn::figures("batch/s", cells),
+                Column::Load => table::TableColumn::figures("load", cells),
+                Column::Past if drawn => table::TableColumn::words("its time", cells),
+                Column::Past => table::TableColumn::words(axis::words(view), cells),
+                Column::In => table::TableColumn::words("in", cells),
             };
-            (column, described)
+            (column, described.sorted(view.state.sort == Some(column)))
         };
         Self {
             width,
             indent,
+            id,
             shown: shown.map(described).collect(),
             drawn,
         }
@@ -112,7 +115,7 @@ impl Columns {
     pub(super) fn head(&self, view: &View<'_>) -> Line<'static> {
         let mut row = view.row(self.width);
         row.space(self.indent);
-        let id = table::Column::figures("id", ID).sorted(view.state.sort == Sort::Id);
+        let id = table::TableColumn::figures("id", self.id).sorted(view.state.sort.is_none());
         let shown = self.shown.iter().map(|(_, column)| column.clone());
         let columns: Vec<_> = std::iter::once(id).chain(shown).collect();
         table::head(&mut row, &columns, view.glyphs().order(view.state.reversed));
@@ -122,33 +125,32 @@ impl Columns {
     pub(super) fn line(
         &self,
         view: &View<'_>,
-        loader: &LoaderRates,
-        worker: &WorkerRates,
+        (loader, worker): WorkerRow<'_>,
         marked: bool,
     ) -> Line<'static> {
         let mut row = view.row(self.width);
-        let id = worker.id.to_string();
+        let id = view.worker_id(loader, worker.id);
         row.space(self.indent);
-        let mut air = ID.saturating_sub(id.len());
+        let mut air = self.id.saturating_sub(id.len());
         if marked && air > 0 {
             row.text(Focus, view.glyphs().mark);
             air -= 1;
         }
         row.space(air).styled(view.config.theme.hue(worker.id), &id);
-        let mut end = self.indent + ID;
+        let mut end = self.indent + self.id;
         for (column, drawn) in &self.shown {
-            let words = drawn.cells().saturating_sub(AIR);
+            let words = drawn.cells().saturating_sub(COLUMN_GAP);
             match column {
                 Column::Past if self.drawn => {
-                    row.space(AIR);
+                    row.space(COLUMN_GAP);
                     batch::of_worker(view, worker, &mut row, words);
                 }
                 Column::Past => {
-                    row.space(AIR);
+                    row.space(COLUMN_GAP);
                     past(view, loader, worker, words, &mut row);
                 }
                 Column::In => {
-                    row.space(AIR);
+                    row.space(COLUMN_GAP);
                     activity(view, worker, words, &mut row);
                 }
                 Column::Now => {
@@ -167,7 +169,12 @@ impl Columns {
     }
 }
 
-/// A column that is one figure.
+/// Whether the rank takes batches from several loaders.
+fn several(view: &View<'_>) -> bool {
+    view.loaders().len() > 1
+}
+
+/// Returns the text of a column with a single figure.
 fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
     let known = |known: bool, paint| if known { paint } else { Unknown };
     match column {
@@ -194,7 +201,7 @@ fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
     }
 }
 
-/// The function that takes most of its time.
+/// Draws the function that takes most of its time.
 fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut LineBuilder<'_>) {
     if let Some(activity) = worker.activity.first() {
         let share = format!(" {}", activity.share);
@@ -204,23 +211,21 @@ fn activity(view: &View<'_>, worker: &WorkerRates, cells: usize, row: &mut LineB
     }
 }
 
-/// What the worker did, over the time that is shown, the newest last.
+/// Returns the worker's states over the shown time, the newest last.
 pub(crate) fn states(
     view: &View<'_>,
     loader: &LoaderRates,
     worker: &WorkerRates,
     cells: usize,
 ) -> Vec<Option<WorkerNow>> {
-    let place = view.rank().map(|rank| WorkerPlace {
-        rank: rank.key,
-        loader: loader.id,
-        id: worker.id,
-    });
+    let place = view
+        .rank()
+        .map(|rank| WorkerPlace::new(rank.key, loader.id, worker.id));
     let axis = axis::of(view, cells).zip(place);
     axis.map_or_else(Vec::new, |(axis, place)| view.history.states(&axis, place))
 }
 
-/// The same in the cells at the right end of the room.
+/// Draws these states at the right end of the room.
 fn past(
     view: &View<'_>,
     loader: &LoaderRates,
@@ -240,8 +245,8 @@ fn past(
     }
 }
 
-/// A function's name with less around it, where all does not fit: `__getitem__` of
-/// `__getitem__ (train.py)`, `Image.resize` of `PIL.Image.resize`.
+/// Shortens a function's name if it does not fit: `__getitem__` for `__getitem__ (train.py)`, `Image.resize` for
+/// `PIL.Image.resize`.
 fn short(name: &str, room: usize) -> &str {
     if format::width(name) <= room {
         return name;
@@ -257,10 +262,7 @@ fn short(name: &str, room: usize) -> &str {
 }
 
 pub(super) fn cpu(cores: Option<f64>) -> String {
-    cores.map_or_else(
-        || format::UNKNOWN.to_owned(),
-        |cores| format::whole_percent(cores * 100.0),
-    )
+    format::known(cores.map(|cores| format::whole_percent(cores * 100.0)))
 }
 
 #[cfg(test)]
@@ -268,7 +270,7 @@ mod tests {
     use super::short;
 
     #[test]
-    fn a_name_loses_its_surroundings_first() {
+    fn a_name_is_shortened_from_its_module_first() {
         assert_eq!(
             short("__getitem__ (train.py)", 22),
             "__getitem__ (train.py)"

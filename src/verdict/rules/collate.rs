@@ -1,6 +1,6 @@
 //! The trainer's main thread works on batches that worker processes have made: it regroups, collates or transforms them.
 
-use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -26,6 +26,6 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         let text = format!(
             "the main thread works on batches itself {loading} of the time, where the training loop asks for the next"
         );
-        Evidence::supporting("collates-in-main", loading.0, MOST_OF_THE_WAIT, text)
+        Evidence::supporting("collates-in-main", loading.0, MIN_SHARE_OF_WAIT, text)
     })
 }

@@ -20,8 +20,8 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Of the CPUs that the workers may run on.
-const USED_UP: f64 = 0.8;
+/// Minimum used share of the CPUs that the workers may run on.
+const MIN_USED: f64 = 0.8;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let delay = delayed(context)?;
@@ -36,7 +36,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         .and_then(|group| group.cpuset)
         .map_or(could, |set| set.min(could));
     let used = context.workers_cpu()? / f64::from(allowed);
-    (allowed < could && delay.0 >= DELAYED && used >= USED_UP).then(|| {
+    (allowed < could && delay.0 >= DELAYED && used >= MIN_USED).then(|| {
         let text = format!(
             "workers may run on {allowed} of {could} CPUs and wait for them {delay} of their busy time"
         );

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Where the job wants fewer CPUs than there are, others took them: that is another cause.
+/// If the job needs fewer CPUs than there are, other programs use them: that is another cause.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let delay = delayed(context)?;
     let too_many = context.cpus().is_none_or(|cpus| cpu_wanted(context) > cpus);
@@ -26,7 +26,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// CPUs' worth of time that trainer and workers use or are runnable for.
+/// Returns the CPU time, in CPUs, that trainer and workers use or are runnable for.
 fn cpu_wanted(context: &Context<'_>) -> f64 {
     let wanted = |cpu: Option<f64>, delay: Option<Share>| {
         cpu.unwrap_or(0.0) + delay.map_or(0.0, |delay| delay.0)

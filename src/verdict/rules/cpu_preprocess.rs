@@ -4,7 +4,7 @@ use crate::units::Share;
 use crate::verdict::busy_time::{MOSTLY_CPU, mostly_cpu};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
-use crate::verdict::workers::take_turns;
+use crate::verdict::workers::gil_limited;
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let wanted = mostly_cpu(context)?;
     let cpu = context.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
-    // The figure that is shown is the one that was compared.
+    // Show the same figure that was compared.
     let (share, how) = match cpu.filter(|cpu| cpu.0 >= MOSTLY_CPU) {
         Some(cpu) => (cpu, "are on the CPU"),
         None => (wanted, "are on a CPU or wait for one"),
@@ -38,7 +38,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
 }
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
-    let processes = take_turns(situation.context).then(|| {
+    let processes = gil_limited(situation.context).then(|| {
         "load in processes: of the threads that run Python, one computes at a time".into()
     });
     let more = situation.more_workers().or(processes).into_iter();

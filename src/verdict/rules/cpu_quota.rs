@@ -1,4 +1,4 @@
-//! The control group's CPU quota cuts the workers short.
+//! The control group's CPU quota throttles the workers.
 
 use crate::verdict::busy_time::mostly_cpu;
 use crate::verdict::context::Context;
@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of scheduler periods that were cut short.
+/// Minimum share of throttled scheduler periods.
 const THROTTLED: f64 = 0.25;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -1,6 +1,6 @@
 //! Workers wait for a disk: in read calls, or in page faults of files that they have mapped.
 
-use crate::verdict::busy_time::{MOST_OF_BUSY, mapped_reads, mostly_disk};
+use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, mapped_reads, mostly_disk};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
@@ -24,7 +24,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     Some(Evidence::supporting(
         "disk-wait",
         share.0,
-        MOST_OF_BUSY,
+        MIN_SHARE_OF_BUSY,
         text,
     ))
 }

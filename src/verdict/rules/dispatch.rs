@@ -1,6 +1,6 @@
 //! Another rank reads the batches and sends them.
 
-use crate::verdict::busy_time::{MOST_OF_THE_WAIT, dispatched};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, dispatched};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -26,7 +26,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     Some(Evidence::supporting(
         "waits-for-another-rank",
         waits.0,
-        MOST_OF_THE_WAIT,
+        MIN_SHARE_OF_WAIT,
         text,
     ))
 }

@@ -16,9 +16,9 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| texts(&["split the data into at least as many shards as there are workers"]),
 };
 
-/// Workers without anything to load, as a part of all.
+/// Minimum share of workers with nothing to load.
 const UNUSED: f64 = 0.25;
-/// A worker that is busy for less of the time.
+/// Busy share of the time below which a worker is idle.
 const IDLE: f64 = 0.1;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
@@ -27,7 +27,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         .workers()
         .iter()
         .any(|worker| worker.batches_per_s > Some(0.0));
-    // One that has never handed over a batch has no count at all.
+    // A worker that has never handed over a batch has no count at all.
     let makes_none = |worker: &&WorkerRates| {
         let idle = worker.busy.is_some_and(|busy| busy.0 < IDLE);
         counted && idle && worker.batches_per_s.is_none_or(|rate| rate == 0.0)

@@ -1,4 +1,4 @@
-//! Another thread of the trainer holds Python's global interpreter lock, so the main thread cannot go on.
+//! Another thread of the trainer holds Python's global interpreter lock, so the main thread cannot continue.
 
 use crate::units::Share;
 use crate::verdict::busy_time::most_of_the_wait;
@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     words: "another Python thread holds the GIL",
     checks: &[
         (Kind::DataBound, in_the_loader),
-        (Kind::HostBound, anywhere),
+        (Kind::HostBound, check_step),
     ],
     resource: Resource::Other,
     picture: Picture::BusyWorkers,
@@ -24,25 +24,25 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of the time that the main thread waits for the lock.
-const OFTEN: f64 = 0.2;
+/// Minimum share of the time that the main thread waits for the lock.
+const MIN_SHARE: f64 = 0.2;
 
-/// What looks like a wait for data is one for the lock: a batch is there, and cannot be taken.
+/// Detects waits for data that are in fact waits for the lock: a batch is there, but cannot be taken.
 fn in_the_loader(context: &Context<'_>) -> Option<Evidence> {
     most_of_the_wait(context, Some(context.rank.gil?.in_loader))?;
-    anywhere(context)
+    check_step(context)
 }
 
-/// The step is slow because of the lock, and no timer around the loader shows that.
-fn anywhere(context: &Context<'_>) -> Option<Evidence> {
+/// Detects a step that is slow because of the lock. A timer around the loader does not show that.
+fn check_step(context: &Context<'_>) -> Option<Evidence> {
     let waits = context.rank.gil?;
     let waits = Share(waits.in_loader.0 + waits.outside.0).clamped();
-    (waits.0 >= OFTEN).then(|| {
+    (waits.0 >= MIN_SHARE).then(|| {
         let holder = context.rank.gil_holders.first();
         let holder = holder.map_or_else(String::new, |holder| {
             format!(", {} of it for {}", holder.share, holder.name)
         });
         let text = format!("main thread waits for Python's lock (GIL) {waits} of the time{holder}");
-        Evidence::supporting("gil", waits.0, OFTEN, text)
+        Evidence::supporting("gil", waits.0, MIN_SHARE, text)
     })
 }

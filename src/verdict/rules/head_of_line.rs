@@ -21,10 +21,10 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Shares of the time: of the slow worker, and of the others.
+/// Minimum shares of the time: the slow worker busy, and the others idle.
 const BUSY: f64 = 0.75;
 const IDLE: f64 = 0.5;
-/// How many times busier than the others the slow one is.
+/// Minimum ratio of the slow worker's busy time to that of the others.
 const SLOWER: f64 = 3.0;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

@@ -1,6 +1,6 @@
 //! The trainer's main thread loads its batches itself: `num_workers=0`.
 
-use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -24,6 +24,6 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let loading = most_of_the_wait(context, context.rank.loading)?;
     context.loads_in_main().then(|| {
         let text = format!("the main thread loads batches itself {loading} of the time");
-        Evidence::supporting("loads-in-main", loading.0, MOST_OF_THE_WAIT, text)
+        Evidence::supporting("loads-in-main", loading.0, MIN_SHARE_OF_WAIT, text)
     })
 }

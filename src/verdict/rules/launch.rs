@@ -1,4 +1,4 @@
-//! The host launches work more slowly than the GPU does it.
+//! The host launches work more slowly than the GPU completes it.
 
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
@@ -19,13 +19,13 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of the time that the main thread is on a CPU, while the GPU is idle for part of it.
-const NEVER_RESTS: f64 = 0.8;
+/// Minimum share of the time that the main thread is on a CPU, while the GPU is idle for part of it.
+const MIN_CPU: f64 = 0.8;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let cpu = context.rank.main_cpu?;
-    (cpu.0 >= NEVER_RESTS).then(|| {
+    (cpu.0 >= MIN_CPU).then(|| {
         let text = format!("main thread on a CPU {cpu} of the time");
-        Evidence::supporting("main-thread-busy", cpu.0, NEVER_RESTS, text)
+        Evidence::supporting("main-thread-busy", cpu.0, MIN_CPU, text)
     })
 }

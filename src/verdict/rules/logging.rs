@@ -1,4 +1,4 @@
-//! The main thread waits to have written a line.
+//! The main thread waits until a log line is written.
 
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of the time in which at least one task waits for memory (PSI).
+/// Minimum share of the time in which at least one task waits for memory (PSI).
 const PRESSURE: f64 = 0.2;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {

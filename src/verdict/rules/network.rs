@@ -1,6 +1,6 @@
-//! Workers wait for a network: a socket, or a file system behind one.
+//! Workers wait for a network: a socket, or a network file system.
 
-use crate::verdict::busy_time::MOST_OF_BUSY;
+use crate::verdict::busy_time::MIN_SHARE_OF_BUSY;
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
@@ -17,12 +17,12 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = context.of_busy(|worker| worker.network)?;
-    (share.0 >= MOST_OF_BUSY).then(|| {
+    (share.0 >= MIN_SHARE_OF_BUSY).then(|| {
         let inside = context.hottest();
         let inside =
             inside.map_or_else(String::new, |(name, share)| format!(", {share} in {name}"));
         let text = format!("workers wait for the network {share} of their busy time{inside}");
-        Evidence::supporting("network-wait", share.0, MOST_OF_BUSY, text)
+        Evidence::supporting("network-wait", share.0, MIN_SHARE_OF_BUSY, text)
     })
 }
 

@@ -16,21 +16,21 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Busy share of the machine's CPUs, from which on none is free.
+/// Busy share of the machine's CPUs from which on none is free.
 const FULL: Share = Share(0.9);
-/// Share of the machine's CPUs that others use, from which on they slow the job down.
-const MUCH: f64 = 0.2;
+/// Share of the machine's CPUs used by others from which on they slow the job down.
+const MIN_OTHERS: f64 = 0.2;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let delay = delayed(context)?;
     let cpus = f64::from(context.rates.host.cpus);
     let others = used_by_others(context)?;
     let full = context.rates.host.cpu? >= FULL;
-    (full && delay.0 >= DELAYED && others >= MUCH * cpus).then(|| {
+    (full && delay.0 >= DELAYED && others >= MIN_OTHERS * cpus).then(|| {
         let text = format!(
             "other programs use {others:.1} of {cpus} CPUs; workers are runnable but not running {delay} of their busy time"
         );
-        Evidence::supporting("others-cpu", others / cpus, MUCH, text)
+        Evidence::supporting("others-cpu", others / cpus, MIN_OTHERS, text)
     })
 }
 
@@ -41,15 +41,18 @@ fn used_by_others(context: &Context<'_>) -> Option<f64> {
 fn advice(situation: &Situation<'_>) -> Vec<String> {
     let context = situation.context;
     let others = used_by_others(context).unwrap_or_default();
-    let named = context.rates.host.others.iter();
-    let named: Vec<String> = named
-        .map(|program| format!("{} ({:.1})", program.name, program.cpus))
-        .collect();
-    let who = if named.is_empty() {
-        "`top` lists them".to_owned()
-    } else {
-        named.join(", ")
-    };
+    let seen = &context.rates.host.others;
+    let named = seen
+        .iter()
+        .map(|program| format!("{} ({:.1})", program.name, program.cpus));
+    let mut who: Vec<String> = named.collect();
+    // A program may start and end between two listings.
+    if who.is_empty() {
+        who.push("`top` lists them".to_owned());
+    } else if seen.iter().map(|program| program.cpus).sum::<f64>() < others / 2.0 {
+        who.push("and others that run for seconds only".to_owned());
+    }
+    let who = who.join(", ");
     vec![
         format!("stop or move the programs that use the other {others:.1} CPUs: {who}"),
         "reserve CPUs for the job (Slurm --cpus-per-task, Kubernetes requests, taskset)".into(),

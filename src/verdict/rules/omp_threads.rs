@@ -22,15 +22,15 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Of the CPU time of the workers: what their other threads use, from which on they compute in several. The thread that
-/// hands over batches takes less.
+/// Share of the workers' CPU time used by their other threads, from which on these do part of the computing. The thread
+/// that hands over batches uses less.
 const OTHER_THREADS: f64 = 0.3;
-/// Part of the CPUs that all of them use or wait for: below it threads take nothing from each other.
+/// Share of the CPUs that all of them use or wait for, below which threads do not compete for CPUs.
 const FULL: f64 = 0.8;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let of = |figure: fn(&WorkerRates) -> Option<f64>| -> Option<f64> {
-        // Threads of the trainer have no threads of their own.
+        // Workers that are threads of the trainer have no further threads.
         let processes = context.workers().iter().filter(|worker| !worker.thread);
         processes.map(figure).sum()
     };

@@ -1,4 +1,4 @@
-//! The page cache does not hold the data: what was read in an earlier epoch comes from the disk again.
+//! The page cache does not hold the data: what was read in an earlier epoch is read from the disk again.
 
 use crate::model::rates::WorkerRates;
 use crate::units::Share;
@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Part of what workers read that comes from the disk, from which on the cache is of little use.
+/// Share of the workers' reads that comes from the disk, from which on the cache is of little use.
 const FROM_DISK: f64 = 0.5;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
@@ -30,7 +30,8 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     })
 }
 
-/// Of the bytes that workers read. Those of mapped files have no read call: all of them were missing.
+/// Returns the share of the bytes that workers read. Reads of mapped files are no read calls: all of them were missing
+/// in the cache.
 fn from_disk(context: &Context<'_>) -> Option<Share> {
     if mapped_reads(context).is_some() {
         return Some(Share(1.0));

@@ -1,8 +1,8 @@
-//! The main thread works out which samples come next for longer than anything else that it does for a batch.
+//! The main thread spends most of the time that it takes for a batch on choosing the next samples.
 
 use crate::loaders::IN_SAMPLER;
 use crate::units::Share;
-use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// It runs in the main thread, before workers are asked for the batch; more of them do not help.
+/// The sampler runs in the main thread, before a batch is requested from the workers: more of them do not help.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let loading = context.rank.loading?;
     let inside = [context.rank.waiting, context.rank.receiving];
@@ -48,7 +48,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     Some(Evidence::supporting(
         "sampling",
         sampling.0,
-        MOST_OF_THE_WAIT,
+        MIN_SHARE_OF_WAIT,
         text,
     ))
 }

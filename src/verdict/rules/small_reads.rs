@@ -1,4 +1,4 @@
-//! Workers wait for a disk that answers many small reads: each costs as much time as a large one.
+//! Workers wait for a disk with many small reads: each takes as long as a large one.
 
 use crate::verdict::busy_time::{mapped_reads, mostly_disk};
 use crate::verdict::context::Context;
@@ -21,12 +21,12 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// KiB of a read on average, up to which its time hardly depends on its size.
-const SMALL: f64 = 32.0;
-/// Reads a second: with fewer, the disk is slow whatever is asked of it.
-const MANY: f64 = 50.0;
+/// Mean size of a read in KiB, up to which its time hardly depends on its size.
+const MAX_READ_KIB: f64 = 32.0;
+/// Minimum number of reads per second: with fewer, the disk is slow for any reads.
+const MIN_READS: f64 = 50.0;
 
-/// Page faults of mapped files are another matter: the kernel chooses how much it reads.
+/// Does not apply to page faults of mapped files: there, the kernel chooses the size of a read.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = mostly_disk(context).filter(|_| mapped_reads(context).is_none())?;
     let disks = context
@@ -38,10 +38,10 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         (reads + disk.reads_per_s, bytes + disk.read.0)
     });
     let kib = bytes / reads.max(1.0) / 1024.0;
-    (reads >= MANY && kib <= SMALL).then(|| {
+    (reads >= MIN_READS && kib <= MAX_READ_KIB).then(|| {
         let text = format!(
             "workers wait for the disk {share} of their busy time, which reads {kib:.0} KiB at a time, {reads:.0} times a second"
         );
-        Evidence::supporting("read-size", kib, SMALL, text)
+        Evidence::supporting("read-size", kib, MAX_READ_KIB, text)
     })
 }

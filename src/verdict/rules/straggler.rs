@@ -17,8 +17,8 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Between the wait shares of this rank and of the others.
-const APART: f64 = 0.2;
+/// Minimum difference of the wait shares of this rank and of the others.
+const MIN_DIFFERENCE: f64 = 0.2;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let own = context.wait()?.share.0;
@@ -28,8 +28,8 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         .iter()
         .filter(|rank| rank.key != context.rank.key);
     let others = median(others.filter_map(|rank| Some(rank.wait?.share.0)).collect())?;
-    (own - others >= APART).then(|| {
+    (own - others >= MIN_DIFFERENCE).then(|| {
         let text = format!("other ranks wait {} of the time", Share(others));
-        Evidence::supporting("straggler", own - others, APART, text)
+        Evidence::supporting("straggler", own - others, MIN_DIFFERENCE, text)
     })
 }

@@ -1,4 +1,4 @@
-//! Workers wait for memory of theirs that was swapped out.
+//! Workers wait for their memory that was swapped out.
 
 use crate::verdict::context::{Context, mean};
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
@@ -19,12 +19,13 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Pages a second: 4 MB.
-const MUCH: f64 = 1000.0;
-/// Page faults of one worker that had to wait for a read, a second.
+/// Minimum number of pages per second: 4 MB.
+const MIN_PAGES: f64 = 1000.0;
+/// Minimum number of page faults per second of one worker that had to wait for a read.
 const FAULTS: f64 = 10.0;
 
-/// The machine reads from swap, and the workers wait for pages: else it swaps for somebody else.
+/// Requires that the machine reads from swap and that the workers wait for pages: otherwise it swaps for other
+/// programs.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let pages = context.rates.host.swapped_in_per_s?;
     let faults = mean(
@@ -33,10 +34,10 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
             .iter()
             .filter_map(|worker| worker.major_faults_per_s),
     )?;
-    (pages >= MUCH && faults >= FAULTS).then(|| {
+    (pages >= MIN_PAGES && faults >= FAULTS).then(|| {
         let text = format!(
             "{pages:.0} pages a second are read back from swap, and each worker waits for {faults:.0} pages a second"
         );
-        Evidence::supporting("swapped-in", pages, MUCH, text)
+        Evidence::supporting("swapped-in", pages, MIN_PAGES, text)
     })
 }

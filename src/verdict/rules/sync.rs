@@ -19,14 +19,14 @@ pub(super) const RULE: Rule = Rule {
     },
 };
 
-/// Share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.
-const OFTEN: f64 = 0.2;
+/// Minimum share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.
+const MIN_SHARE: f64 = 0.2;
 
-/// The shorter waits of `.item()` and its like leave no Python function on the stack.
+/// Shorter waits, for example in `.item()`, leave no Python function on the stack, so they are not counted.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = context.time_in(|name| name.starts_with("synchronize "));
-    (share.0 >= OFTEN).then(|| {
+    (share.0 >= MIN_SHARE).then(|| {
         let text = format!("main thread in synchronize {share} of the time");
-        Evidence::supporting("synchronize", share.0, OFTEN, text)
+        Evidence::supporting("synchronize", share.0, MIN_SHARE, text)
     })
 }

@@ -15,12 +15,12 @@ pub(super) const RULE: Rule = Rule {
     advice,
 };
 
-/// Of the device's idle time.
-const MOST_OF_THE_IDLE: f64 = 0.5;
+/// Minimum share of the device's idle time.
+const MIN_SHARE_OF_IDLE: f64 = 0.5;
 
-/// Most of the device's idle time passes in copies that no computing hides. The reports hold sums only, so how much
-/// of the copies runs beside computing is not known: none of it where the memory is not pinned, as such copies hold
-/// up the trainer; as much as possible where it is.
+/// Detects that most of the device's idle time is spent in copies that no computing hides. The reports have sums only,
+/// so it is not known how much of the copies runs in parallel with computing. If the memory is not pinned it is none,
+/// since such copies block the trainer; if it is pinned, it is assumed to be as much as possible.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let device = context.rank.device.as_ref()?;
     let (copying, busy) = (device.copying?, device.busy?);
@@ -34,12 +34,12 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     // While the trainer waits for data, the device is not idle for a copy.
     let exposed = exposed.min(idle - waiting).max(0.0);
     let part = Share::of(exposed, idle)?;
-    (part.0 >= MOST_OF_THE_IDLE).then(|| {
+    (part.0 >= MIN_SHARE_OF_IDLE).then(|| {
         let text = format!(
             "batches are copied to the device {copying} of the time; it is idle {bound}{} for that",
             Share(exposed)
         );
-        Evidence::supporting("copying", part.0, MOST_OF_THE_IDLE, text)
+        Evidence::supporting("copying", part.0, MIN_SHARE_OF_IDLE, text)
     })
 }
 
@@ -47,7 +47,7 @@ fn pinned(context: &Context<'_>) -> Option<bool> {
     context.loader?.settings.pin_memory
 }
 
-/// Copies run beside the step only from pinned memory; fewer bytes are faster from any.
+/// Copies run in parallel with the step only from pinned memory; fewer bytes are always faster.
 fn advice(situation: &Situation<'_>) -> Vec<String> {
     let overlap = match pinned(situation.context) {
         Some(false) => {

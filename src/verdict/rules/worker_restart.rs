@@ -1,6 +1,6 @@
-//! The trainer waits for workers that start again with each epoch.
+//! The trainer waits for workers that are restarted with each epoch.
 
-use crate::verdict::busy_time::{MOST_OF_THE_WAIT, most_of_the_wait};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -26,7 +26,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     Some(Evidence::supporting(
         "worker-start",
         startup.0,
-        MOST_OF_THE_WAIT,
+        MIN_SHARE_OF_WAIT,
         text,
     ))
 }

@@ -1,5 +1,5 @@
-//! The judge on tables that a user can read: `tests/scenarios/*.toml` hold what was seen in a window, and
-//! the verdict that must follow. Every mistake of the judge becomes one more file.
+//! Tests of the judge on tables that a user can read: `tests/scenarios/*.toml` have what was seen in a window, and the
+//! verdict that must follow. Every wrong verdict becomes another file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::model::rates::{
     Activity, Bounds, CgroupRates, CounterRates, DeviceRates, DiskRates, Estimate, GilRates,
     GpuRates, HostRates, JobRates, LoaderRates, QueueRates, RankRates, Rates, StepRates,
-    WorkerRates,
+    ValidationRates, WorkerRates,
 };
 use crate::model::{Oscillation, Overlap, Progress, between};
 use crate::sample::literals::secs;
@@ -20,11 +20,11 @@ use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
 use serde::Deserialize;
 
-/// What was seen. All shares are of the time, 0 to 1; what is left out was not seen.
+/// What was seen. All shares are of the time, 0 to 1; what is missing was not seen.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
-    /// What it stands for, in a sentence.
+    /// What it represents, in a sentence.
     what: String,
     #[serde(default = "twelve")]
     seconds: f64,
@@ -35,13 +35,13 @@ struct Scenario {
     counted: bool,
     seconds_without_batch: Option<f64>,
     usual_pause: Option<f64>,
-    /// Since the newest workers were started, where these may not be the first.
+    /// Since the newest workers were started, if these may not be the first.
     seconds_of_workers: Option<f64>,
     #[serde(default = "two")]
     access: u8,
     #[serde(default = "sixteen")]
     cpus: u32,
-    /// Busy share of the machine's CPUs, and what of that the job uses, in cores.
+    /// Busy share of the machine's CPUs, and the job's part of that in cores.
     host_cpu: Option<f64>,
     job_cpu_cores: Option<f64>,
     /// Programs outside the job, with the CPUs that they use.
@@ -55,13 +55,13 @@ struct Scenario {
     disk: Option<Disk>,
     #[serde(default)]
     gpu_busy: Vec<f64>,
-    /// What more is known of the first GPU.
+    /// Further figures of the first GPU.
     #[serde(default)]
     gpu: Gpu,
     rank: Rank,
     #[serde(default)]
     other_ranks_wait: Vec<f64>,
-    /// For batches that another rank sends.
+    /// Whether they wait for batches that another rank sends.
     #[serde(default)]
     others_get_batches: bool,
     expected: Expected,
@@ -70,34 +70,40 @@ struct Scenario {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rank {
+    /// `?` = it cannot be read.
     #[serde(default = "sleeping")]
     state: char,
     /// Whether a loader was recognised.
     #[serde(default = "yes")]
     has_loader: bool,
-    /// What a loader of another library is called; empty = it has no name.
+    /// Name of a loader of another library; empty = it has no name.
     other_loader: Option<String>,
     waiting: Option<f64>,
     #[serde(default)]
     receiving: f64,
     #[serde(default)]
     loading: f64,
-    /// Of `waiting`: for batches that another rank sends.
+    /// Part of `waiting`: for batches that another rank sends.
     #[serde(default)]
     dispatched: f64,
+    /// Part of `waiting`: while the pinning thread is working on a batch.
+    #[serde(default)]
+    pinning: f64,
     /// Half the width of the interval.
     #[serde(default = "narrow")]
     wait_within: f64,
-    /// The same of the interval for judging before much was seen; absent = there is none.
+    /// The same for the interval for judging early; absent = there is none.
     early_within: Option<f64>,
     /// Share of the time in which the loader was not recognised.
     #[serde(default)]
     unrecognised: f64,
-    /// Batches of the window.
+    /// Batches in the window.
     #[serde(default = "hundred")]
     batches: u64,
     startup: Option<f64>,
     run_delay: Option<f64>,
+    /// Share of the time in which nothing of the process ran; absent = not known.
+    blocked: Option<f64>,
     #[serde(default = "hardly")]
     main_cpu: f64,
     world_size: Option<u32>,
@@ -106,41 +112,56 @@ struct Rank {
     /// Functions that the main thread was seen in.
     #[serde(default)]
     activity: Vec<Seen>,
-    /// What it waits for that is no batch, as shares of the time.
+    /// What it waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
-    /// Share of the time that the main thread waits for the interpreter's lock; absent = cannot be told.
+    /// Share of the time that the main thread waits for the interpreter's lock; absent = not known.
     gil: Option<f64>,
-    /// Of that: in the loader.
+    /// Part of that in the loader.
     #[serde(default)]
     gil_in_loader: f64,
     #[serde(default)]
     gil_holders: Vec<Seen>,
-    /// Its waits beside the idle time of the first GPU.
-    beside_gpu: Option<Beside>,
+    /// Overlap of its waits and the idle time of the first GPU.
+    beside_gpu: Option<OverlapSpec>,
     /// Share of the time in waits that were seen one by one; without it, all of them.
     counted_waits: Option<f64>,
     /// Passes through the data since attaching.
     epoch: Option<u64>,
+    /// Share of the time in validation, and part of that in its loader.
+    validation: Option<(f64, f64)>,
     batches_per_s: Option<f64>,
     num_workers: Option<u32>,
     in_order: Option<bool>,
     pin_memory: Option<bool>,
     queue_empty: Option<f64>,
-    /// What the rank reports of its device: computing, copying; whether it rests with each step.
+    /// Reports of the rank's device: computing, copying; whether it is idle at the end of each step.
     device_busy: Option<f64>,
     copying: Option<f64>,
     /// Share of time that the device has nothing to do in waits, by the job's own events.
     idle_in_waits: Option<f64>,
     #[serde(default = "yes")]
     rests: bool,
-    /// What it reports of its steps; then the waits and steps above are what was seen beside it.
+    /// Reports of its steps; if present, the waits and steps above are what polls saw at the same time.
     reported: Option<Reports>,
     #[serde(default)]
     workers: Vec<Worker>,
+    /// Share of the time in this loader, if the rank takes batches from others as well.
+    loader_wait: Option<f64>,
+    #[serde(default)]
+    other_loaders: Vec<OtherLoader>,
 }
 
-/// Reads and bytes a second.
+/// A further loader that the rank takes batches from.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtherLoader {
+    wait: f64,
+    batches_per_s: f64,
+    workers: Vec<Worker>,
+}
+
+/// Reads and bytes per second.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Disk {
@@ -171,7 +192,7 @@ struct Gpu {
     throttle: Vec<String>,
     /// Seconds from one rise to the next.
     swing: Option<f64>,
-    /// Half the width of the interval of its idle share for judging before much was seen; absent = there is none.
+    /// Half the width of its idle share's interval for judging early; absent = there is none.
     early_within: Option<f64>,
 }
 
@@ -182,15 +203,15 @@ struct Seen {
     share: f64,
 }
 
-/// Both at once, at least and at most; and how they go together.
+/// Bounds of the time with both at once, and their correlation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Beside {
+struct OverlapSpec {
     both: (f64, f64),
     correlation: Option<f64>,
 }
 
-/// Steps that were reported in the window, each alike.
+/// Equal steps that were reported in the window.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reports {
@@ -204,7 +225,7 @@ struct Reports {
     silent: f64,
 }
 
-/// So many workers that are alike.
+/// A number of equal workers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Worker {
@@ -215,7 +236,7 @@ struct Worker {
     thread: bool,
     busy: Option<f64>,
     cpu: Option<f64>,
-    /// Of that: the main thread's; absent = all of it.
+    /// The main thread's part of that; absent = all of it.
     main_cpu: Option<f64>,
     run_delay: Option<f64>,
     #[serde(default)]
@@ -224,9 +245,12 @@ struct Worker {
     network: f64,
     #[serde(default)]
     asleep: f64,
+    /// Of `disk` and `network`: in calls that open, list or ask about files.
+    #[serde(default)]
+    about_files: f64,
     /// Page faults a second that had to wait for a read.
     major_faults: Option<f64>,
-    /// Bytes a second from block devices, and by read calls.
+    /// Bytes per second from block devices, and by read calls.
     read: Option<f64>,
     rchar: Option<f64>,
     batches_per_s: Option<f64>,
@@ -238,13 +262,13 @@ struct Worker {
 struct Expected {
     kind: Kind,
     cause: Option<Cause>,
-    /// Words that some advice must hold, and that none may.
+    /// Words that some advice must contain, and that none may.
     #[serde(default)]
     advice: Vec<String>,
     #[serde(default)]
     not_advice: Vec<String>,
     limit: Option<Limit>,
-    /// Words that some fact must say, and that none may.
+    /// Words that some fact must contain, and that none may.
     #[serde(default)]
     says: Vec<String>,
     #[serde(default)]
@@ -259,10 +283,10 @@ struct Expected {
     confidence_below: Option<f64>,
     confidence_above: Option<f64>,
     stall_between: Option<(f64, f64)>,
-    /// Whether the interval of the stall is at most so wide.
+    /// Maximum width of the stall's interval.
     stall_narrower: Option<f64>,
     wait_between: Option<(f64, f64)>,
-    /// Whether the interval of the waits is at least so wide.
+    /// Minimum width of the waits' interval.
     wait_wider: Option<f64>,
 }
 
@@ -301,11 +325,9 @@ fn key(pid: i32) -> ProcessKey {
     }
 }
 
-fn workers(rank: &Rank) -> Vec<WorkerRates> {
-    let each = rank
-        .workers
-        .iter()
-        .flat_map(|worker| (0..worker.count).map(move |_| worker));
+fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
+    let each = workers.iter();
+    let each = each.flat_map(|worker| (0..worker.count).map(move |_| worker));
     (0..)
         .zip(each)
         .map(|(id, worker)| WorkerRates {
@@ -321,6 +343,7 @@ fn workers(rank: &Rank) -> Vec<WorkerRates> {
             network: Some(Share(worker.network)),
             handover: Some(Share::ZERO),
             asleep: Some(Share(worker.asleep)),
+            about_files: Some(Share(worker.about_files)),
             read: worker.read.map(BytesPerSecond),
             rchar: worker.rchar.map(BytesPerSecond),
             write: None,
@@ -335,7 +358,7 @@ fn workers(rank: &Rank) -> Vec<WorkerRates> {
 }
 
 fn loader(rank: &Rank) -> LoaderRates {
-    let workers = workers(rank);
+    let workers = workers(&rank.workers);
     let num_workers = rank
         .num_workers
         .unwrap_or(u32::try_from(workers.len()).unwrap());
@@ -351,7 +374,7 @@ fn loader(rank: &Rank) -> LoaderRates {
         },
         name: rank.other_loader.clone().filter(|name| !name.is_empty()),
         settings: LoaderSettings {
-            // Threads are counted where they are seen.
+            // Threads are counted if they are seen.
             num_workers: workers
                 .iter()
                 .all(|worker| !worker.thread)
@@ -371,9 +394,30 @@ fn loader(rank: &Rank) -> LoaderRates {
             source: QueueSource::Pipe,
         }),
         batches_per_s: rank.batches_per_s,
+        wait: rank.loader_wait.map(Share),
         batches_taken: None,
         workers,
     }
+}
+
+/// Configured like the first one, except for what is given.
+fn other_loaders(rank: &Rank) -> impl Iterator<Item = LoaderRates> {
+    let others = (1..).zip(&rank.other_loaders);
+    others.map(|(id, other)| {
+        let loader = loader(rank);
+        let workers = workers(&other.workers);
+        LoaderRates {
+            id,
+            settings: LoaderSettings {
+                num_workers: u32::try_from(workers.len()).ok(),
+                ..loader.settings
+            },
+            workers,
+            wait: Some(Share(other.wait)),
+            batches_per_s: Some(other.batches_per_s),
+            ..loader
+        }
+    })
 }
 
 fn estimate(share: f64, within: f64, early_within: Option<f64>) -> Estimate {
@@ -408,14 +452,14 @@ fn rank(scenario: &Scenario) -> RankRates {
         .sum();
     let period = rank.batches_per_s.map(|rate| 1000.0 / rate);
     let part = |share: Option<f64>| Some(share? * period?);
-    let told = rank.device_busy.or(rank.copying).or(rank.idle_in_waits);
+    let on_device = rank.device_busy.or(rank.copying).or(rank.idle_in_waits);
     RankRates {
         key: key(1),
         rank: None,
         world_size: rank.world_size,
         local_rank: None,
         nccl: rank.nccl,
-        state: Some(rank.state),
+        state: Some(rank.state).filter(|state| *state != '?'),
         wait: share.map(|share| Estimate {
             unknown: Share(rank.unrecognised),
             unclear: Share(rank.unrecognised),
@@ -425,13 +469,19 @@ fn rank(scenario: &Scenario) -> RankRates {
         receiving: rank.waiting.map(|_| Share(rank.receiving)),
         loading: rank.waiting.map(|_| Share(rank.loading)),
         dispatched: rank.waiting.map(|_| Share(rank.dispatched)),
+        pinning: rank.waiting.map(|_| Share(rank.pinning)),
         disk: None,
         stopped: None,
+        blocked: rank.blocked.map(Share),
         main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
         io: None,
         not_data: rank.not_data.iter().map(activity).collect(),
         epoch: rank.epoch,
+        validation: rank.validation.map(|(time, waiting)| ValidationRates {
+            time: Share(time),
+            waiting: Share(waiting),
+        }),
         startup: rank.startup.map(Share),
         period_batches: None,
         step: StepRates {
@@ -442,8 +492,8 @@ fn rank(scenario: &Scenario) -> RankRates {
             load_ms: part(Some(busy)).filter(|_| busy > 0.0),
         },
         overlaps: overlaps(scenario),
-        beside_swings: vec![],
-        device: told.map(|_| DeviceRates {
+        slow_overlaps: vec![],
+        device: on_device.map(|_| DeviceRates {
             name: Some("simulated".into()),
             notice: None,
             busy: rank.device_busy.map(Share),
@@ -457,7 +507,10 @@ fn rank(scenario: &Scenario) -> RankRates {
             outside: Share(gil - rank.gil_in_loader),
         }),
         gil_holders: rank.gil_holders.iter().map(activity).collect(),
-        loaders: rank.has_loader.then_some(loader).into_iter().collect(),
+        loaders: {
+            let own = rank.has_loader.then_some(loader);
+            own.into_iter().chain(other_loaders(rank)).collect()
+        },
     }
 }
 
@@ -472,7 +525,7 @@ fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
     let rank = &scenario.rank;
     let waits = rank.waiting.unwrap_or(0.0) + rank.receiving + rank.loading;
     let busy = scenario.gpu_busy.first().copied().unwrap_or(0.0);
-    let overlap = |beside: &Beside| Overlap {
+    let overlap = |beside: &OverlapSpec| Overlap {
         gpu: 0,
         seconds: scenario.seconds,
         wait: Share(rank.counted_waits.unwrap_or(waits)),
@@ -484,7 +537,7 @@ fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
     rank.beside_gpu.iter().map(overlap).collect()
 }
 
-/// What is known of a GPU beside its busy share.
+/// Returns a GPU with further figures than its busy share.
 fn gpu_with(gpu: &Gpu) -> GpuRates {
     GpuRates {
         now: GpuSample {
@@ -508,7 +561,7 @@ fn gpu_with(gpu: &Gpu) -> GpuRates {
     }
 }
 
-/// The rank with what the model makes of its reports, where it has any.
+/// Returns the rank with the rates of its reports, if it has any.
 fn reporting_rank(scenario: &Scenario) -> RankRates {
     let seen = rank(scenario);
     let Some(reports) = &scenario.rank.reported else {
@@ -558,7 +611,7 @@ fn round(count: Share) -> u64 {
     count.0.round() as u64
 }
 
-/// A machine of which nothing is known but one rank.
+/// Returns a machine with one rank and nothing else.
 fn sample(at: f64, main: Option<MainTally>, reported: Option<Reported>) -> Sample {
     let steps = reported.as_ref().map_or(0, |reported| reported.steps);
     let loader = LoaderSample {
@@ -707,7 +760,7 @@ fn check(path: &Path) {
     check_figures(&verdict, expected, &about);
 }
 
-/// Shares and how sure they are.
+/// Checks the shares and the confidence.
 fn check_figures(verdict: &Verdict, expected: &Expected, about: &str) {
     let confidence = verdict.confidence.0;
     assert!(
@@ -768,7 +821,7 @@ fn the_judge_is_right_on_every_scenario() {
     }
 }
 
-/// A new cause is one file in `rules/` and one scenario; this says what was forgotten.
+/// A new cause is one file in `rules/` and one scenario: fails if one of them is missing.
 #[test]
 fn every_rule_file_is_listed_and_has_a_scenario() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

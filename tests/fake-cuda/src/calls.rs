@@ -8,7 +8,7 @@ use crate::world::{
     wait,
 };
 
-/// Exports functions that need a working GPU: each body gets the world, after the script's say on failing.
+/// Exports functions that need a working GPU. Each body gets the world, unless the script makes the call fail.
 macro_rules! cuda {
     ($($name:ident($($arg:ident: $kind:ty),*) |$world:ident| $body:expr;)*) => { $(
         #[unsafe(no_mangle)]
@@ -21,7 +21,7 @@ macro_rules! cuda {
     )* };
 }
 
-/// Exports functions that wait: each body gives the time that is waited for, with the world free meanwhile.
+/// Exports functions that wait. Each body returns the time to wait for, during which the world is not locked.
 macro_rules! waiting {
     ($($name:ident($($arg:ident: $kind:ty),*) |$world:ident| $body:expr;)*) => { $(
         #[unsafe(no_mangle)]
@@ -44,7 +44,7 @@ fn put<T>(place: *mut T, value: T) -> Answer {
     if place.is_null() {
         return Err(INVALID_VALUE);
     }
-    // SAFETY: the caller of a C function vouches for the place it names.
+    // SAFETY: the caller of a C function guarantees that the pointer is valid.
     unsafe { place.write(value) };
     Ok(())
 }
@@ -66,13 +66,13 @@ fn drop_from<K: std::hash::Hash + Eq, V>(
     map.remove(&key).map(drop).ok_or(INVALID_HANDLE)
 }
 
-/// A kernel's argument, all of which are 64 bits wide.
+/// Returns a kernel's argument; all of them are 64 bits wide.
 fn argument(arguments: *mut *mut c_void, number: usize) -> u64 {
     // SAFETY: as in `put`; both kernels have at least two arguments.
     unsafe { (*arguments.add(number)).cast::<u64>().read() }
 }
 
-/// In the driver's words.
+/// Returns the driver's text for an error.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetErrorString(error: c_int, place: *mut *const c_char) -> c_int {
     World::lock().script.log("cuGetErrorString");

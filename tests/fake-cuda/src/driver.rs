@@ -1,5 +1,5 @@
-//! Tests that run on the scripted driver. It is found by its name, so each test runs itself again in a process whose
-//! library path begins with a directory of its own.
+//! Tests that run on the scripted driver. The driver is found by its name, so each test runs itself again in a process
+//! whose library path begins with a separate directory.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// Set in the process that has the scripted driver.
+/// Set in the process with the scripted driver.
 const CHILD: &str = "FAKE_CUDA_CHILD";
 
 /// A directory with a driver.
@@ -16,7 +16,7 @@ pub struct Driver(TempDir);
 
 impl Driver {
     /// # Panics
-    /// As [`install`](crate::install).
+    /// Panics like [`install`](crate::install).
     #[expect(clippy::new_without_default, reason = "it makes files")]
     pub fn new() -> Self {
         let directory = TempDir::new().expect("a directory");
@@ -33,10 +33,10 @@ impl Driver {
         env::var_os(CHILD).is_some()
     }
 
-    /// Runs the test of that name again on this driver, and gives the log. `module` is the test's `module_path!()`.
+    /// Runs the test of that name again on this driver, and returns the log. `module` is the test's `module_path!()`.
     ///
     /// # Panics
-    /// Where the test fails there.
+    /// Panics if the test fails there.
     pub fn run(&self, module: &str, test: &str, script: &[(&str, &str)]) -> Vec<String> {
         let (_, module) = module.split_once("::").expect("tests lie in a module");
         let log = self.0.path().join("log");

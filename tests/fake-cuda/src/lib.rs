@@ -1,10 +1,9 @@
-//! A scripted `libcuda.so.1`: a CUDA driver without a GPU, for what pipetop asks of one through cudarc.
+//! A scripted `libcuda.so.1`: a CUDA driver without a GPU, with the functions that pipetop calls through cudarc.
 //!
-//! Built as a shared library it stands for the driver; built as a Rust library it gives the tests [`install`] and [`Driver`].
-//! Memory is the host's and copies are made (of up to 64 KiB, so that a copy's time is the one that is kept and not
-//! the CPU's), but kernels compute nothing. Times are kept as a GPU keeps them:
-//! a clock for each stream, one copy engine, one compute engine. Knows nothing of pipetop but the names and
-//! arguments of its two kernels.
+//! Built as a shared library it replaces the driver; built as a Rust library it has [`install`] and [`Driver`] for tests.
+//! Memory is the host's and copies are made (of up to 64 KiB, so that a copy takes the scripted time and not the CPU's),
+//! but kernels compute nothing. Times are as on a GPU: a clock for each stream, one copy engine, one compute engine.
+//! Does not depend on pipetop, except for the names and arguments of its two kernels.
 //!
 //! The library must not be called `cuda` in cargo's target directory: cargo puts that on the library path, where
 //! it would shadow the machine's driver.
@@ -19,11 +18,11 @@
 //! | `FAKE_CUDA_LOG` | file to which each call is appended | none |
 //! | `FAKE_CUDA_FAIL` | `SYMBOL=CODE` or `SYMBOL=CODE@N` (from the Nth call on), separated by commas | none |
 //!
-//! The symbol `kernel` stands for a kernel that fails while it runs: from its end on every call gives that code,
-//! until the context is released.
+//! The symbol `kernel` is a kernel that fails while it runs: from its end on, every call returns that code, until the
+//! context is released.
 //!
-//! The log has the name of each call. A `touch` kernel of up to 64 KiB adds a line `touch bytes=N sum=S`, and the release of the
-//! context one with what was not given back (functions go with their module).
+//! The log has the name of each call. A `touch` kernel of up to 64 KiB adds a line `touch bytes=N sum=S`, and releasing
+//! the context adds one with what was not freed (functions are freed with their module).
 
 mod calls;
 mod driver;
@@ -35,11 +34,11 @@ pub use driver::Driver;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Puts the library into `directory`, where `LD_LIBRARY_PATH` makes it be found: under both names that a driver is
-/// looked for by, so that the machine's own never comes first. Gives the path of the file.
+/// Puts the library into `directory`, for use in `LD_LIBRARY_PATH`: under both names that a driver is searched by, so
+/// that the machine's own never comes first. Returns the path of the file.
 ///
 /// # Panics
-/// Where the library was not built or the directory cannot be written.
+/// Panics if the library was not built or the directory cannot be written.
 pub fn install(directory: &Path) -> PathBuf {
     let library = directory.join("libcuda.so.1");
     std::fs::copy(built(), &library).expect("the fake library can be copied");
@@ -47,7 +46,7 @@ pub fn install(directory: &Path) -> PathBuf {
     library
 }
 
-/// The shared library as cargo built it: in the directory of the running test (`target/*/deps`), or one above.
+/// Returns the shared library built by cargo: in the directory of the running test (`target/*/deps`), or one above.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a process has an executable");
     test.ancestors()

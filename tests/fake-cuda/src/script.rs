@@ -1,4 +1,4 @@
-//! What the environment says the driver is to do.
+//! The script of the driver, from the environment.
 
 use std::env;
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ pub(crate) struct Script {
 struct Fault {
     symbol: String,
     code: i32,
-    /// Calls left before it strikes.
+    /// Calls left before it fails.
     spared: u64,
 }
 
@@ -42,7 +42,7 @@ impl Script {
         }
     }
 
-    /// The code of the error that the script wants for this call.
+    /// Returns the error code that the script sets for this call.
     pub(crate) fn fault(&mut self, symbol: &str) -> Option<i32> {
         let fault = self
             .faults

@@ -1,5 +1,5 @@
-//! The GPU that is not there: its memory, its engines, its streams and their clocks. Times are in nanoseconds
-//! since the first call.
+//! The simulated GPU: its memory, its engines, its streams and their clocks. Times are in nanoseconds since the first
+//! call.
 #![expect(clippy::disallowed_methods, reason = "a device has a clock of its own")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,12 +17,12 @@ pub(crate) const NOT_READY: i32 = 600;
 pub(crate) const ILLEGAL_ADDRESS: i32 = 700;
 pub(crate) const INVALID_PTX: i32 = 218;
 
-/// Bytes in a nanosecond.
+/// Bytes per nanosecond.
 const PINNED: u64 = 25;
 const PAGEABLE: u64 = 6;
 const MEMORY: u64 = 3000;
 
-/// The most bytes that are really copied and summed up.
+/// Most bytes that are really copied and summed.
 const COPIED: usize = 1 << 16;
 
 pub(crate) type Answer = Result<(), i32>;
@@ -31,7 +31,7 @@ pub(crate) type Answer = Result<(), i32>;
 pub(crate) struct World {
     pub(crate) script: Script,
     pub(crate) context: usize,
-    /// When the work so far on each stream ends.
+    /// When the queued work of each stream ends.
     pub(crate) streams: HashMap<usize, u64>,
     /// When each event happens; `None` = never recorded.
     pub(crate) events: HashMap<usize, Option<u64>>,
@@ -42,7 +42,7 @@ pub(crate) struct World {
     pub(crate) pinned: BTreeMap<usize, Vec<u8>>,
     copy_engine: u64,
     compute_engine: u64,
-    /// From when on the context is of no use, and the code that says so.
+    /// The time from which the context is unusable, and the error code.
     pub(crate) broken: Option<(u64, i32)>,
     handles: usize,
 }
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// Notes the call, and gives what the script or a broken GPU has to say to it.
+    /// Logs the call, and returns the error of the script or of a broken GPU.
     pub(crate) fn enter(&mut self, symbol: &str) -> Answer {
         self.script.log(symbol);
         if let Some(code) = self.script.fault(symbol) {
@@ -102,14 +102,14 @@ impl World {
         self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
     }
 
-    /// Where in the device's memory that many bytes lie.
+    /// Returns these bytes of the device's memory.
     pub(crate) fn memory(&mut self, at: u64, bytes: usize) -> Option<&mut [u8]> {
         let (start, memory) = self.device.range_mut(..=at).next_back()?;
         let from = usize::try_from(at - start).ok()?;
         memory.get_mut(from..from.checked_add(bytes)?)
     }
 
-    /// Queues a copy and gives the time at which the caller may go on.
+    /// Queues a copy and returns the time at which the caller may go on.
     pub(crate) fn copy(&mut self, target: u64, source: &[u8], stream: usize) -> Result<u64, i32> {
         let memory = self.memory(target, source.len()).ok_or(INVALID_VALUE)?;
         if source.len() <= COPIED {
@@ -166,7 +166,7 @@ impl World {
         Ok(())
     }
 
-    /// What the user of the GPU did not give back.
+    /// Returns what the user of the GPU did not free.
     pub(crate) fn left(&self) -> String {
         format!(
             "left streams={} events={} modules={} device={} pinned={}",
@@ -179,7 +179,7 @@ impl World {
     }
 }
 
-/// Sleeps until that time, and says whether the GPU still works then.
+/// Sleeps until that time, and returns whether the GPU still works then.
 pub(crate) fn wait(time: u64) -> Answer {
     thread::sleep(Duration::from_nanos(time.saturating_sub(now())));
     World::lock().working()
@@ -188,6 +188,6 @@ pub(crate) fn wait(time: u64) -> Answer {
 pub(crate) fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     let elapsed = START.get_or_init(Instant::now).elapsed();
-    // Never 0, which is when nothing was queued yet.
+    // Never 0, which means that nothing was queued yet.
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) + 1
 }

@@ -1,4 +1,4 @@
-//! The C functions of NVML that a monitor calls, answered from the script.
+//! The C functions of NVML that a monitor calls, with answers from the script.
 
 use std::os::raw::{c_char, c_int, c_uint, c_ulonglong};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,15 +12,15 @@ const INVALID: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
 const TOO_SMALL: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
 const NOT_FOUND: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_NOT_FOUND;
 const NOT_SUPPORTED: nvmlReturn_t = nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED;
-/// Samples that the driver keeps.
+/// Number of samples that the driver keeps.
 const RING: u64 = 72;
 
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
 type Answer = Result<(), nvmlReturn_t>;
 
-/// Exports C functions. `gpu` ones get the script and the GPU's number, `sys` ones the script; both
-/// after the script's say on hanging and failing.
+/// Exports C functions. `gpu` functions get the script and the GPU's number, `sys` functions the script; both unless the
+/// script makes the call hang or fail.
 macro_rules! nvml {
     ($(sys $name:ident($($arg:ident: $kind:ty),*) |$script:ident| $body:expr;)*) => { $(
         #[unsafe(no_mangle)]
@@ -50,17 +50,17 @@ fn driver(symbol: &str) -> Result<Script, nvmlReturn_t> {
     if USERS.load(Ordering::Relaxed) == 0 {
         return Err(nvmlReturn_enum_NVML_ERROR_UNINITIALIZED);
     }
-    Script::gate(None, symbol)
+    Script::check_call(None, symbol)
 }
 
-/// A handle is the number of a GPU, or of an instance of one, plus one.
+/// Returns the device of a handle, which is the number of a GPU, or of an instance of one, plus one.
 fn device_of(device: nvmlDevice_t, symbol: &str) -> Result<(Script, Option<u32>), nvmlReturn_t> {
     let gpu = u32::try_from(device as usize).unwrap_or(0).checked_sub(1);
     if gpu.is_none_or(|gpu| parent(gpu) >= count(&Script::read())) {
         return Err(INVALID);
     }
-    // What befalls a GPU befalls its instances.
-    Ok((Script::gate(gpu.map(parent), symbol)?, gpu))
+    // A fault of a GPU applies to its instances as well.
+    Ok((Script::check_call(gpu.map(parent), symbol)?, gpu))
 }
 
 fn handle(number: u32) -> nvmlDevice_t {
@@ -75,7 +75,7 @@ fn put<T>(place: *mut T, value: T) -> Answer {
     if place.is_null() {
         return Err(INVALID);
     }
-    // SAFETY: the caller of a C function vouches for the place it names.
+    // SAFETY: the caller of a C function guarantees that the pointer is valid.
     unsafe { place.write(value) };
     Ok(())
 }
@@ -90,7 +90,7 @@ fn put_text(place: *mut c_char, room: c_uint, text: &str) -> Answer {
     Ok(())
 }
 
-/// The driver's way to hand over a list: how many there are, and they themselves where there is room.
+/// Returns a list like the driver: the number of entries, and the entries if there is room.
 fn put_list<T>(place: *mut T, room: *mut c_uint, list: Vec<T>) -> Answer {
     // SAFETY: as in `put`.
     let given = unsafe { room.as_ref() }.ok_or(INVALID)?;
@@ -106,7 +106,7 @@ fn put_list<T>(place: *mut T, room: *mut c_uint, list: Vec<T>) -> Answer {
 }
 
 fn init() -> Answer {
-    let script = Script::gate(None, "nvmlInit_v2")?;
+    let script = Script::check_call(None, "nvmlInit_v2")?;
     match script.text(None, "init") {
         Some(error) => Err(error_number(&error)),
         None => {
@@ -159,7 +159,7 @@ nvml! {
         put_text(text, room, &s.text(gpu, "uuid").unwrap_or_else(own))
     };
     gpu nvmlDeviceGetPciInfo_v3(pci: *mut nvmlPciInfo_t) |_s, gpu| {
-        // SAFETY: a structure of numbers and characters; all zero is a value of it.
+        // SAFETY: a structure of numbers and characters, for which all zeros are valid.
         let mut info: nvmlPciInfo_t = unsafe { std::mem::zeroed() };
         info.bus = gpu.unwrap_or(0) + 0x18;
         put_text(info.busId.as_mut_ptr(), 32, &format!("00000000:{:02X}:00.0", info.bus))?;
@@ -217,7 +217,7 @@ nvml! {
         place: *mut nvmlProcessUtilizationSample_t, room: *mut c_uint, seen: c_ulonglong
     ) |s, gpu| {
         whole(&s, gpu)?;
-        // The newest sample, or the newest of those that are so old.
+        // The newest sample, or the newest of at least this age.
         let age = s.number(gpu, "procs_age", 0.0)?;
         let last = s.driver_us(s.now - age);
         let newest = ring(&s, gpu, seen)?.into_iter().rfind(|(_, time)| *time <= last);
@@ -260,12 +260,12 @@ nvml! {
     };
 }
 
-/// A GPU that is divided.
+/// Whether a GPU is divided.
 fn divided(script: &Script, gpu: Option<u32>) -> bool {
     script.number(gpu, "mig", 0.0).unwrap_or(0.0) > 0.0
 }
 
-/// Utilisation exists only of a GPU that is not divided, and of no instance.
+/// Returns an error for a divided GPU or an instance, which have no utilisation.
 fn whole(script: &Script, gpu: Option<u32>) -> Answer {
     if divided(script, gpu) || gpu.is_some_and(is_instance) {
         Err(NOT_SUPPORTED)
@@ -279,7 +279,7 @@ fn memory_of(script: &Script, gpu: Option<u32>) -> Result<(u64, u64), nvmlReturn
     Ok((total as u64, script.number(gpu, "used", 0.0)? as u64))
 }
 
-/// The utilisation samples newer than `seen`, oldest first: (percent, microseconds).
+/// Returns the utilisation samples newer than `seen`, oldest first: (percent, microseconds).
 fn ring(script: &Script, gpu: Option<u32>, seen: u64) -> Result<Vec<(c_uint, u64)>, nvmlReturn_t> {
     let step_us = (script.number(gpu, "sample_ms", 140.0)?.max(1.0) * 1000.0) as u64;
     let now_us = script.driver_us(script.now);
@@ -318,7 +318,7 @@ fn list_processes(
     if s.number(gpu, "drift", 0.0)? == 0.0 {
         return put_list(place, room, list.collect());
     }
-    // As 535.54.03 did: a structure with one field more than the header of the call had.
+    // Like 535.54.03: a structure with one field more than in the header of the call.
     let drifted = list.map(|process| Drifted {
         process,
         protected: 0,

@@ -1,31 +1,31 @@
-//! A scripted `libnvidia-ml.so.1`: what the NVIDIA driver would answer, from a text file.
+//! A scripted `libnvidia-ml.so.1`: answers like the NVIDIA driver, from a text file.
 //!
-//! Built as a shared library it stands for the driver; built as a Rust library it gives the tests
-//! [`FakeNvml`], a copy of that shared library with a script of its own. Knows nothing of pipetop.
+//! Built as a shared library it replaces the driver; built as a Rust library it has [`FakeNvml`] for tests, a copy of
+//! that shared library with a separate script. Does not depend on pipetop.
 //!
 //! # The script
 //!
-//! The file named by `$FAKE_NVML`, else `nvml.script` beside the library. It is read anew at every
-//! call. One statement a line, `#` starts a comment:
+//! The file named by `$FAKE_NVML`, otherwise `nvml.script` beside the library. It is read again at every call. It has one
+//! statement per line; `#` starts a comment:
 //!
 //! ```text
 //! [@SEC] sys KEY=VALUE...          the driver as a whole
 //! [@SEC] dev N|* KEY=VALUE...      GPU N, or every GPU
 //! ```
 //!
-//! `@SEC` makes the line hold from that second on. Where several lines give a key, the last one
-//! holds. An underscore in a value stands for a blank.
+//! `@SEC` makes the line valid from that second on. If several lines set a key, the last one applies. An underscore in a
+//! value means a blank.
 //!
 //! | `sys` key | meaning | without it |
 //! |---|---|---|
 //! | `count` | number of GPUs | 1 |
 //! | `driver` | driver version | `580.95.05` |
-//! | `clock` | file that holds the time in seconds | wall clock, 0 at the first call |
+//! | `clock` | file with the time in seconds | wall clock, 0 at the first call |
 //! | `init` | error of `nvmlInit_v2` | success |
-//! | `hang.SYMBOL` | seconds that this call hangs (ends early when the script says so) | 0 |
+//! | `hang.SYMBOL` | seconds that this call hangs (ends early if the script changes it) | 0 |
 //! | `fail.SYMBOL` | error of this call | success |
 //! | `cost.SYMBOL` | milliseconds that this call takes | 0 |
-//! | `log` | 1 = every call is written down, see [`FakeNvml::calls`] | no |
+//! | `log` | 1 = every call is logged, see [`FakeNvml::calls`] | no |
 //!
 //! | `dev` key | meaning | without it |
 //! |---|---|---|
@@ -38,13 +38,13 @@
 //! | `mig` | 1 = MIG is on | 0 |
 //! | `sample_ms` | distance of the utilisation samples (72 are kept) | 140 |
 //! | `procs` | `PID:BYTES[:SM[:MEM]]`, separated by commas; bytes `-` = not available | none |
-//! | `sm_procs` | the same: what the samples of single processes say, where their numbers differ | `procs` |
+//! | `sm_procs` | the same for samples of single processes, if they differ | `procs` |
 //! | `procs_age` | seconds: the age of those samples | 0 |
 //! | `drift` | 1 = processes come in a structure one field longer than the call's | 0 |
 //! | `reserved` | bytes | 0 |
 //! | `instant`, `mem_temp` | watts and degrees, of the fields | not supported |
-//! | `energy` | joules so far | what `power` amounts to |
-//! | `pcie_rx`, `pcie_tx`, `nvlink_rx`, `nvlink_tx` | bytes a second | 0; not supported |
+//! | `energy` | joules so far | integral of `power` |
+//! | `pcie_rx`, `pcie_tx`, `nvlink_rx`, `nvlink_tx` | bytes per second | 0; not supported |
 //! | `pcie_counters` | 1 = the byte counters of PCIe exist | not supported |
 //! | `pcie_gen`, `pcie_width`, `pcie_max_gen`, `pcie_max_width` | the link | 5, 16, 5, 16 |
 //! | `enc`, `dec` | percent | 0 |
@@ -52,23 +52,22 @@
 //! | `ecc_corrected`, `ecc_uncorrected` | errors so far | 0 |
 //! | `retired_sbe`, `retired_dbe`, `retired_pending` | pages | not supported |
 //! | `remapped` | `CORRECTABLE:UNCORRECTABLE:PENDING:FAILURE` | all 0 |
-//! | `xid` | number: an error at the line's time; each line is told once | none |
-//! | `events` | `none` = this GPU tells of no events | it does |
+//! | `xid` | number: an error at the line's time; each line is reported once | none |
+//! | `events` | `none` = this GPU reports no events | it does |
 //! | `gpm` | 1 = it has the counters of Hopper | 0 |
-//! | `gpm.ID` | such a figure: percent, or MiB a second | not supported |
+//! | `gpm.ID` | such a figure: percent, or MiB per second | not supported |
 //! | `field.ID.SCOPE` | a field of `nvmlDeviceGetFieldValues` | as above |
 //! | `cost.SYMBOL` | as above, on this GPU | 0 |
 //! | `fail` | error of every call on this GPU | success |
 //! | `fail.SYMBOL` | error of this call on this GPU | success |
 //! | `hang`, `hang.SYMBOL` | as above, for every call or this call on this GPU | 0 |
 //!
-//! `dev N.I` speaks of instance I of GPU N, where that has `mig=1`; lines make it exist. It has `uuid`,
-//! `gi`, `ci`, `total`, `used`, `procs` and `gpm.ID` of its own.
+//! `dev N.I` is instance I of GPU N, if that has `mig=1`; its lines create it. It has separate values of `uuid`, `gi`,
+//! `ci`, `total`, `used`, `procs` and `gpm.ID`.
 //!
-//! A number may be a square wave `A~B/P`: A in the first half of every P seconds, B in the second.
-//! `none` makes the call answer "not supported". An error is `lost`, `reset`, `no-permission`,
-//! `not-supported`, `not-found`, `not-loaded`, `mismatch`, `timeout`, `unknown`, or its number;
-//! `no` is none.
+//! A number may be a square wave `A~B/P`: A in the first half of every P seconds, B in the second. `none` makes the call
+//! answer "not supported". An error is `lost`, `reset`, `no-permission`, `not-supported`, `not-found`, `not-loaded`,
+//! `mismatch`, `timeout`, `unknown`, or its number; `no` is none.
 
 mod calls;
 mod log;
@@ -76,7 +75,7 @@ mod script;
 
 use std::path::{Path, PathBuf};
 
-/// A directory with a fake driver of its own: several may be loaded in one process.
+/// A directory with a separate fake driver: several may be loaded in one process.
 pub struct FakeNvml {
     directory: PathBuf,
 }
@@ -85,7 +84,7 @@ impl FakeNvml {
     /// Puts the library and its script into `directory`.
     ///
     /// # Panics
-    /// Where the library was not built or the directory cannot be written.
+    /// Panics if the library was not built or the directory cannot be written.
     pub fn install(directory: &Path, script: &str) -> Self {
         let fake = Self {
             directory: directory.to_owned(),
@@ -95,15 +94,15 @@ impl FakeNvml {
         fake
     }
 
-    /// The same as an older driver, which lacks `symbols`: they cannot be found in the library.
+    /// The same as an older driver, in whose library `symbols` are missing.
     ///
     /// # Panics
-    /// As [`FakeNvml::install`], and where the library has no such symbol.
+    /// Panics like [`FakeNvml::install`], and if the library has no such symbol.
     pub fn install_without(directory: &Path, script: &str, symbols: &[&str]) -> Self {
         let fake = Self::install(directory, script);
         let mut library = std::fs::read(built()).expect("the fake library can be read");
         for symbol in symbols {
-            // The table of names holds each between zeros. Another first letter is another name.
+            // The table of names has each name between zeros. With another first letter it is another name.
             let name = [b"\0", symbol.as_bytes(), b"\0"].concat();
             let places: Vec<_> = (0..library.len() - name.len())
                 .filter(|&at| library[at..].starts_with(&name))
@@ -111,16 +110,16 @@ impl FakeNvml {
             assert!(!places.is_empty(), "the fake has no {symbol}");
             places.into_iter().for_each(|at| library[at + 1] = b'x');
         }
-        // A file of its own: the copy may be in use by another thread.
+        // A new file, as the copy may be in use by another thread.
         std::fs::remove_file(fake.library()).expect("the copy can be removed");
         std::fs::write(fake.library(), library).expect("the directory can be written");
         fake
     }
 
-    /// The calls so far, of a script with `sys log=1`, oldest first.
+    /// Returns the calls so far, oldest first. The script must have `sys log=1`.
     ///
     /// # Panics
-    /// Where a line is not one of the log's.
+    /// Panics if a line is not valid.
     pub fn calls(&self) -> Vec<Call> {
         let text = std::fs::read_to_string(self.directory.join("nvml.calls")).unwrap_or_default();
         let call = |line: &str| {
@@ -138,28 +137,28 @@ impl FakeNvml {
             .collect()
     }
 
-    /// What to load: absolute, under the name that the driver's library has.
+    /// Returns the absolute path of the library to load, which has the name of the driver's library.
     pub fn library(&self) -> PathBuf {
         self.directory.join("libnvidia-ml.so.1")
     }
 
-    /// Replaces the script, at once and whole.
+    /// Replaces the script atomically.
     ///
     /// # Panics
-    /// Where the directory cannot be written.
+    /// Panics if the directory cannot be written.
     pub fn script(&self, script: &str) {
         self.replace("nvml.script", script);
     }
 
-    /// Sets the time for scripts that say `sys clock=PATH` with [`FakeNvml::clock`].
+    /// Sets the time for scripts with `sys clock=PATH`, where the path is [`FakeNvml::clock`].
     ///
     /// # Panics
-    /// Where the directory cannot be written.
+    /// Panics if the directory cannot be written.
     pub fn set_clock(&self, seconds: f64) {
         self.replace("nvml.clock", &seconds.to_string());
     }
 
-    /// The file that [`FakeNvml::set_clock`] writes.
+    /// Returns the file that [`FakeNvml::set_clock`] writes.
     pub fn clock(&self) -> PathBuf {
         self.directory.join("nvml.clock")
     }
@@ -176,18 +175,17 @@ impl FakeNvml {
 pub struct Call {
     /// Seconds of the script's clock.
     pub at: f64,
-    /// `None` = of the driver as a whole. Calls on an instance count as its GPU's.
+    /// `None` = for the driver as a whole. Calls on an instance count as calls on its GPU.
     pub gpu: Option<u32>,
     pub symbol: String,
-    /// What the script says that it costs.
+    /// Its cost in the script.
     pub cost_ms: f64,
 }
 
-/// The shared library as cargo built it: in the directory of the running test (`target/*/deps`), or
-/// one above.
+/// Returns the shared library built by cargo: in the directory of the running test (`target/*/deps`), or one above.
 ///
 /// # Panics
-/// Where it was not built.
+/// Panics if it was not built.
 pub fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a process has an executable");
     test.ancestors()

@@ -1,4 +1,4 @@
-//! Reads the script and answers what a key holds at a time. Knows nothing of NVML but its error numbers.
+//! Reads the script and returns the value of a key at a time. Of NVML it only knows the error numbers.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,40 +11,40 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nvml_wrapper_sys::bindings::*;
 
-/// The script as it stands now, and the time in it.
+/// The current script, and the time in it.
 pub struct Script {
     lines: Vec<Line>,
     /// Seconds.
     pub now: f64,
-    /// Driver time at second 0, in microseconds since 1970; 0 where a file gives the time.
+    /// Driver time at second 0, in microseconds since 1970; 0 if a file sets the time.
     pub epoch_us: u64,
 }
 
 struct Line {
     from: f64,
-    whom: Whom,
+    subject: Subject,
     pairs: Vec<(String, String)>,
 }
 
 /// The driver, a GPU by its number, or an instance of a divided GPU by [`instance`].
 #[derive(Clone, Copy, PartialEq)]
-enum Whom {
+enum Subject {
     Driver,
     Gpu(u32),
     EveryGpu,
 }
 
-/// Numbers from here on are those of instances.
+/// Lowest number of an instance.
 const INSTANCES: u32 = 1000;
 /// Most instances of a GPU, as of every card that can be divided.
-pub const MOST_INSTANCES: u32 = 7;
+pub const MAX_INSTANCES: u32 = 7;
 
-/// The number under which an instance of a GPU goes.
+/// Returns the number of an instance of a GPU.
 pub fn instance(gpu: u32, place: u32) -> u32 {
     INSTANCES + 10 * gpu + place
 }
 
-/// The GPU that a number belongs to: an instance's parent, or the GPU itself.
+/// Returns the GPU that a number belongs to: an instance's parent, or the GPU itself.
 pub fn parent(number: u32) -> u32 {
     number.checked_sub(INSTANCES).map_or(number, |at| at / 10)
 }
@@ -73,13 +73,13 @@ impl Script {
         script
     }
 
-    /// The text of a key of a GPU, or of the driver.
+    /// Returns the text of a key of a GPU, or of the driver.
     pub fn text(&self, gpu: Option<u32>, key: &str) -> Option<String> {
         self.raw(gpu, key, self.now)
             .map(|text| text.replace('_', " "))
     }
 
-    /// The number of a key now; `Err` where the script says `none`.
+    /// Returns the current number of a key; `Err` if the script sets `none`.
     pub fn number(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
         self.number_at(gpu, key, without, self.now)
     }
@@ -98,13 +98,13 @@ impl Script {
         }
     }
 
-    /// What a key amounts to since second 0, for a key that is a rate per second.
+    /// Returns the integral of a key since second 0, for a key that is a rate per second.
     pub fn integral(&self, gpu: Option<u32>, key: &str, without: f64) -> Result<f64, nvmlReturn_t> {
         self.integral_to(gpu, key, without, self.now)
     }
 
-    /// The same until `to`. Where the script changes it on the way, in steps of 10 ms, or of a 20,000th of
-    /// the time.
+    /// Returns the integral until `to`. If the script changes the key meanwhile, sums in steps of 10 ms, or of a
+    /// 20,000th of the time.
     pub fn integral_to(
         &self,
         gpu: Option<u32>,
@@ -128,20 +128,20 @@ impl Script {
         })
     }
 
-    /// Whether a line gives this key from some second on.
+    /// Whether a line sets this key from some second on.
     fn changes(&self, key: &str) -> bool {
         let mut later = self.lines.iter().filter(|line| line.from.is_finite());
         later.any(|line| line.pairs.iter().any(|(name, _)| name == key))
     }
 
-    /// Every value that lines of the past give a key, in the order of their times.
+    /// Returns every past value of a key, ordered by time.
     pub fn events(&self, gpu: u32, key: &str) -> Vec<String> {
-        let whom = Whom::Gpu(gpu);
+        let subject = Subject::Gpu(gpu);
         let mut past: Vec<_> = self
             .lines
             .iter()
             .filter(|line| line.from <= self.now)
-            .filter(|line| line.whom == whom || line.whom == Whom::EveryGpu)
+            .filter(|line| line.subject == subject || line.subject == Subject::EveryGpu)
             .flat_map(|line| {
                 let values = line.pairs.iter().filter(|(name, _)| name == key);
                 values.map(|(_, value)| (line.from, value.clone()))
@@ -151,19 +151,21 @@ impl Script {
         past.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// Whether any line speaks of this number alone.
+    /// Whether a line is for this number alone.
     pub fn names(&self, number: u32) -> bool {
-        self.lines.iter().any(|line| line.whom == Whom::Gpu(number))
+        self.lines
+            .iter()
+            .any(|line| line.subject == Subject::Gpu(number))
     }
 
-    /// Driver time of a second of the script, in microseconds.
+    /// Returns the driver time of a second of the script, in microseconds.
     pub fn driver_us(&self, at: f64) -> u64 {
         self.epoch_us + (at * 1e6) as u64
     }
 
-    /// Hangs and fails as the script wants it for `symbol`, takes as long as it says that the call costs,
-    /// and writes it down where it wants that.
-    pub fn gate(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
+    /// Hangs or fails if the script sets that for `symbol`, takes as long as the call's cost, and logs the call if
+    /// requested.
+    pub fn check_call(gpu: Option<u32>, symbol: &str) -> Result<Self, nvmlReturn_t> {
         let began = Instant::now();
         let mut script = Self::read();
         let cost_ms = script.cost_ms(gpu, symbol);
@@ -182,7 +184,7 @@ impl Script {
         let error = [all, Some((gpu, &one)), Some((None, &one))]
             .into_iter()
             .flatten()
-            .filter_map(|(whom, key)| script.raw(whom, key, script.now))
+            .filter_map(|(subject, key)| script.raw(subject, key, script.now))
             .find(|error| *error != "no");
         match error {
             Some(error) => Err(error_number(error)),
@@ -204,14 +206,15 @@ impl Script {
     }
 
     fn raw(&self, gpu: Option<u32>, key: &str, at: f64) -> Option<&str> {
-        let whom = gpu.map_or(Whom::Driver, Whom::Gpu);
+        let subject = gpu.map_or(Subject::Driver, Subject::Gpu);
         self.lines
             .iter()
             .rev()
             .filter(|line| line.from <= at)
             .filter(|line| {
-                let every = gpu.is_some_and(|gpu| !is_instance(gpu)) && line.whom == Whom::EveryGpu;
-                line.whom == whom || every
+                let every =
+                    gpu.is_some_and(|gpu| !is_instance(gpu)) && line.subject == Subject::EveryGpu;
+                line.subject == subject || every
             })
             .find_map(|line| line.pairs.iter().find(|(name, _)| name == key))
             .map(|(_, value)| value.as_str())
@@ -227,11 +230,11 @@ fn line(text: &str) -> Option<Line> {
         }
         None => f64::NEG_INFINITY,
     };
-    let whom = match words.next()? {
-        "sys" => Whom::Driver,
+    let subject = match words.next()? {
+        "sys" => Subject::Driver,
         _ => match words.next()? {
-            "*" => Whom::EveryGpu,
-            number => Whom::Gpu(match number.split_once('.') {
+            "*" => Subject::EveryGpu,
+            number => Subject::Gpu(match number.split_once('.') {
                 Some((gpu, place)) => instance(gpu.parse().ok()?, place.parse().ok()?),
                 None => number.parse().ok()?,
             }),
@@ -241,10 +244,14 @@ fn line(text: &str) -> Option<Line> {
         .filter_map(|word| word.split_once('='))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    Some(Line { from, whom, pairs })
+    Some(Line {
+        from,
+        subject,
+        pairs,
+    })
 }
 
-/// A number, or the value of a square wave `A~B/P` at a time.
+/// Returns a number, or the value of a square wave `A~B/P` at a time.
 fn wave(text: &str, at: f64) -> f64 {
     let Some((first, rest)) = text.split_once('~') else {
         return number(text);
@@ -254,7 +261,7 @@ fn wave(text: &str, at: f64) -> f64 {
     number(if in_first_half { first } else { second })
 }
 
-/// What a number, or a square wave `A~B/P`, amounts to from second 0 to `to`.
+/// Returns the integral of a number, or of a square wave `A~B/P`, from second 0 to `to`.
 fn wave_sum(text: &str, to: f64) -> f64 {
     let Some((first, rest)) = text.split_once('~') else {
         return number(text) * to;
@@ -267,7 +274,7 @@ fn wave_sum(text: &str, to: f64) -> f64 {
     whole * half * (first + second) + rest.min(half) * first + (rest - half).max(0.0) * second
 }
 
-/// A number with an optional binary multiple.
+/// Parses a number with an optional binary multiple.
 pub fn number(text: &str) -> f64 {
     let multiple = match text.chars().last() {
         Some('K') => 1024.0,
@@ -293,7 +300,7 @@ pub fn error_number(name: &str) -> nvmlReturn_t {
     }
 }
 
-/// `$FAKE_NVML`, else `nvml.script` beside the file that this code was loaded from.
+/// Returns `$FAKE_NVML`, or else `nvml.script` beside the file that this code was loaded from.
 pub fn path() -> PathBuf {
     if let Some(script) = std::env::var_os("FAKE_NVML") {
         return script.into();

@@ -1,8 +1,8 @@
-//! For `LD_PRELOAD`: a process that loads this may not attach to others, as under Yama's `ptrace_scope` 1.
+//! For `LD_PRELOAD`: a process that loads this cannot attach to others, as under Yama's `ptrace_scope` 1.
 //!
-//! Yama denies `PTRACE_MODE_ATTACH` and leaves `PTRACE_MODE_READ`: so `ptrace`, the `process_vm_*` calls and the
+//! Yama denies `PTRACE_MODE_ATTACH` and allows `PTRACE_MODE_READ`: so `ptrace`, the `process_vm_*` calls and the
 //! files `mem`, `syscall`, `stack`, `personality` of `/proc/PID` and of its tasks are denied here, and nothing else.
-//! A process may always look at itself. Calls that bypass the C library are not seen.
+//! A process may always inspect itself. Calls that bypass the C library are not intercepted.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 
@@ -14,8 +14,8 @@ fn deny(errno: c_int) -> c_int {
     -1
 }
 
-/// What opening `path` fails with under `ptrace_scope` 1. The kernel checks `mem` at open, the others at
-/// read; a reader cannot go on either way, so all fail at open here, each with its own error.
+/// Returns the error of opening `path` under `ptrace_scope` 1. The kernel checks `mem` at open and the others at read; a
+/// reader cannot go on either way, so all fail at open here, each with its own error.
 fn denied(path: &[u8]) -> Option<c_int> {
     let path = std::str::from_utf8(path).ok()?;
     let (pid, inside) = path.strip_prefix("/proc/")?.split_once('/')?;
@@ -47,8 +47,8 @@ unsafe fn checked_open(dir: c_int, path: *const c_char, flags: c_int, mode: mode
     }
 }
 
-// The open family is variadic in C. On x86-64 and aarch64 Linux a variadic integer travels as a named one does, and
-// the kernel ignores `mode` where nothing is created.
+// The open family is variadic in C. On x86-64 and aarch64 Linux a variadic integer is passed like a named one, and the
+// kernel ignores `mode` if nothing is created.
 
 /// # Safety
 /// As `open(2)`.

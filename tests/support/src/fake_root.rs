@@ -1,10 +1,10 @@
-//! A temporary tree that stands for a machine's `/proc` and `/sys`.
+//! A temporary tree that simulates a machine's `/proc` and `/sys`.
 
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// Its `proc` and `sys` are what the sources take as roots.
+/// The tree; its `proc` and `sys` are the roots for the sources.
 pub struct FakeRoot(TempDir);
 
 impl FakeRoot {
@@ -24,7 +24,7 @@ impl FakeRoot {
         self.0.path().join("sys")
     }
 
-    /// Writes (or writes again, in place, as a counter moves on) a file: `proc/stat`, `sys/block/sda/size`.
+    /// Writes a file, or overwrites it in place as a counter increases: `proc/stat`, `sys/block/sda/size`.
     pub fn file(&self, path: &str, content: impl AsRef<[u8]>) -> &Self {
         let path = self.0.path().join(path);
         std::fs::create_dir_all(path.parent().expect("a path within the tree"))
@@ -41,7 +41,7 @@ impl FakeRoot {
         self
     }
 
-    /// Several files of one directory.
+    /// Writes several files of one directory.
     pub fn files(&self, directory: &str, files: &[(&str, &str)]) -> &Self {
         for (name, content) in files {
             self.file(&format!("{directory}/{name}"), content);

@@ -1,14 +1,14 @@
-//! Inputs that are almost right: valid ones that were cut, mixed, repeated and changed.
+//! Almost valid inputs: valid ones that were cut, mixed, repeated and changed.
 //!
-//! Tests that use them are called `fuzzed_...` and have as many cases as `PROPTEST_CASES` asks for, so that one command runs
-//! all of them for as long as wanted.
+//! Tests that use them are named `fuzzed_...` and have `PROPTEST_CASES` cases, so that one command runs all of them for
+//! as long as wanted.
 
 pub use fastrand::Rng;
 use proptest::prelude::{ProptestConfig, Strategy, any};
 
-/// Cases of a test of which nothing else is asked: enough for a second, without optimisation, too.
+/// Default number of cases of a test: about a second, even without optimisation.
 const CASES: u32 = 4_000;
-/// What parsers are wrong about: ends of number ranges, marks, bytes that no text has, and what a terminal obeys.
+/// Inputs that break parsers: ends of number ranges, separators, bytes that are not text, and control characters.
 const WORDS: [&[u8]; 22] = [
     b"",
     b" ",
@@ -38,7 +38,7 @@ pub fn cases() -> ProptestConfig {
     cases_or(CASES)
 }
 
-/// The same where a case takes long or hardly any time.
+/// Returns the configuration of a test whose cases are very slow or very fast.
 pub fn cases_or(few: u32) -> ProptestConfig {
     match std::env::var_os("PROPTEST_CASES") {
         Some(_) => ProptestConfig::default(),
@@ -46,12 +46,12 @@ pub fn cases_or(few: u32) -> ProptestConfig {
     }
 }
 
-/// Something that began as one of these.
+/// Returns bytes that were made from one of these.
 pub fn bytes<T: AsRef<[u8]>, const N: usize>(valid: [T; N]) -> impl Strategy<Value = Vec<u8>> {
     any::<u64>().prop_map(move |seed| hurt(&valid, &mut Rng::with_seed(seed)))
 }
 
-/// The same as text.
+/// Returns text that was made from one of these.
 pub fn text<T: AsRef<[u8]>, const N: usize>(valid: [T; N]) -> impl Strategy<Value = String> {
     bytes(valid).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -65,7 +65,7 @@ fn hurt<T: AsRef<[u8]>>(valid: &[T], rng: &mut Rng) -> Vec<u8> {
             0 => drop(bytes.drain(from..to)),
             1 => bytes.truncate(from),
             2 => drop(bytes.splice(from..from, WORDS[rng.usize(0..WORDS.len())].iter().copied())),
-            // What stood between two marks is another word.
+            // Replaces the word between two separators.
             3 => {
                 let mark = |byte: &u8| !byte.is_ascii_alphanumeric();
                 let to = bytes[from..]

@@ -1,6 +1,6 @@
-//! What a terminal sends for a key.
+//! The bytes that a terminal sends for a key.
 
-/// By its name in the key map.
+/// Returns the bytes of a key by its name in the key map.
 pub fn typed(key: &str) -> String {
     let named = match key {
         "space" => " ",

@@ -1,6 +1,7 @@
-//! What several test programs share: sessions in a pseudo-terminal, stand-in jobs, fake machines, situations to draw.
+//! Code shared by several test programs: sessions in a pseudo-terminal, stand-in jobs, fake machines, situations to draw.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 pub mod fake_root;
 pub mod fuzz;
@@ -18,10 +19,10 @@ pub mod stand_in;
 pub mod traces;
 pub mod waiting;
 
-/// The program under test, which Cargo builds beside the test programs.
+/// Returns the program under test, which Cargo builds beside the test programs.
 ///
 /// # Panics
-/// Where the test program does not lie in a `deps` folder of Cargo's.
+/// Panics if the test program is not in a `deps` folder of Cargo.
 pub fn pipetop() -> PathBuf {
     let program = std::env::current_exe().expect("a running program has a path");
     let folder = program
@@ -29,4 +30,12 @@ pub fn pipetop() -> PathBuf {
         .nth(2)
         .expect("target/PROFILE/deps/NAME");
     folder.join("pipetop")
+}
+
+/// Returns a command that starts the program under test with the signals that it would have in a shell. With `nohup`, and
+/// in the background of a shell, the test itself may ignore some, and so would what it starts.
+pub fn with_all_signals() -> Command {
+    let mut command = Command::new("env");
+    command.arg("--default-signal=HUP,INT,QUIT").arg(pipetop());
+    command
 }

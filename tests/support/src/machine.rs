@@ -1,4 +1,4 @@
-//! What this machine offers to the tests, and how much of it a test has to itself.
+//! What this machine offers to the tests, and how much of it a test may use.
 
 use std::io::Write;
 use std::process::Command;
@@ -12,7 +12,7 @@ pub struct Python {
     pub torch: String,
 }
 
-/// Those of `PIPETOP_TORCH_PYTHONS` (separated by colons; else `python3`) that have torch.
+/// Returns the interpreters of `PIPETOP_TORCH_PYTHONS` (separated by colons; default `python3`) that have torch.
 pub fn torches() -> &'static [Python] {
     static FOUND: OnceLock<Vec<Python>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -28,7 +28,7 @@ pub fn torches() -> &'static [Python] {
     })
 }
 
-/// Those of `PIPETOP_PYTHONS` (separated by colons; else `python3`), for what needs no torch.
+/// Returns the interpreters of `PIPETOP_PYTHONS` (separated by colons; default `python3`), for tests without torch.
 pub fn interpreters() -> &'static [String] {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -61,14 +61,14 @@ fn torch_version(python: &str) -> Result<String, String> {
     }
 }
 
-/// Whether this Python has the module, which is not imported for that: a large one takes seconds.
+/// Whether this Python has the module. It is not imported, as a large module takes seconds.
 pub fn has(python: &str, module: &str) -> bool {
     let find = format!("import importlib.util as u, sys; sys.exit(not u.find_spec({module:?}))");
     let output = Command::new(python).args(["-c", &find]).output();
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Runs `body` with each Python that has torch, side by side as far as they have place.
+/// Runs `body` with each Python that has torch, in parallel if the machine has room.
 pub fn each_torch(share: Share, body: impl Fn(&Python) + Sync) {
     if torches().is_empty() {
         skip("no Python with torch");
@@ -76,7 +76,7 @@ pub fn each_torch(share: Share, body: impl Fn(&Python) + Sync) {
     each(torches(), share, body);
 }
 
-/// The same with the last of them alone, for what does not depend on torch's version.
+/// Runs `body` with the last such Python only, for what does not depend on torch's version.
 pub fn last_torch(share: Share, body: impl FnOnce(&Python)) {
     let Some(python) = torches().last() else {
         return skip("no Python with torch");
@@ -85,12 +85,12 @@ pub fn last_torch(share: Share, body: impl FnOnce(&Python)) {
     body(python);
 }
 
-/// The same with each Python that there is, for what needs no torch.
+/// Runs `body` with each Python, for what needs no torch.
 pub fn each_interpreter(share: Share, body: impl Fn(&str) + Sync) {
     each(interpreters(), share, |path| body(path));
 }
 
-/// Runs `body` with each of these in a thread of its own, which holds a place meanwhile. Fails where one of them does.
+/// Runs `body` with each value in a separate thread, which holds a part of the machine. Fails if one of them fails.
 pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
     let body = &body;
     thread::scope(|scope| {
@@ -103,15 +103,15 @@ pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
     });
 }
 
-/// Says what does not run and why, past the test runner's capture. Fails where `PIPETOP_REQUIRE_ALL=1`.
+/// Prints what is skipped and why, bypassing the test runner's capture. Panics if `PIPETOP_REQUIRE_ALL=1`.
 pub fn skip(why: &str) {
     let must = std::env::var_os("PIPETOP_REQUIRE_ALL").is_some_and(|value| value == "1");
     assert!(!must, "PIPETOP_REQUIRE_ALL=1, but: {why}");
-    // In one write, so that tests that skip at the same time do not mix their words.
+    // In one write, so that the lines of parallel tests do not mix.
     let _ = std::io::stderr().write_all(format!("skipped: {why}\n").as_bytes());
 }
 
-/// Shown where the test fails, and by `--nocapture`.
+/// Prints a line, shown if the test fails and with `--nocapture`.
 #[expect(clippy::print_stdout, reason = "the test runner captures it")]
 pub fn note(line: &str) {
     println!("{line}");
@@ -124,20 +124,22 @@ pub fn is_root() -> bool {
 /// How much of the machine a test needs for its timing to mean something.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Share {
-    /// A job that hardly computes but to start: seven others may run beside it.
+    /// A job that sleeps most of the time: seven others may run beside it.
     Eighth,
-    /// A job that sleeps most of the time: three others may run beside it.
+    /// A job that computes now and then: three others may run beside it.
     Quarter,
-    /// A job that computes, or a comparison of times.
+    /// A job that keeps one CPU busy.
+    Half,
+    /// A job that keeps all CPUs busy, or a comparison of times.
     Whole,
 }
 
-/// Who has which part of the machine. Whoever asks first comes first, so that a test that needs it whole does not
-/// wait until all the others have run.
+/// Who has which part of the machine. Smaller parts are given in the order of asking. Whoever needs it whole comes when nobody
+/// waits for a smaller part, so that the machine empties once for all of them, not once for each.
 struct Places {
     /// Eighths of the machine.
     free: u8,
-    /// The number that the next one to ask gets.
+    /// The number that the next one to ask for a part gets.
     next: u64,
     /// The number whose turn it is.
     turn: u64,
@@ -150,7 +152,7 @@ static PLACES: Mutex<Places> = Mutex::new(Places {
 });
 static CHANGED: Condvar = Condvar::new();
 
-/// A part of the machine, held while a job runs. Who holds one must not take another.
+/// A part of the machine, held while a job runs. A thread that holds one must not take another.
 pub struct Place(u8);
 
 impl Place {
@@ -159,17 +161,26 @@ impl Place {
         let eighths = match share {
             Share::Eighth => 1,
             Share::Quarter => 2,
+            Share::Half => 4,
             Share::Whole => 8,
         };
+        let whole = share == Share::Whole;
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         let number = places.next;
-        places.next += 1;
-        let waits = |places: &mut Places| places.turn != number || places.free < eighths;
+        if !whole {
+            places.next += 1;
+        }
+        let waits = |places: &mut Places| {
+            let turn = if whole { places.next } else { number };
+            places.turn != turn || places.free < eighths
+        };
         let mut places = CHANGED
             .wait_while(places, waits)
             .unwrap_or_else(PoisonError::into_inner);
         places.free -= eighths;
-        places.turn += 1;
+        if !whole {
+            places.turn += 1;
+        }
         CHANGED.notify_all();
         Self(eighths)
     }

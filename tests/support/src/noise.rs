@@ -1,4 +1,4 @@
-//! A job whose figures differ from reading to reading, as far as benchmarks need one.
+//! A job whose figures differ from sample to sample, with all that benchmarks need.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 use pipetop::sample::{
     BatchClock, BatchCount, BatchLoad, DiskSample, GpuProcess, GpuSample, HostSample, IoSample,
     JobSample, LoaderKind, LoaderSample, LoaderSettings, MainTally, OwnSample, PollTrace,
-    PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample, Seen,
-    Tail, Tier, TrainerNow, UnderWay, Wait, WorkerLoads, WorkerNow, WorkerSample, WorkerTally,
+    PressureSample, ProcessPlace, ProcessSample, QueueSource, QueueTally, RankSample, Sample,
+    SlotState, Tail, Tier, TrainerNow, UnderWay, Wait, WorkerLoads, WorkerNow, WorkerSample,
+    WorkerTally,
 };
 use pipetop::units::{Bytes, Moment, Pid, ProcessKey};
 
@@ -15,12 +16,15 @@ fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
 }
 
-/// Figures that grow as counters do, each by another amount every second.
+/// Figures that grow like counters, by a different amount every second.
 pub struct Noise {
     chance: fastrand::Rng,
     workers: u32,
     gpus: u32,
-    /// Workers do something else at every poll.
+    pub ranks: u32,
+    /// Batches per second of each rank.
+    pub batches_per_s: u64,
+    /// Workers change their state at every poll.
     pub restless: bool,
 }
 
@@ -30,6 +34,8 @@ impl Noise {
             chance: fastrand::Rng::with_seed(1),
             workers,
             gpus,
+            ranks: 1,
+            batches_per_s: 10,
             restless: false,
         }
     }
@@ -38,12 +44,12 @@ impl Noise {
         self.chance.u64(0..most)
     }
 
-    /// Looks of a second and of the one before, 50 ms apart, each of which sees one of these.
-    fn polls<T: Seen>(&mut self, second: u64, what: &[T]) -> PollTrace {
+    /// Returns the polls of a second and of the one before, 50 ms apart, each with one of these states.
+    fn polls<T: SlotState>(&mut self, second: u64, what: &[T]) -> PollTrace {
         let mut polls = PollTrace::default();
         for poll in 20 * second.saturating_sub(2)..20 * second {
             let seen = what[usize::try_from(self.below(what.len() as u64)).unwrap_or(0)];
-            polls.see(micros(50_000 * poll), seen, 800);
+            polls.record(micros(50_000 * poll), seen, 800);
         }
         polls
     }
@@ -96,10 +102,10 @@ impl Noise {
         }
     }
 
-    fn worker(&mut self, at: u64, id: u32) -> WorkerSample {
+    fn worker(&mut self, at: u64, rank: u32, id: u32) -> WorkerSample {
         let (cpu, idle) = (at * 22 + self.below(3), at * 3 + self.below(3));
         WorkerSample {
-            key: key(5000 + id.cast_signed()),
+            key: key(5000 + 100 * rank + id),
             id,
             thread: false,
             process: self.process(at),
@@ -126,7 +132,7 @@ impl Noise {
         }
     }
 
-    /// Two that ended, and one in work.
+    /// Returns two finished batches and one in work.
     fn loads(&mut self, at: u64, id: u32) -> WorkerLoads {
         let batch = 32 * at + u64::from(id);
         let mut ms = |most| u32::try_from(self.below(most)).unwrap();
@@ -168,7 +174,7 @@ impl Noise {
             mem_clock_mhz: Some(3201.0),
             throttle: Some(vec![]),
             processes: Some(vec![GpuProcess {
-                pid: Pid(4000),
+                pid: Pid(4000 + (index % self.ranks).cast_signed()),
                 mem: Some(Bytes(20 << 30)),
                 sm_percent: Some(self.percent()),
                 sm_at: None,
@@ -180,16 +186,17 @@ impl Noise {
         }
     }
 
-    fn rank(&mut self, second: u64) -> RankSample {
+    fn rank(&mut self, second: u64, rank: u32) -> RankSample {
+        let rate = self.batches_per_s;
         let begin = second.saturating_sub(1) * 1_000_000;
         let wait = |step: u64, late: u64| Wait {
             from: micros(begin + step * 100_000),
             to: micros(begin + step * 100_000 + 60_000 + late),
-            batch: Some(second * 10 + step),
+            batch: Some(second * rate + step),
         };
         RankSample {
-            rank: Some(0),
-            world_size: Some(1),
+            rank: Some(rank),
+            world_size: Some(self.ranks),
             process: self.process(second),
             main: Some(MainTally {
                 polls: second * 100,
@@ -212,7 +219,7 @@ impl Noise {
                     ..LoaderSettings::default()
                 },
                 workers: (0..self.workers)
-                    .map(|id| self.worker(second, id))
+                    .map(|id| self.worker(second, rank, id))
                     .collect(),
                 workers_started: self.workers.into(),
                 queue: Some(QueueTally {
@@ -224,17 +231,18 @@ impl Noise {
                     source: QueueSource::Pipe,
                 }),
                 batches: Some(BatchCount {
-                    count: second * 10,
+                    count: second * rate,
                     source: BatchClock::Iterator,
                 }),
+                waits: Some(second * 30),
                 queue_polls: self.polls(second, &[0, 1, 2, 3, 2 * self.workers]),
             }],
             polls: self.polls(second, &[TrainerNow::Waiting, TrainerNow::Stepping]),
-            ..RankSample::new(key(4000))
+            ..RankSample::new(key(4000 + rank))
         }
     }
 
-    /// The reading of this second, from 1 on.
+    /// Returns the sample of this second, counted from 1.
     pub fn sample(&mut self, second: u64) -> Sample {
         let since_start = micros(second * 1_000_000 + self.below(1000));
         let at = Moment {
@@ -271,7 +279,9 @@ impl Noise {
             }],
             gpus: (0..self.gpus).map(|index| self.gpu(at, index)).collect(),
             job: Some(JobSample {
-                ranks: vec![self.rank(second)],
+                ranks: (0..self.ranks)
+                    .map(|rank| self.rank(second, rank))
+                    .collect(),
                 cpus_allowed: Some(64),
                 ..JobSample::new(key(4000), "/usr/bin/python3 train.py --epochs 90", Tier::T2)
             }),
@@ -285,9 +295,9 @@ impl Noise {
     }
 }
 
-fn key(pid: i32) -> ProcessKey {
+fn key(pid: u32) -> ProcessKey {
     ProcessKey {
-        pid: Pid(pid),
+        pid: Pid(pid.cast_signed()),
         start_ticks: 900_000,
     }
 }

@@ -1,4 +1,4 @@
-//! What a recording holds while it is being written: the readings of a program that prints nothing yet can be counted.
+//! Reads a recording while it is being written: shows how far a program is that prints nothing yet.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use pipetop::testing::record::Recording;
 
 use crate::waiting::wait;
 
-/// Readings in the file by now; 0 until it holds a whole one.
+/// Returns the number of samples in the file; 0 until it has a whole one.
 pub fn readings(path: &Path) -> u64 {
     Recording::open(path).map_or(0, |recording| recording.len())
 }
 
-/// Waits until the file holds so many readings.
+/// Waits until the file has this many samples.
 pub fn wait_for_readings(path: &Path, count: u64) {
     wait("readings", || (readings(path) >= count).then_some(()));
 }
 
-/// Waits until two readings in the file have a job that has reported a step.
+/// Waits until the file has two samples of a job that has reported a step.
 pub fn wait_for_steps(path: &Path) {
     let with_steps = || {
         let mut recording = Recording::open(path).ok()?;
@@ -36,7 +36,7 @@ pub fn wait_for_steps(path: &Path) {
     wait("readings with steps", with_steps);
 }
 
-/// Time of the newest reading, since the program began; zero until there is one.
+/// Returns the time of the newest sample, since the program started; zero until there is one.
 pub fn newest(path: &Path) -> Duration {
     Recording::open(path).map_or(Duration::ZERO, |recording| recording.span().1)
 }

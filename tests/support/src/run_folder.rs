@@ -1,4 +1,4 @@
-//! Folders of one run of `pipetop run`, and what is left of it: processes and temporary files.
+//! Folders for one run of `pipetop run`, and what is left of it: processes and temporary files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use rustix::process::Pid;
 use tempfile::TempDir;
 
 use crate::session::Session;
-use crate::waiting::{ToEnd, wait_telling};
+use crate::waiting::{ToEnd, wait_with_state};
 
-/// Folders of one test's own. What runs for it is known by the one for temporary files, which is in its environment.
+/// Folders of one test. Its processes are identified by the one for temporary files, which is in their environment.
 pub struct RunFolder {
     folder: TempDir,
 }
@@ -32,7 +32,7 @@ impl RunFolder {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(crate::pipetop());
+        let mut command = crate::with_all_signals();
         command
             .arg("run")
             .args(arguments)
@@ -50,7 +50,7 @@ impl RunFolder {
         self.command(arguments).to_end()
     }
 
-    /// The same on a screen.
+    /// Runs it on a screen.
     pub fn session(&self, arguments: &[&str]) -> Session {
         let mut words = vec!["run"];
         words.extend(arguments);
@@ -63,7 +63,7 @@ impl RunFolder {
         Session::start_with(&words, &environment)
     }
 
-    /// Processes that run for this test, pipetop's own among them.
+    /// Returns the processes that run for this test, including pipetop's own.
     pub fn processes(&self) -> Vec<(Pid, String)> {
         let mark = [b"TMPDIR=", self.temporary().as_os_str().as_encoded_bytes()].concat();
         let entries = fs::read_dir("/proc").expect("procfs").flatten();
@@ -80,7 +80,7 @@ impl RunFolder {
         pids.filter_map(ours).collect()
     }
 
-    /// Those of pipetop, and those that a Python leaves that was ended. What torch itself leaves is not ours.
+    /// Counts the files of pipetop, and those of a Python that was ended. Those of torch itself do not count.
     pub fn temporary_files(&self) -> usize {
         let entries = fs::read_dir(self.temporary()).expect("ours").flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -88,9 +88,9 @@ impl RunFolder {
         ours.count()
     }
 
-    /// Waits until neither process nor file is left.
+    /// Waits until no process and no file is left.
     pub fn assert_nothing_is_left(&self) {
-        wait_telling(
+        wait_with_state(
             "nothing to be left",
             || (self.processes().is_empty() && self.temporary_files() == 0).then_some(()),
             || format!("{:?}, {} files", self.processes(), self.temporary_files()),

@@ -1,4 +1,4 @@
-//! Situations as the screen gets them: figures that agree with each other, built from a few numbers.
+//! Situations as input of the screen: consistent figures, built from a few numbers.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use pipetop::testing::model::rates::{
     LoaderRates, QueueRates, RankRates, StepRates, WorkerRates,
 };
 use pipetop::testing::model::{Estimate, History, ProcessFigures, Rates, Steps, WorkerPlace};
-use pipetop::testing::ui::{Attach, Command, Past, UiState, View};
+use pipetop::testing::ui::{Attach, CommandView, Past, UiState, View};
 use pipetop::testing::verdict::{
     Cause, Evidence, Expected, Headspace, Interval, Kind, Level, Missing, Verdict, WorkerAdvice,
 };
@@ -42,7 +42,7 @@ pub struct Scene {
     pub past: Option<Past>,
 }
 
-/// A command that was launched, and what it printed.
+/// A launched command and its output.
 #[derive(Debug)]
 pub struct Launched {
     pub printed: Lines,
@@ -65,11 +65,11 @@ impl Scene {
             config: &self.config,
             attach: &self.attach,
             uptime: self.uptime,
-            command: self.launched.as_ref().map(|launched| Command {
+            command: self.launched.as_ref().map(|launched| CommandView {
                 name: "python train.py --epochs 90",
                 printed: &launched.printed,
                 state: &launched.state,
-                keeps: "/home/ann/resnet/nohup.out",
+                output_path: "/home/ann/resnet/nohup.out",
                 asked: launched.asked,
             }),
             past: self.past,
@@ -93,7 +93,7 @@ impl Scene {
     }
 }
 
-/// Milliseconds that load and step take; all else follows.
+/// Milliseconds of load and step; all other figures follow from them.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     pub load_ms: f64,
@@ -102,7 +102,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Time between two batches: what is slower of the workers together and the step.
+    /// Returns the time between two batches: the slower of all workers together and the step.
     pub fn period_ms(self) -> f64 {
         (self.load_ms / f64::from(self.workers.max(1))).max(self.step_ms)
     }
@@ -129,7 +129,7 @@ const STARVED: Pace = Pace {
     workers: 4,
 };
 
-/// The past of a starved job without a GPU that tells anything.
+/// Returns the history of a starved job without a GPU that reports anything.
 pub fn starved_without_gpu() -> History {
     let mut history = History::new();
     remember(&mut history, STARVED, 0, 1);
@@ -178,7 +178,7 @@ pub fn starved() -> Scene {
         ..verdict(Kind::DataBound)
     };
     scene.verdict = Some(verdict);
-    // Each batch is waited for, and every tenth step is a long one.
+    // The trainer waits for each batch, and every tenth step is a long one.
     let mut at = 0;
     for batch in 0..400 {
         let wait = Wait {
@@ -192,7 +192,7 @@ pub fn starved() -> Scene {
     scene
 }
 
-/// Eight GPUs that are never without work.
+/// Returns a job with eight GPUs that are always busy.
 pub fn compute_bound() -> Scene {
     let pace = Pace {
         load_ms: 210.0,
@@ -267,7 +267,7 @@ fn interval(share: f64, half: f64) -> Interval {
     }
 }
 
-/// Of a pace that is known to 2.5 % of the wait.
+/// Returns the expected wait for a pace that is known to 2.5 % of the wait.
 fn what_if(pace: Pace, workers: u32) -> Expected {
     let every = pace.load_ms / f64::from(workers);
     let expected = (1.0 - pace.step_ms / every).max(0.0);
@@ -293,7 +293,7 @@ fn fact(id: &'static str, supports: bool, text: &str) -> Evidence {
     }
 }
 
-/// Nothing read yet.
+/// Returns the state before the first sample.
 pub fn nothing() -> Scene {
     Scene {
         window: None,
@@ -313,7 +313,7 @@ pub fn nothing() -> Scene {
     }
 }
 
-/// A job with a window of 10 s and two minutes of history, all from one pace.
+/// Returns a job with a window of 10 s and two minutes of history, all from one pace.
 pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
     let rates = |seconds: f64| Rates {
         seconds,
@@ -355,14 +355,14 @@ pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
     scene
 }
 
-/// Two minutes: a full queue that empties, and the waits that come of it.
+/// Adds two minutes: a full queue that empties, and the resulting waits.
 fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
     let lost = pace.wait_share();
     for second in 0..120_u32 {
         let onset = (f64::from(second) / 6.0 - 0.8).clamp(0.0, 1.0);
         let sway = f64::from(second * 7 % 5) / 100.0;
         let wait = lost * onset + sway * lost;
-        // A minute ago a reading is missing.
+        // A minute ago a sample is missing.
         let known = second != 60;
         let queue = if lost > 0.05 {
             1.0 - 0.95 * onset
@@ -384,6 +384,7 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
             number,
             wait: known.then_some(wait.min(1.0)),
             queue: known.then_some(queue),
+            device_busy: known.then_some(1.0 - wait.min(1.0)),
         };
         let places = (0..ranks).flat_map(|rank| (0..pace.workers).map(move |id| (rank, id)));
         let worker = |(rank, id)| {
@@ -399,14 +400,15 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
             to: f64::from(second + 1),
             ranks: (0..ranks).map(rank).collect(),
             disk_read: Some(212e6 * (0.98 + sway)),
+            cpu_cores: Some(4.9),
             gpus: (0..gpus).map(gpu).collect(),
             workers: places.map(worker).collect(),
         });
     }
 }
 
-/// What looks of the last 12 seconds saw of the first rank: its workers load and idle in turn, those in `slow` never
-/// idle, and all hand over in order. Then nobody looked for a second, and then for half of one all was seen again.
+/// Adds polls of the first rank in the last 12 seconds: its workers load and idle in turn, those in `slow` never idle,
+/// and all deliver in order. For a second there are no polls, then half a second of complete polls follows.
 pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
     let mut sample = Noise::of(workers, 0).sample(120);
     let ms = Duration::from_millis;
@@ -429,7 +431,7 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
             batch: Some(4 * round + batch),
         }
     });
-    // After the stall the batches that were made meanwhile come at once.
+    // After the stall, the batches made meanwhile arrive at once.
     let waits = waits.map(|wait| match wait.batch {
         Some(batch) if batch % 4 > 0 => Wait {
             from: wait.from + ms(600),
@@ -446,13 +448,13 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
         } else {
             TrainerNow::Stepping
         };
-        rank.polls.see(ms(at), now, 800);
+        rank.polls.record(ms(at), now, 800);
     }
     for loader in &mut rank.loaders {
         loader.queue_polls = PollTrace::default();
         for at in times() {
             let ready = 4 * u32::try_from(at % 1000 / 150).unwrap_or(0) / 4;
-            loader.queue_polls.see(ms(at), ready, 800);
+            loader.queue_polls.record(ms(at), ready, 800);
         }
         for worker in &mut loader.workers {
             worker.polls = PollTrace::default();
@@ -465,7 +467,7 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
                     300..350 => WorkerNow::Handover,
                     _ => WorkerNow::Idle,
                 };
-                worker.polls.see(ms(at), now, 800);
+                worker.polls.record(ms(at), now, 800);
             }
         }
     }
@@ -539,6 +541,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             source: QueueSource::Pipe,
         }),
         batches_per_s: Some(rate),
+        wait: None,
         batches_taken: Some(970),
     };
     RankRates {
@@ -561,8 +564,10 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         receiving: Some(Share::ZERO),
         loading: Some(Share::ZERO),
         dispatched: Some(Share::ZERO),
+        pinning: Some(Share::ZERO),
         disk: Some(Share::ZERO),
         stopped: Some(Share::ZERO),
+        blocked: None,
         main_cpu: Some(lost.complement()),
         main_run_delay: Some(Share(0.01)),
         io: Some(IoRates {
@@ -572,6 +577,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         }),
         not_data: vec![],
         epoch: Some(1),
+        validation: None,
         startup: None,
         period_batches: None,
         step: StepRates {
@@ -582,7 +588,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             load_ms: Some(pace.load_ms),
         },
         overlaps: vec![],
-        beside_swings: vec![],
+        slow_overlaps: vec![],
         device: None,
         activity: Vec::new(),
         gil: None,
@@ -591,7 +597,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
     }
 }
 
-/// One of the sixteen took five times as long as the others.
+/// Returns sixteen batches, one of which took five times as long as the others.
 fn loads(pace: Pace, id: u32) -> LoadRates {
     let number = |place: u32| u64::from((520 - place) * pace.workers + id);
     let last = (1..=16_u32).map(|place| {
@@ -636,6 +642,7 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         network: Some(Share::ZERO),
         handover: Some(Share::ZERO),
         asleep: Some(Share::ZERO),
+        about_files: Some(Share::ZERO),
         read: Some(BytesPerSecond(212e6 / f64::from(pace.workers.max(1)))),
         rchar: Some(BytesPerSecond(2.112e9 / f64::from(pace.workers.max(1)))),
         write: Some(BytesPerSecond(0.0)),
@@ -685,7 +692,7 @@ fn gpu(index: u32, all: u32, pace: Pace) -> GpuRates {
     }
 }
 
-/// The same job, launched by us.
+/// Returns the same job, launched by pipetop.
 pub fn launched(mut scene: Scene, lines: usize) -> Scene {
     let mut printed = Lines::default();
     for step in 0..lines {

@@ -1,4 +1,4 @@
-//! The real program in a pseudo-terminal, of 24 lines and 80 columns where nothing else is said.
+//! The real program in a pseudo-terminal, by default of 24 lines and 80 columns.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::waiting::{now, pause, wait, wait_telling};
+use crate::waiting::{now, pause, wait, wait_with_state};
 
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
@@ -20,33 +20,33 @@ const COLUMNS: u16 = 80;
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
 
-/// Pieces, each with the time since the start of the program.
+/// Pieces of output, each with the time since the start of the program.
 type Written = Vec<(Duration, Vec<u8>)>;
 
-/// The program, and what it has written.
+/// The program and its output.
 pub struct Session {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     pub master: Option<Box<dyn MasterPty + Send>>,
     pub writer: Option<Box<dyn Write + Send>>,
     written: Arc<Mutex<Written>>,
-    /// Whoever reads the other end lets go of it after the next byte.
-    pub let_go: Arc<AtomicBool>,
-    /// Nobody reads the other end.
+    /// The reader of the other end closes it after the next byte.
+    pub release: Arc<AtomicBool>,
+    /// The other end is not read.
     pub paused: Arc<AtomicBool>,
-    /// What the terminal shows, and how many bytes of what was written it has taken.
+    /// The terminal's screen, and how many bytes of the output it has processed.
     terminal: RefCell<(vt100::Parser, usize)>,
-    /// How the terminal was set at the start.
+    /// The terminal's settings at the start.
     settings: String,
     folder: tempfile::TempDir,
 }
 
 impl Session {
-    /// With these arguments; without any, on a machine without processes.
+    /// Starts pipetop with these arguments; without any, on a machine without processes.
     pub fn start<T: AsRef<OsStr>>(arguments: &[T]) -> Self {
         Self::start_with(arguments, &[])
     }
 
-    /// The same with these variables in its environment.
+    /// Starts it with these variables in its environment.
     pub fn start_with<T: AsRef<OsStr>>(arguments: &[T], environment: &[(&str, &OsStr)]) -> Self {
         let program = crate::pipetop();
         let set: Vec<_> = environment
@@ -56,7 +56,7 @@ impl Session {
         Self::start_program(program.as_os_str(), arguments, &set, (COLUMNS, ROWS))
     }
 
-    /// Any program on a terminal of this size; variables without a value are not set.
+    /// Starts any program on a terminal of this size; variables without a value are removed.
     pub fn start_program<T: AsRef<OsStr>>(
         program: &OsStr,
         arguments: &[T],
@@ -88,11 +88,11 @@ impl Session {
         let settings = format!("{:?}", pair.master.get_termios());
         let mut reader = pair.master.try_clone_reader().expect("a reader");
         let written = Arc::new(Mutex::new(Vec::new()));
-        let let_go = Arc::new(AtomicBool::new(false));
+        let release = Arc::new(AtomicBool::new(false));
         let began = now();
         let child = pair.slave.spawn_command(command).expect("it starts");
         let paused = Arc::new(AtomicBool::new(false));
-        let (sink, done) = (Arc::clone(&written), Arc::clone(&let_go));
+        let (sink, done) = (Arc::clone(&written), Arc::clone(&release));
         let wait = Arc::clone(&paused);
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -112,7 +112,7 @@ impl Session {
             writer: pair.master.take_writer().ok(),
             master: Some(pair.master),
             written,
-            let_go,
+            release,
             paused,
             terminal: RefCell::new((terminal(columns, rows), 0)),
             settings,
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Where it runs: a folder of its own.
+    /// Returns its working directory, which is used by this session only.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -130,7 +130,7 @@ impl Session {
         Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
     }
 
-    /// Everything it has written.
+    /// Returns its whole output.
     pub fn bytes(&self) -> Vec<u8> {
         let written = self.written.lock().expect("not poisoned");
         let pieces: Vec<&[u8]> = written.iter().map(|(_, bytes)| &bytes[..]).collect();
@@ -138,16 +138,15 @@ impl Session {
     }
 
     pub fn text(&self) -> String {
-        // Of all at once: a piece may end within a character.
+        // Decoded as a whole, as a piece may end within a character.
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 
-    /// The screen after the last whole frame, a line each, without blanks at their ends: written or not, nobody sees
-    /// them.
+    /// Returns the screen after the last whole frame, one line each, without trailing blanks, which are invisible.
     pub fn screen(&self) -> String {
         let (terminal, taken) = &mut *self.terminal.borrow_mut();
         let bytes = self.bytes();
-        // A part of a mark may have been taken before.
+        // A part of a mark may have been processed before.
         let from = taken.saturating_sub(FRAME_BEGIN.len());
         let new = &bytes[from..];
         let last = |mark: &[u8]| new.windows(mark.len()).rposition(|bytes| bytes == mark);
@@ -160,7 +159,7 @@ impl Session {
         lines.join("\n")
     }
 
-    /// From the start of the program until a text was written.
+    /// Returns the time from the start of the program until a text was written.
     pub fn time_to(&self, wanted: &str) -> Option<Duration> {
         let written = self.written.lock().expect("not poisoned");
         let mut so_far = Vec::new();
@@ -172,7 +171,7 @@ impl Session {
         found.map(|(after, _)| *after)
     }
 
-    /// From the start of the program until so many bytes were written.
+    /// Returns the time from the start of the program until this many bytes were written.
     pub fn time_to_bytes(&self, wanted: usize) -> Option<Duration> {
         let written = self.written.lock().expect("not poisoned");
         let mut so_far = 0;
@@ -184,26 +183,26 @@ impl Session {
         found.map(|(after, _)| *after)
     }
 
-    /// Waits until what was written satisfies a condition.
+    /// Waits until the output satisfies a condition.
     pub fn until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         wait(what, || holds(&self.text()).then_some(()));
     }
 
-    /// Waits until the screen satisfies a condition, and gives it.
+    /// Waits until the screen satisfies a condition, and returns it.
     pub fn shows(&self, what: &str, holds: impl Fn(&str) -> bool) -> String {
         let poll = || Some(self.screen()).filter(|screen| holds(screen));
-        wait_telling(what, poll, || self.screen())
+        wait_with_state(what, poll, || self.screen())
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) {
         let master = self.master.as_ref().expect("still open");
-        // What was written before this is of another size.
+        // Earlier output is for another size.
         let written = self.bytes().len();
         self.terminal = RefCell::new((terminal(columns, rows), written));
         master.resize(pty_size(columns, rows)).expect("it is open");
     }
 
-    /// The terminal is set as it was at the start.
+    /// Whether the terminal's settings are those at the start.
     pub fn is_set_back(&self) -> bool {
         let master = self.master.as_ref().expect("still open");
         format!("{:?}", master.get_termios()) == self.settings

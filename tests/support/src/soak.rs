@@ -1,5 +1,6 @@
-//! pipetop in a terminal for as long as wanted, while everything around it changes: jobs come and go, workers start anew,
-//! a GPU is lost and found, the terminal changes its size, keys are pressed, it is stopped and continued, its recording is rotated.
+//! Runs pipetop in a terminal for as long as wanted, while everything around it changes: jobs start and end, workers
+//! restart, a GPU is lost and found, the terminal is resized, keys are pressed, pipetop is stopped and continued, its
+//! recording is rotated.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,18 +14,19 @@ use tempfile::TempDir;
 use crate::keys::typed;
 use crate::session::Session;
 use crate::stand_in::StandIn;
-use crate::waiting::{now, pause, wait_telling};
+use crate::waiting::{now, pause, wait_with_state};
 
-/// Steps of a round, a minute: a job of shells that start workers ten times a second, nothing, a job of `PyTorch`, and nothing again.
+/// Steps of a round, one per second: a job of shells that restart workers ten times a second, none, a `PyTorch` job,
+/// none.
 const ROUND: u64 = 60;
 const STEP: Duration = Duration::from_secs(1);
 const SHELLS_END: u64 = 20;
 const TORCH_STARTS: u64 = 24;
 const TORCH_ENDS: u64 = 54;
 const WORKERS: u32 = 2;
-/// Half of the sizes show everything; a cell is the least that a terminal has.
+/// Half of the sizes show everything; one cell is the smallest terminal.
 const SIZES: [(u16, u16); 4] = [(120, 40), (80, 24), (1, 1), (200, 60)];
-/// Each pair leaves the screen as it was, so that no round is unlike the one before.
+/// Keys that leave the screen as it was after each pair, so that all rounds are alike.
 const KEYS: [&str; 24] = [
     "?",
     "esc",
@@ -51,7 +53,7 @@ const KEYS: [&str; 24] = [
     "o",
     "ctrl-l",
 ];
-/// Epochs of some seconds, each with new workers.
+/// Trains in epochs of some seconds, each with new workers.
 const SCRIPT: &str = "
 import time
 from torch.utils.data import DataLoader, Dataset
@@ -69,39 +71,39 @@ while True:
         time.sleep(0.1)
 ";
 
-/// What pipetop held and used up at the end of a round, when no job was there.
+/// Resources that pipetop held or had used at the end of a round, when there was no job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// Since the start.
+    /// Time since the start.
     pub at: Duration,
     pub resident: u64,
     pub descriptors: usize,
     pub threads: usize,
-    /// So far.
+    /// CPU time so far.
     pub cpu: Duration,
-    /// Of a core, in the mean of the round.
+    /// Mean share of a core in the round.
     pub cpu_share: f64,
 }
 
-/// So many rounds; `told` hears of each. The job of `PyTorch` is left out where there is no `python`.
+/// Runs this many rounds; calls `report` after each. Without `python` there is no `PyTorch` job.
 ///
 /// # Panics
-/// Where pipetop ends before it is asked to, or otherwise than with success, or leaves a recording that cannot be replayed.
-pub fn soak(rounds: u32, python: Option<&str>, mut told: impl FnMut(&Usage)) {
+/// Panics if pipetop ends too early or with an error, or leaves a recording that cannot be replayed.
+pub fn soak(rounds: u32, python: Option<&str>, mut report: impl FnMut(&Usage)) {
     let folder = TempDir::new().expect("a temporary directory");
-    // All jobs are made below it, and known by it: others may run on this machine.
+    // All jobs are created below it and identified by it: others may run on this machine.
     let start = || StandIn::restarting_in(folder.path(), WORKERS);
     let driver = FakeNvml::install(folder.path(), &gpus(""));
     let script = folder.path().join("train.py");
     std::fs::write(&script, SCRIPT).expect("the folder is ours");
-    // So little that it is full after some minutes, and goes round from then on.
+    // So little that it is full after some minutes, and is reused from then on.
     let config = folder.path().join("soak.toml");
     std::fs::write(&config, "past-mib = 2").expect("the folder is ours");
     let recording = folder.path().join("soak.rec").display().to_string();
-    // A word that only names what does not train yet is refused.
+    // A word that matches only a process that does not train yet is refused.
     let mut shells = Some(start());
     let mut session = Session::start(&[
-        // Four times as many samples as usual: a recording is full after some minutes.
+        // Four times as many samples as usual, so that a recording is full after some minutes.
         "--interval",
         "250ms",
         "--config",
@@ -131,7 +133,7 @@ pub fn soak(rounds: u32, python: Option<&str>, mut told: impl FnMut(&Usage)) {
                 10 => driver.script(&gpus("")),
                 15 => {
                     session.signal(Signal::TSTP);
-                    wait_telling(
+                    wait_with_state(
                         "the stop",
                         || session.is_stopped().then_some(()),
                         || session.screen(),
@@ -146,7 +148,7 @@ pub fn soak(rounds: u32, python: Option<&str>, mut told: impl FnMut(&Usage)) {
             pause(STEP);
         }
         last = usage(&session, now() - began, &last);
-        told(&last);
+        report(&last);
     }
     session.press("q");
     assert!(session.ended().success(), "{}", session.screen());
@@ -180,7 +182,7 @@ fn usage(session: &Session, at: Duration, last: &Usage) -> Usage {
     }
 }
 
-/// Ends with its workers, which notice that it is gone.
+/// Ends with its workers, which notice that their parent is gone.
 struct Torch(Child);
 
 impl Torch {

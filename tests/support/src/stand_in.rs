@@ -1,5 +1,5 @@
-//! A job that looks like a training from outside and needs no Python: a shell under Python's name with
-//! children under the name that PyTorch gives its loader workers. All of them end with the test.
+//! A job that looks like a training job from outside and needs no Python: a shell with Python's name and children with
+//! the name that PyTorch gives its loader workers. All of them end with the test.
 
 use std::io::PipeWriter;
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,8 @@ use tempfile::TempDir;
 
 use crate::waiting::{ended, wait};
 
-/// Starts so many workers and waits for a line from them: its input and its output are the two ends of one
-/// pipe, as a loader's result queue is.
+/// Starts its workers and waits for a line from them: its input and its output are the two ends of one pipe, like a
+/// loader's result queue.
 const TRAINER: &str = "\
 count=0
 while [ $count -lt $2 ]; do
@@ -20,12 +20,12 @@ while [ $count -lt $2 ]; do
 done
 read line
 ";
-/// Waits for the test to let go of the other end.
+/// Waits for the test to close the other end.
 const WORKER: &str = "\
 read line <&2
 echo end
 ";
-/// As `TRAINER`, but makes its workers anew, ten times a second until it is ended.
+/// Like `TRAINER`, but restarts its workers ten times a second until it is ended.
 const RESTARTING: &str = "\
 while :; do
     count=0
@@ -37,7 +37,7 @@ while :; do
 done
 ";
 
-/// Its workers write without end into its input. Once told to, it closes that, and says with which codes they have ended.
+/// Its workers write endlessly into its input. On request it closes that, and writes their exit codes.
 const CLOSING: &str = "\
 count=0
 while [ $count -lt $2 ]; do
@@ -53,7 +53,7 @@ for pid in $pids; do
 done
 mv \"$1/codes\" \"$1/ended\"
 ";
-/// Reads what its workers write, to its end.
+/// Reads the output of its workers to the end.
 const READING: &str = "\
 count=0
 while [ $count -lt $2 ]; do
@@ -65,42 +65,47 @@ while read line; do count=$((count - 1)); done
 echo $count >\"$1/ended\"
 ";
 
-/// A value in the environment of each.
+/// A value in the environment of each process, which must not be printed.
 pub const SECRET: &str = "told-to-nobody";
 
 pub struct StandIn {
     child: Child,
-    /// What its workers wait for the end of.
+    /// The workers wait until this is closed.
     control: Option<PipeWriter>,
     directory: TempDir,
 }
 
 impl StandIn {
     pub fn start(workers: u32) -> Self {
-        Self::of(TRAINER, &std::env::temp_dir(), workers)
+        Self::start_in(&std::env::temp_dir(), workers)
+    }
+
+    /// Starts one with its files below this folder, which is then in its command line.
+    pub fn start_in(folder: &Path, workers: u32) -> Self {
+        Self::of(TRAINER, folder, workers)
     }
 
     pub fn restarting(workers: u32) -> Self {
         Self::restarting_in(&std::env::temp_dir(), workers)
     }
 
-    /// The same with its files below this folder, which its command line then names.
+    /// Starts a restarting one with its files below this folder, which is then in its command line.
     pub fn restarting_in(folder: &Path, workers: u32) -> Self {
         Self::of(RESTARTING, folder, workers)
     }
 
-    /// Closes its input once there is a file `close` in its directory; its workers' exit codes are in `ended` then.
+    /// Closes its input as soon as its directory has a file `close`, and writes its workers' exit codes to `ended`.
     pub fn closing(workers: u32) -> Self {
         Self::of(CLOSING, &std::env::temp_dir(), workers)
     }
 
-    /// Reads from its workers until they have ended; in `ended` is then how many it has not read from.
+    /// Reads from its workers until they have ended, and then writes to `ended` how many it has not read from.
     pub fn reading(workers: u32) -> Self {
         Self::of(READING, &std::env::temp_dir(), workers)
     }
 
-    /// Closes what its workers wait for the end of.
-    pub fn let_go(&mut self) {
+    /// Lets the workers end.
+    pub fn release(&mut self) {
         self.control.take();
     }
 
@@ -109,7 +114,10 @@ impl StandIn {
         let path = directory.path();
         let shell = std::fs::canonicalize("/bin/sh").expect("every machine has a shell");
         for name in ["python3", "pt_data_worker"] {
-            std::fs::copy(&shell, path.join(name)).expect("a shell can be copied");
+            // Not by this process: a child that another test starts meanwhile would hold the copy open for writing,
+            // and what is open for writing cannot be started.
+            let copied = Command::new("cp").arg(&shell).arg(path.join(name)).status();
+            assert!(copied.expect("cp starts").success());
         }
         for (name, text) in [
             ("train.py", script),
@@ -145,7 +153,7 @@ impl StandIn {
         self.child.id()
     }
 
-    /// Children that go by the name of a worker now.
+    /// Returns the number of children with the name of a worker.
     pub fn workers(&self) -> u32 {
         let entries = std::fs::read_dir("/proc").expect("procfs").flatten();
         let stats =
@@ -158,7 +166,7 @@ impl StandIn {
         u32::try_from(stats.filter(is_worker).count()).expect("few")
     }
 
-    /// Lets the trainer and its workers end.
+    /// Ends the trainer and its workers.
     pub fn end(&mut self) {
         self.control.take();
         ended(&mut self.child);
@@ -180,7 +188,7 @@ impl Drop for StandIn {
             return;
         }
         let pid = rustix::process::Pid::from_child(&self.child);
-        // Gone already is as good.
+        // It may have ended already.
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! One run of the built-in job in folders of its own, and what is left of it: processes, shared memory, sockets, files.
+//! One run of the built-in job in separate folders, and what is left of it: processes, shared memory, sockets, files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,16 +12,16 @@ use rustix::process::{
 };
 use tempfile::TempDir;
 
-use crate::waiting::{wait, wait_telling};
+use crate::waiting::{wait, wait_with_state};
 
-/// A name that the dynamic loader looks for and does not find.
+/// A name that the dynamic loader searches for and does not find.
 const NO_NVML: &str = "libpipetop-has-no-such.so.1";
 
 /// A process of the built-in job.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     pub pid: i32,
-    /// In clock ticks since the start of the machine: no other process has both.
+    /// Start time in clock ticks since boot; together with the PID it identifies a process.
     started: u64,
     pub is_trainer: bool,
 }
@@ -33,7 +33,7 @@ impl Member {
     }
 }
 
-/// Where one test runs its jobs, told from all others by their seed.
+/// The folders of one test's jobs, which are identified by their seed.
 pub struct Place {
     folder: TempDir,
     pub seed: u64,
@@ -44,7 +44,8 @@ impl Place {
     #[expect(clippy::new_without_default, reason = "it makes folders")]
     pub fn new() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Whoever loses its parent becomes our child, so that every end can be seen, whatever process 1 does.
+        // Processes that lose their parent become our children, so that their end can be observed, whatever process 1
+        // does.
         set_child_subreaper(Some(getpid())).expect("Linux");
         let folder = tempfile::tempdir().expect("a temporary directory");
         for name in ["cache", "tmp"] {
@@ -66,7 +67,7 @@ impl Place {
         self.path().join("cache")
     }
 
-    /// What a command of this place has in its environment.
+    /// Returns the environment of commands in this place.
     pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
         [
             ("XDG_CACHE_HOME", self.cache()),
@@ -75,7 +76,7 @@ impl Place {
         ]
     }
 
-    /// The arguments of `line` with those that every run here has.
+    /// Returns the arguments of `line`, with those that all runs have here.
     pub fn arguments(&self, line: &str) -> Vec<String> {
         let mut arguments: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         arguments.extend(["--seed".into(), self.seed.to_string()]);
@@ -84,7 +85,7 @@ impl Place {
     }
 
     pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(crate::pipetop());
+        let mut command = crate::with_all_signals();
         command
             .args(self.arguments(line))
             .envs(self.environment())
@@ -93,9 +94,9 @@ impl Place {
         command
     }
 
-    /// The job's processes that run now.
+    /// Returns the job's running processes.
     pub fn members(&self) -> Vec<Member> {
-        // The settings that it was given end with it.
+        // The settings in its command line end with the seed.
         let seed = format!("\"seed\":{}}}", self.seed);
         let processes = fs::read_dir("/proc").expect("procfs").flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -115,7 +116,7 @@ impl Place {
         pids.filter_map(member).collect()
     }
 
-    /// Waits until a trainer and so many workers run, and gives them.
+    /// Waits until a trainer and this many workers run, and returns them.
     pub fn running(&self, workers: usize) -> Vec<Member> {
         wait("the job", || {
             let members = self.members();
@@ -124,7 +125,7 @@ impl Place {
         })
     }
 
-    /// Waits until nothing is left of a job with these processes, which pipetop of that number ran.
+    /// Waits until nothing is left of a job with these processes, which the pipetop with this PID ran.
     pub fn assert_nothing_left(&self, members: &[Member], pipetop: u32) {
         let left = || {
             let members = members.iter().filter(|member| is_there(member)).cloned();
@@ -140,11 +141,11 @@ impl Place {
             }
         };
         let nothing = || (left() == Left::default()).then_some(());
-        wait_telling("nothing to be left", nothing, || format!("{:#?}", left()));
+        wait_with_state("nothing to be left", nothing, || format!("{:#?}", left()));
     }
 }
 
-/// What a run has left behind.
+/// What is left of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Left {
     members: BTreeSet<Member>,
@@ -154,7 +155,7 @@ struct Left {
     in_cache: Vec<PathBuf>,
 }
 
-/// The names of abstract sockets that this pipetop made.
+/// Returns the names of abstract sockets that this pipetop created.
 pub fn sockets_of(pipetop: u32) -> Vec<String> {
     let sockets = fs::read_to_string("/proc/net/unix").expect("procfs");
     let name = format!("@pipetop-{pipetop}-");
@@ -164,7 +165,7 @@ pub fn sockets_of(pipetop: u32) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Whether the process is there in any state. One that has ended and became our child is let go.
+/// Whether the process exists in any state. Reaps one that has ended and became our child.
 fn is_there(member: &Member) -> bool {
     let Some(stat) = Stat::read(member.pid).filter(|stat| stat.started == member.started) else {
         return false;
@@ -185,7 +186,7 @@ struct Stat {
 impl Stat {
     fn read(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses can hold anything.
+        // The name in parentheses may contain anything.
         let mut words = stat.rsplit_once(") ")?.1.split(' ');
         Some(Self {
             state: words.next()?.chars().next()?,
@@ -195,14 +196,14 @@ impl Stat {
     }
 }
 
-/// Names of pipetop's in `/dev/shm`. Other tests may have some there meanwhile.
+/// Returns pipetop's names in `/dev/shm`. Other tests may add some meanwhile.
 fn shared_memory() -> BTreeSet<String> {
     let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.contains("pipetop")).collect()
 }
 
-/// Every file below a folder.
+/// Returns every file below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = vec![];
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -216,7 +217,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Files in the cache that are no part of a whole data set.
+/// Returns the files in the cache that are not part of a complete data set.
 fn files_in_cache(cache: &Path) -> Vec<PathBuf> {
     let part = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();

@@ -1,44 +1,44 @@
-//! Waiting for real programs: until there is an answer, and not for ever.
+//! Waits for real programs until there is an answer, with a limit.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Ends a hang. Nothing that is waited for takes this long, however loaded the machine is.
+/// Limit that ends a hang. Nothing takes this long, however loaded the machine is.
 pub const HANG: Duration = Duration::from_mins(5);
 
-/// Looks until there is an answer.
+/// Polls until there is an answer.
 ///
 /// # Panics
-/// Where there is none before [`HANG`].
+/// Panics if there is none before [`HANG`].
 pub fn wait<T>(what: &str, poll: impl FnMut() -> Option<T>) -> T {
-    wait_telling(what, poll, String::new)
+    wait_with_state(what, poll, String::new)
 }
 
-/// The same; the failure says how things stood then.
+/// Like [`wait`]; a failure includes the state at that time.
 ///
 /// # Panics
-/// Where there is no answer before [`HANG`].
-pub fn wait_telling<T>(
+/// Panics if there is no answer before [`HANG`].
+pub fn wait_with_state<T>(
     what: &str,
     mut poll: impl FnMut() -> Option<T>,
-    stood: impl Fn() -> String,
+    state: impl Fn() -> String,
 ) -> T {
     let deadline = now() + HANG;
     loop {
         if let Some(found) = poll() {
             return found;
         }
-        assert!(now() < deadline, "waited in vain for {what}\n{}", stood());
+        assert!(now() < deadline, "waited in vain for {what}\n{}", state());
         pause(Duration::from_millis(5));
     }
 }
 
-/// A program that ends. The standard library waits for it for ever; this panics where it has not ended, or somebody else
-/// still holds its outputs, before [`HANG`].
+/// A program that ends. The standard library waits for it without a limit; this panics if it has not ended before
+/// [`HANG`], or if another process still has its outputs open.
 pub trait ToEnd {
-    /// How it ended, and what of its outputs is piped to us and was not taken.
+    /// Returns how it ended, and the unread part of its piped outputs.
     fn to_end(&mut self) -> Output;
 }
 
@@ -71,15 +71,15 @@ impl ToEnd for Child {
     }
 }
 
-/// How it ended, once it has. Its outputs are left as they are.
+/// Waits until it has ended, and returns how. Does not read its outputs.
 ///
 /// # Panics
-/// Where it has not ended before [`HANG`].
+/// Panics if it has not ended before [`HANG`].
 pub fn ended(child: &mut Child) -> ExitStatus {
     wait("a program to end", || child.try_wait().expect("our child"))
 }
 
-/// All that comes, once nobody has its other end.
+/// Returns all output, once no process has its other end open.
 fn all_of(mut output: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (whole, comes) = mpsc::channel();
     std::thread::spawn(move || {

@@ -1,21 +1,21 @@
-//! What the hook costs, each time against the same without it in the same run: blocks of both in turns, and the median.
+//! The cost of the hook, compared with the same run without it: alternating blocks of both, and the median.
 
 use pipetop::testing::launch::LoaderOverrides;
 use support::machine::{Share, each_interpreter, each_torch};
 use support::measured::median_of;
 
-use super::stand::{Run, Stand, job, short, spawn};
+use super::stand::{HookSession, Run, job, short, spawn};
 use super::stub::{ITERATOR, with_stub};
 use support::waiting::ToEnd;
 
-/// The most that [`cost`] may be: 5 us where it takes 0.15 us to read the clock twice and keep what it says.
-const MOST: f64 = 33.0;
-/// Microseconds that the hook may add to a step of 12 ms, whatever it does: 1 %.
-const MOST_OF_A_STEP: f64 = 120.0;
+/// Limit of [`cost`]: 5 us, when reading the clock twice and storing the result takes 0.15 us.
+const MAX_COST: f64 = 33.0;
+/// Most microseconds that the hook may add to a step of 12 ms in any mode: 1 %.
+const MAX_SHARE_OF_STEP: f64 = 120.0;
 
-/// The hook's time for a batch, as a multiple of what a loop takes for it that times itself by hand.
+/// Returns the hook's time per batch, as a multiple of that of a loop that times itself by hand.
 fn cost(python: &str, more: &str) -> (f64, Run) {
-    // Blocks of a quarter of a millisecond to one: who takes the CPU away takes it from a few of them.
+    // Blocks take a quarter of a millisecond to one, so that losing the CPU affects only a few of them.
     let script = "
 import multiprocessing, statistics, time
 import torch.cuda as cuda
@@ -64,15 +64,15 @@ fn a_batch_costs_little() {
     each_interpreter(Share::Whole, |python| {
         let (cost, run) = cost(python, "");
         let totals = run.report().totals;
-        // Where the machine is busy, the reader comes late and much is lost.
+        // On a busy machine, the reader is late and much is lost.
         assert!(totals.steps >= 5_000, "it was timed: {totals:?}");
-        assert!(cost < MOST, "{python}: {cost} times by hand");
+        assert!(cost < MAX_COST, "{python}: {cost} times by hand");
     });
 }
 
 #[test]
 fn a_batch_costs_hardly_more_where_a_gpu_is_timed() {
-    // What the events themselves take is left out: it is the driver's.
+    // The time of the events themselves is subtracted, as it is the driver's.
     let script = "
 cuda.start()
 came, had = cuda.Event(True), cuda.Event(True)
@@ -86,7 +86,7 @@ def events(quick):
         let report = run.report();
         let told = report.steps.iter().filter(|step| step.idle.is_some());
         assert!(told.count() >= 5_000, "it was timed");
-        assert!(cost < MOST, "{python}: {cost} times by hand");
+        assert!(cost < MAX_COST, "{python}: {cost} times by hand");
     });
 }
 
@@ -95,7 +95,7 @@ fn steps_take_as_long_as_without_it() {
     each_torch(Share::Whole, |python| {
         let python = &python.path;
         let more = median_of(3, || {
-            let run = Stand::new().run(&mut job(python, "in_pairs"));
+            let run = HookSession::new().run(&mut job(python, "in_pairs"));
             let seen = run.truth().seen.expect("two of each");
             let [with, without]: [[f64; 2]; 2] = serde_json::from_value(seen).expect("numbers");
             println!("{python}: ns and sleeps of a call {without:?}, with the hook {with:?}");
@@ -104,16 +104,16 @@ fn steps_take_as_long_as_without_it() {
             (with[0] - without[0]) / 1e3
         });
         println!("{python}: {more:.1} us more a step");
-        assert!(more < MOST_OF_A_STEP, "{python}: {more} us more a step");
+        assert!(more < MAX_SHARE_OF_STEP, "{python}: {more} us more a step");
     });
 }
 
 #[test]
 fn a_python_that_loads_no_torch_starts_as_quickly() {
-    // Processor time since the process began, so that it hardly matters what else runs.
+    // CPU time since the process began, which hardly depends on other load.
     const SCRIPT: &str = "import time; print(time.process_time_ns())";
     each_interpreter(Share::Whole, |python| {
-        let stand = Stand::new();
+        let stand = HookSession::new();
         let environment = stand
             .hook
             .environment(stand.listener.address(), &LoaderOverrides::default());
@@ -127,7 +127,7 @@ fn a_python_that_loads_no_torch_starts_as_quickly() {
             let text = String::from_utf8_lossy(&output.stdout);
             text.trim().parse::<f64>().expect("a time") / 1e6
         };
-        // Each pair in a row, so that the machine's state meets both.
+        // The two runs of a pair follow each other, so that the state of the machine is the same for both.
         let more = median_of(25, || {
             let without = milliseconds(false);
             let with = milliseconds(true);

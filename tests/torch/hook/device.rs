@@ -1,11 +1,11 @@
-//! How long a GPU idles while the trainer waits, on one that is played: the script knows when it had nothing to do.
+//! How long a GPU idles while the trainer waits, on a simulated GPU: the script knows when it was idle.
 
 use pipetop::testing::probe::Step;
 
 use super::stand::{Run, each_python};
 use super::stub::{ITERATOR, with_stub};
 
-/// `train(batches, wait, host, kernel)`: a wait for each batch, a kernel launched and a while on the host, in
+/// `train(batches, wait, host, kernel)`: a wait for each batch, then a launched kernel and time on the host, in
 /// milliseconds. Prints at the end how long the GPU idled in each wait, in nanoseconds.
 const LOOP: &str = "
 import json, os, time
@@ -43,22 +43,25 @@ fn run(python: &str, script: &str) -> (Run, Vec<u64>) {
     (run, truth)
 }
 
-/// Of the steps that tell how long it idled: how many, and for how long in milliseconds, told and true.
-fn told<'a>(steps: impl IntoIterator<Item = &'a Step>, truth: &[u64]) -> (usize, f64, f64) {
+/// Returns for the steps with a reported idle time: their number, and the reported and the true sum in milliseconds.
+fn idle_sums<'a>(steps: impl IntoIterator<Item = &'a Step>, truth: &[u64]) -> (usize, f64, f64) {
     let pairs: Vec<(u64, u64)> = steps
         .into_iter()
         .zip(truth)
-        .filter_map(|(step, truly)| Some((step.idle?, *truly)))
+        .filter_map(|(step, true_idle)| Some((step.idle?, *true_idle)))
         .collect();
     let ms = |sum: u64| sum as f64 / 1e6;
     let sum = |of: fn(&(u64, u64)) -> u64| ms(pairs.iter().map(of).sum());
     (pairs.len(), sum(|pair| pair.0), sum(|pair| pair.1))
 }
 
-fn close(told: f64, truly: f64, steps: usize) {
-    println!("idle in {steps} waits: {told:.2} ms, truly {truly:.2} ms");
-    let allowed = 0.05 * truly + 0.3 * steps as f64;
-    assert!((told - truly).abs() < allowed, "{told}, truly {truly}");
+fn close(told: f64, true_idle: f64, steps: usize) {
+    println!("idle in {steps} waits: {told:.2} ms, truly {true_idle:.2} ms");
+    let allowed = 0.05 * true_idle + 0.3 * steps as f64;
+    assert!(
+        (told - true_idle).abs() < allowed,
+        "{told}, truly {true_idle}"
+    );
 }
 
 #[test]
@@ -67,8 +70,8 @@ fn a_gpu_that_is_waited_for_idles_in_every_wait() {
         let script = "cuda.start(); train(30, 5, 0, 3, lambda batch: cuda.wait())";
         let (run, truth) = run(python, script);
         let report = run.report();
-        let (steps, told, truly) = told(&report.steps, &truth);
-        close(told, truly, steps);
+        let (steps, told, true_idle) = idle_sums(&report.steps, &truth);
+        close(told, true_idle, steps);
         assert!(steps >= 28 && told > 5.0 * 28.0, "all but the first");
         assert_eq!(report.device.as_deref(), Some("Fake GPU"));
         assert_eq!(report.notice, None);
@@ -76,13 +79,13 @@ fn a_gpu_that_is_waited_for_idles_in_every_wait() {
 }
 
 #[test]
-fn what_is_still_computed_in_a_wait_is_no_loss() {
+fn computing_during_a_wait_is_not_idle_time() {
     each_python(|python| {
-        // A kernel of 8 ms, of which 7 are left when the trainer comes for the next batch.
+        // A kernel of 8 ms, of which 7 ms are left when the trainer asks for the next batch.
         let (run, truth) = run(python, "cuda.start(); train(30, 12, 1, 8)");
         let report = run.report();
-        let (steps, told, truly) = told(&report.steps, &truth);
-        close(told, truly, steps);
+        let (steps, told, true_idle) = idle_sums(&report.steps, &truth);
+        close(told, true_idle, steps);
         let waited = report.totals.waited.as_secs_f64() * 1e3;
         assert!(
             steps >= 27 && told < 0.7 * waited,
@@ -92,19 +95,19 @@ fn what_is_still_computed_in_a_wait_is_no_loss() {
 }
 
 #[test]
-fn a_gpu_that_falls_behind_holds_no_report_back() {
+fn a_gpu_that_falls_behind_delays_no_report() {
     each_python(|python| {
         let (run, truth) = run(python, "cuda.start(); train(100, 1, 0, 8)");
         let report = run.report();
-        let (steps, told, truly) = told(&report.steps, &truth);
-        close(told, truly, steps);
+        let (steps, told, true_idle) = idle_sums(&report.steps, &truth);
+        close(told, true_idle, steps);
         assert!((5..60).contains(&steps), "of 100: {steps}");
         assert_eq!(report.notice, None);
     });
 }
 
 #[test]
-fn what_it_takes_to_start_a_loader_is_idle_time_too() {
+fn starting_a_loader_counts_as_idle_time() {
     let script = "
 cuda.start()
 begin = d.DataLoader.__iter__.__wrapped__
@@ -115,9 +118,9 @@ d.DataLoader.__iter__.__closure__[0].cell_contents = slow
 for _ in range(4): train(5, 1, 4, 1)";
     each_python(|python| {
         let (run, truth) = run(python, script);
-        let (steps, told, truly) = told(&run.report().steps, &truth);
+        let (steps, told, true_idle) = idle_sums(&run.report().steps, &truth);
         assert!(steps >= 17, "{steps} of 20");
-        close(told, truly, steps);
+        close(told, true_idle, steps);
         assert!(told >= 150.0, "three of the four starts: {told}");
     });
 }
@@ -167,7 +170,7 @@ fn a_gpu_that_cannot_be_timed_costs_its_times_alone() {
 }
 
 #[test]
-fn a_forked_child_gives_nothing_of_its_parents_back() {
+fn a_forked_child_frees_nothing_of_its_parent() {
     let script = "
 cuda.start()
 def fork(batch):

@@ -1,4 +1,4 @@
-//! Unedited scripts of the usual launchers and frameworks: who reports, which rank it is, how often, how long.
+//! Unmodified scripts of common launchers and frameworks: which process reports, its rank, and how often and how long.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,103 +7,100 @@ use std::process::Command;
 use pipetop::testing::source::probe::ProbeReport;
 use pipetop::units::Pid;
 
-use super::stand::{Stand, each_torch};
+use super::stand::{HookSession, each_torch};
 use support::machine::{has, skip, torches};
 
-/// What a process says of itself in the last lines of its output.
+/// A process's own figures, from the last lines of its output.
 #[derive(Debug, serde::Deserialize)]
-struct Told {
+struct OwnFigures {
     /// `None` = the process that was started.
     pid: Option<i32>,
     #[serde(default)]
     rank: Option<u32>,
     batches: u64,
-    /// It waited so long for data; or, where it is its own loader and the framework waits, it loaded so long.
+    /// Seconds that it waited for data; if it is its own loader and the framework waits, seconds that it loaded.
     seconds: f64,
-    /// Its own loop timed each wait, from before the call to after it.
+    /// Each wait as timed by its own loop, from before the call to after it.
     #[serde(default)]
     waits: Vec<f64>,
 }
 
-/// Seconds that it waited and that were not reported.
-fn missing(told: &Told, report: &ProbeReport) -> f64 {
-    if told.waits.is_empty() {
-        // What it loaded itself lies within what is reported.
-        return told.seconds - report.totals.waited.as_secs_f64();
+/// Returns the seconds that it waited without a report.
+fn missing(own: &OwnFigures, report: &ProbeReport) -> f64 {
+    if own.waits.is_empty() {
+        // Its own load time is part of the reported time.
+        return own.seconds - report.totals.waited.as_secs_f64();
     }
-    assert_eq!(told.waits.len(), report.steps.len());
+    assert_eq!(own.waits.len(), report.steps.len());
     let reported = report
         .steps
         .iter()
         .map(|step| step.wait_to - step.wait_from);
-    let waits = told.waits.iter().zip(reported);
+    let waits = own.waits.iter().zip(reported);
     let mut missing: Vec<f64> = waits
         .map(|(waited, reported)| waited - reported as f64 / 1e9)
         .collect();
     missing.sort_unstable_by(f64::total_cmp);
     let longest = missing[missing.len() - 1];
-    // Of a few, the machine took the CPU away between the script's clock and the hook's.
+    // In a few cases the process lost the CPU between the script's clock and the hook's.
     missing.truncate(missing.len() - missing.len() / 10);
     longest.max(missing.iter().sum())
 }
 
-/// Runs the command to its end: what it said and what was heard, by process.
-fn run(python: &str, arguments: &[&str]) -> BTreeMap<Pid, (Told, ProbeReport)> {
+/// Runs the command to its end; returns its own figures and its reports, by process.
+fn run(python: &str, arguments: &[&str]) -> BTreeMap<Pid, (OwnFigures, ProbeReport)> {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torch/hook");
     let mut command = Command::new(python);
     command.args(arguments).current_dir(scripts);
-    // Whatever it is that the user has told these programs.
+    // Settings of the user for these programs.
     for name in ["MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "LOCAL_RANK"] {
         command.env_remove(name);
     }
-    let run = Stand::new().run(&mut command);
+    let run = HookSession::new().run(&mut command);
     let (code, text, errors) = run.words();
     assert_eq!(code, Some(0), "{python} {arguments:?}\n{text}\n{errors}");
-    // Some launchers put a word before each line.
+    // Some launchers prefix each line with a word.
     let lines = text
         .lines()
         .filter_map(|line| Some(&line[line.find("{\"")?..]));
-    let told: Vec<Told> = lines
+    let own: Vec<OwnFigures> = lines
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
-    let pid = |told: &Told| told.pid.map_or(run.pid, Pid);
+    let pid = |own: &OwnFigures| own.pid.map_or(run.pid, Pid);
     let mut reports = run.reports;
-    let told: BTreeMap<Pid, (Told, ProbeReport)> = told
+    let own: BTreeMap<Pid, (OwnFigures, ProbeReport)> = own
         .into_iter()
-        .map(|told| {
-            let report = reports.remove(&pid(&told));
-            let report = report.unwrap_or_else(|| panic!("{told:?} is not heard: {errors}"));
-            (pid(&told), (told, report))
+        .map(|own| {
+            let report = reports.remove(&pid(&own));
+            let report = report.unwrap_or_else(|| panic!("{own:?} is not heard: {errors}"));
+            (pid(&own), (own, report))
         })
         .collect();
-    assert!(!told.is_empty(), "{text}");
+    assert!(!own.is_empty(), "{text}");
     assert!(reports.is_empty(), "only those that train: {reports:?}");
-    for (told, report) in told.values() {
+    for (own, report) in own.values() {
         assert_eq!(report.notice, None);
-        assert_eq!(report.rank, told.rank);
+        assert_eq!(report.rank, own.rank);
         let totals = report.totals;
-        assert_eq!((totals.steps, totals.lost), (told.batches, 0), "{python}");
+        assert_eq!((totals.steps, totals.lost), (own.batches, 0), "{python}");
         let numbers = report.steps.iter().map(|step| step.number);
-        assert!(numbers.eq(0..told.batches));
+        assert!(numbers.eq(0..own.batches));
         let waited = totals.waited.as_secs_f64();
-        let line = format!("{arguments:?}, {python}: waited {waited:.4} s, {told:?}");
+        let line = format!("{arguments:?}, {python}: waited {waited:.4} s, {own:?}");
         println!("{line}");
-        assert!(
-            missing(told, report) < 0.01 * told.seconds + 0.005,
-            "{line}"
-        );
-        let per_batch = 0.002 * told.batches as f64;
-        assert!(waited < 1.2 * told.seconds + per_batch, "{line}");
+        assert!(missing(own, report) < 0.01 * own.seconds + 0.005, "{line}");
+        let per_batch = 0.002 * own.batches as f64;
+        assert!(waited < 1.2 * own.seconds + per_batch, "{line}");
     }
-    told
+    own
 }
 
-/// One process trains: not the one that launches it.
+/// Checks that one process trains, not the launching one.
 fn one(python: &str, arguments: &[&str]) {
     assert_eq!(run(python, arguments).len(), 1);
 }
 
-/// The same with each torch that has this package.
+/// Does the same with each torch that has this package.
 fn with(package: &str, arguments: &[&str]) {
     if !torches().iter().any(|python| has(&python.path, package)) {
         skip(&format!("no Python of PIPETOP_TORCH_PYTHONS has {package}"));
@@ -125,7 +122,7 @@ fn a_script_that_trains_and_checks_itself() {
 #[test]
 fn two_ranks_of_torchrun() {
     each_torch(|python| {
-        // As the older one knows them. Without telling it where the output is to go it fails on Python 3.11.
+        // The options of the older version. Without a destination for the output it fails on Python 3.11.
         let logs = tempfile::tempdir().expect("a folder");
         let two = ["-m", "torch.distributed.run", "--standalone"];
         let out = ["--nproc_per_node=2", "--redirects=1", "--tee=1"];

@@ -1,4 +1,4 @@
-//! Experiments on a script: other settings of its loaders, and batches from a cache.
+//! Experiments on a script: changed settings of its loaders, and batches from a cache.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -9,16 +9,16 @@ use pipetop::testing::probe::Cached;
 use pipetop::units::Pid;
 use serde_json::{Value, json};
 
-use super::stand::{Run, Stand, each_python, each_torch, job, short};
+use super::stand::{HookSession, Run, each_python, each_torch, job, short};
 use support::waiting as patience;
 use support::waiting::ended;
 
 fn settled(python: &str, settings: &Value, overrides: &LoaderOverrides) -> Run {
     let mut job = job(python, "settled");
-    Stand::new().run_with(overrides, job.arg(settings.to_string()))
+    HookSession::new().run_with(overrides, job.arg(settings.to_string()))
 }
 
-/// The script's settings under these overrides, against a script that says so itself.
+/// Compares the script under these overrides with a script that has the settings itself.
 fn same(settings: &Value, overrides: &LoaderOverrides, written: &Value) {
     each_torch(|python| {
         let run = settled(python, settings, overrides);
@@ -26,7 +26,7 @@ fn same(settings: &Value, overrides: &LoaderOverrides, written: &Value) {
         let expected = settled(python, written, &LoaderOverrides::default()).truth();
         assert_eq!(truth.batches, 24);
         assert_eq!(truth.seen, expected.seen, "{python} {overrides}");
-        // Also what each worker draws at random.
+        // Including the random numbers of each worker.
         assert_eq!(truth.digest, expected.digest, "{python} {overrides}");
         assert_eq!(truth.random.to_bits(), expected.random.to_bits());
         let report = run.report();
@@ -66,13 +66,13 @@ fn no_workers_and_nothing_that_only_they_can_have() {
         "num_workers": 2, "persistent_workers": true, "prefetch_factor": 3, "timeout": 60,
         "multiprocessing_context": "fork", "pin_memory": true,
     });
-    // Nobody fetches ahead where there is no worker.
+    // Without workers nothing is fetched ahead.
     let none = overrides(&[("workers", 0), ("prefetch", 4), ("pin", 0)]);
     same(&settings, &none, &json!({}));
 }
 
 #[test]
-fn other_settings_beside_those_of_the_script() {
+fn overridden_settings_keep_the_others_of_the_script() {
     let settings = json!({"num_workers": 1, "persistent_workers": true, "timeout": 60});
     let written = json!({
         "num_workers": 2, "persistent_workers": true, "timeout": 60, "prefetch_factor": 4, "pin_memory": true,
@@ -82,7 +82,7 @@ fn other_settings_beside_those_of_the_script() {
 }
 
 #[test]
-fn what_is_wrong_with_the_scripts_settings_is_said_as_ever() {
+fn invalid_settings_of_the_script_are_still_reported() {
     each_torch(|python| {
         let settings = json!({"persistent_workers": true});
         let run = settled(python, &settings, &overrides(&[("pin", 0)]));
@@ -101,12 +101,12 @@ fn cached(batches: u32, after: u64) -> LoaderOverrides {
 }
 
 #[test]
-fn cached_batches_come_in_turn_and_do_not_end() {
+fn cached_batches_repeat_without_end() {
     each_torch(|python| {
-        let run = Stand::new().run_with(&cached(3, 20), &mut job(python, "counted"));
+        let run = HookSession::new().run_with(&cached(3, 20), &mut job(python, "counted"));
         let seen = run.truth().seen.expect("its batches");
         let seen = seen.as_array().expect("a list");
-        // Named by number: 15 an epoch, of two each.
+        // Batches have numbers: 15 per epoch, of two samples each.
         let numbers: Vec<u64> = seen.iter().filter_map(|batch| batch[1].as_u64()).collect();
         let loaded = (0..20).map(|batch| 2 * (batch % 15));
         let again = (0..80).map(|batch| [4, 6, 8][batch % 3]);
@@ -114,7 +114,7 @@ fn cached_batches_come_in_turn_and_do_not_end() {
             numbers.iter().copied().eq(loaded.chain(again)),
             "{numbers:?}"
         );
-        // The very same tensors, with what the script takes out of a batch there again.
+        // The very same tensors; items that the script removes from a batch are restored.
         let places = seen[17..20].iter().cycle().take(80);
         assert!(seen[20..].iter().eq(places));
         let report = run.report();
@@ -127,7 +127,7 @@ fn cached_batches_come_in_turn_and_do_not_end() {
             .map(|step| Duration::from_nanos(step.wait_to - step.wait_from))
             .collect();
         waits.sort();
-        // They come faster than a busy machine reads them, perhaps.
+        // A busy machine may read the reports more slowly than they arrive.
         let median = waits.get(waits.len() / 2).expect("some are told");
         assert!(*median < Duration::from_micros(100), "{median:?}");
         assert_eq!(report.notice, None);
@@ -137,7 +137,7 @@ fn cached_batches_come_in_turn_and_do_not_end() {
 #[test]
 fn a_run_on_cached_batches_goes_on_until_it_is_ended_from_outside() {
     each_torch(|python| {
-        let stand = Stand::new();
+        let stand = HookSession::new();
         let mut child = stand.start(&cached(2, 5), &mut job(python, "endless"));
         let pid = Pid(child.id().cast_signed());
         let mut line = String::new();
@@ -157,7 +157,7 @@ fn a_run_on_cached_batches_goes_on_until_it_is_ended_from_outside() {
 #[test]
 fn a_loader_to_check_with_still_ends() {
     each_torch(|python| {
-        let run = Stand::new().run_with(&cached(2, 7), &mut job(python, "checked"));
+        let run = HookSession::new().run_with(&cached(2, 7), &mut job(python, "checked"));
         let truth = run.truth();
         assert_eq!(
             truth.batches, 60,
@@ -171,7 +171,7 @@ fn a_loader_to_check_with_still_ends() {
 #[test]
 fn loaders_that_are_read_in_step_are_cached_together() {
     each_torch(|python| {
-        let run = Stand::new().run_with(&cached(2, 10), &mut job(python, "in_step"));
+        let run = HookSession::new().run_with(&cached(2, 10), &mut job(python, "in_step"));
         assert_eq!(run.truth().seen, Some(json!(100)));
         assert_eq!(run.report().cached.map(|cached| cached.from), Some(10));
     });
@@ -182,7 +182,7 @@ fn any_iterable_that_is_watched_can_be_cached() {
     let script = "from pipetop_hook import watch
 print([batch for _, batch in zip(range(12), watch([10, 11, 12, 13, 14, 15]))])";
     each_python(|python| {
-        let run = Stand::new().run_with(&cached(2, 5), &mut short(python, script));
+        let run = HookSession::new().run_with(&cached(2, 5), &mut short(python, script));
         let batches = "[10, 11, 12, 13, 14, 13, 14, 13, 14, 13, 14, 13]\n";
         assert_eq!(run.words(), (Some(0), batches.to_owned(), String::new()));
         assert_eq!(run.report().cached.map(|cached| cached.from), Some(5));
@@ -190,10 +190,10 @@ print([batch for _, batch in zip(range(12), watch([10, 11, 12, 13, 14, 15]))])";
 }
 
 #[test]
-fn words_that_are_not_known_are_passed_over_and_pipetop_is_told() {
+fn unknown_words_are_ignored_and_reported() {
     each_torch(|python| {
-        let stand = Stand::new();
-        // After what the stand itself says.
+        let stand = HookSession::new();
+        // Comes after the stand's own setting of the variable.
         let mut command = std::process::Command::new("env");
         command.arg("PIPETOP_HOOK=workers=many prefetch=0 turbo pin=2 cache= workers=1");
         let job = job(python, "main");

@@ -1,4 +1,4 @@
-//! A listener and the hook, and what was heard of a script that ran under them.
+//! A listener with the hook, and the reports of a script that ran under them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use support::machine::{self, Share};
 use support::waiting as patience;
 use support::waiting::ToEnd;
 
-/// What the script says at its end.
+/// The script's own figures at its end.
 #[derive(Debug, serde::Deserialize)]
 pub(crate) struct Truth {
     /// Nanoseconds.
@@ -26,11 +26,11 @@ pub(crate) struct Truth {
     pub(crate) hooked: bool,
     pub(crate) error: Option<String>,
     pub(crate) child: Option<i32>,
-    /// What the loader was like, or what it handed out.
+    /// The loader's settings, or its batches.
     pub(crate) seen: Option<serde_json::Value>,
 }
 
-/// What was heard of one script and what it left behind.
+/// The reports of one script, and what it left behind.
 pub(crate) struct Run {
     pub(crate) pid: Pid,
     pub(crate) output: Output,
@@ -45,7 +45,7 @@ impl Run {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}\n{errors}"))
     }
 
-    /// The report of the script's own process: nobody else may have written.
+    /// Returns the report of the script's own process, which must be the only one.
     pub(crate) fn report(&self) -> &ProbeReport {
         let writers: Vec<_> = self.reports.keys().collect();
         assert_eq!(writers, [&self.pid], "only the trainer writes");
@@ -67,14 +67,14 @@ impl Run {
     }
 }
 
-/// A listener and the hook, in a directory of its own for temporary files.
-pub(crate) struct Stand {
+/// A listener and the hook, with a separate directory for temporary files.
+pub(crate) struct HookSession {
     pub(crate) listener: Listener,
     pub(crate) hook: Hook,
     pub(crate) folder: TempDir,
 }
 
-impl Stand {
+impl HookSession {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         Self {
@@ -89,7 +89,7 @@ impl Stand {
         self.run_with(&LoaderOverrides::default(), command)
     }
 
-    /// The same for an experiment.
+    /// Runs it with the settings of an experiment.
     pub(crate) fn run_with(&self, overrides: &LoaderOverrides, command: &mut Command) -> Run {
         let mut child = self.start(overrides, command);
         let pid = Pid(child.id().cast_signed());
@@ -106,8 +106,8 @@ impl Stand {
         spawn(command.envs(self.hook.environment(address, overrides)))
     }
 
-    /// What everybody has written. Datagrams come in the order in which they were sent: once the listener
-    /// knows ours it knows all before it.
+    /// Returns all reports. Datagrams arrive in the order in which they were sent: once the listener has ours, it has all
+    /// earlier ones.
     pub(crate) fn heard(&self) -> BTreeMap<Pid, ProbeReport> {
         let own = Pid(std::process::id().cast_signed());
         let address = OsStr::new(self.listener.address());

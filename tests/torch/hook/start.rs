@@ -1,17 +1,17 @@
-//! Python starts as ever, and any iterable can be watched.
+//! Python starts as without the hook, and any iterable can be watched.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use super::stand::{Stand, each_python, short, spawn};
+use super::stand::{HookSession, each_python, short, spawn};
 use pipetop::testing::launch::LoaderOverrides;
 use support::waiting::{ToEnd, ended};
 
-/// The same command with and without the hook, with this on `PYTHONPATH` before: what it prints must agree.
+/// Runs the command with and without the hook, with `before` on `PYTHONPATH`; both outputs must agree.
 fn same_with_and_without(python: &str, arguments: &[&str], before: Option<&Path>) -> String {
-    let stand = Stand::new();
+    let stand = HookSession::new();
     let command = || {
         let mut command = Command::new(python);
         command.args(arguments).env_remove("PYTHONPATH");
@@ -23,7 +23,7 @@ fn same_with_and_without(python: &str, arguments: &[&str], before: Option<&Path>
         .hook
         .environment(stand.listener.address(), &LoaderOverrides::default());
     with.envs(environment);
-    // What the environment of this test holds is not what the script is to find.
+    // Variables of this test's own environment must not affect the script.
     let mut path = stand.hook.path().as_os_str().to_owned();
     if let Some(before) = before {
         without.env("PYTHONPATH", before);
@@ -85,7 +85,7 @@ fn python_without_any_sitecustomize_or_without_site_starts_as_ever() {
         let script = LOOK.replace("own.mark", "0");
         same_with_and_without(python, &["-c", &script], None);
         for flags in ["-S", "-I", "-E", "-s"] {
-            // Where Python looks at PYTHONPATH and not at site it sees our folder: that is all.
+            // If Python reads PYTHONPATH but not site, it has our folder on its path, and nothing else changes.
             same_with_and_without(python, &[flags, "-c", "print('runs')"], None);
         }
     });
@@ -112,7 +112,7 @@ print(seen == list(range(22)))";
 #[test]
 fn any_iterable_can_be_watched_and_without_pipetop_the_script_runs_as_well() {
     each_python(|python| {
-        let stand = Stand::new();
+        let stand = HookSession::new();
         let run = stand.run(&mut short(python, WATCHED));
         assert_eq!(run.words(), (Some(0), "True\n".to_owned(), String::new()));
         let totals = run.report().totals;
@@ -127,11 +127,11 @@ fn any_iterable_can_be_watched_and_without_pipetop_the_script_runs_as_well() {
 #[test]
 fn nothing_is_left_behind() {
     each_python(|python| {
-        let Stand {
+        let HookSession {
             listener,
             hook,
             folder,
-        } = Stand::new();
+        } = HookSession::new();
         let mut command = short(python, WATCHED);
         command.env_remove("PYTHONDONTWRITEBYTECODE");
         command.envs(hook.environment(listener.address(), &LoaderOverrides::default()));

@@ -1,16 +1,16 @@
-//! Waits, steps and queues of real loops, against what each script measured of itself.
+//! Waits, steps and queues of real loops, against each script's own measurements.
 
-use super::stand::{Run, Stand, Truth, each_torch, job, spawn};
+use super::stand::{HookSession, Run, Truth, each_torch, job, spawn};
 use pipetop::testing::launch::LoaderOverrides;
 use pipetop::units::Pid;
 use std::process::Command;
 use support::measured::shortest;
 use support::waiting::ToEnd;
 
-/// Runs the situation with each torch, compares what was reported with what the script measured, and hands both on.
+/// Runs the situation with each torch, compares the reports with the script's own figures, and passes both to `also`.
 fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
     each_torch(|python| {
-        let stand = Stand::new();
+        let stand = HookSession::new();
         let run = stand.run(&mut job(python, situation));
         let truth = run.truth();
         let report = run.report();
@@ -25,7 +25,7 @@ fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
                 .map(|step| step.number)
                 .eq(0..truth.batches)
         );
-        // Each step begins where the one before it ended, or later: after an epoch.
+        // Each step begins where the previous one ended, or later: after an epoch.
         let each = report.steps.iter().zip(report.steps.iter().skip(1));
         assert!(
             each.clone()
@@ -50,7 +50,7 @@ fn exact(situation: &str, also: impl Fn(&Run, &Truth) + Sync) {
     });
 }
 
-/// Batches that lay ready on average, and the most that can.
+/// Returns the mean number of ready batches, and the capacity.
 fn ready(run: &Run) -> (f64, Option<u32>) {
     let queue = run.report().totals.queue.expect("ready batches are told");
     (queue.ready_sum as f64 / queue.polls as f64, queue.capacity)
@@ -113,7 +113,7 @@ fn two_loaders_that_take_turns_are_one_count() {
 fn the_start_of_workers_is_waited_for_wherever_it_is() {
     exact("begun_early", |run, truth| {
         assert_eq!(truth.batches, 30);
-        // Not the time between: a fifth of a second before the first batch, and one more in the tenth step.
+        // Not the time in between: a fifth of a second before the first batch, and another one in the tenth step.
         let waited = run.report().totals.waited;
         let stepped = run.report().totals.stepped;
         assert!(stepped.as_millis() >= 200, "{stepped:?}");
@@ -125,10 +125,10 @@ fn the_start_of_workers_is_waited_for_wherever_it_is() {
 #[test]
 fn the_share_of_waiting_is_what_the_script_finds_over_200_batches() {
     each_torch(|python| {
-        // The script reads its clock just before the hook does: what comes between the two is the machine's, and only
-        // sets them further apart.
+        // The script reads its clock just before the hook does: time lost between the two is due to the machine, and only
+        // increases the difference.
         let off = [(); 5].map(|()| {
-            let run = Stand::new().run(&mut job(python, "half_waiting"));
+            let run = HookSession::new().run(&mut job(python, "half_waiting"));
             let truth = run.truth();
             let truly = truth.seen.and_then(|share| share.as_f64());
             let truly = truly.expect("a share");
@@ -157,7 +157,7 @@ fn ready_batches_are_many_before_a_slow_trainer_and_none_before_a_quick_one() {
 }
 
 #[test]
-fn a_loop_that_is_left_early_tells_its_last_step() {
+fn a_loop_left_early_reports_its_last_step() {
     exact("left", |_, truth| {
         assert_eq!(truth.batches, 7);
     });
@@ -175,7 +175,7 @@ fn a_script_with_its_own_next_keeps_it() {
         assert_eq!(truth.batches, 10);
     });
     each_torch(|python| {
-        let run = Stand::new().run(&mut job(python, "replaced_whole"));
+        let run = HookSession::new().run(&mut job(python, "replaced_whole"));
         let truth = run.truth();
         assert_eq!(truth.batches, 10);
         assert!(run.reports.is_empty(), "nothing was timed, nothing is told");
@@ -183,9 +183,9 @@ fn a_script_with_its_own_next_keeps_it() {
 }
 
 #[test]
-fn a_forked_trainer_tells_of_its_own_steps_alone() {
+fn a_forked_trainer_reports_only_its_own_steps() {
     each_torch(|python| {
-        let run = Stand::new().run(&mut job(python, "processes"));
+        let run = HookSession::new().run(&mut job(python, "processes"));
         let child = Pid(run.truth().child.expect("it had a child"));
         let steps = |pid: Pid| {
             let report = run.reports.get(&pid).expect("it has written");
@@ -199,7 +199,7 @@ fn a_forked_trainer_tells_of_its_own_steps_alone() {
 }
 
 #[test]
-fn what_the_data_set_raises_reaches_the_script() {
+fn exceptions_of_the_dataset_reach_the_script() {
     exact("broken", |run, truth| {
         assert_eq!(truth.error.as_deref(), Some("number 6 is broken"));
         assert_eq!(run.report().totals.steps, 9);
@@ -209,7 +209,7 @@ fn what_the_data_set_raises_reaches_the_script() {
 #[test]
 fn a_thread_that_reads_ahead_is_not_taken_for_the_trainer() {
     each_torch(|python| {
-        let run = Stand::new().run(&mut job(python, "thread"));
+        let run = HookSession::new().run(&mut job(python, "thread"));
         assert_eq!(run.truth().batches, 10);
         assert_eq!(run.report().totals.steps, 0);
         let notice = run.notice().expect("it says why");
@@ -221,7 +221,7 @@ fn a_thread_that_reads_ahead_is_not_taken_for_the_trainer() {
 fn batches_their_order_and_the_random_state_are_the_same_without_it() {
     each_torch(|python| {
         for situation in ["main", "fork"] {
-            let with = Stand::new().run(&mut job(python, situation)).truth();
+            let with = HookSession::new().run(&mut job(python, situation)).truth();
             let mut without = spawn(&mut job(python, situation));
             let output = without.to_end();
             let without: Truth = serde_json::from_slice(&output.stdout).expect("its truth");
@@ -235,8 +235,8 @@ fn batches_their_order_and_the_random_state_are_the_same_without_it() {
 #[test]
 fn a_rank_says_which_one_it_is() {
     each_torch(|python| {
-        let stand = Stand::new();
-        // `run` takes RANK away.
+        let stand = HookSession::new();
+        // `run` removes RANK from the environment.
         let mut command = Command::new("env");
         command.arg("RANK=3").arg(python);
         command.args(job(python, "left").get_args());
@@ -246,13 +246,13 @@ fn a_rank_says_which_one_it_is() {
 }
 
 #[test]
-fn a_job_goes_on_where_nobody_listens_and_where_the_hook_is_gone() {
+fn a_job_continues_without_listener_or_hook() {
     each_torch(|python| {
-        let Stand {
+        let HookSession {
             listener,
             hook,
             folder: _folder,
-        } = Stand::new();
+        } = HookSession::new();
         let environment = hook.environment(listener.address(), &LoaderOverrides::default());
         drop(listener);
         let run = |hooked: bool| {

@@ -1,12 +1,12 @@
-//! Torches that the hook does not know, played by a stand-in of its module.
+//! Torch versions unknown to the hook, simulated by a stand-in of its module.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::stand::{Run, Stand, each_python};
+use super::stand::{HookSession, Run, each_python};
 
-/// A stand-in of torch, in a directory that is on the path.
+/// Writes a stand-in of torch to a directory on the path.
 fn stub(folder: &Path, dataloader: &str) {
     let data = folder.join("torch/utils/data");
     fs::create_dir_all(&data).expect("a folder");
@@ -25,9 +25,9 @@ pub(crate) fn with_stub(python: &str, dataloader: &str, script: &str) -> Run {
     with_stub_as(python, &[], dataloader, script)
 }
 
-/// The same under these options of Python.
+/// Runs it with these options of Python.
 fn with_stub_as(python: &str, options: &[&str], dataloader: &str, script: &str) -> Run {
-    let stand = Stand::new();
+    let stand = HookSession::new();
     let folder = stand.folder.path().join("stub");
     stub(&folder, dataloader);
     let script = format!(
@@ -51,7 +51,7 @@ class DataLoader:
 ";
 
 #[test]
-fn a_torch_that_the_hook_does_not_know_is_left_alone_and_pipetop_is_told() {
+fn an_unknown_torch_is_left_alone_and_reported() {
     each_python(|python| {
         let run = with_stub(python, "it = 7\n", "print(d.it)");
         assert_eq!(
@@ -62,7 +62,7 @@ fn a_torch_that_the_hook_does_not_know_is_left_alone_and_pipetop_is_told() {
         let notice = run.notice().expect("it says why");
         assert!(notice.contains("_BaseDataLoaderIter"), "{notice}");
 
-        // It fails with the first batch: nothing can refer weakly to such an iterator.
+        // It fails with the first batch: such an iterator does not support weak references.
         let slots = ITERATOR.replace(
             "    def __init__",
             "    __slots__ = ['batches']\n    def __init__",
@@ -78,7 +78,7 @@ fn a_torch_that_the_hook_does_not_know_is_left_alone_and_pipetop_is_told() {
         let notice = report.notice.as_deref().expect("it says why");
         assert!(notice.contains("after an error: TypeError"), "{notice}");
 
-        // And where nothing is wrong the stand-in is timed.
+        // Without an error, the stand-in is timed.
         let run = with_stub(python, ITERATOR, script);
         assert_eq!(
             run.words(),
@@ -90,7 +90,7 @@ fn a_torch_that_the_hook_does_not_know_is_left_alone_and_pipetop_is_told() {
 }
 
 #[test]
-fn a_python_that_looks_at_no_pythonpath_or_no_site_trains_unseen_and_unharmed() {
+fn python_without_pythonpath_or_site_runs_unwatched() {
     let script = "print(list(d._BaseDataLoaderIter([1, 2])), 'pipetop_hook' in sys.modules)";
     each_python(|python| {
         for option in ["-I", "-E", "-S"] {
@@ -99,7 +99,7 @@ fn a_python_that_looks_at_no_pythonpath_or_no_site_trains_unseen_and_unharmed() 
             assert_eq!(run.words(), expected, "{python} {option}");
             assert!(run.reports.is_empty());
         }
-        // Nor does one of a script that puts its own in the place of PYTHONPATH.
+        // Neither is one of a script that replaces PYTHONPATH.
         let child = format!(
             "import os, subprocess; run = [sys.executable, '-c', {inner:?}, sys.path[0]]
 print(subprocess.run(run, env=dict(os.environ, PYTHONPATH='/none'), stdout=-1).stdout)",
@@ -114,7 +114,7 @@ print(list(d._BaseDataLoaderIter([1, 2])))"
 }
 
 #[test]
-fn a_module_looks_as_if_the_hook_were_not_there() {
+fn a_module_looks_unchanged_by_the_hook() {
     each_python(|python| {
         let script = "
 c = d._BaseDataLoaderIter.__next__

@@ -1,12 +1,12 @@
-//! The same of the real PyTorch, with each way of starting workers.
+//! The same for the real PyTorch, with each way of starting workers.
 
 use std::collections::BTreeSet;
 
-use pipetop::testing::source::python::{InLoader, Stacks, WorkerPhase};
+use pipetop::testing::source::python::{InLoader, Stacks, ThreadContext, WorkerPhase};
 use pipetop::units::Pid;
 use support::machine::{Share, each_torch};
 
-use super::{Job, TORCH_AT_MOST, until};
+use super::{Job, TORCH_TIMEOUT, until};
 
 #[test]
 fn pytorch_itself() {
@@ -22,8 +22,8 @@ fn loader_with_workers(python: &str, method: &str) {
     let mut job = Job::start(python, "train.py", &["--method", method, "--persistent"]);
     job.reaches("ready");
     let mut stacks = job.stacks();
-    let iterator = until(TORCH_AT_MOST, || {
-        let main = stacks.main_thread(false).ok()?;
+    let iterator = until(TORCH_TIMEOUT, || {
+        let main = stacks.main_thread(ThreadContext::default()).ok()?;
         let iterator = main.iterator.filter(|_| main.loader == InLoader::Waiting)?;
         stacks
             .iterator(iterator)
@@ -43,14 +43,14 @@ fn loader_with_workers(python: &str, method: &str) {
     assert_eq!(settings.persistent_workers, Some(true));
     assert_eq!(settings.start_method.as_deref(), Some(method));
 
-    until(TORCH_AT_MOST, || {
+    until(TORCH_TIMEOUT, || {
         stacks
-            .main_thread(false)
+            .main_thread(ThreadContext::default())
             .ok()?
             .function
             .filter(|name| name == "train_step (train.py)")
     });
-    let found = until(TORCH_AT_MOST, || {
+    let found = until(TORCH_TIMEOUT, || {
         stacks
             .find_iterators()
             .ok()
@@ -58,7 +58,7 @@ fn loader_with_workers(python: &str, method: &str) {
     });
     assert_eq!(found[0].address(), iterator.address(), "{python} {method}");
     let before = iterator.read().expect("reads").yielded;
-    let after = until(TORCH_AT_MOST, || {
+    let after = until(TORCH_TIMEOUT, || {
         iterator
             .read()
             .ok()
@@ -77,14 +77,14 @@ fn loader_with_workers(python: &str, method: &str) {
         .filter_map(|pid| {
             let mut worker = Stacks::attach_like(pid, &stacks).ok()?;
             worker.worker().ok()?.worker_id?;
-            let seen = until(TORCH_AT_MOST, || {
+            let seen = until(TORCH_TIMEOUT, || {
                 worker
                     .worker()
                     .ok()
                     .filter(|look| look.phase == WorkerPhase::Busy && look.batch.is_some())
             });
             assert_eq!((seen.num_workers, seen.batch_size), (Some(2), Some(4)));
-            until(TORCH_AT_MOST, || {
+            until(TORCH_TIMEOUT, || {
                 worker
                     .worker()
                     .ok()?
@@ -101,9 +101,9 @@ fn loader_in_main(python: &str) {
     let mut job = Job::start(python, "train.py", &["--workers", "0"]);
     job.reaches("ready");
     let mut stacks = job.stacks();
-    let main = until(TORCH_AT_MOST, || {
+    let main = until(TORCH_TIMEOUT, || {
         stacks
-            .main_thread(false)
+            .main_thread(ThreadContext::default())
             .ok()
             .filter(|main| main.loader == InLoader::Loading)
     });
@@ -111,12 +111,12 @@ fn loader_in_main(python: &str) {
         .iterator(main.iterator.expect("shown"))
         .expect("reads");
     assert_eq!(iterator.settings().num_workers, Some(0), "{python}");
-    until(TORCH_AT_MOST, || {
-        let main = stacks.main_thread(false).ok()?;
+    until(TORCH_TIMEOUT, || {
+        let main = stacks.main_thread(ThreadContext::default()).ok()?;
         main.function
             .filter(|name| main.loader == InLoader::Loading && name == "decode (train.py)")
     });
-    until(TORCH_AT_MOST, || {
+    until(TORCH_TIMEOUT, || {
         iterator
             .read()
             .ok()
@@ -124,7 +124,7 @@ fn loader_in_main(python: &str) {
     });
 }
 
-/// Children, theirs included.
+/// Returns children, their children, and so on.
 fn descendants(of: Pid) -> Vec<Pid> {
     let children =
         std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();

@@ -1,17 +1,17 @@
-//! What other programs use of the CPUs while an experiment runs: its figures are of a machine without them.
+//! The CPU use of other programs while an experiment runs: its figures assume a machine without them.
 //!
-//! Reads the machine's busy time and that of this process and its children before and after.
+//! Reads the busy time of the machine, and that of this process and its children, before and after.
 
 use std::io::Write;
 use std::time::Duration;
 
 use crate::lab::experiments::sweep::text::BUSY;
-use crate::options::Places;
+use crate::options::PathArgs;
 use crate::source::clock::Clock;
 use crate::source::host::{Host, cpu_with_children};
 
-/// The time before the experiment.
-pub(super) struct Meanwhile {
+/// CPU times at the start of the experiment.
+pub(super) struct OtherLoad {
     host: Host,
     clock: Clock,
     before: Option<Times>,
@@ -20,13 +20,13 @@ pub(super) struct Meanwhile {
 #[derive(Debug, Clone, Copy)]
 struct Times {
     cpus: f64,
-    /// Of all CPUs, and what of that is ours, in seconds.
+    /// Busy time of all CPUs, and the part of it that is ours, in seconds.
     busy: f64,
     ours: f64,
 }
 
-impl Meanwhile {
-    pub(super) fn begin(places: &Places) -> Self {
+impl OtherLoad {
+    pub(super) fn begin(places: &PathArgs) -> Self {
         let host = Host::new(&places.proc_root, &places.sys_root);
         Self {
             before: times(&host),
@@ -35,7 +35,7 @@ impl Meanwhile {
         }
     }
 
-    /// Says on standard error if others used much, once the experiment's processes have ended.
+    /// Warns on standard error if others used much CPU time. Called after the experiment's processes have ended.
     pub(super) fn warn(&self) {
         let (Some(before), Some(now)) = (self.before, times(&self.host)) else {
             return;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_used_is_what_is_left() {
+    fn cpu_of_others_is_the_remainder() {
         let at = |busy, ours| Times {
             cpus: 2.0,
             busy,

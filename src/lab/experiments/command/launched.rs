@@ -1,4 +1,4 @@
-//! A job that was started for the lab: the user's command or the built-in job, with what it prints and how it ended.
+//! A job started for the lab: the user's command or the built-in job, with its output and how it ended.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::error::Hinted;
 use crate::launch::{Ending, LaunchError, LaunchSpec, OutputTarget, Running, SupervisorEvent};
 use crate::units::Pid;
 
-/// What the last processes of a job that has ended are waited for.
-const LONGEST_END: Duration = Duration::from_secs(2);
-/// How long the news of an end may take.
-const NEWS: Duration = Duration::from_millis(50);
+/// How long to wait for the last processes of a job that has ended.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the message about its end may take.
+const MESSAGE_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Why there is no figure.
+/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
     #[error(transparent)]
@@ -24,7 +24,7 @@ pub enum TrialError {
     #[error("{error}")]
     Refused {
         error: Hinted,
-        /// The last lines that the command has printed, where they may say why.
+        /// The last lines of the command's output, if they may explain the error.
         said: Vec<String>,
     },
     #[error("killed by signal {0}")]
@@ -40,20 +40,20 @@ impl From<Hinted> for TrialError {
     }
 }
 
-/// Dropping it ends the job and everything below it: SIGTERM, five seconds, SIGKILL.
+/// A running job. Dropping it ends the job and all processes below it: SIGTERM, five seconds, SIGKILL.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedJob {
     pub(super) running: Running,
     events: mpsc::Receiver<SupervisorEvent>,
     output: CommandOutput,
     ended: Option<Ending>,
 }
 
-impl Launched {
-    /// What it prints goes to the end of `log`, where there is one.
+impl LaunchedJob {
+    /// Starts a job. Its output is appended to `log`, if given.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// Returns an error if the job cannot be started.
     pub fn start(spec: LaunchSpec, log: Option<&Path>) -> Result<Self, TrialError> {
         let output = CommandOutput::new(log)?;
         let (send, events) = mpsc::channel();
@@ -71,7 +71,7 @@ impl Launched {
         self.running.pid()
     }
 
-    /// Waits for news, no longer than this; `true` where no process of it is left.
+    /// Waits for events, at most this long; returns `true` if no process of the job is left.
     pub fn wait(&mut self, longest: Duration) -> bool {
         let gone = match self.events.recv_timeout(longest) {
             Ok(SupervisorEvent::Ended(ending)) => {
@@ -85,12 +85,12 @@ impl Launched {
         gone
     }
 
-    /// It has ended.
+    /// Whether it has ended.
     pub fn has_ended(&mut self) -> bool {
         self.ended.is_some() || self.wait(Duration::ZERO) || self.ended.is_some()
     }
 
-    /// How it has failed by itself, as far as its exit code tells.
+    /// Returns how it failed by itself, according to its exit code.
     pub(super) fn failed(&self) -> Option<Ending> {
         self.ended.filter(|ended| ended.code() != 0)
     }
@@ -99,12 +99,12 @@ impl Launched {
         self.output.last_lines()
     }
 
-    /// Why the built-in job has failed. `None` where it runs, or has ended well.
+    /// Returns why the built-in job failed. `None` if it is running or has succeeded.
     pub fn failure(&mut self) -> Option<Hinted> {
-        let gone = self.ended.is_none() && self.wait(NEWS);
+        let gone = self.ended.is_none() && self.wait(MESSAGE_TIMEOUT);
         let ended = self.failed()?;
-        // The workers end with the trainer; what they said is still on its way.
-        let _ = gone || self.wait(LONGEST_END);
+        // The workers end with the trainer; their output may still be on its way.
+        let _ = gone || self.wait(END_TIMEOUT);
         let words = self.last_lines();
         let status = ExitStatus::from_raw(match ended {
             Ending::Code(code) => code << 8,
@@ -120,7 +120,7 @@ impl Launched {
         }))
     }
 
-    /// Why the built-in job did not do what it was started for.
+    /// Returns why the built-in job did not complete its task.
     pub fn ended_early(&mut self) -> Hinted {
         self.failure().unwrap_or_else(|| {
             Hinted::new(
@@ -131,7 +131,7 @@ impl Launched {
     }
 }
 
-/// The first error that a process of the job ended with: later ones follow from it.
+/// Returns the first error that a process of the job printed: later ones follow from it.
 fn refusal(words: &[String]) -> Option<Hinted> {
     words.windows(2).find_map(|pair| {
         let message = pair.first()?.strip_prefix("error: ")?;
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_error_is_told_and_only_a_whole_one() {
+    fn only_the_first_complete_error_is_reported() {
         let said = |lines: &str| {
             let lines: Vec<String> = lines.split('|').map(str::to_owned).collect();
             refusal(&lines).map(|error| (error.message, error.hint))

@@ -1,5 +1,5 @@
-//! What the command prints: to the end of the user's file or to one without a name, of which the last lines are
-//! kept, for the case that it fails.
+//! The command's output: appended to the user's file or to an unnamed one. Its last lines are kept in case the command
+//! fails.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use crate::last_lines::Lines;
 use crate::launch::Log;
 use crate::setup::named_log;
 
-/// Enough to say why a Python has failed.
+/// Enough lines to explain why a Python program failed.
 const LINES: usize = 15;
 
 /// The output of one run.
@@ -32,23 +32,23 @@ impl CommandOutput {
         })
     }
 
-    /// The end that the command writes to.
+    /// Returns the file that the command writes to.
     pub(super) fn writer(&self) -> Result<File, Hinted> {
         self.log.writer().map_err(|error| no_file(&error))
     }
 
-    /// Reads what came since.
+    /// Reads new output.
     pub(super) fn read(&mut self) {
         let lines = &mut self.lines;
-        let read = self.log.read_on(|bytes| {
+        let read = self.log.read_new(|bytes| {
             lines.feed(bytes);
             Ok(())
         });
-        // What cannot be read again is missing where the command fails, and nowhere else.
+        // If reading fails, the lines are missing only from an error message.
         let _ = read;
     }
 
-    /// The last lines that say anything, harmless to a terminal.
+    /// Returns the last non-empty lines, safe to print on a terminal.
     pub(super) fn last_lines(&mut self) -> Vec<String> {
         self.read();
         let lines = self.lines.last(usize::MAX, 0);

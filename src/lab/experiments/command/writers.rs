@@ -1,6 +1,6 @@
-//! Who reports below the command, what each has reported so far, and which of them the figures are of.
+//! The reporting processes below the command, their reports so far, and which of them is measured.
 //!
-//! Pure but for the listener that is asked.
+//! Pure except for reading from the listener.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,15 +9,15 @@ use crate::probe::{Cached, Step};
 use crate::source::probe::{Listener, ProbeReport};
 use crate::units::Pid;
 
-/// What one process has reported.
+/// The reports of one process.
 #[derive(Debug, Clone, Default)]
 pub(in crate::lab::experiments) struct TrainerReports {
     pub(in crate::lab::experiments) rank: Option<u32>,
-    /// Oldest first.
+    /// Its steps, oldest first.
     pub(in crate::lab::experiments) steps: Vec<Step>,
-    /// Numbers of workers that its loaders had; several where it has several loaders.
+    /// Numbers of workers of its loaders; several values if it has several loaders.
     pub(in crate::lab::experiments) workers: BTreeSet<u32>,
-    /// Their most batches that can be ready, where they reported it.
+    /// Capacities of their queues in batches, if reported.
     pub(in crate::lab::experiments) capacities: BTreeSet<u32>,
     /// Whether they put batches into pinned memory.
     pub(in crate::lab::experiments) pins: BTreeSet<bool>,
@@ -26,12 +26,12 @@ pub(in crate::lab::experiments) struct TrainerReports {
 }
 
 impl TrainerReports {
-    /// Steps that it has made, also those whose report was lost.
+    /// Returns the number of steps it has made, including those with lost reports.
     pub(in crate::lab::experiments) fn made(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.number + 1)
     }
 
-    /// The most batches that can be ready; 0 where none is known to be loaded ahead.
+    /// Returns the most batches that can be ready; 0 if none is known to be loaded ahead.
     pub(in crate::lab::experiments) fn capacity(&self) -> u32 {
         self.capacities.last().copied().unwrap_or_default()
     }
@@ -39,7 +39,7 @@ impl TrainerReports {
     fn add(&mut self, report: ProbeReport) {
         let again = report.steps.front().map(|step| step.number);
         if again.is_some_and(|number| number < self.made()) {
-            // Its count began anew.
+            // It is a new process: its count started again.
             *self = Self::default();
         }
         self.rank = report.rank.or(self.rank);
@@ -54,13 +54,13 @@ impl TrainerReports {
     }
 }
 
-/// All that report.
+/// All reporting processes.
 #[derive(Debug, Default)]
 pub(in crate::lab::experiments) struct Writers(BTreeMap<Pid, TrainerReports>);
 
 impl Writers {
-    /// Takes in what came since.
-    pub(super) fn hear(&mut self, listener: &Listener) {
+    /// Reads new reports.
+    pub(super) fn read_reports(&mut self, listener: &Listener) {
         for pid in listener.writers() {
             if let Some(report) = listener.take(pid) {
                 self.add(pid, report);
@@ -72,28 +72,33 @@ impl Writers {
         self.0.entry(pid).or_default().add(report);
     }
 
-    /// The one that the figures are of: of several ranks the lowest, as all of them train in step. Without ranks
-    /// the one that has made most steps: a script may first read its data in another process.
+    /// Returns the process to measure: of several ranks the lowest, as all of them train in step. Without ranks, the one
+    /// with most steps: a script may first read its data in another process.
     pub(in crate::lab::experiments) fn trainer(&self) -> Option<(Pid, &TrainerReports)> {
-        let trainers = self.0.iter().filter(|(_, heard)| !heard.steps.is_empty());
-        let order = |heard: &TrainerReports| (heard.rank.map(Reverse), heard.steps.len());
+        let trainers = self
+            .0
+            .iter()
+            .filter(|(_, reports)| !reports.steps.is_empty());
+        let order = |reports: &TrainerReports| (reports.rank.map(Reverse), reports.steps.len());
         trainers
-            .max_by_key(|(_, heard)| order(heard))
-            .map(|(pid, heard)| (*pid, heard))
+            .max_by_key(|(_, reports)| order(reports))
+            .map(|(pid, reports)| (*pid, reports))
     }
 
-    /// Ranks that train; 0 or 1 where it is not distributed.
+    /// Returns the number of ranks that train; 0 or 1 if the job is not distributed.
     pub(in crate::lab::experiments) fn ranks(&self) -> usize {
-        let ranks = self.0.values().filter(|heard| !heard.steps.is_empty());
+        let ranks = self.0.values().filter(|reports| !reports.steps.is_empty());
         ranks
-            .filter_map(|heard| heard.rank)
+            .filter_map(|reports| reports.rank)
             .collect::<BTreeSet<_>>()
             .len()
     }
 
-    /// What the user should know, of whomever.
+    /// Returns a notice for the user from any process.
     pub(super) fn notice(&self) -> Option<&str> {
-        self.0.values().find_map(|heard| heard.notice.as_deref())
+        self.0
+            .values()
+            .find_map(|reports| reports.notice.as_deref())
     }
 }
 
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_rank_counts_or_who_made_most_steps() {
+    fn the_lowest_rank_counts_or_the_one_with_most_steps() {
         let mut writers = Writers::default();
         assert_eq!(trainer(&writers), None);
         writers.add(Pid(5), report(None, 0..20));
@@ -128,14 +133,14 @@ mod tests {
         writers.add(Pid(8), report(Some(1), 0..9));
         writers.add(Pid(9), report(Some(0), 0..3));
         assert_eq!((trainer(&writers), writers.ranks()), (Some(Pid(9)), 2));
-        // A notice alone is no trainer.
+        // A process with a notice but no steps is not a trainer.
         let mut writers = Writers::default();
         writers.add(Pid(7), report(Some(0), 0..0));
         assert_eq!(trainer(&writers), None);
     }
 
     #[test]
-    fn what_is_told_piece_by_piece_is_put_together() {
+    fn partial_reports_are_merged() {
         let mut writers = Writers::default();
         for (numbers, workers) in [(0..4, 2), (6..9, 0)] {
             let report = ProbeReport {
@@ -144,10 +149,10 @@ mod tests {
             };
             writers.add(Pid(5), report);
         }
-        let (_, heard) = writers.trainer().unwrap();
-        assert_eq!((heard.steps.len(), heard.made()), (7, 9));
-        assert_eq!(heard.workers, BTreeSet::from([0, 2]));
-        // Another process with the number of one that is gone.
+        let (_, reports) = writers.trainer().unwrap();
+        assert_eq!((reports.steps.len(), reports.made()), (7, 9));
+        assert_eq!(reports.workers, BTreeSet::from([0, 2]));
+        // Another process that got the PID of one that has ended.
         writers.add(Pid(5), report(None, 0..2));
         assert_eq!(writers.trainer().unwrap().1.made(), 2);
     }

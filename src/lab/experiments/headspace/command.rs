@@ -1,6 +1,6 @@
-//! The headspace of a job: in every other run it is handed cached batches, the user's own command by the hook.
+//! Measures the headspace of a job: every other run gets cached batches, in the user's own command through the hook.
 
-use super::{Headspace, Plan, blocks, judge, too_few};
+use super::{MeasuredHeadspace, Plan, blocks, judge, too_few};
 use crate::error::Hinted;
 use crate::lab::experiments::command::{TrainerReports, TrainingCommand, Trial, TrialError};
 use crate::lab::experiments::taken;
@@ -8,19 +8,19 @@ use crate::launch::LoaderOverrides;
 use crate::probe::Step;
 use crate::source::sampler::Options;
 
-/// Steps of a script that a plan of fewer than these is made for.
-const FEWEST: u64 = 20;
+/// If a script makes fewer steps than these, no smaller plan is suggested.
+const MIN_STEPS: u64 = 20;
 
-/// Measures; `report` is called with what is being done.
+/// Measures the headspace; `report` is called with the current activity.
 ///
 /// # Errors
-/// Where the command cannot be run, or does not make the steps that are to be measured.
+/// Returns an error if the command cannot be run, or does not make the steps to be measured.
 pub fn launched(
     command: &TrainingCommand,
     plan: Plan,
     options: &Options,
     mut report: impl FnMut(&str),
-) -> Result<Headspace, TrialError> {
+) -> Result<MeasuredHeadspace, TrialError> {
     let (mut now, mut free) = (vec![], vec![]);
     let mut notes = None;
     let runs = 2 * plan.rounds.max(1);
@@ -28,7 +28,7 @@ pub fn launched(
         let mut report = |what: String| report(&format!("run {} of {runs}: {what}", run + 1));
         report("waiting for the first step".to_owned());
         if run % 2 == 0 {
-            let (steps, ranks) = as_it_is(command, plan, options, &mut report)?;
+            let (steps, ranks) = normal_run(command, plan, options, &mut report)?;
             let own = command.builtin.is_none();
             notes = own.then(|| self::notes(&steps, ranks));
             now.extend(steps.blocks());
@@ -37,10 +37,10 @@ pub fn launched(
         }
     }
     let headspace = judge(now, free, (plan.steps, plan.run_steps)).ok_or_else(too_few)?;
-    Ok(Headspace { notes, ..headspace })
+    Ok(MeasuredHeadspace { notes, ..headspace })
 }
 
-/// The steps that are measured of one run.
+/// The measured steps of one run.
 struct Measured {
     steps: Vec<Step>,
     workers: u32,
@@ -49,11 +49,11 @@ struct Measured {
 
 impl Measured {
     fn blocks(&self) -> Vec<f64> {
-        // A block longer than the run is none.
+        // A block must not be longer than the run.
         let length = self.steps.len().max(1);
         let turn = (self.workers.max(1) as usize).min(length);
         match self.epochs {
-            // In whole epochs, as each has a start, when the queue is empty.
+            // Blocks are whole epochs, as the queue is empty at the start of each.
             EpochLengths::Of(steps) if steps <= length => {
                 blocks(&self.steps, turn.next_multiple_of(steps).min(length))
             }
@@ -62,22 +62,22 @@ impl Measured {
     }
 }
 
-/// How the steps of a run are parted by what the trainer does beside its loops.
+/// How the steps of a run are divided by pauses between the trainer's loops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EpochLengths {
     /// No loop has ended.
     One,
-    /// Each has so many steps.
+    /// Each loop has this many steps.
     Of(usize),
-    /// They differ in length: several loaders, mostly.
+    /// The loops differ in length, usually because there are several loaders.
     Several,
 }
 
 impl EpochLengths {
-    /// Of the steps from the first one on.
+    /// Finds the loops in these steps, beginning with the first.
     fn of(steps: &[Step]) -> Self {
         let ends = steps.windows(2).enumerate().filter(|(_, pair)| {
-            // A step whose report was lost is no end.
+            // A step with a lost report does not end a loop.
             pair[0].number + 1 == pair[1].number && pair[0].step_to < pair[1].wait_from
         });
         let ends: Vec<usize> = ends.map(|(at, _)| at + 1).collect();
@@ -94,29 +94,29 @@ impl EpochLengths {
     }
 }
 
-fn as_it_is(
+fn normal_run(
     command: &TrainingCommand,
     plan: Plan,
     options: &Options,
     report: &mut impl FnMut(String),
 ) -> Result<(Measured, usize), TrialError> {
     let mut trial = Trial::start(command, LoaderOverrides::default(), options)?;
-    // Both runs are measured after as many steps: what is warm then is warm in both.
-    let before = |heard: &TrainerReports| plan.cache.after + u64::from(heard.capacity()) + 1;
+    // Both runs are measured after the same number of steps, so that both are equally warmed up.
+    let before = |reports: &TrainerReports| plan.cache.after + u64::from(reports.capacity()) + 1;
     trial.listen(
-        |_, heard| {
-            let all = before(heard) + plan.steps;
-            report(format!("step {} of {all}", heard.made().min(all)));
-            Ok(heard.made() >= all)
+        |_, reports| {
+            let all = before(reports) + plan.steps;
+            report(format!("step {} of {all}", reports.made().min(all)));
+            Ok(reports.made() >= all)
         },
         |made| ended_early(made, plan),
     )?;
-    let heard = trial.heard();
-    let before = before(&heard);
+    let reports = trial.reports();
+    let before = before(&reports);
     let ranks = trial.writers.ranks();
     drop(trial);
-    let epochs = EpochLengths::of(&heard.steps);
-    let measured = measured(command, &heard, |step| step.number >= before, plan);
+    let epochs = EpochLengths::of(&reports.steps);
+    let measured = measured(command, &reports, |step| step.number >= before, plan);
     Ok((Measured { epochs, ..measured }, ranks))
 }
 
@@ -130,53 +130,53 @@ fn cached(
         cache: Some(plan.cache),
         ..LoaderOverrides::default()
     };
-    // It checks itself with another loader at that very step, at worst.
+    // At worst, the hook tests itself with another loader at exactly that step.
     let latest = 2 * plan.cache.after + 100;
     let mut trial = Trial::start(command, overrides, options)?;
-    let notice = |heard: &TrainerReports| {
-        let why = heard.notice.as_deref();
+    let notice = |reports: &TrainerReports| {
+        let why = reports.notice.as_deref();
         Hinted::new(
             "the hook could not deliver cached batches",
             why.unwrap_or("try more steps before the cache: --after 500"),
         )
     };
     trial.listen(
-        |_, heard| {
-            let Some(from) = rested(heard) else {
-                report(format!("step {} of {}", heard.made(), plan.cache.after));
-                return if heard.made() > latest {
-                    Err(notice(heard))
+        |_, reports| {
+            let Some(from) = idle_since(reports) else {
+                report(format!("step {} of {}", reports.made(), plan.cache.after));
+                return if reports.made() > latest {
+                    Err(notice(reports))
                 } else {
                     Ok(false)
                 };
             };
-            let measured = heard.steps.iter().rev();
+            let measured = reports.steps.iter().rev();
             let measured = measured.take_while(|step| step.wait_from >= from).count() as u64;
             report(format!("cached step {measured} of {}", plan.steps));
             Ok(measured >= plan.steps)
         },
         |made| ended_early(made, plan),
     )?;
-    let heard = trial.heard();
+    let reports = trial.reports();
     drop(trial);
-    let from = rested(&heard).unwrap_or(u64::MAX);
+    let from = idle_since(&reports).unwrap_or(u64::MAX);
     Ok(measured(
         command,
-        &heard,
+        &reports,
         |step| step.wait_from >= from,
         plan,
     ))
 }
 
-/// When the workers have nothing to do any more: what they have in hand when the first cached batch is handed out
-/// takes them no longer than as many steps took before. `None` before the first cached batch.
-fn rested(heard: &TrainerReports) -> Option<u64> {
-    let cached = heard.cached?;
-    let from = heard
+/// Returns when the workers are certainly idle: finishing what they have when the first cached batch is delivered takes
+/// at most as long as the same number of steps did before. `None` before the first cached batch.
+fn idle_since(reports: &TrainerReports) -> Option<u64> {
+    let cached = reports.cached?;
+    let from = reports
         .steps
         .partition_point(|step| step.number < cached.from);
-    let (before, after) = heard.steps.split_at(from);
-    let ahead = heard.capacity().max(1);
+    let (before, after) = reports.steps.split_at(from);
+    let ahead = reports.capacity().max(1);
     let usual = &before[before.len().saturating_sub(2 * ahead as usize)..];
     let usual = taken(usual) / u32::try_from(usual.len().max(1)).unwrap_or(u32::MAX);
     let rest = u64::try_from((usual * ahead).as_nanos()).unwrap_or(u64::MAX);
@@ -185,14 +185,14 @@ fn rested(heard: &TrainerReports) -> Option<u64> {
 
 fn measured(
     command: &TrainingCommand,
-    heard: &TrainerReports,
+    reports: &TrainerReports,
     is: impl Fn(&Step) -> bool,
     plan: Plan,
 ) -> Measured {
-    // The built-in job reports no number of workers: its settings have it.
+    // The built-in job does not report its number of workers, but its settings contain it.
     let builtin = command.builtin.as_ref().map(|settings| settings.workers);
-    let reported = || heard.workers.last().copied();
-    let steps = heard.steps.iter().filter(|step| is(step));
+    let reported = || reports.workers.last().copied();
+    let steps = reports.steps.iter().filter(|step| is(step));
     let many = usize::try_from(plan.steps).unwrap_or(usize::MAX);
     Measured {
         steps: steps.take(many).copied().collect(),
@@ -204,7 +204,7 @@ fn measured(
 fn ended_early(made: u64, plan: Plan) -> Hinted {
     let needed = plan.cache.after + plan.steps;
     let message = format!("the command ended after {made} steps; at least {needed} are needed");
-    let hint = if made < FEWEST {
+    let hint = if made < MIN_STEPS {
         "train for longer".to_owned()
     } else {
         let after = made / 4;
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::probe::Cached;
 
-    /// Steps of 10 ms each, with a pause of 5 ms before those of these numbers.
+    /// Returns steps of 10 ms each, with a pause of 5 ms before those with these numbers.
     fn steps(count: u64, pauses: &[u64]) -> Vec<Step> {
         let mut at = 0;
         let step = |number| {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_are_told_by_what_is_between_them() {
+    fn epochs_are_detected_by_the_gaps_between_them() {
         assert_eq!(EpochLengths::of(&steps(50, &[])), EpochLengths::One);
         assert_eq!(
             EpochLengths::of(&steps(50, &[20, 40])),
@@ -274,7 +274,7 @@ mod tests {
             EpochLengths::Several
         );
         assert_eq!(EpochLengths::of(&steps(50, &[20])), EpochLengths::Several);
-        // Lost reports are no end of an epoch.
+        // Lost reports do not end an epoch.
         let mut lost = steps(50, &[]);
         lost.drain(10..20);
         assert_eq!(EpochLengths::of(&lost), EpochLengths::One);
@@ -295,11 +295,11 @@ mod tests {
         assert_eq!(of(100, 0, EpochLengths::One), 10);
         assert_eq!(of(100, 8, EpochLengths::One), 6);
         assert_eq!(of(100, 2, EpochLengths::Of(30)), 3);
-        // An epoch that is longer than what is measured cannot be held.
+        // An epoch longer than the measurement does not fit into it.
         assert_eq!(of(100, 2, EpochLengths::Of(300)), 10);
         assert_eq!(of(10, 16, EpochLengths::One), 1);
         assert_eq!(of(0, 4, EpochLengths::One), 0);
-        // What runs between epochs is in no block.
+        // Time between epochs is in no block.
         let steps = steps(60, &[20, 40]);
         let epochs = EpochLengths::of(&steps);
         let blocks = Measured {
@@ -313,27 +313,27 @@ mod tests {
 
     #[test]
     fn workers_that_fill_their_queue_are_waited_for() {
-        let mut heard = TrainerReports {
+        let mut reports = TrainerReports {
             steps: steps(100, &[]),
             ..TrainerReports::default()
         };
-        assert_eq!(rested(&heard), None);
-        heard.cached = Some(Cached {
+        assert_eq!(idle_since(&reports), None);
+        reports.cached = Some(Cached {
             batches: 5,
             from: 40,
         });
-        assert_eq!(rested(&heard), Some(410_000_000));
-        heard.capacities.insert(8);
-        assert_eq!(rested(&heard), Some(480_000_000));
-        heard.cached = Some(Cached {
+        assert_eq!(idle_since(&reports), Some(410_000_000));
+        reports.capacities.insert(8);
+        assert_eq!(idle_since(&reports), Some(480_000_000));
+        reports.cached = Some(Cached {
             batches: 5,
             from: 100,
         });
-        assert_eq!(rested(&heard), None, "none has come yet");
+        assert_eq!(idle_since(&reports), None, "none has come yet");
     }
 
     #[test]
-    fn a_script_that_is_too_short_is_told_what_would_do() {
+    fn a_script_that_is_too_short_gets_the_length_needed() {
         let plan = Plan {
             cache: crate::launch::Cache {
                 batches: 10,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{DeliveryOrder, SimulatedRun, SimulationSettings, Study, WhatIf};
 use crate::units::Share;
 
-/// Means over the runs; rates, shares and the queue's figures are of the time since the first batch.
+/// Returns means over the runs; rates, shares and the queue's figures cover the time since the first batch.
 pub fn json(study: &Study) -> Value {
     let over_time = study.ready_over_time();
     let seconds = study.settings.span.as_secs_f64();

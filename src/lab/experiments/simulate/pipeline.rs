@@ -1,6 +1,6 @@
 //! The state of the simulated pipeline, and the next event.
 //!
-//! Knows what happens when; what it amounts to is the tally's. Times are nanoseconds since the start.
+//! Decides what happens when; the tally computes the figures. Times are nanoseconds since the start.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use rand_distr::{Distribution, LogNormal, StandardUniform};
 
-use super::settings::{DeliveryOrder, MOST_BATCHES, SimulationSettings};
+use super::settings::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
 use super::tally::{Nanos, SimulatedRun, Tally};
 
 /// A time that is later than any other.
@@ -20,26 +20,6 @@ pub(super) fn nanos(time: Duration) -> Nanos {
     Nanos::try_from(time.as_nanos()).unwrap_or(NEVER)
 }
 
-/// What a loader does at a moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LoaderState {
-    /// It has made all that it was asked for.
-    Idle,
-    /// The part of its batch that is done, 0 to 1.
-    Loading(f64),
-}
-
-/// What the trainer does at a moment.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TrainerState {
-    Waiting,
-    /// On a batch that this loader made; the part of the step that is done, 0 to 1.
-    Working {
-        worker: u32,
-        done: f64,
-    },
-}
-
 /// At the same time, loads end before steps do, and loads in the order of their loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Completion {
@@ -47,37 +27,19 @@ enum Completion {
     StepEnds,
 }
 
-/// A stretch of work with a known end; `since` is where its beginning lies, also before the start.
-#[derive(Debug, Clone, Copy)]
-struct Work {
-    began: Nanos,
-    /// What was done before the start already.
-    ahead: Nanos,
-    ends: Nanos,
-}
-
-impl Work {
-    fn done(&self, now: Nanos) -> f64 {
-        let whole = (self.ends - self.began).saturating_add(self.ahead);
-        let done = now.saturating_sub(self.began).saturating_add(self.ahead);
-        if whole == 0 {
-            return 1.0;
-        }
-        (done as f64 / whole as f64).min(1.0)
-    }
-}
-
 #[derive(Debug, Default)]
 struct SimulatedWorker {
-    /// Indices that it was handed, each with the time that its batch takes.
+    /// Indices handed to it, each with the load time of its batch.
     asked: VecDeque<(u64, Nanos)>,
-    /// The batch under way, and the work on it.
-    loading: Option<(u64, Work)>,
+    /// The batch under way.
+    loading: Option<u64>,
+    /// Number of batches it has made.
+    made: u64,
 }
 
-/// A run that can be stopped and looked at on its way.
+/// A run that can be advanced in steps and inspected in between.
 #[derive(Debug)]
-pub struct Simulation {
+pub(super) struct Simulation {
     settings: SimulationSettings,
     step: Nanos,
     clock: Option<Nanos>,
@@ -88,20 +50,20 @@ pub struct Simulation {
     loads: Option<LogNormal<f64>>,
     events: BinaryHeap<Reverse<(Nanos, Completion)>>,
     workers: Vec<SimulatedWorker>,
-    /// Indices handed out, and the index that is taken next in order.
+    /// Number of indices handed out, and the index that is taken next in order.
     handed_out: u64,
     next: u64,
-    /// Loaded and not taken, each with its loader: by index, or in any order by arrival.
+    /// Batches that are loaded and not taken, each with its loader: by index, or in any order by arrival.
     ready: BTreeMap<u64, u32>,
     arrivals: u64,
-    /// The loader of the batch in its step. `None` = the trainer waits.
-    training: Option<(u32, Work)>,
+    /// The trainer is in a step, rather than waiting.
+    training: bool,
     tally: Tally,
 }
 
 impl Simulation {
-    /// At time 0: every loader has been asked for as many batches as it may hold.
-    pub fn new(settings: &SimulationSettings, seed: u64) -> Self {
+    /// Creates the state at time 0: every loader has been asked for as many batches as it may hold.
+    pub(super) fn new(settings: &SimulationSettings, seed: u64) -> Self {
         let mean = settings.load.as_secs_f64();
         let varied = settings.load_jitter > 0.0 && mean > 0.0;
         let loads = LogNormal::from_mean_cv(mean, settings.load_jitter).ok();
@@ -120,13 +82,13 @@ impl Simulation {
             next: 0,
             ready: BTreeMap::new(),
             arrivals: 0,
-            training: None,
+            training: false,
             tally: Tally::new(seed, nanos(settings.span)),
             settings: settings.clone(),
         };
         for _ in 0..settings.prefetch_factor {
             for worker in 0..settings.workers {
-                simulation.ask(worker);
+                simulation.hand_out_index(worker);
             }
         }
         for worker in 0..settings.workers {
@@ -140,13 +102,13 @@ impl Simulation {
         simulation
     }
 
-    /// Lets everything happen up to `to`, that included, and nothing after the end of the span.
-    pub fn advance(&mut self, to: Duration) {
+    /// Processes all events up to and including `to`, but none after the end of the span.
+    pub(super) fn advance(&mut self, to: Duration) {
         let to = nanos(to).min(self.span);
         while let Some(Reverse((at, event))) = self.events.peek().copied()
             && at <= to
             && at < self.span
-            && self.tally.batches < MOST_BATCHES
+            && self.tally.batches < MAX_BATCHES
         {
             self.events.pop();
             self.now = at;
@@ -154,7 +116,7 @@ impl Simulation {
                 Completion::LoadEnds(worker) => self.load_ended(worker),
                 Completion::StepEnds => {
                     self.tally.step_ended(at);
-                    self.training = None;
+                    self.training = false;
                 }
             }
             self.take();
@@ -162,61 +124,51 @@ impl Simulation {
         self.now = self.now.max(to);
     }
 
-    pub fn settings(&self) -> &SimulationSettings {
+    pub(super) fn settings(&self) -> &SimulationSettings {
         &self.settings
     }
 
-    /// Time since the start of the loaders.
-    pub fn now(&self) -> Duration {
-        Duration::from_nanos(self.now)
+    /// Returns for each worker whether it is making a batch, and how many it has made.
+    pub(super) fn workers(&self) -> impl Iterator<Item = (bool, u64)> + '_ {
+        let workers = self.workers.iter();
+        workers.map(|worker| (worker.loading.is_some(), worker.made))
     }
 
-    /// Nothing will happen any more.
-    pub fn is_over(&self) -> bool {
-        self.now >= self.span
-    }
-
-    /// What each loader does.
-    pub fn loaders(&self) -> impl Iterator<Item = LoaderState> + '_ {
-        let now = self.now;
-        self.workers
-            .iter()
-            .map(move |worker| match &worker.loading {
-                None => LoaderState::Idle,
-                Some((_, work)) => LoaderState::Loading(work.done(now)),
-            })
-    }
-
-    /// The loaders of the batches that are ready, the one to be taken first at the front.
-    pub fn ready(&self) -> impl Iterator<Item = u32> + '_ {
-        self.ready.values().copied()
-    }
-
-    pub fn trainer(&self) -> TrainerState {
-        match &self.training {
-            None => TrainerState::Waiting,
-            Some((worker, work)) => TrainerState::Working {
-                worker: *worker,
-                done: work.done(self.now),
-            },
+    /// Returns the number of batches that can be taken: in order, without those whose turn has not come.
+    pub(super) fn ready(&self) -> usize {
+        let in_turn = |place: &(u64, &u64)| place.0 == *place.1;
+        match self.settings.order {
+            DeliveryOrder::InOrder => (self.next..)
+                .zip(self.ready.keys())
+                .take_while(in_turn)
+                .count(),
+            DeliveryOrder::AnyOrder => self.ready.len(),
         }
     }
 
-    /// What has come of it so far.
-    pub fn outcome(&self) -> SimulatedRun {
+    pub(super) fn taken(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) fn is_training(&self) -> bool {
+        self.training
+    }
+
+    /// Returns the result so far.
+    pub(super) fn outcome(&self) -> SimulatedRun {
         self.tally.outcome(self.now)
     }
 
-    /// When something is seen that is due at `at`.
+    /// Returns when an event due at `at` is noticed.
     fn tick(&self, at: Nanos) -> Nanos {
         self.clock.map_or(at, |clock| {
             at.div_ceil(clock).checked_mul(clock).unwrap_or(NEVER)
         })
     }
 
-    /// Hands the next index to a loader. The times of batches are drawn in the order of their indices, so that
-    /// batch 12 takes as long in either order.
-    fn ask(&mut self, worker: u32) {
+    /// Hands the next index to a loader. Load times are drawn in the order of the indices, so that batch 12 takes the
+    /// same time in either delivery order.
+    fn hand_out_index(&mut self, worker: u32) {
         let index = self.handed_out;
         self.handed_out += 1;
         let length = match &self.loads {
@@ -231,7 +183,7 @@ impl Simulation {
         }
     }
 
-    /// A loader without work begins with what it was asked for next; `ahead` of it is done already.
+    /// Starts an idle loader on its next index; `ahead` is the part of that load that is already done.
     fn load_next(&mut self, worker: u32, ahead: f64) {
         let now = self.now;
         let Some(state) = self.worker(worker) else {
@@ -246,21 +198,19 @@ impl Simulation {
         let left = Duration::from_nanos(length).mul_f64(1.0 - ahead);
         let left = if ahead > 0.0 { nanos(left) } else { length };
         let ends = self.tick(now.saturating_add(left));
-        let work = Work {
-            began: now,
-            ahead: length.saturating_sub(left),
-            ends,
-        };
         if let Some(state) = self.worker(worker) {
-            state.loading = Some((index, work));
+            state.loading = Some(index);
         }
         self.events
             .push(Reverse((ends, Completion::LoadEnds(worker))));
     }
 
     fn load_ended(&mut self, worker: u32) {
-        let loaded = self.worker(worker).and_then(|state| state.loading.take());
-        if let Some((index, _)) = loaded {
+        let loaded = self.worker(worker).and_then(|state| {
+            state.made += 1;
+            state.loading.take()
+        });
+        if let Some(index) = loaded {
             let place = match self.settings.order {
                 DeliveryOrder::InOrder => index,
                 DeliveryOrder::AnyOrder => self.arrivals,
@@ -272,9 +222,9 @@ impl Simulation {
         self.load_next(worker, 0.0);
     }
 
-    /// The trainer takes the next batch, if it has time and there is one.
+    /// Lets the trainer take the next batch, if it is waiting and there is one.
     fn take(&mut self) {
-        if self.training.is_some() {
+        if self.training {
             return;
         }
         let Some(first) = self.ready.first_entry() else {
@@ -287,12 +237,7 @@ impl Simulation {
         self.next += 1;
         self.tally.taken(self.now);
         let ends = self.tick(self.now.saturating_add(self.step));
-        let work = Work {
-            began: self.now,
-            ahead: 0,
-            ends,
-        };
-        self.training = Some((maker, work));
+        self.training = true;
         self.events.push(Reverse((ends, Completion::StepEnds)));
         let asked = match self.settings.order {
             DeliveryOrder::InOrder => {
@@ -301,7 +246,7 @@ impl Simulation {
             }
             DeliveryOrder::AnyOrder => maker,
         };
-        self.ask(asked);
+        self.hand_out_index(asked);
         self.load_next(asked, 0.0);
     }
 

@@ -1,13 +1,13 @@
-//! Runs with several seeds, and with other numbers of workers, to be looked at together.
+//! Runs with several seeds and with other numbers of workers, combined.
 
 use std::time::Duration;
 
-use super::{MOST_WORKERS, SimulatedRun, SimulationSettings, run};
+use super::{MAX_WORKERS, SimulatedRun, SimulationSettings, run};
 use crate::units::Share;
 
-/// Batches that the rows for other numbers of workers cover at most, over all runs of a row and in each: enough
-/// for a steady state, and not more than the runs themselves take.
-const ENOUGH: f64 = 200_000.0;
+/// Most batches of the rows for other numbers of workers, over all runs of a row and in each run: enough for a steady
+/// state, and not slower than the runs themselves.
+const MAX_BATCHES: f64 = 200_000.0;
 const ENOUGH_EACH: f64 = 5000.0;
 /// Most rows for other numbers of workers.
 const ROWS: usize = 8;
@@ -18,22 +18,22 @@ pub struct Study {
     pub settings: SimulationSettings,
     /// At least one.
     pub runs: Vec<SimulatedRun>,
-    /// By the number of workers, that of the settings among them.
+    /// Rows by number of workers, including that of the settings.
     pub what_if: Vec<WhatIf>,
 }
 
-/// Means over runs with another number of workers; of the time since the first batch, `None` where there was none.
+/// Means over runs with another number of workers, for the time since the first batch; `None` if there was none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhatIf {
     pub workers: u32,
-    /// How much time was looked at: less than the study's where that would take long.
+    /// Simulated time: less than the study's if that would take too long.
     pub span: Duration,
     pub batches_per_s: Option<f64>,
     pub stall: Option<Share>,
     pub empty: Option<Share>,
 }
 
-/// The mean over runs, and the least and the most of them.
+/// The mean over runs, with the minimum and maximum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
     pub mean: f64,
@@ -42,7 +42,7 @@ pub struct Band {
 }
 
 impl Study {
-    /// Runs with the seeds `first_seed`, `first_seed + 1` and so on, `runs` of them, at least one.
+    /// Simulates `runs` runs, at least one, with the seeds `first_seed`, `first_seed + 1` and so on.
     pub fn of(settings: &SimulationSettings, first_seed: u64, runs: u32) -> Self {
         let seeds = || (0..u64::from(runs.max(1))).map(|place| first_seed.wrapping_add(place));
         let outcomes: Vec<SimulatedRun> = seeds().map(|seed| run(settings, seed)).collect();
@@ -66,7 +66,7 @@ impl Study {
         }
     }
 
-    /// Steps done.
+    /// Returns the number of steps done.
     pub fn batches(&self) -> Band {
         let done = |run: &SimulatedRun| run.batches as f64;
         let all = self.runs.iter().map(done);
@@ -77,12 +77,12 @@ impl Study {
         }
     }
 
-    /// The mean of a figure over the runs that know it.
+    /// Returns the mean of a figure over the runs in which it is known.
     pub fn mean(&self, figure: impl Fn(&SimulatedRun) -> Option<f64>) -> Option<f64> {
         mean(&self.runs, figure)
     }
 
-    /// The rhythm of the waits that most runs show; `None` where most show none.
+    /// Returns the period of the waits in most runs; `None` if most have none.
     pub fn period_batches(&self) -> Option<u32> {
         let shown = |period| {
             let same = |run: &&SimulatedRun| run.period_batches == period;
@@ -94,7 +94,7 @@ impl Study {
             .flatten()
     }
 
-    /// Batches ready in equal parts of the span, on average over the runs.
+    /// Returns the batches ready in equal parts of the span, averaged over the runs.
     pub fn ready_over_time(&self) -> Vec<f64> {
         let parts = self.runs.first().map_or(0, |run| run.ready_over_time.len());
         let part = |at: usize| mean(&self.runs, |run| run.ready_over_time.get(at).copied());
@@ -114,27 +114,27 @@ impl WhatIf {
     }
 }
 
-/// The time that a row for another number of workers covers.
+/// Returns the time to simulate for a row with another number of workers.
 fn enough(settings: &SimulationSettings, runs: u32) -> Duration {
-    let batches = ENOUGH_EACH.max(ENOUGH / f64::from(runs.max(1)));
+    let batches = ENOUGH_EACH.max(MAX_BATCHES / f64::from(runs.max(1)));
     let seconds = settings.load.as_secs_f64() + batches / settings.bound();
     Duration::try_from_secs_f64(seconds).map_or(settings.span, |time| time.min(settings.span))
 }
 
-/// Doubling numbers up to the first that the trainer's pace leaves no use for, with the one that just matches
-/// it and the one that is set.
+/// Returns doubling numbers of workers up to the first that is more than the trainer needs, with the one that just
+/// matches its pace and the one in the settings.
 fn counts(settings: &SimulationSettings) -> Vec<u32> {
     let matches = settings.load.as_secs_f64() / settings.step.as_secs_f64();
-    let matching = (1..=MOST_WORKERS).find(|count| f64::from(*count) >= matches);
+    let matching = (1..=MAX_WORKERS).find(|count| f64::from(*count) >= matches);
     let mut counts: Vec<u32> = (0..)
         .map_while(|power| 1_u32.checked_shl(power))
-        .take_while(|count| *count <= MOST_WORKERS)
+        .take_while(|count| *count <= MAX_WORKERS)
         .collect();
     let useful = matching.map_or(counts.len(), |matching| {
         counts.partition_point(|count| *count <= matching) + 1
     });
     counts.truncate(useful);
-    // Those that are far too few tell least.
+    // Numbers that are far too low are least informative.
     let kept = counts.len().saturating_sub(ROWS - 2);
     counts.drain(..kept);
     counts.extend(matching);
@@ -144,8 +144,7 @@ fn counts(settings: &SimulationSettings) -> Vec<u32> {
     counts
 }
 
-/// `None` where no run knows it.
+/// Returns the mean of a figure; `None` if no run knows it.
 fn mean(runs: &[SimulatedRun], figure: impl Fn(&SimulatedRun) -> Option<f64>) -> Option<f64> {
-    let known: Vec<f64> = runs.iter().filter_map(figure).collect();
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    crate::units::mean(runs.iter().filter_map(figure))
 }

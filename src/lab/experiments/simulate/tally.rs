@@ -1,6 +1,6 @@
-//! What a run amounts to, counted as it goes.
+//! Computes the figures of a run while it goes on.
 //!
-//! Knows arrivals and takings and their times; nothing of why they happen.
+//! Depends on when batches arrive and are taken, not on why.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::model::period_batches;
 use crate::sample::Wait;
 use crate::units::Share;
 
-/// Equal parts of the span that the queue is shown in.
+/// Number of equal parts of the span in which the queue is shown.
 pub(super) const PARTS: usize = 60;
-/// Newest waits that a rhythm is looked for in.
+/// Number of newest waits that are searched for a period.
 const WAITS: usize = 1024;
 
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     seed: u64,
     span: Nanos,
-    /// Steps done.
+    /// Number of steps done.
     pub(super) batches: u64,
     taken: u64,
     /// When the first batch was taken.
@@ -27,15 +27,15 @@ pub(super) struct Tally {
     waits_since: Option<Nanos>,
     waited: Nanos,
     waits: VecDeque<Wait>,
-    /// Batches that are ready, since when so many.
+    /// Number of batches that are ready, and since when.
     ready: u64,
     since: Nanos,
-    /// Batches times nanoseconds, and nanoseconds without any, both since the first batch.
+    /// Ready batches times nanoseconds, and nanoseconds without any, both since the first batch.
     ready_time: f64,
     empty: Nanos,
-    /// The same in each part of the span, from its start.
+    /// Ready batches times nanoseconds in each part of the span, from its start.
     parts: Vec<f64>,
-    /// Which part `since` is in, and where that ends.
+    /// The part that `since` is in, and its end.
     part: usize,
     part_ends: Nanos,
 }
@@ -61,15 +61,15 @@ impl Tally {
         }
     }
 
-    /// A batch is ready.
+    /// Records that a batch is ready.
     pub(super) fn arrived(&mut self, at: Nanos) {
-        self.hold(at);
+        self.accumulate(at);
         self.ready += 1;
     }
 
-    /// The trainer takes a batch.
+    /// Records that the trainer takes a batch.
     pub(super) fn taken(&mut self, at: Nanos) {
-        self.hold(at);
+        self.accumulate(at);
         self.ready = self.ready.saturating_sub(1);
         self.first.get_or_insert(at);
         if let Some(from) = self.waits_since.take().filter(|from| *from < at) {
@@ -86,14 +86,14 @@ impl Tally {
         self.taken += 1;
     }
 
-    /// The trainer would take another one.
+    /// Records that the trainer is ready for another batch.
     pub(super) fn step_ended(&mut self, at: Nanos) {
         self.batches += 1;
         self.waits_since = Some(at);
     }
 
-    /// As many batches were ready as now, since the last change.
-    fn hold(&mut self, now: Nanos) {
+    /// Adds the time since the last change, during which `ready` stayed the same.
+    fn accumulate(&mut self, now: Nanos) {
         let ready = self.ready as f64;
         if self.first.is_some() {
             let length = now - self.since;
@@ -113,10 +113,10 @@ impl Tally {
         self.since = now;
     }
 
-    /// What has come of it up to `now`.
+    /// Returns the result up to `now`.
     pub(super) fn outcome(&self, now: Nanos) -> SimulatedRun {
         let mut held = self.clone();
-        held.hold(now);
+        held.accumulate(now);
         let waiting = held.waits_since.map_or(0, |from| now - from);
         let observed = held.first.map(|first| (now - first) as f64);
         let observed = observed.filter(|observed| *observed > 0.0);
@@ -142,34 +142,34 @@ impl Tally {
     }
 }
 
-/// Where a part of the span ends, counted from 0.
+/// Returns where a part of the span ends; parts are counted from 0.
 fn part_end(span: Nanos, part: usize) -> Nanos {
     let end = u128::from(span) * (part as u128 + 1) / PARTS as u128;
     Nanos::try_from(end).unwrap_or(Nanos::MAX)
 }
 
-/// Nanoseconds since the start, or of a length.
+/// A duration, or a time since the start, in nanoseconds.
 pub(super) type Nanos = u64;
 
-/// What came of one run. Shares and rates are of the time since the trainer got its first batch: before that
-/// there is nothing to wait between. Unknown (`None`) where it got none.
+/// The result of one run. Shares and rates cover the time since the trainer got its first batch, as before that it could
+/// not wait between steps. `None` = unknown, as it got no batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimulatedRun {
     pub seed: u64,
-    /// Steps done, hence batches used up.
+    /// Steps done, and so batches used.
     pub batches: u64,
-    /// From the start of the loaders until the trainer got its first batch.
+    /// Time from the start of the loaders until the trainer got its first batch.
     pub first_batch: Option<Duration>,
     /// Steps done per second.
     pub batches_per_s: Option<f64>,
     /// Share of the time that the trainer waited for a batch.
     pub stall: Option<Share>,
-    /// The trainer waits every so many batches; `None` also where there is no clear rhythm.
+    /// The trainer waits once every this many batches; `None` also if there is no clear period.
     pub period_batches: Option<u32>,
-    /// Batches ready on average; in order, also those that wait for their turn.
+    /// Mean number of ready batches; in order, including those whose turn has not come.
     pub mean_ready: Option<f64>,
     /// Share of the time that no batch was ready.
     pub empty: Option<Share>,
-    /// Batches ready on average in equal parts of the whole time, the first batch's included.
+    /// Mean number of ready batches in equal parts of the whole time, including that before the first batch.
     pub ready_over_time: Vec<f64>,
 }

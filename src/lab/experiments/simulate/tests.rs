@@ -3,6 +3,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::Engine;
+use crate::verdict::Kind;
 
 fn picture(load_ms: u64) -> SimulationSettings {
     SimulationSettings {
@@ -23,7 +25,7 @@ fn the_three_pictures_give_their_batches() {
     }
 }
 
-/// Seconds of the first steps' ends, all else to be read off by hand.
+/// Returns the ends of the first steps in milliseconds.
 fn ends(settings: &SimulationSettings, upto_ms: u64) -> Vec<u64> {
     let mut simulation = Simulation::new(settings, 0);
     let mut ends = Vec::new();
@@ -47,13 +49,13 @@ fn an_exact_run_can_be_followed_by_hand() {
     assert_eq!(ends(&settings, 999), [400, 500, 700, 800]);
     let outcome = run(&settings, 0);
     assert_eq!(outcome.first_batch, Some(Duration::from_millis(300)));
-    // 500 to 600 and 800 to 900 of 300 to 1000 ms.
+    // Waits at 500 to 600 ms and 800 to 900 ms, of 300 to 1000 ms.
     let stall = outcome.stall.unwrap().0;
     assert!((stall - 2.0 / 7.0).abs() < 1e-9, "{stall}");
-    // One is ready while the first of each pair is in its step.
+    // One batch is ready while the trainer is in the step of the first of each pair.
     assert!((outcome.mean_ready.unwrap() - 3.0 / 7.0).abs() < 1e-9);
     assert!((outcome.empty.unwrap().0 - 4.0 / 7.0).abs() < 1e-9);
-    // The step that ends at the end of the span is not in it.
+    // The step that ends exactly at the end of the span does not count.
     let longer = SimulationSettings {
         span: Duration::from_nanos(1_000_000_001),
         ..settings
@@ -71,13 +73,13 @@ fn with_a_clock_everything_waits_for_the_tick() {
         span: Duration::from_secs(1),
         ..SimulationSettings::default()
     };
-    // Loads are seen at 150, 300, ..., steps end a tick later.
+    // Loads are noticed at 150, 300, ..., steps end a tick later.
     assert_eq!(ends(&settings, 500), [200, 350, 500]);
 }
 
 #[test]
-fn loaders_never_hold_more_than_they_may() {
-    // A step that never ends: each loader makes what it was asked for at first, and one more.
+fn loaders_never_exceed_their_capacity() {
+    // With a step that never ends, each loader makes the batches of its first requests, and one more.
     let settings = SimulationSettings {
         workers: 3,
         prefetch_factor: 2,
@@ -92,16 +94,9 @@ fn loaders_never_hold_more_than_they_may() {
         };
         let mut simulation = Simulation::new(&settings, 0);
         simulation.advance(Duration::from_secs(29));
-        assert_eq!(simulation.ready().count(), 6);
-        assert!(
-            simulation
-                .loaders()
-                .all(|loader| loader == LoaderState::Idle)
-        );
-        assert!(matches!(
-            simulation.trainer(),
-            TrainerState::Working { worker: 0, .. }
-        ));
+        assert_eq!((simulation.ready(), simulation.taken()), (6, 1));
+        assert!(simulation.workers().all(|(loads, _)| !loads));
+        assert!(simulation.is_training());
         assert_eq!(simulation.outcome().ready_over_time.len(), 58);
     }
 }
@@ -166,7 +161,7 @@ fn nothing_is_known_where_no_batch_was_ready() {
 }
 
 #[test]
-fn settings_that_tell_nothing_are_refused_and_end_all_the_same() {
+fn meaningless_settings_are_rejected_and_terminate() {
     let good = SimulationSettings::default();
     assert_eq!(good.check(), Ok(()));
     let ms = Duration::from_millis;
@@ -316,18 +311,45 @@ proptest! {
     }
 
     #[test]
-    fn looking_on_the_way_changes_nothing(settings in settings(), polls in 1_u32..50) {
+    fn polling_a_simulation_does_not_change_it(settings in settings(), polls in 1_u32..50) {
         let mut simulation = Simulation::new(&settings, 1);
         for look in 1..=polls {
             simulation.advance(settings.span * look / polls);
             simulation.outcome();
-            prop_assert!(simulation.ready().count() as u64 <= settings.capacity());
-            for loader in simulation.loaders() {
-                if let LoaderState::Loading(done) = loader {
-                    prop_assert!((0.0..=1.0).contains(&done));
-                }
-            }
+            prop_assert!(simulation.ready() as u64 <= settings.capacity());
+            let made: u64 = simulation.workers().map(|(_, made)| made).sum();
+            prop_assert!(made >= simulation.taken() + simulation.ready() as u64);
         }
         prop_assert_eq!(simulation.outcome(), run(&settings, 1));
+    }
+}
+
+#[test]
+fn the_samples_of_a_run_lead_to_its_figures() {
+    let slow = SimulationSettings {
+        load: Duration::from_secs(2),
+        load_jitter: 0.2,
+        span: Duration::from_mins(2),
+        ..SimulationSettings::default()
+    };
+    let fast = SimulationSettings {
+        load: Duration::from_millis(300),
+        ..slow.clone()
+    };
+    for (settings, kind) in [(slow, Kind::DataBound), (fast, Kind::ComputeBound)] {
+        let mut engine = Engine::new(settings.span);
+        for sample in samples(&settings, 3) {
+            engine.push(sample);
+        }
+        let report = engine.state().report().unwrap();
+        let simulated = run(&settings, 3);
+        let rank = &report.job.as_ref().unwrap().ranks[0];
+        assert_eq!(report.verdict.kind, kind);
+        let seen = rank.wait_share.unwrap().0;
+        let stall = simulated.stall.unwrap().0;
+        assert!((seen - stall).abs() < 0.02, "{seen} is not {stall}");
+        let seen = rank.step.batches_per_s.unwrap();
+        let rate = simulated.batches_per_s.unwrap();
+        assert!((seen / rate - 1.0).abs() < 0.03, "{seen} is not {rate}");
     }
 }

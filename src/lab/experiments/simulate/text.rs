@@ -1,13 +1,13 @@
 //! A study as a page of plain text, at most 80 columns wide.
 
 use super::{DeliveryOrder, SimulationSettings, Study, WhatIf};
-use crate::units::Share;
+use crate::units::{Share, counted, known};
 
-/// Eight heights, lowest first.
+/// Bars of eight heights, lowest first.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const ASCII_LEVELS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
 
-/// Ends with a line end; drawn with ASCII only where `ascii` says so.
+/// Returns the page with a final newline, in ASCII only if `ascii` is set.
 pub fn text(study: &Study, ascii: bool) -> String {
     let settings = &study.settings;
     let mut lines = vec![heading(settings), seeds(study), String::new()];
@@ -49,7 +49,7 @@ pub fn text(study: &Study, ascii: bool) -> String {
         percent(empty)
     );
     let of = if ready.is_some() { of } else { String::new() };
-    let ready = ready.map_or_else(|| "n/a".to_owned(), |ready| format!("{ready:.1}"));
+    let ready = known(ready.map(|ready| format!("{ready:.1}")));
     lines.push(entry("queue", &ready, &of));
     let heights = spark(&study.ready_over_time(), capacity, ascii);
     lines.push(format!("over time  {heights}"));
@@ -77,7 +77,7 @@ pub fn text(study: &Study, ascii: bool) -> String {
     lines.join("\n")
 }
 
-/// The trainer waits much longer than the queue is empty.
+/// Whether the trainer waits much longer than the queue is empty.
 fn turns(stall: Option<f64>, empty: Option<Share>) -> bool {
     stall
         .zip(empty)
@@ -92,7 +92,7 @@ fn heading(settings: &SimulationSettings) -> String {
         String::new()
     };
     let mut parts = vec![
-        counted(u64::from(settings.workers), "worker"),
+        counted(settings.workers, "worker"),
         format!("prefetch {}", settings.prefetch_factor),
         format!("load {}{varying}", millis(settings.load)),
         format!("step {}", millis(settings.step)),
@@ -110,7 +110,7 @@ fn heading(settings: &SimulationSettings) -> String {
     wrapped(&parts)
 }
 
-/// Parts side by side, on a new line where 80 columns are full.
+/// Joins parts on a line, and starts a new line before 80 columns are exceeded.
 fn wrapped(parts: &[String]) -> String {
     let mut text = String::new();
     let mut used = 0;
@@ -145,7 +145,7 @@ fn seeds(study: &Study) -> String {
     }
 }
 
-/// `workers    batches/s    stalled    queue empty`, the row of the settings marked.
+/// Formats `workers    batches/s    stalled    queue empty`, with a mark on the row of the settings.
 fn row(row: &WhatIf, now: u32) -> String {
     let mark = if row.workers == now { ">" } else { "" };
     format!(
@@ -183,29 +183,22 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Enough digits that no rate reads as none.
+/// Formats a rate with enough digits that a low one does not look like 0.
 fn per_second(value: Option<f64>) -> String {
-    value.map_or_else(
-        || "n/a".to_owned(),
-        |value| {
-            let decimals = match value {
-                100.0.. => 1,
-                0.095.. => 2,
-                _ => 4,
-            };
-            format!("{value:.decimals$}")
-        },
-    )
+    known(value.map(|value| {
+        let decimals = match value {
+            100.0.. => 1,
+            0.095.. => 2,
+            _ => 4,
+        };
+        format!("{value:.decimals$}")
+    }))
 }
 
 fn percent(share: Option<Share>) -> String {
-    share.map_or_else(|| "n/a".to_owned(), |share| share.to_string())
+    known(share)
 }
 
 fn rounded_percent(part: f64) -> f64 {
     (part * 1000.0).round() / 10.0
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

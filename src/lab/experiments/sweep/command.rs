@@ -1,4 +1,4 @@
-//! One run of a sweep. Of the user's own command the hook sets what its loaders have, or its command line says it.
+//! One run of a sweep. The settings of the user's command are changed through the hook or on its command line.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use crate::launch::LoaderOverrides;
 use crate::probe::Step;
 use crate::source::sampler::Options;
 
-/// Where loading is slow, a run goes on until so many steps of its steady state were seen,
-const FEWEST_STEPS: usize = 10;
-/// but no longer than so many times what was asked for.
-const LONGER: u32 = 4;
+/// With slow loading, a run goes on until this many steps of its steady state were made,
+const MIN_STEPS: usize = 10;
+/// but at most this many times as long as requested.
+const MAX_STRETCH: u32 = 4;
 
 /// When a run is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// So long after its start-up.
+    /// This long after its start-up.
     pub span: Duration,
-    /// Or after so many steps of its steady state, if that is sooner.
+    /// Or after this many steps of its steady state, if that is sooner.
     pub steps: Option<u64>,
 }
 
-/// Runs the command with these settings; `report` is called with what is being done.
+/// Runs the command with these settings; `report` is called with the current activity.
 ///
 /// # Errors
-/// Where it cannot be run, or ends too early.
+/// Returns an error if the command cannot be run, or ends too early.
 pub fn run(
     command: &TrainingCommand,
     tried: Tried,
@@ -50,81 +50,85 @@ pub fn run(
     };
     let mut trial = Trial::start(replaced.as_ref().unwrap_or(command), overrides, options)?;
     let too_few = |made| too_few(made, bound);
-    let steady = |heard: &TrainerReports| steady(&heard.steps, heard.capacity()).to_vec();
+    let steady = |reports: &TrainerReports| steady(&reports.steps, reports.capacity()).to_vec();
     let mut trainer = None;
     trial.listen(
-        |pid, heard| {
-            report(&format!("starting, step {}", heard.made()));
+        |pid, reports| {
+            report(&format!("starting, step {}", reports.made()));
             trainer = Some(pid);
-            Ok(!steady(heard).is_empty())
+            Ok(!steady(reports).is_empty())
         },
         too_few,
     )?;
     let watched = trainer.map(|pid| WatchedWorkers::start(options, pid));
     trial.listen(
-        |pid, heard| {
+        |pid, reports| {
             if trainer != Some(pid) {
                 trainer = None;
             }
-            let steps = steady(heard);
+            let steps = steady(reports);
             report(&format!("steady state, step {}", steps.len()));
             let enough = bound.steps.is_some_and(|most| steps.len() as u64 >= most);
-            let few = steps.len() < FEWEST_STEPS;
-            let span = if few { LONGER * bound.span } else { bound.span };
+            let few = steps.len() < MIN_STEPS;
+            let span = if few {
+                MAX_STRETCH * bound.span
+            } else {
+                bound.span
+            };
             Ok(enough || taken(&steps) >= span)
         },
         too_few,
     )?;
-    let heard = trial.heard();
-    // Of another process than it began with there is nothing to be seen.
+    let reports = trial.reports();
+    // If the trainer changed, the watched process is not the measured one.
     let watched = watched.filter(|_| trainer.is_some());
-    let figures = figures(whole_turns(&steady(&heard), tried.workers));
+    let figures = figures(complete_rounds(&steady(&reports), tried.workers));
     let seen = watched.map(|watched| watched.end(tried.workers));
     drop(trial);
     Ok(SweepRow {
         not_set: match command.builtin {
             Some(_) => None,
-            None => not_set(tried, replaced.is_some(), &heard),
+            None => not_set(tried, replaced.is_some(), &reports),
         },
-        ..SweepRow::new(tried, heard.steps.first(), figures, seen.as_ref())
+        ..SweepRow::new(tried, reports.steps.first(), figures, seen.as_ref())
     })
 }
 
-/// Without the last turn of the workers where it is not whole: their batches may come all at once.
-fn whole_turns(steps: &[Step], workers: u32) -> &[Step] {
+/// Drops the last turn of the workers if it is incomplete: their batches may all arrive at the same time.
+fn complete_rounds(steps: &[Step], workers: u32) -> &[Step] {
     let turn = workers.max(1) as usize;
     let whole = steps.len() / turn * turn;
     if whole > 0 { &steps[..whole] } else { steps }
 }
 
-/// What is not as it was meant to be.
-fn not_set(tried: Tried, by_words: bool, heard: &TrainerReports) -> Option<String> {
+/// Returns which setting did not take effect.
+fn not_set(tried: Tried, by_words: bool, reports: &TrainerReports) -> Option<String> {
     let Tried {
         workers,
         prefetch_factor,
         pin_memory,
     } = tried;
-    let other = heard.workers.last().copied();
+    let other = reports.workers.last().copied();
     match other {
-        // A loop over anything else says nothing of it, and the command line does.
+        // A loop over another kind of loader cannot report it, but the command line sets it.
         None if !by_words => return Some("the loader reports no num_workers".to_owned()),
-        Some(other) if !heard.workers.contains(&workers) => {
+        Some(other) if !reports.workers.contains(&workers) => {
             return Some(format!("num_workers was {other}"));
         }
         _ => {}
     }
     if let Some(factor) = prefetch_factor {
         let capacity = workers.saturating_mul(factor);
-        match heard.capacities.last() {
+        match reports.capacities.last() {
             None => return Some("the loader reports no prefetch_factor".to_owned()),
-            Some(other) if !heard.capacities.contains(&capacity) => {
+            Some(other) if !reports.capacities.contains(&capacity) => {
                 let other = other / workers.max(1);
                 return Some(format!("prefetch_factor was {other}"));
             }
             Some(_) => {}
         }
     }
-    match pin_memory.filter(|pin| !heard.pins.contains(pin)) {
+    match pin_memory.filter(|pin| !reports.pins.contains(pin)) {
         None => None,
         Some(true) => Some("memory was pageable: PyTorch pins memory only with a GPU".to_owned()),
         Some(false) => Some("memory was pinned".to_owned()),
@@ -149,7 +153,7 @@ mod tests {
         pin_memory: None,
     };
 
-    fn heard(workers: &[u32], capacities: &[u32], pins: &[bool]) -> TrainerReports {
+    fn reports(workers: &[u32], capacities: &[u32], pins: &[bool]) -> TrainerReports {
         TrainerReports {
             workers: workers.iter().copied().collect(),
             capacities: capacities.iter().copied().collect(),
@@ -159,14 +163,17 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_take_effect_is_told() {
+    fn settings_without_effect_are_reported() {
         let report =
-            |tried, heard: &TrainerReports| not_set(tried, false, heard).unwrap_or_default();
-        let set = heard(&[4], &[8], &[false]);
+            |tried, reports: &TrainerReports| not_set(tried, false, reports).unwrap_or_default();
+        let set = reports(&[4], &[8], &[false]);
         assert_eq!(report(TRIED, &set), "");
-        // One with which it checks its model has none.
-        assert_eq!(report(TRIED, &heard(&[0, 4], &[8], &[])), "");
-        assert_eq!(report(TRIED, &heard(&[2], &[4], &[])), "num_workers was 2");
+        // A loader for validation may have no workers.
+        assert_eq!(report(TRIED, &reports(&[0, 4], &[8], &[])), "");
+        assert_eq!(
+            report(TRIED, &reports(&[2], &[4], &[])),
+            "num_workers was 2"
+        );
         let silent = TrainerReports::default();
         assert!(report(TRIED, &silent).contains("no num_workers"));
         assert_eq!(not_set(TRIED, true, &silent), None);
@@ -176,7 +183,7 @@ mod tests {
         };
         assert_eq!(report(ahead, &set), "");
         assert_eq!(
-            report(ahead, &heard(&[4], &[16], &[])),
+            report(ahead, &reports(&[4], &[16], &[])),
             "prefetch_factor was 4"
         );
         let pinned = Tried {
@@ -192,10 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_not_whole_is_left_out() {
+    fn an_incomplete_round_is_skipped() {
         let steps = vec![Step::default(); 11];
-        assert_eq!(whole_turns(&steps, 4).len(), 8);
-        assert_eq!(whole_turns(&steps, 0).len(), 11);
-        assert_eq!(whole_turns(&steps, 16).len(), 11);
+        assert_eq!(complete_rounds(&steps, 4).len(), 8);
+        assert_eq!(complete_rounds(&steps, 0).len(), 11);
+        assert_eq!(complete_rounds(&steps, 16).len(), 11);
     }
 }

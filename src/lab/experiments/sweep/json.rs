@@ -1,11 +1,11 @@
-//! A sweep for other programs: the document of `--json` and the table of `--csv`. Unknown is `null`, or nothing.
+//! A sweep for other programs: the document for `--json` and the table for `--csv`. Unknown is `null`, or an empty cell.
 
 use serde_json::{Value, json};
 
 use super::{Sweep, SweepRow};
 use crate::lab::experiments::{milliseconds, rounded};
 
-/// The document of `--json`.
+/// Returns the document for `--json`.
 pub fn json(sweep: &Sweep) -> Value {
     json!({
         "rows": sweep.rows.iter().map(|row| self::row(sweep, row)).collect::<Vec<_>>(),
@@ -34,7 +34,7 @@ fn row(sweep: &Sweep, row: &SweepRow) -> Value {
     })
 }
 
-/// The table of `--csv`, with its head.
+/// Returns the table for `--csv`, with its heading.
 pub fn csv(sweep: &Sweep) -> String {
     let head = "workers,first_batch_ms,batches_per_s,wait_share,step_ms,worker_cpu_cores,speedup,not_set\n";
     let cell =

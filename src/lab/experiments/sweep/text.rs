@@ -1,13 +1,14 @@
-//! A sweep for people: a table with a bar for each row, and one sentence about it. Fits 80 columns.
+//! A sweep as text: a table with a bar for each row, and one sentence about it. Fits 80 columns.
 
 use super::{Sweep, SweepRow};
+use crate::units::{counted, known, whole};
 
 /// Cells of the longest bar.
 const BAR: usize = 16;
-/// Others that use this share of the CPUs are mentioned.
+/// Other programs are mentioned if they use this share of the CPUs.
 pub const BUSY: f64 = 0.2;
 
-/// The head of the table.
+/// Returns the heading of the table.
 pub fn head() -> String {
     format!(
         "{:>7}{:>9}{:>11}  {:<BAR$}{:>6}{:>10}{:>7}{:>9}\n",
@@ -15,7 +16,7 @@ pub fn head() -> String {
     )
 }
 
-/// All rows so far: the bars are in proportion to the best of them.
+/// Returns all rows so far, with bars in proportion to the best of them.
 pub fn text(sweep: &Sweep, ascii: bool) -> String {
     sweep
         .rows
@@ -28,7 +29,6 @@ fn line(sweep: &Sweep, row: &SweepRow, ascii: bool) -> String {
     let rate = |row: &SweepRow| row.steady.map(|steady| steady.batches_per_s);
     let best = sweep.rows.iter().filter_map(rate).fold(0.0, f64::max);
     let bar = rate(row).map_or_else(String::new, |rate| bar(rate / best, ascii));
-    let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
     let speedup = known(sweep.speedup(row).map(|speedup| format!("{speedup:.2}x")));
     let mark = match &row.not_set {
         Some(_) => " ?",
@@ -40,7 +40,7 @@ fn line(sweep: &Sweep, row: &SweepRow, ascii: bool) -> String {
         row.workers,
         format!("{:.0} ms", row.first_batch.as_secs_f64() * 1000.0),
         known(rate(row).map(|rate| format!("{rate:.1}"))),
-        known(row.steady.map(|steady| steady.wait.to_string())),
+        known(row.steady.map(|steady| steady.wait)),
         known(
             row.steady
                 .map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))
@@ -51,29 +51,29 @@ fn line(sweep: &Sweep, row: &SweepRow, ascii: bool) -> String {
 
 fn bar(share: f64, ascii: bool) -> String {
     let cell = if ascii { "#" } else { "▇" };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "from 0 to the longest bar"
-    )]
-    let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    cell.repeat(cells)
+    cell.repeat(whole((share.clamp(0.0, 1.0) * BAR as f64).round()))
 }
 
-/// What the table says.
-pub fn foot(sweep: &Sweep) -> String {
+/// Returns the conclusion below the table.
+pub fn conclusion(sweep: &Sweep) -> String {
     let cpus = sweep.cpus_allowed;
     let mut lines = vec![String::new()];
     let most = sweep.rows.iter().map(|row| row.workers).max();
     match (sweep.knee(), most) {
         (Some(knee), Some(most)) if knee < most => {
-            lines.push(format!("knee at {}: more add less than 5 %", workers(knee)));
+            lines.push(format!(
+                "knee at {}: more add less than 5 %",
+                counted(knee, "worker")
+            ));
         }
         (Some(knee), _) if knee >= cpus && fills_the_cpus(sweep, knee) => lines.push(format!(
             "no knee up to {}, and the CPUs allow no more at full speed",
-            workers(knee)
+            counted(knee, "worker")
         )),
-        (Some(knee), _) => lines.push(format!("no knee up to {}: try more", workers(knee))),
+        (Some(knee), _) => lines.push(format!(
+            "no knee up to {}: try more",
+            counted(knee, "worker")
+        )),
         (None, _) if sweep.rows.iter().all(|row| row.not_set.is_some()) => {
             lines.push("no number of workers took effect: put {workers} in the command".to_owned());
         }
@@ -83,8 +83,8 @@ pub fn foot(sweep: &Sweep) -> String {
     }
     if sweep.rows.iter().any(|row| sweep.is_above_cpus(row)) {
         lines.push(format!(
-            "! more workers than the {cpus} CPU{} they may use: PyTorch also warns about this",
-            if cpus == 1 { "" } else { "s" }
+            "! more workers than the {} they may use: PyTorch also warns about this",
+            counted(cpus, "CPU")
         ));
     }
     let others = sweep.rows.iter().filter_map(|row| row.others_cpu);
@@ -96,7 +96,7 @@ pub fn foot(sweep: &Sweep) -> String {
     }
     let not_set = sweep.rows.iter().filter_map(|row| {
         let why = row.not_set.as_ref()?;
-        Some(format!("? {}: {why}", workers(row.workers)))
+        Some(format!("? {}: {why}", counted(row.workers, "worker")))
     });
     lines.extend(not_set);
     lines
@@ -104,27 +104,20 @@ pub fn foot(sweep: &Sweep) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Workers that mostly sleep need no CPU each; where their CPU time is not known, they are taken to need one.
+/// Whether this many workers use all CPUs. Workers that mostly sleep do not; if their CPU time is unknown, they do.
 fn fills_the_cpus(sweep: &Sweep, count: u32) -> bool {
     let row = sweep.rows.iter().find(|row| row.workers == count);
     let cores = row.and_then(|row| row.worker_cpu);
     cores.is_none_or(|cores| cores >= 0.5 * f64::from(sweep.cpus_allowed))
 }
 
-fn workers(count: u32) -> String {
-    format!("{count} worker{}", if count == 1 { "" } else { "s" })
-}
-
-/// The same number of workers with other prefetch factors; nothing where none was tried.
+/// Returns the rows with other prefetch factors; empty if none was tried.
 pub fn prefetch(sweep: &Sweep) -> String {
-    let name = |row: &SweepRow| {
-        row.prefetch_factor
-            .map_or_else(|| "n/a".to_owned(), |factor| factor.to_string())
-    };
+    let name = |row: &SweepRow| known(row.prefetch_factor);
     table("PREFETCH", &sweep.prefetch, name)
 }
 
-/// The same job with copies from pageable and from pinned memory; nothing where that was not tried.
+/// Returns the rows with pageable and with pinned memory; empty if that was not tried.
 pub fn memory(sweep: &Sweep) -> String {
     let name = |row: &SweepRow| match row.pin_memory {
         Some(true) => "pinned".to_owned(),
@@ -143,7 +136,6 @@ fn table(title: &str, rows: &[SweepRow], name: impl Fn(&SweepRow) -> String) -> 
         "WORKERS", "BATCHES/S", "WAIT", "STEP", "COPY"
     );
     let line = |row: &SweepRow| {
-        let known = |text: Option<String>| text.unwrap_or_else(|| "n/a".to_owned());
         let steady = row.steady;
         let copy = steady.and_then(|steady| steady.copy);
         let mark = if row.not_set.is_some() { " ?" } else { "" };
@@ -152,7 +144,7 @@ fn table(title: &str, rows: &[SweepRow], name: impl Fn(&SweepRow) -> String) -> 
             name(row),
             row.workers,
             known(steady.map(|steady| format!("{:.1}", steady.batches_per_s))),
-            known(steady.map(|steady| steady.wait.to_string())),
+            known(steady.map(|steady| steady.wait)),
             known(steady.map(|steady| format!("{:.1} ms", steady.step.as_secs_f64() * 1000.0))),
             known(copy.map(|copy| format!("{:.2} ms", copy.as_secs_f64() * 1000.0))),
         )

@@ -1,19 +1,19 @@
-//! Draws images that take a decoder about as long as photographs do: two colours that run into each other, under the
-//! noise of a sensor. The same number gives the same image.
+//! Draws images that take about as long to decode as photographs: a gradient of two colours with sensor noise. The same
+//! number gives the same image.
 
 use std::io;
 
 use fastrand::Rng;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
-/// Bytes of an image's file, on the average.
+/// Mean size of an image file.
 pub(super) const USUAL_BYTES: u64 = 37_200;
-/// As cameras and the usual data sets have it.
+/// JPEG quality of cameras and common data sets.
 const QUALITY: u8 = 95;
-/// Most that the noise adds or takes away, of 255.
+/// Largest amount that the noise adds or subtracts, of 255.
 const NOISE: u32 = 16;
 
-/// The file of image `index`.
+/// Returns the file of image `index`.
 pub(super) fn jpeg(index: u32) -> io::Result<Vec<u8>> {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(&mut file, QUALITY);
@@ -24,7 +24,7 @@ pub(super) fn jpeg(index: u32) -> io::Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Rows of red, green and blue.
+/// Returns rows of red, green and blue.
 fn pixels(index: u32) -> Vec<u8> {
     let mut rng = Rng::with_seed(index.into());
     let mut colour = || [(); 3].map(|()| rng.u32(NOISE..255 - NOISE));

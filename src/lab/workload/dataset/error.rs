@@ -1,16 +1,16 @@
-//! What can go wrong with a data set: one line that says what, one that says what helps.
+//! Errors of a data set: one line for what failed, one for what to do.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::units::Bytes;
 
-/// One line without a full stop; [`DatasetError::hint`] is the other.
+/// Displayed as one line without a full stop; [`DatasetError::hint`] is the other line.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     #[error("cannot create a data set in {}: {why}", .folder.display())]
     Unwritable { folder: PathBuf, why: io::Error },
-    /// The disk or the user's quota. `free` is `None` where the file system does not say.
+    /// The disk or the user's quota is full. `free` is `None` if the file system does not report it.
     #[error("no space for a data set in {}: {needed} needed, {}", .folder.display(), in_words(*.free))]
     Full {
         folder: PathBuf,
@@ -19,7 +19,7 @@ pub enum DatasetError {
     },
     #[error("cannot read {}: {why}", .path.display())]
     Unreadable { path: PathBuf, why: io::Error },
-    /// Its content is not what was made.
+    /// Its content is not that of the created image.
     #[error("{} is damaged: {why}", .path.display())]
     Damaged { path: PathBuf, why: String },
     #[error("cannot remove {}: {why}", .folder.display())]
@@ -34,7 +34,7 @@ fn in_words(free: Option<Bytes>) -> String {
 }
 
 impl DatasetError {
-    /// The one thing to try, without a full stop.
+    /// Returns what to try, without a full stop.
     pub fn hint(&self) -> String {
         match self {
             Self::Unwritable { .. } => {

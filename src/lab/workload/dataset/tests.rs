@@ -3,14 +3,14 @@ use std::thread;
 
 use super::*;
 
-/// Of 24 images.
+/// The size of 24 images.
 const SMALL: Bytes = Bytes(24 * draw::USUAL_BYTES);
 
 fn quietly(root: &Path, size: Bytes) -> Result<Dataset, DatasetError> {
     prepare(root, size, |_, _| ())
 }
 
-/// Every file below `root` with its content, by name.
+/// Returns every file below `root` with its content, by name.
 fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root).unwrap() {
@@ -26,12 +26,15 @@ fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_set_is_made_once_and_told_of() {
+fn a_dataset_is_created_once_and_announced() {
     let root = tempfile::tempdir().unwrap();
-    let mut told = Vec::new();
-    let made = prepare(root.path(), SMALL, |done, total| told.push((done, total))).unwrap();
+    let mut progress = Vec::new();
+    let made = prepare(root.path(), SMALL, |done, total| {
+        progress.push((done, total));
+    })
+    .unwrap();
     let expected: Vec<_> = (0..=24).map(|done| (done, 24)).collect();
-    assert_eq!(told, expected);
+    assert_eq!(progress, expected);
     assert_eq!(made.images, 24);
     assert_eq!(
         made.path(24),
@@ -59,18 +62,18 @@ fn the_size_asked_for_is_about_the_size_made() {
 }
 
 #[test]
-fn a_killed_run_is_gone_on_with() {
+fn a_killed_run_is_resumed() {
     let root = tempfile::tempdir().unwrap();
     let made = quietly(root.path(), SMALL).unwrap();
     let whole = files(root.path());
-    // As a kill leaves it: images missing, one unfinished; after a power failure also one that is empty.
+    // As after a kill, images are missing and one is unfinished; as after a power failure, one is empty.
     fs::remove_file(made.path(3)).unwrap();
     fs::write(made.path(3).with_extension("new"), [0xff, 0xd8, 0xff]).unwrap();
     fs::remove_file(made.path(5)).unwrap();
     fs::write(made.path(7), []).unwrap();
-    let mut told = Vec::new();
-    let again = prepare(root.path(), SMALL, |done, _| told.push(done)).unwrap();
-    assert_eq!(told, [21, 22, 23, 24]);
+    let mut progress = Vec::new();
+    let again = prepare(root.path(), SMALL, |done, _| progress.push(done)).unwrap();
+    assert_eq!(progress, [21, 22, 23, 24]);
     assert_eq!(again, made);
     assert_eq!(
         files(root.path()),
@@ -113,7 +116,7 @@ fn removal_frees_every_set_and_nothing_else() {
 #[test]
 fn a_cache_that_cannot_be_written_is_one_line_and_a_hint() {
     let root = tempfile::tempdir().unwrap();
-    // Root may write into any folder, but nobody into a file.
+    // Root may write into any folder, but nobody can create a file inside a file.
     let file = root.path().join("file");
     fs::write(&file, "").unwrap();
     let error = quietly(&file, SMALL).unwrap_err();
@@ -128,7 +131,7 @@ fn a_cache_that_cannot_be_written_is_one_line_and_a_hint() {
         let error = quietly(&closed, SMALL).unwrap_err();
         assert!(error.to_string().contains("ermission denied"), "{error}");
     }
-    // A whole set may be used from a folder that cannot be written.
+    // A complete set can be used from a folder that is not writable.
     fs::remove_file(whole.folder.join("lock")).unwrap();
     fs::set_permissions(&whole.folder, fs::Permissions::from_mode(0o500)).unwrap();
     assert_eq!(quietly(root.path(), SMALL).unwrap(), whole);
@@ -140,7 +143,7 @@ fn a_cache_that_cannot_be_written_is_one_line_and_a_hint() {
 fn a_write_that_fails_in_the_middle_stops_and_keeps_what_was_made() {
     let root = tempfile::tempdir().unwrap();
     let set = Dataset::of_size(root.path(), SMALL);
-    // Something that is no file stands where one is to be written.
+    // A folder is in the place of a file to be written.
     let in_the_way = set.path(9).with_extension("new");
     fs::create_dir_all(&in_the_way).unwrap();
     let error = quietly(root.path(), SMALL).unwrap_err();

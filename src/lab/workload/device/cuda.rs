@@ -1,6 +1,6 @@
-//! A GPU through the CUDA driver: real copies, and kernels that keep it busy for as long as a step lasts.
+//! A GPU through the CUDA driver: real copies, and kernels that keep it busy for the length of a step.
 //!
-//! The driver's library is loaded at run time and no toolkit is needed. Knows nothing of the simulated device.
+//! Loads the driver's library at run time; no toolkit is needed. Does not depend on the simulated device.
 
 mod driver;
 mod transfer;
@@ -21,14 +21,14 @@ use transfer::{BatchTransfer, Filler, PIECE};
 
 const KERNELS: &str = include_str!("cuda/kernels.ptx");
 
-/// Threads of a block, and blocks for each multiprocessor: enough to keep every one of them busy, few enough
-/// that all run at the same time.
+/// Threads per block, and blocks per multiprocessor: enough to keep all multiprocessors busy, few enough that all blocks
+/// run at the same time.
 const THREADS: u32 = 256;
 const BLOCKS: u32 = 2;
-/// A step is measured up to this length; what it lasts too long does not depend on it.
+/// Longest step that is measured; the overhead of a step does not depend on its length.
 const MEASURED_STEP: Duration = Duration::from_millis(20);
 const MEASUREMENTS: usize = 5;
-/// A kernel that fails is heard of at whatever call comes next.
+/// A failed kernel is reported by any later call.
 const STEP_FAILED: &str = "a step failed on the GPU";
 
 #[derive(Debug)]
@@ -39,25 +39,25 @@ pub(super) struct Cuda {
     touch: CudaFunction,
     spin: CudaFunction,
     launch: LaunchConfig,
-    /// Where kernels write what nobody reads.
+    /// Where kernels write their unused results.
     out: CudaSlice<u32>,
     slots: [BatchTransfer; BATCHES_IN_FLIGHT],
     filler: Option<Filler>,
-    /// How long the multiplying kernel runs; with the rest of the step it makes up the step's length.
+    /// How long the multiplying kernel runs; with the rest of the step this is the length of a step.
     spin_for: Duration,
-    /// Batches so far that were copied, whose step was started, whose step was waited for.
+    /// Number of batches that were copied, whose step was started, and whose step was waited for.
     copied: usize,
     started: usize,
     finished: usize,
 }
 
-/// The GPU, ready: its kernels are loaded and their length was checked.
+/// Opens the GPU: loads its kernels and calibrates their length.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Returns an error with the reason why it cannot be used.
 pub(super) fn open(options: &DeviceOptions) -> Result<Cuda, DeviceError> {
     driver::probe()?;
-    // cudarc panics where a driver lacks what it needs. All that is known was looked at; this is for the rest.
+    // cudarc panics if a driver lacks what it needs. `probe` has checked all that is known; this catches the rest.
     let opened = foreign::call(|| {
         let mut cuda = Cuda::new(options)?;
         cuda.calibrate(options)?;
@@ -75,7 +75,7 @@ impl Cuda {
             .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(&no_device)?;
         let computing = context.new_stream().map_err(&no_device)?;
-        // Pageable copies are made in the order of the steps, as a training loop's `.to(device)` does it.
+        // Pageable copies run in the order of the steps, like `.to(device)` in a training loop.
         let copying = if options.pin_memory {
             context.new_stream().map_err(&no_device)?
         } else {
@@ -113,7 +113,7 @@ impl Cuda {
         })
     }
 
-    /// Makes copies and steps as long as they were asked for, by what they take without that.
+    /// Makes copies and steps as long as requested, by measuring how long they take without extra work.
     fn calibrate(&mut self, options: &DeviceOptions) -> Result<(), DeviceError> {
         let batch = vec![1; options.batch_bytes]; // Not zeros, which the system would keep in one page.
         if let Some(wanted) = options.copy {
@@ -132,8 +132,8 @@ impl Cuda {
         Ok(())
     }
 
-    /// The shortest of a few times: what disturbs the host while it queues work makes them longer, nothing makes
-    /// them shorter. The first is not counted, in which the GPU wakes up.
+    /// Returns the shortest of several times: disturbances of the host while it queues work only make them longer. The
+    /// first is not counted, as the GPU wakes up in it.
     fn measure(&mut self, batch: &[u8]) -> Result<StepTimes, DeviceError> {
         let mut shortest = StepTimes {
             copy: Duration::MAX,
@@ -161,7 +161,7 @@ impl Device for Cuda {
         in_flight(self.copied - self.finished)?;
         let no_copy = failed("cannot copy a batch to the GPU");
         if self.started > self.finished && self.slots[0].staging.is_none() {
-            // The driver would wait for this step by itself, but it would burn CPU over it.
+            // The driver would wait for this step as well, but by busy waiting.
             let last = &self.slots[(self.started - 1) % BATCHES_IN_FLIGHT];
             last.step_end.synchronize().map_err(&no_copy)?;
         }
@@ -192,7 +192,7 @@ impl Device for Cuda {
             return Err(DeviceError::no_step());
         }
         let slot = &self.slots[self.finished % BATCHES_IN_FLIGHT];
-        // These events put the caller to sleep.
+        // These events put the caller to sleep until they have happened.
         let copy = slot.copy_start.elapsed_ms(&slot.copy_end);
         let busy = slot.step_start.elapsed_ms(&slot.step_end);
         let no_step = failed(STEP_FAILED);
@@ -212,7 +212,7 @@ impl Cuda {
     )]
     fn compute(&mut self) -> Result<(), DriverError> {
         let slot = &self.slots[self.started % BATCHES_IN_FLIGHT];
-        // Waited for here and not after the start is noted, or the wait would count as computing.
+        // Waits here and not after recording the start, or the wait would count as computing.
         self.computing.wait(&slot.copy_end)?;
         slot.step_start.record(&self.computing)?;
         let pieces = slot.bytes.div_ceil(PIECE) as u64;
@@ -243,14 +243,14 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // Pinned memory must not be given back under a copy.
+        // Pinned memory must not be freed during a copy.
         for slot in &self.slots {
             let _ = slot.copy_end.synchronize();
         }
     }
 }
 
-/// What the driver measured.
+/// Converts a time that the driver measured.
 fn duration(milliseconds: f32) -> Result<Duration, DeviceError> {
     let seconds = f64::from(milliseconds) / 1000.0;
     Duration::try_from_secs_f64(seconds).map_err(|_| {

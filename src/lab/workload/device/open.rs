@@ -1,10 +1,10 @@
-//! Picks the device.
+//! Chooses the device.
 
 use super::{Device, DeviceOptions, cuda, sim};
 use crate::lab::workload::settings::DeviceKind;
 
-/// The device of that kind, and what the user should know of it: one line without a full stop. Where no GPU can
-/// be used it is the simulated one, and the line says why; asking for that one gives no line.
+/// Opens a device of that kind, and returns a notice for the user: one line without a full stop. If no GPU can be used,
+/// the device is simulated and the notice gives the reason; a requested simulated device has no notice.
 pub fn open(kind: DeviceKind, options: &DeviceOptions) -> (Box<dyn Device>, Option<String>) {
     let notice = match kind {
         DeviceKind::Sim => None,

@@ -1,9 +1,9 @@
-//! The simulated device: it keeps the times of an accelerator and computes nothing.
+//! The simulated device: it has the timing of an accelerator and computes nothing.
 //!
-//! A timeline is enough: the end of each copy and each step is known when it is queued, so all that a thread of
-//! the device's own could do is sleep until then. The caller sleeps instead, once, where a driver would make it
-//! wait, and no wake-up of another thread comes on top. Moves no bytes and burns no CPU.
-//! Knows nothing of CUDA.
+//! A timeline is enough: the end of each copy and each step is known when it is queued, so a separate thread for the
+//! device could only sleep until then. Instead the caller sleeps, once, where a driver would make it wait, which avoids
+//! the wake-up of another thread. Moves no bytes and uses no CPU time.
+//! Does not depend on CUDA.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{Device, DeviceError, DeviceOptions, StepTimes, in_flight};
 use crate::lab::workload::clock::{nanoseconds, sleep_until};
 use crate::probe;
 
-/// What is measured of copies on the usual link (PCI Express 4.0, 16 lanes). A byte in a nanosecond is a GB in a second.
+/// Measured speed of copies over the usual link (PCI Express 4.0, 16 lanes). A byte per nanosecond is a GB per second.
 const PINNED_BYTES_PER_NANOSECOND: u64 = 25;
 const PAGEABLE_BYTES_PER_NANOSECOND: u64 = 6;
 
@@ -26,7 +26,7 @@ pub(super) struct Sim {
     started: VecDeque<Started>,
 }
 
-/// Until when each engine is taken, and with that all that was queued on it.
+/// The end of all operations queued on each engine.
 #[derive(Debug, Default)]
 struct Engines {
     copy: u64,
@@ -105,22 +105,21 @@ impl Device for Sim {
     }
 }
 
-/// Each queues an operation and gives the time of its end.
+/// Each method queues an operation and returns the time of its end.
 impl Engines {
-    /// Beside whatever computes.
+    /// Queues a copy in parallel with the steps.
     fn pinned_copy(&mut self, now: u64, takes: Duration) -> u64 {
         self.copy = after(now.max(self.copy), takes);
         self.copy
     }
 
-    /// In the order of the compute stream, as a training loop's `.to(device)` does it: behind the steps that
-    /// were started.
+    /// Queues a copy in the order of the compute stream, like `.to(device)` in a training loop: after the started steps.
     fn pageable_copy(&mut self, now: u64, takes: Duration) -> u64 {
         self.copy = after(now.max(self.copy).max(self.compute), takes);
         self.copy
     }
 
-    /// Once the batch is there.
+    /// Queues a step after the copy of its batch.
     fn step(&mut self, now: u64, batch: u64, takes: Duration) -> u64 {
         self.compute = after(now.max(batch).max(self.compute), takes);
         self.compute
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_copy_goes_on_beside_the_step_before() {
+    fn a_pinned_copy_overlaps_the_previous_step() {
         let mut engines = Engines::default();
         let first = engines.pinned_copy(0, ms(4));
         assert_eq!(first, 4 * MS);

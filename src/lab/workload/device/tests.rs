@@ -1,4 +1,4 @@
-//! The CUDA device end to end: the real cudarc on a scripted driver. What it measures is another program's test.
+//! The CUDA device end to end: the real cudarc on a scripted driver. Another test program tests its measurements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -11,7 +11,7 @@ use super::{Device, DeviceOptions, open};
 use crate::lab::workload::settings::DeviceKind;
 
 const HERE: &str = module_path!();
-/// The line that the device is to be opened with.
+/// Environment variable with the notice that opening the device must return.
 const NOTICE: &str = "PIPETOP_TEST_CUDA_NOTICE";
 const MS: Duration = Duration::from_millis(1);
 
@@ -31,7 +31,7 @@ fn cuda(options: &DeviceOptions) -> Box<dyn Device> {
     device
 }
 
-/// A training loop that brings the next batch while a step is computed.
+/// Runs a training loop that copies the next batch while a step is computed.
 fn train(device: &mut dyn Device, batch: &[u8], steps: usize) {
     device.copy(batch).unwrap();
     for _ in 0..steps {
@@ -54,7 +54,7 @@ fn each_step_reads_its_own_batch_and_everything_is_given_back() {
             let read: Vec<_> = read
                 .skip_while(|line| !line.ends_with("sum=2000"))
                 .collect();
-            // 1000 bytes are 62 and a half pieces; nothing was ever written behind them.
+            // 1000 bytes are 62 and a half pieces; the rest of the last piece was never written.
             let sums = ["2000", "3000", "4000", "5000", "6000", "7000"];
             assert_eq!(
                 read,
@@ -80,7 +80,7 @@ fn each_step_reads_its_own_batch_and_everything_is_given_back() {
     }
     device.step().unwrap();
     device.finish().unwrap();
-    // A copy is still under way when the device is given back.
+    // A copy is still under way when the device is dropped.
     device.copy(&[8; 1000]).unwrap();
 }
 
@@ -104,7 +104,7 @@ fn calls_in_the_wrong_order_and_too_large_a_batch_are_errors() {
     device.copy(&[0; 1000]).unwrap();
 }
 
-/// In the child: the simulated device, with the line that is to say why.
+/// Runs in the child: opens the simulated device, and checks the notice with the reason.
 fn assert_simulated() {
     for kind in [DeviceKind::Auto, DeviceKind::Cuda] {
         let (mut device, notice) = open(kind, &options(true, 1000));
@@ -184,7 +184,7 @@ fn a_missing_driver_gives_the_simulated_device_and_says_so() {
     if Driver::is_here() {
         return assert_simulated();
     }
-    // Files that are no libraries stand before the machine's driver, should it have one.
+    // Files that are not libraries come before the machine's driver, should it have one.
     let driver = Driver::new();
     fs::write(driver.library(), "no library").unwrap();
     let test = "a_missing_driver_gives_the_simulated_device_and_says_so";
@@ -206,7 +206,7 @@ fn a_driver_that_lacks_a_function_gives_the_simulated_device_and_names_it() {
         train(&mut *cuda(&options), &[0; 1000], 3);
         return;
     }
-    // All that a whole run calls, on a GPU with memory pools and on one without.
+    // All functions that a whole run calls, on a GPU with memory pools and on one without.
     let mut called = BTreeSet::new();
     for pools in ["0", "1"] {
         called.extend(Driver::new().run(HERE, test, &[("FAKE_CUDA_POOLS", pools)]));
@@ -235,7 +235,7 @@ fn a_driver_that_lacks_a_function_gives_the_simulated_device_and_names_it() {
     }
 }
 
-/// In the child: a device that works at first, until it fails with that error.
+/// Runs in the child: a device works at first, and later fails with this error.
 fn assert_fails_later(why: &str) {
     let batch = [7; 1000];
     let mut device = cuda(&options(true, batch.len()));
@@ -248,7 +248,7 @@ fn assert_fails_later(why: &str) {
         }
         steps += 1;
     };
-    // A kernel's failure is heard of at whatever call comes next.
+    // A kernel's failure is reported by any later call.
     assert!(error.0.ends_with(why), "{error}");
     assert!((2..=20).contains(&steps), "{steps} steps");
     assert!(device.copy(&batch).is_err() || device.finish().is_err());

@@ -17,7 +17,7 @@ fn some_images() -> (TempDir, Dataset) {
     (root, set)
 }
 
-/// A JPEG file of one colour.
+/// Returns a JPEG file of one colour.
 fn plain(side: u16, colour: [u8; 3]) -> Vec<u8> {
     let pixels = colour.repeat(usize::from(side).pow(2));
     let mut file = Vec::new();
@@ -32,7 +32,7 @@ fn a_colour_is_normalised_as_for_every_vision_model() {
     decode(&plain(dataset::SIDE, [255, 128, 0]), &mut pixels).unwrap();
     let mut planes = vec![9.0; 3 * 32 * 32 + 1];
     normalise(&pixels, 32, &mut planes);
-    // (255/255 - 0.485)/0.229, (128/255 - 0.456)/0.224, (0 - 0.406)/0.225; a step of a colour is 0.02.
+    // (255/255 - 0.485)/0.229, (128/255 - 0.456)/0.224, (0 - 0.406)/0.225; one level of a colour is 0.02.
     for (plane, expected) in planes.chunks_exact(32 * 32).zip([2.249, 0.205, -1.804]) {
         assert!(
             plane.iter().all(|value| (value - expected).abs() < 0.06),
@@ -74,7 +74,7 @@ fn an_image_is_loaded_the_same_however_it_is_read_and_however_often_decoded() {
         planes
     };
     let planes = load(false, 1, 0);
-    // Without the thousands of numbers in the message.
+    // `assert!` keeps the thousands of numbers out of the message.
     assert!(load(true, 1, 0) == planes, "past the page cache");
     assert!(load(false, 3, 0) == planes, "decoded three times");
     assert!(
@@ -96,14 +96,14 @@ fn a_side_larger_than_the_images_is_their_side() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_damaged_is_named() {
+fn a_missing_or_damaged_file_is_named() {
     let (_root, set) = some_images();
     let mut loader = ImageLoader::new(set.clone(), false, 1, 64);
     let mut planes = vec![0.0; 3 * 64 * 64];
     fs::remove_file(set.path(0)).unwrap();
     let error = loader.load(0, &mut planes).unwrap_err();
     assert!(matches!(error, DatasetError::Unreadable { .. }), "{error}");
-    // Cut off, another's, and of another size.
+    // A truncated file, one that is not an image, and one of another size.
     let whole = fs::read(set.path(1)).unwrap();
     fs::write(set.path(1), &whole[..whole.len() / 2]).unwrap();
     fs::write(set.path(2), "no image").unwrap();
@@ -119,7 +119,7 @@ fn a_file_that_is_gone_or_damaged_is_named() {
 
 proptest! {
     #[test]
-    fn no_content_ends_the_decoder(
+    fn no_content_crashes_the_decoder(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..30),
         cut in any::<prop::sample::Index>(),
     ) {

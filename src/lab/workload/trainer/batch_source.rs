@@ -1,5 +1,5 @@
-//! Where the trainer's batches come from: the loader, or a few of its batches again and again, to see what
-//! training would be with loading for free.
+//! The source of the trainer's batches: the loader, or a few of its batches that are reused, to measure training as if
+//! loading took no time.
 
 use crate::lab::workload::error::WorkloadError;
 use crate::lab::workload::message::ReadyBatch;
@@ -10,7 +10,7 @@ use crate::launch::Cache;
 #[derive(Debug)]
 pub(super) struct BatchSource {
     loader: WorkerPool,
-    /// The batch that was fetched, while it is not released.
+    /// The batch that was fetched, until it is released.
     current: Option<Current>,
     fetched: u64,
     cache: Option<Cache>,
@@ -34,7 +34,7 @@ impl BatchSource {
         })
     }
 
-    /// Batches that can be fetched without waiting.
+    /// Returns how many batches can be fetched without waiting.
     pub(super) fn ready(&self) -> u32 {
         self.loader.ready()
     }
@@ -48,7 +48,7 @@ impl BatchSource {
         Ok(())
     }
 
-    /// Fetches the next batch if that needs no waiting, and says whether it did.
+    /// Fetches the next batch if that needs no waiting; returns whether it did.
     pub(super) fn fetch_if_ready(&mut self) -> Result<bool, WorkloadError> {
         if self.fetch_cached() {
             return Ok(true);
@@ -60,7 +60,7 @@ impl BatchSource {
         Ok(ready.is_some())
     }
 
-    /// The bytes of the batch that was fetched; nothing once it is released.
+    /// Returns the bytes of the batch that was fetched; empty once it is released.
     pub(super) fn batch(&self) -> &[u8] {
         match self.current {
             Some(Current::Loaded(ready)) => self.loader.batch(ready),
@@ -69,7 +69,7 @@ impl BatchSource {
         }
     }
 
-    /// The batch is on the device: its place can be used again.
+    /// Releases the batch, which is on the device now: its slot can be reused.
     pub(super) fn release(&mut self) {
         if let Some(Current::Loaded(ready)) = self.current.take() {
             self.loader.release(ready);
@@ -83,7 +83,7 @@ impl BatchSource {
         }
         let turn = self.fetched % self.cached.len() as u64;
         self.fetched += 1;
-        // Below the length of a vector, so it fits.
+        // It is less than the length of a vector, so it fits.
         self.current = usize::try_from(turn).ok().map(Current::Cached);
         true
     }
@@ -91,7 +91,7 @@ impl BatchSource {
     fn fetched_from_loader(&mut self, ready: ReadyBatch) {
         self.fetched += 1;
         self.current = Some(Current::Loaded(ready));
-        // The newest before the end of loading are kept.
+        // The cache is filled with the last batches before loading stops.
         let kept = self.cache.filter(|cache| {
             self.fetched <= cache.after && self.fetched + u64::from(cache.batches) > cache.after
         });

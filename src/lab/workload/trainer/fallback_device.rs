@@ -1,5 +1,5 @@
-//! The device that the trainer uses now. One that fails is reported once and replaced by the simulated one, as
-//! the user came to see a loader at work.
+//! The device that the trainer uses. If it fails, that is reported once and the simulated one replaces it, as the demo
+//! is about the loader.
 
 use crate::lab::workload::device::{self, Device, DeviceError, DeviceOptions, StepTimes};
 use crate::lab::workload::settings::DeviceKind;
@@ -9,13 +9,13 @@ use crate::probe::ProbeWriter;
 pub(super) struct FallbackDevice {
     device: Box<dyn Device>,
     options: DeviceOptions,
-    /// Batches that were copied and wait for their step, and steps that were started and not waited for.
+    /// Number of copied batches that wait for their step, and of started steps that were not waited for.
     copied: usize,
     started: usize,
 }
 
 impl FallbackDevice {
-    /// Opens a device, and says which one it is.
+    /// Opens a device, and reports which one it is.
     pub(super) fn open(
         kind: DeviceKind,
         options: DeviceOptions,
@@ -47,14 +47,14 @@ impl FallbackDevice {
         self.started += 1;
     }
 
-    /// Waits for the step that was started; its times are those of whichever device finished it.
+    /// Waits for the step that was started; its times are those of the device that finished it.
     pub(super) fn finish(&mut self, probe: Option<&mut ProbeWriter>) -> Option<StepTimes> {
         let times = self.act(probe, Device::finish);
         self.started = self.started.saturating_sub(1);
         times
     }
 
-    /// Lets the device do something; where it fails, the one in its place.
+    /// Calls the device; if it fails, calls its replacement.
     fn act<T>(
         &mut self,
         probe: Option<&mut ProbeWriter>,
@@ -69,7 +69,7 @@ impl FallbackDevice {
         }
     }
 
-    /// Takes the simulated device, brought to where the other one stood.
+    /// Switches to the simulated device, in the state of the failed one.
     fn replace(&mut self, error: &DeviceError, probe: Option<&mut ProbeWriter>) {
         let failed = self.device.name().to_owned();
         self.device = device::open(DeviceKind::Sim, &self.options).0;
@@ -78,7 +78,7 @@ impl FallbackDevice {
             let notice = format!("{failed} failed ({error}): simulating the device from now on");
             probe.notice(&notice);
         }
-        // It holds no bytes, so none are missing.
+        // The simulated device stores no bytes, so none are missing.
         for _ in 0..self.started {
             let _ = self.device.copy(&[]).and_then(|()| self.device.step());
         }

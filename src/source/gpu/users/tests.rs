@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::sample::{GpuInstance, GpuProcess};
 
-/// A `/proc` with processes that have files open and an environment.
+/// A `/proc` of processes with open files and an environment.
 struct Proc(TempDir);
 
 impl Proc {
@@ -23,8 +23,8 @@ impl Proc {
         self
     }
 
-    /// What comes of GPUs on which the driver lists these processes.
-    fn mark(&self, ranks: &[i32], first: Option<bool>, listed: &[&[i32]]) -> Vec<GpuSample> {
+    /// Marks GPUs on which the driver lists these processes.
+    fn annotate(&self, ranks: &[i32], first: Option<bool>, listed: &[&[i32]]) -> Vec<GpuSample> {
         let mut gpus: Vec<_> = (0..)
             .zip(listed)
             .map(|(index, pids)| GpuSample {
@@ -35,7 +35,7 @@ impl Proc {
             })
             .collect();
         let ranks: Vec<_> = ranks.iter().copied().map(key).collect();
-        Users::new(self.0.path(), first).mark(Duration::ZERO, &ranks, &mut gpus);
+        Users::new(self.0.path(), first).annotate(Duration::ZERO, &ranks, &mut gpus);
         gpus
     }
 }
@@ -70,7 +70,7 @@ fn users(gpu: &GpuSample) -> Vec<(i32, UsedBy)> {
 #[test]
 fn in_the_first_namespace_a_number_is_a_number() {
     let proc = Proc::new().process(7, &[], &[]);
-    let gpus = proc.mark(&[7], Some(true), &[&[7, 9]]);
+    let gpus = proc.annotate(&[7], Some(true), &[&[7, 9]]);
     assert_eq!(
         places(&gpus[0]),
         [ProcessPlace::Here, ProcessPlace::Unknown]
@@ -84,8 +84,8 @@ fn in_a_container_a_number_alone_joins_nothing() {
         let proc = Proc::new()
             .process(7, &["/dev/null", "/dev/nvidia-uvm", "/dev/nvidia0"], &[])
             .process(8, &["/dev/null", "socket:[1]"], &[]);
-        // 8 has the number of a process of the host's, 4242 is nobody here.
-        let gpus = proc.mark(&[8], first, &[&[7, 8, 4242]]);
+        // 8 is also a PID of the host, 4242 does not exist here.
+        let gpus = proc.annotate(&[8], first, &[&[7, 8, 4242]]);
         let (here, outside) = (ProcessPlace::Here, ProcessPlace::Outside);
         assert_eq!(places(&gpus[0]), [here, outside, outside]);
         assert_eq!(
@@ -97,15 +97,15 @@ fn in_a_container_a_number_alone_joins_nothing() {
 }
 
 #[test]
-fn an_open_device_file_tells_where_the_driver_does_not() {
+fn an_open_device_file_is_used_where_the_driver_gives_nothing() {
     let proc = Proc::new().process(7, &["/dev/nvidiactl", "/dev/nvidia1"], &["LOCAL_RANK=0"]);
-    let gpus = proc.mark(&[7], Some(false), &[&[4242], &[]]);
+    let gpus = proc.annotate(&[7], Some(false), &[&[4242], &[]]);
     assert_eq!(users(&gpus[0]), []);
     assert_eq!(users(&gpus[1]), [(7, UsedBy::DeviceFile)]);
-    // With the files of all GPUs open, as CUDA leaves them, the place among them decides.
+    // If the files of all GPUs are open, as CUDA leaves them, the position among the visible ones decides.
     let all = ["/dev/nvidia0", "/dev/nvidia1"];
     let proc = Proc::new().process(7, &all, &["LOCAL_RANK=0"]);
-    let gpus = proc.mark(&[7], Some(false), &[&[], &[]]);
+    let gpus = proc.annotate(&[7], Some(false), &[&[], &[]]);
     assert_eq!(users(&gpus[0]), [(7, UsedBy::LocalRank)]);
 }
 
@@ -115,7 +115,7 @@ fn each_rank_has_its_gpu_by_its_own_environment() {
         .process(1, &[], &["CUDA_VISIBLE_DEVICES=2", "LOCAL_RANK=0"])
         .process(2, &[], &["CUDA_VISIBLE_DEVICES=3,1", "LOCAL_RANK=1"])
         .process(3, &[], &["CUDA_VISIBLE_DEVICES="]);
-    let gpus = proc.mark(&[1, 2, 3], Some(true), &[&[], &[], &[], &[]]);
+    let gpus = proc.annotate(&[1, 2, 3], Some(true), &[&[], &[], &[], &[]]);
     let visible: Vec<_> = gpus.iter().map(|gpu| gpu.visible_to_job).collect();
     assert_eq!(visible, [Some(false), Some(true), Some(true), Some(true)]);
     assert_eq!(users(&gpus[1]), [(2, UsedBy::LocalRank)]);
@@ -124,14 +124,14 @@ fn each_rank_has_its_gpu_by_its_own_environment() {
 }
 
 #[test]
-fn an_environment_that_is_denied_says_nothing() {
-    let gpus = Proc::new().mark(&[1], Some(true), &[&[]]);
+fn an_unreadable_environment_gives_no_gpu() {
+    let gpus = Proc::new().annotate(&[1], Some(true), &[&[]]);
     assert_eq!(gpus[0].visible_to_job, None);
     assert_eq!(users(&gpus[0]), []);
 }
 
 #[test]
-fn a_part_of_a_divided_gpu_is_used_by_who_was_given_it() {
+fn a_mig_instance_is_used_by_its_assigned_process() {
     let proc = Proc::new().process(1, &[], &["CUDA_VISIBLE_DEVICES=MIG-77"]);
     let part = GpuInstance {
         uuid: Some("MIG-77".to_owned()),
@@ -144,7 +144,7 @@ fn a_part_of_a_divided_gpu_is_used_by_who_was_given_it() {
         ..GpuSample::default()
     }];
     let mut users = Users::new(proc.0.path(), Some(false));
-    users.mark(Duration::ZERO, &[key(1)], &mut gpus);
+    users.annotate(Duration::ZERO, &[key(1)], &mut gpus);
     let user = &gpus[0].users.as_ref().unwrap()[0];
     assert_eq!((user.by, user.instance), (UsedBy::OnlyVisible, Some(5)));
     let processes = gpus[0].instances[0].processes.as_ref().unwrap();

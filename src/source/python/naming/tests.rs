@@ -4,12 +4,12 @@ const TORCH: &str = "/usr/lib/python3/dist-packages/torch";
 const LIB: &str = "/usr/lib/python3.11";
 
 /// Frames from `file:function` words, innermost first. `T` and `L` stand for torch and the library.
-fn places(frames: &[&str]) -> Vec<Place> {
+fn places(frames: &[&str]) -> Vec<CodeLocation> {
     frames
         .iter()
         .map(|frame| {
             let (file, name) = frame.split_once(':').unwrap_or((frame, "f"));
-            Place {
+            CodeLocation {
                 name: name.to_owned(),
                 file: match (file.strip_prefix("T/"), file.strip_prefix("L/")) {
                     (Some(rest), _) => format!("{TORCH}/{rest}"),
@@ -181,7 +181,7 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
         phase(&["L/multiprocessing/spawn.py:spawn_main"], false),
         WorkerPhase::Starting
     );
-    // A queue that the dataset itself waits on is the dataset's work.
+    // Waiting on a queue of the dataset itself counts as the dataset's work.
     assert_eq!(
         phase(
             &[
@@ -197,7 +197,7 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
 }
 
 #[test]
-fn the_innermost_function_that_tells_something_is_named() {
+fn the_innermost_specific_function_is_named() {
     let cases: [(&[&str], Option<&str>); 9] = [
         (
             &["L/multiprocessing/spawn.py:spawn_main", "<string>:<module>"],
@@ -254,9 +254,9 @@ fn the_innermost_function_that_tells_something_is_named() {
 }
 
 #[test]
-fn names_carry_nothing_that_a_terminal_obeys() {
+fn names_contain_no_control_characters() {
     let long = format!("/home/me/\u{1b}[2J{}.py:f\u{7}", "x".repeat(200));
     let name = named(&[&long]).unwrap_or_default();
     assert!(!name.chars().any(char::is_control), "{name:?}");
-    assert!(name.len() < 2 * LONGEST_NAME + 8);
+    assert!(name.len() < 2 * MAX_NAME + 8);
 }

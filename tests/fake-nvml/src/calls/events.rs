@@ -1,4 +1,4 @@
-//! Sets of events: Xid errors, each told once to each set.
+//! Sets of events: Xid errors, each reported once to each set.
 
 use std::os::raw::{c_uint, c_ulonglong};
 use std::sync::Mutex;
@@ -9,10 +9,10 @@ use nvml_wrapper_sys::bindings::*;
 use super::{INVALID, code, device_of, driver, handle, put};
 use crate::script::Script;
 
-/// The GPUs of a set, each with how many of its events were told.
+/// The GPUs of a set, each with the number of events already reported.
 struct Set(Mutex<Vec<(u32, usize)>>);
 
-/// What a handle stands for.
+/// Returns the set of a handle.
 fn set_of(set: nvmlEventSet_t) -> Result<&'static Set, nvmlReturn_t> {
     // SAFETY: handles come from `nvmlEventSetCreate`, and callers use none that they have freed.
     unsafe { set.cast::<Set>().as_ref() }.ok_or(INVALID)
@@ -38,7 +38,7 @@ nvml! {
         put(place, Box::into_raw(Box::new(Set(Mutex::default()))).cast());
     sys nvmlEventSetFree(set: nvmlEventSet_t) |_s| {
         set_of(set)?;
-        // SAFETY: as in `set_of`; the caller lets go of it.
+        // SAFETY: as in `set_of`; the caller does not use it afterwards.
         drop(unsafe { Box::from_raw(set.cast::<Set>()) });
         Ok(())
     };
@@ -47,7 +47,7 @@ nvml! {
         if let Some(event) = next(set, &s) {
             return put(place, event);
         }
-        #[expect(clippy::disallowed_methods, reason = "a driver waits as long as it is told to")]
+        #[expect(clippy::disallowed_methods, reason = "the driver waits for the given time")]
         std::thread::sleep(Duration::from_millis(timeout_ms.into()));
         let event = next(set, &Script::read());
         put(place, event.ok_or(nvmlReturn_enum_NVML_ERROR_TIMEOUT)?)

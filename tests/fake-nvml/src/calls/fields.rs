@@ -1,4 +1,4 @@
-//! Figures by their numbers, with a scope: the links of a GPU, or all of them.
+//! Figures by field number, with a scope: one link of a GPU, or all of them.
 
 use std::os::raw::{c_int, c_uint};
 
@@ -14,13 +14,13 @@ nvml! {
         if place.is_null() || count == 0 {
             return Err(INVALID);
         }
-        // SAFETY: the caller of a C function vouches for the places it names.
+        // SAFETY: the caller of a C function guarantees that the pointers are valid.
         let fields = unsafe { std::slice::from_raw_parts_mut(place, count) };
         fields.iter_mut().try_for_each(|field| fill(&s, gpu, field))
     };
 }
 
-/// Each field has an answer of its own.
+/// Fills one field, which has a separate result code.
 fn fill(script: &Script, gpu: Option<u32>, field: &mut nvmlFieldValue_t) -> Answer {
     field.timestamp = script.driver_us(script.now) as i64;
     field.latencyUsec = 0;
@@ -63,7 +63,7 @@ fn value(script: &Script, gpu: Option<u32>, id: u32, scope: u32) -> Result<Typed
             let sent = id == NVML_FI_DEV_PCIE_COUNT_TX_BYTES;
             Ok(wide(counter(if sent { "pcie_tx" } else { "pcie_rx" })?))
         }
-        // In KiB; link 0 carries an eighth of all.
+        // In KiB; link 0 has an eighth of the traffic.
         NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX | NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX => {
             let sent = id == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
             let all = counter(if sent { "nvlink_tx" } else { "nvlink_rx" })?;

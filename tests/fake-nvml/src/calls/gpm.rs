@@ -1,16 +1,16 @@
-//! Performance counters of Hopper and newer: what passed between two samples.
+//! Performance counters of Hopper and newer: the activity between two samples.
 
 use std::os::raw::{c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::*;
 
 use super::{Answer, INVALID, NOT_SUPPORTED, code, device_of, divided, driver, put};
-use crate::script::{MOST_INSTANCES, Script, instance};
+use crate::script::{MAX_INSTANCES, Script, instance};
 
-/// Seconds that must lie between two samples.
-const APART: f64 = 0.1;
+/// Least seconds between two samples.
+const MIN_INTERVAL: f64 = 0.1;
 
-/// Of what and when; `None` until it is taken.
+/// What was sampled, and when; `None` until it is taken.
 struct Taken(Option<(u32, f64)>);
 
 nvml! {
@@ -20,7 +20,7 @@ nvml! {
         if sample.is_null() {
             return Err(INVALID);
         }
-        // SAFETY: handles come from `nvmlGpmSampleAlloc`, and the caller lets go of it.
+        // SAFETY: handles come from `nvmlGpmSampleAlloc`, and the caller does not use it afterwards.
         drop(unsafe { Box::from_raw(sample.cast::<Taken>()) });
         Ok(())
     };
@@ -29,7 +29,7 @@ nvml! {
 
 nvml! {
     gpu nvmlGpmQueryDeviceSupport(support: *mut nvmlGpmSupport_t) |s, gpu| {
-        // SAFETY: the caller of a C function vouches for the place it names.
+        // SAFETY: the caller of a C function guarantees that the pointer is valid.
         let support = unsafe { support.as_mut() }.ok_or(INVALID)?;
         if support.version != NVML_GPM_SUPPORT_VERSION {
             return Err(nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
@@ -45,14 +45,14 @@ nvml! {
     };
     gpu nvmlGpmMigSampleGet(gpu_instance: c_uint, sample: nvmlGpmSample_t) |s, gpu| {
         let number = gpu.unwrap_or(0);
-        let found = (0..MOST_INSTANCES)
+        let found = (0..MAX_INSTANCES)
             .map(|place| instance(number, place))
             .find(|number| s.names(*number) && s.number(Some(*number), "gi", 0.0) == Ok(f64::from(gpu_instance)));
         take(&s, sample, gpu, Some(found.ok_or(INVALID)?))
     };
 }
 
-/// `whole` says whether the card has these counters, `part` is what they are taken of.
+/// Takes a sample. `whole` is the card that must have these counters, `part` what is sampled.
 fn take(s: &Script, sample: nvmlGpmSample_t, whole: Option<u32>, part: Option<u32>) -> Answer {
     if s.number(whole, "gpm", 0.0)? == 0.0 {
         return Err(NOT_SUPPORTED);
@@ -64,7 +64,7 @@ fn take(s: &Script, sample: nvmlGpmSample_t, whole: Option<u32>, part: Option<u3
 }
 
 fn metrics(s: &Script, request: *mut nvmlGpmMetricsGet_t) -> Answer {
-    // SAFETY: the caller vouches for the request; only as many of its metrics are used as it says.
+    // SAFETY: the caller guarantees that the request is valid; only `numMetrics` of its metrics are used.
     let version = unsafe { (*request).version };
     if version != NVML_GPM_METRICS_GET_VERSION {
         return Err(nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
@@ -84,7 +84,7 @@ fn metrics(s: &Script, request: *mut nvmlGpmMetricsGet_t) -> Answer {
             .ok_or(INVALID)
     };
     let ((of, from), (same, to)) = (taken(one)?, taken(other)?);
-    if of != same || to - from < APART - 1e-9 {
+    if of != same || to - from < MIN_INTERVAL - 1e-9 {
         return Err(INVALID);
     }
     for at in 0..count as usize {

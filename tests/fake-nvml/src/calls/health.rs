@@ -57,7 +57,7 @@ nvml! {
 }
 
 impl Script {
-    /// As the script says, or what the power amounts to.
+    /// Returns the energy from the script, or else the integral of the power.
     pub(super) fn energy_joules(&self, gpu: Option<u32>) -> Result<f64, nvmlReturn_t> {
         match self.text(gpu, "energy") {
             Some(_) => self.number(gpu, "energy", 0.0),
@@ -65,7 +65,7 @@ impl Script {
         }
     }
 
-    /// `COR:UNC:PENDING:FAILURE`, all 0 where the script says nothing.
+    /// Parses `COR:UNC:PENDING:FAILURE`, all 0 if the script does not set it.
     pub(super) fn remapped(&self, gpu: Option<u32>) -> Result<[c_uint; 4], nvmlReturn_t> {
         let text = self.text(gpu, "remapped").unwrap_or_default();
         if text == "none" {

@@ -1,20 +1,20 @@
-//! Instances of a divided GPU: those that lines of the script name.
+//! Instances of a divided GPU: those with lines in the script.
 
 use std::os::raw::c_uint;
 
 use nvml_wrapper_sys::bindings::*;
 
 use super::{INVALID, NOT_FOUND, NOT_SUPPORTED, code, device_of, divided, handle, put};
-use crate::script::{MOST_INSTANCES, Script, instance, is_instance, parent};
+use crate::script::{MAX_INSTANCES, Script, instance, is_instance, parent};
 
 nvml! {
     gpu nvmlDeviceGetMaxMigDeviceCount(count: *mut c_uint) |s, gpu|
-        put(count, if divided(&s, gpu) { MOST_INSTANCES } else { 0 });
+        put(count, if divided(&s, gpu) { MAX_INSTANCES } else { 0 });
     gpu nvmlDeviceGetMigDeviceHandleByIndex(index: c_uint, device: *mut nvmlDevice_t) |s, gpu| {
         if !divided(&s, gpu) {
             return Err(NOT_SUPPORTED);
         }
-        if index >= MOST_INSTANCES {
+        if index >= MAX_INSTANCES {
             return Err(INVALID);
         }
         let number = instance(gpu.unwrap_or(0), index);

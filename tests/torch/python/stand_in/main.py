@@ -38,6 +38,14 @@ def persistent(loader):
     train_step(1)
 
 
+def script(loader):
+    """As a script that calls `next` without a function around it."""
+    global batches
+    batches = iter(loader)
+    next(batches)
+    train_step(1)
+
+
 def epochs(loader):
     for batch in loader:
         pass

@@ -1,7 +1,7 @@
-//! Whether there is a CUDA driver that can be used: found out before cudarc makes its first call, because cudarc
-//! panics where the library or one of its functions is missing.
+//! Checks for a usable CUDA driver before cudarc makes its first call, because cudarc panics if the library or one of
+//! its functions is missing.
 //!
-//! Knows nothing of copies and steps.
+//! Does not depend on copies and steps.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::ptr;
@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 
 use super::DeviceError;
 
-/// Every function of the driver that is called, by cudarc or here.
+/// Every driver function that is called, by cudarc or here.
 const SYMBOLS: &[&str] = &[
     "cuInit",
     "cuCtxGetCurrent",
@@ -47,7 +47,7 @@ const SYMBOLS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// Result codes that have a plainer word than the driver's own.
+/// Result codes with a plainer text here than the driver's own.
 const STUB_LIBRARY: c_int = 34;
 const NO_DEVICE: c_int = 100;
 const SYSTEM_DRIVER_MISMATCH: c_int = 803;
@@ -57,7 +57,7 @@ type Function<T> = unsafe extern "C" fn(T) -> c_int;
 /// Finds the driver and a GPU.
 ///
 /// # Errors
-/// Why no GPU can be used.
+/// Returns an error with the reason why no GPU can be used.
 #[expect(unsafe_code, reason = "loads the driver's library and calls into it")]
 pub(super) fn probe() -> Result<(), DeviceError> {
     let refuse = |why: String| Err(DeviceError(why));
@@ -72,7 +72,7 @@ pub(super) fn probe() -> Result<(), DeviceError> {
         // SAFETY: only looked up, not called.
         unsafe { library.get::<Function<()>>(symbol) }.map_err(|_| lacks(symbol))?;
     }
-    // Codes are taken as numbers: a newer driver may answer one that cudarc's enumeration lacks.
+    // Codes are treated as numbers: a newer driver may return one that cudarc's enumeration lacks.
     let mut count: c_int = 0;
     // SAFETY: the types are those of cuda.h, and each pointer is to a variable that outlives the call.
     let (call, code) = unsafe {
@@ -100,7 +100,7 @@ pub(super) fn probe() -> Result<(), DeviceError> {
     }
 }
 
-/// What the driver calls a result code.
+/// Returns the driver's text for a result code.
 #[expect(unsafe_code, reason = "calls into the driver's library")]
 fn words(code: c_int) -> String {
     type ErrorString = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
@@ -117,7 +117,7 @@ fn words(code: c_int) -> String {
     text.map_or_else(|| format!("error {code}"), plain)
 }
 
-/// The same for what cudarc gives, with what was being done.
+/// Returns the same for an error of cudarc, with the operation that failed.
 pub(super) fn failed(what: &'static str) -> impl Fn(DriverError) -> DeviceError {
     move |error| DeviceError(format!("{what}: {}", words(error.0 as c_int)))
 }

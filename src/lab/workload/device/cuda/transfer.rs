@@ -1,6 +1,6 @@
-//! How a batch comes to the GPU: its memory there, pinned memory on the way, and the time that it takes.
+//! The copy of a batch to the GPU: the memory there, the pinned memory in between, and the time it takes.
 //!
-//! Knows nothing of kernels.
+//! Does not depend on kernels.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaSlice, CudaStream, DriverError,
 
 use super::DeviceOptions;
 
-/// Bytes that the kernel which reads a batch reads at once.
+/// Bytes that the kernel which reads a batch reads at a time.
 pub(super) const PIECE: usize = 16;
-/// Bytes of a copy that does nothing but take time: many enough that a copy takes far longer than to ask for it.
+/// Bytes of a copy that only takes time: so many that the copy takes far longer than the call that starts it.
 const FILLER_BYTES: usize = 16 << 20;
 
-/// What a batch needs on its way. Batches take turns, and no more are in flight than there are slots, so a slot
-/// is never in use when it is taken.
+/// Memory and events for the transfer of a batch. Batches take turns, and no more are in flight than there are slots, so
+/// a slot is never in use when it is taken.
 #[derive(Debug)]
 pub(super) struct BatchTransfer {
     /// `None` = the copy is made from the caller's memory.
     pub(super) staging: Option<PinnedHostSlice<u8>>,
     pub(super) batch: CudaSlice<u8>,
-    /// Of them, those that are the batch's.
+    /// Bytes of `batch` that are in use.
     pub(super) bytes: usize,
     pub(super) copy_start: CudaEvent,
     pub(super) copy_end: CudaEvent,
@@ -30,12 +30,12 @@ pub(super) struct BatchTransfer {
     pub(super) step_end: CudaEvent,
 }
 
-/// Makes copies longer, to the time that was set: bytes that nobody needs are copied behind the batch.
+/// Extends copies to the requested time by copying unused bytes after each batch.
 #[derive(Debug)]
 pub(super) struct Filler {
     source: HostMemory,
     target: CudaSlice<u8>,
-    /// Behind each batch.
+    /// Bytes to copy after each batch.
     bytes: usize,
 }
 
@@ -72,7 +72,7 @@ impl BatchTransfer {
         })
     }
 
-    /// Queues the batch's copy; waits for it where it is made from the caller's memory.
+    /// Queues the batch's copy; waits for it if it is made from the caller's memory.
     pub(super) fn upload(
         &mut self,
         batch: &[u8],
@@ -115,7 +115,7 @@ impl Filler {
         })
     }
 
-    /// Has it take that time, where its whole takes `one`.
+    /// Sets the duration of the extra copy, given that [`FILLER_BYTES`] take `one`.
     pub(super) fn last(&mut self, time: Duration, one: Duration) {
         let bytes = (time.as_nanos() * FILLER_BYTES as u128).checked_div(one.as_nanos());
         self.bytes = bytes.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -136,7 +136,7 @@ impl Filler {
     }
 }
 
-/// Memory that a copy engine reads by itself, and that the CPU reads as fast as any other.
+/// Allocates memory that a copy engine reads directly, and that the CPU reads as fast as any other.
 #[expect(
     unsafe_code,
     reason = "the driver gives memory that nothing was written to"

@@ -9,6 +9,18 @@ import queue
 from pause import pause
 
 
+class Connection:
+    def __init__(self, handle):
+        self._handle = handle
+        self._readable = True
+
+
+class Queue:
+    def __init__(self, handle):
+        self._maxsize = 0
+        self._reader = Connection(handle)
+
+
 class BatchSampler:
     def __init__(self, batch_size):
         self.sampler = object()
@@ -69,6 +81,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._tasks_outstanding = 24
         self._task_info = {index: (index % 8,) for index in range(24)}
         self._workers = []
+        self._worker_result_queue = Queue(77)
         # As with a pin-memory thread, which keeps three batches ready.
         self._data_queue = queue.Queue()
         for batch in range(3):

@@ -1,4 +1,4 @@
-//! When the verdict turned: to another kind or cause, for more than a moment.
+//! Detects when the verdict changes to another kind or cause for more than a moment.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,48 +6,48 @@ use std::time::Duration;
 use crate::model::{Mark, MarkKind};
 use crate::verdict::{Cause, Kind, Verdict};
 
-/// A verdict that does not hold for so long has not turned.
-const HOLDS: Duration = Duration::from_secs(3);
+/// Minimum time that a new verdict must hold to count as a change.
+const MIN_DURATION: Duration = Duration::from_secs(3);
 
-type Said = (Kind, Option<Cause>);
+type KindAndCause = (Kind, Option<Cause>);
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Turns {
-    /// What was said last, for long enough.
-    settled: Option<Said>,
-    /// What is said instead, since when, and in which words.
-    next: Option<(Said, Mark)>,
+pub(super) struct VerdictChanges {
+    /// The last verdict that held for long enough.
+    settled: Option<KindAndCause>,
+    /// The verdict that differs from it, and the mark with its start and words.
+    next: Option<(KindAndCause, Mark)>,
 }
 
-impl Turns {
-    /// Takes the next verdict in; gives the mark of a turn once that has held.
-    pub(super) fn judged(&mut self, at: Duration, verdict: &Verdict) -> Option<Mark> {
-        let said = (verdict.kind, verdict.cause);
-        if verdict.kind == Kind::WarmingUp || self.settled == Some(said) {
+impl VerdictChanges {
+    /// Adds the next verdict. Returns the mark of a change once that has held.
+    pub(super) fn update(&mut self, at: Duration, verdict: &Verdict) -> Option<Mark> {
+        let current = (verdict.kind, verdict.cause);
+        if verdict.kind == Kind::WarmingUp || self.settled == Some(current) {
             self.next = None;
             return None;
         }
-        if self.next.as_ref().is_none_or(|(next, _)| *next != said) {
+        if self.next.as_ref().is_none_or(|(next, _)| *next != current) {
             let words = words(self.settled, verdict);
             let kind = MarkKind::Verdict;
-            self.next = Some((said, Mark { at, kind, words }));
+            self.next = Some((current, Mark { at, kind, words }));
         }
         let (_, mark) = self
             .next
-            .take_if(|(_, mark)| at.saturating_sub(mark.at) >= HOLDS)?;
-        self.settled = Some(said);
+            .take_if(|(_, mark)| at.saturating_sub(mark.at) >= MIN_DURATION)?;
+        self.settled = Some(current);
         Some(mark)
     }
 }
 
-fn words(before: Option<Said>, verdict: &Verdict) -> String {
+fn words(before: Option<KindAndCause>, verdict: &Verdict) -> String {
     let mut words = format!("verdict: {}", verdict.kind.words());
     if let Some(cause) = verdict.cause {
         words.push_str(", ");
         words.push_str(cause.words());
     }
     if let Some(stall) = verdict.stall {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(words, ", {} lost", stall.share);
     }
     if let Some((kind, _)) = before.filter(|(kind, _)| *kind != verdict.kind) {
@@ -72,18 +72,18 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_turns_when_it_holds_and_not_while_warming_up() {
-        let mut turns = Turns::default();
+    fn a_verdict_change_must_last_and_is_ignored_while_warming_up() {
+        let mut verdict_changes = VerdictChanges::default();
         let cause = Some(Cause::Disk);
         let said = |at: u64| match at {
             0..=9 => verdict(Kind::WarmingUp, None),
-            // A flicker, in the middle and at the end.
+            // Short changes, in the middle and at the end.
             15 | 30 | 31 => verdict(Kind::Balanced, None),
             10..=39 => verdict(Kind::DataBound, cause),
             _ => verdict(Kind::ComputeBound, None),
         };
         let marks: Vec<_> = (0..60)
-            .filter_map(|at| turns.judged(Duration::from_secs(at), &said(at)))
+            .filter_map(|at| verdict_changes.update(Duration::from_secs(at), &said(at)))
             .map(|mark| (mark.at.as_secs(), mark.words))
             .collect();
         assert_eq!(

@@ -1,0 +1,231 @@
+//! What a sleeping worker waits for: another of its threads, or a command that it has started.
+//!
+//! Does not depend on loaders.
+
+use std::fs;
+use std::path::Path;
+
+use super::blocked::{Blocked, blocked_in};
+use crate::units::{Pid, printable};
+
+/// Maximum number of threads or commands polled.
+const MAX_TASKS: usize = 32;
+/// Levels of child processes: a shell may run a command that runs another.
+const MAX_DEPTH: usize = 3;
+
+/// Where the work is done that a sleeping worker waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WaitsOn {
+    pub(super) blocked: Blocked,
+    /// The name of the command, if it is one.
+    pub(super) command: Option<String>,
+}
+
+/// Returns what `worker` waits for while its main thread is `blocked`. `None` if that says no more than the main
+/// thread's own state.
+pub(super) fn waits_on(proc_root: &Path, worker: Pid, blocked: Blocked) -> Option<WaitsOn> {
+    match blocked {
+        // Waits for a lock that another thread holds, or sleeps until it checks again.
+        Blocked::Lock | Blocked::Timer => {
+            let task = proc_root.join(format!("{worker}/task"));
+            let threads = numbers(&task)
+                .into_iter()
+                .filter(|thread| *thread != worker);
+            let process = proc_root.join(worker.to_string());
+            let threads = threads
+                .take(MAX_TASKS)
+                .map(|thread| match at(&task, thread) {
+                    Blocked::Network if waits_for_threads(&process, thread) => Blocked::Lock,
+                    blocked => blocked,
+                });
+            most_active(threads).map(|blocked| WaitsOn {
+                blocked,
+                command: None,
+            })
+        }
+        // Waits for the output of a command, or for its end.
+        Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
+            let commands = commands(proc_root, worker);
+            let all = commands.iter().map(|command| at(proc_root, *command));
+            let blocked = most_active(all)?;
+            let who = commands
+                .iter()
+                .find(|command| at(proc_root, **command) == blocked)?;
+            let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
+            Some(WaitsOn {
+                blocked,
+                command: Some(printable(name.trim_end())),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Returns what holds up the others: one that runs before one that waits for a disk, and that before one that waits for
+/// a network. `None` if there is none of these.
+fn most_active(all: impl Iterator<Item = Blocked>) -> Option<Blocked> {
+    let rank = |blocked: &Blocked| match blocked {
+        Blocked::Running => 3,
+        Blocked::Disk => 2,
+        Blocked::Network => 1,
+        _ => 0,
+    };
+    let most_active = all.max_by_key(rank)?;
+    (rank(&most_active) > 0).then_some(most_active)
+}
+
+/// Returns what a process, or a thread in this folder, is blocked in.
+fn at(folder: &Path, number: Pid) -> Blocked {
+    let wchan = fs::read_to_string(folder.join(format!("{number}/wchan")));
+    wchan.map_or(Blocked::Other, |wchan| blocked_in(&wchan))
+}
+
+/// Whether the thread runs an event loop that can only be woken by other threads, as asyncio does with a pair of
+/// sockets. False if that cannot be read.
+fn waits_for_threads(process: &Path, thread: Pid) -> bool {
+    let only = || -> Option<bool> {
+        let call = fs::read_to_string(process.join(format!("task/{thread}/syscall"))).ok()?;
+        let first = call.split_ascii_whitespace().nth(1)?.strip_prefix("0x")?;
+        let queue = u32::from_str_radix(first, 16).ok()?;
+        let info = fs::read_to_string(process.join(format!("fdinfo/{queue}"))).ok()?;
+        let mut watched = info.lines().filter_map(|line| line.strip_prefix("tfd:"));
+        let (Some(one), None) = (watched.next(), watched.next()) else {
+            return None;
+        };
+        let one: u32 = one.split_ascii_whitespace().next()?.parse().ok()?;
+        let link = fs::read_link(process.join(format!("fd/{one}"))).ok()?;
+        let number = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        let local = fs::read_to_string(process.join("net/unix")).ok()?;
+        let mut numbers = local
+            .lines()
+            .filter_map(|line| line.split_ascii_whitespace().nth(6));
+        Some(numbers.any(|local| local == number))
+    };
+    only().unwrap_or(false)
+}
+
+/// Returns the processes that the main thread of `process` has started, and their descendants.
+fn commands(proc_root: &Path, process: Pid) -> Vec<Pid> {
+    let mut all: Vec<Pid> = Vec::new();
+    let mut parents = vec![process];
+    for _ in 0..MAX_DEPTH {
+        let children = parents.iter().flat_map(|parent| {
+            let list = proc_root.join(format!("{parent}/task/{parent}/children"));
+            let list = fs::read_to_string(list).unwrap_or_default();
+            let numbers = list
+                .split_ascii_whitespace()
+                .filter_map(|number| number.parse().ok());
+            numbers.map(Pid).collect::<Vec<_>>()
+        });
+        parents = children.take(MAX_TASKS).collect();
+        all.extend(&parents);
+    }
+    all.truncate(MAX_TASKS);
+    all
+}
+
+fn numbers(folder: &Path) -> Vec<Pid> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    names.map(Pid).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A proc root with threads of process 5, its command 8 and that command's child 9, each with its `wchan`.
+    fn tree(threads: &[(i32, &str)], commands: &[(i32, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: String, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for (thread, wchan) in threads {
+            write(format!("5/task/{thread}/wchan"), wchan);
+        }
+        for (command, wchan) in commands {
+            write(format!("{command}/wchan"), wchan);
+            write(format!("{command}/comm"), "curl\n");
+        }
+        write("5/task/5/children".into(), "8 ");
+        write("8/task/8/children".into(), "9 ");
+        root
+    }
+
+    #[test]
+    fn an_event_loop_that_only_threads_wake_waits_for_no_network() {
+        let root = tree(&[(5, "futex_do_wait"), (6, "ep_poll")], &[]);
+        let seen = || waits_on(root.path(), Pid(5), Blocked::Lock).map(|waits_on| waits_on.blocked);
+        let process = root.path().join("5");
+        for folder in ["fdinfo", "fd", "net"] {
+            fs::create_dir_all(process.join(folder)).unwrap();
+        }
+        let write = |path: &str, text: &str| fs::write(process.join(path), text).unwrap();
+        write(
+            "task/6/syscall",
+            "232 0xb 0x7ff8f746ccb0 0x1 0x64 0x0 0x0 0x7ff8 0x7ff8",
+        );
+        std::os::unix::fs::symlink("socket:[77]", process.join("fd/12")).unwrap();
+        let pair = "tfd:       12 events:       19 data:  c  pos:0 ino:8 sdev:8\n";
+        let server = "tfd:       13 events:       19 data:  d  pos:0 ino:9 sdev:8\n";
+        write("fdinfo/11", &format!("pos:\t0\nflags:\t02000002\n{pair}"));
+        let header = "Num       RefCount Protocol Flags    Type St Inode Path\n";
+        write("net/unix", header);
+        assert_eq!(seen(), Some(Blocked::Network), "a socket of another kind");
+        let listed = format!("{header}ffff: 00000003 00000000 00000000 0001 03 77\n");
+        write("net/unix", &listed);
+        assert_eq!(seen(), None);
+        write(
+            "fdinfo/11",
+            &format!("pos:\t0\nflags:\t02000002\n{pair}{server}"),
+        );
+        assert_eq!(seen(), Some(Blocked::Network));
+    }
+
+    #[test]
+    fn a_lock_is_held_by_the_thread_that_does_most() {
+        let seen = |threads: &[(i32, &str)]| {
+            let root = tree(threads, &[]);
+            waits_on(root.path(), Pid(5), Blocked::Lock).map(|waits_on| waits_on.blocked)
+        };
+        let main = (5, "futex_do_wait");
+        assert_eq!(
+            seen(&[main, (6, "ep_poll"), (7, "futex_do_wait")]),
+            Some(Blocked::Network)
+        );
+        assert_eq!(
+            seen(&[main, (6, "ep_poll"), (7, "0")]),
+            Some(Blocked::Running)
+        );
+        assert_eq!(
+            seen(&[main, (6, "ep_poll"), (7, "folio_wait_bit_common")]),
+            Some(Blocked::Disk)
+        );
+        assert_eq!(seen(&[main, (7, "futex_do_wait")]), None);
+        // The state of the main thread itself does not count.
+        assert_eq!(seen(&[(5, "0")]), None);
+    }
+
+    #[test]
+    fn a_pipe_is_filled_by_a_command_or_by_what_that_has_started() {
+        let seen = |commands: &[(i32, &str)], blocked| {
+            let root = tree(&[(6, "ep_poll")], commands);
+            waits_on(root.path(), Pid(5), blocked)
+        };
+        let shell = (8, "do_wait");
+        let network = WaitsOn {
+            blocked: Blocked::Network,
+            command: Some("curl".to_owned()),
+        };
+        for blocked in [Blocked::PipeRead, Blocked::Poll, Blocked::Other] {
+            assert_eq!(
+                seen(&[shell, (9, "sk_wait_data")], blocked),
+                Some(network.clone())
+            );
+            assert_eq!(seen(&[shell, (9, "hrtimer_nanosleep")], blocked), None);
+        }
+        assert_eq!(seen(&[shell, (9, "sk_wait_data")], Blocked::Unix), None);
+    }
+}

@@ -1,0 +1,36 @@
+//! The trainer waits for the loader of the validation, not for that of the training.
+
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "validation's loader",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::IdleWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |_| {
+        texts(&[
+            "the DataLoader for validation is the slow one: give it num_workers and persistent_workers=True, as the one for training has",
+            "validate less often, or on a part of the data",
+        ])
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let validation = context.rank.validation?;
+    let waiting = most_of_the_wait(context, Some(validation.waiting))?;
+    let text = format!(
+        "the trainer waits {waiting} of the time in validation, which takes {} of it",
+        validation.time
+    );
+    Some(Evidence::supporting(
+        "validation-waits",
+        waiting.0,
+        MIN_SHARE_OF_WAIT,
+        text,
+    ))
+}

@@ -1,0 +1,154 @@
+//! Two loaders that each provide a batch for a step: each is shown with its own figures, against the script's marks.
+
+#![expect(clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::machine::{Python, Share, each_torch, note};
+use support::run_folder::RunFolder;
+use support::waiting::ToEnd;
+
+use crate::clock::now;
+use crate::job::Job;
+use crate::trial::PIPETOP;
+use crate::truth::Truth;
+
+const SECONDS: &str = "10";
+/// Tolerance of shares and of rates.
+const WITHIN: f64 = 0.08;
+/// The same where both start new workers every few seconds: their iterators have to be found again.
+const WITHIN_ANEW: f64 = 0.2;
+
+fn script() -> &'static Path {
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/torch/run/two_loaders.py"
+    ))
+}
+
+#[test]
+fn two_loaders_of_a_running_job() {
+    running(&["1", "2", "60"], |report, from, truths| {
+        agrees(report, from, truths, [1, 2]);
+    });
+}
+
+#[test]
+fn two_loaders_that_start_anew_every_few_seconds() {
+    running(&["1", "2", "60", "25"], |report, from, truths| {
+        let rank = &report["job"]["ranks"][0];
+        let pair = [
+            (&rank["other_loaders"][0], &truths[0]),
+            (&rank["loader"], &truths[1]),
+        ];
+        close(&pair, rank, from, WITHIN_ANEW);
+        // They take turns in each step.
+        let validation = rank["validation"]["share"].as_f64().unwrap_or(0.0);
+        assert!(validation < 0.02, "{rank:#}");
+    });
+}
+
+fn running(arguments: &[&str], check: impl Fn(&Value, f64, &[Truth; 2]) + Sync) {
+    each_torch(Share::Quarter, |python| {
+        let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
+        let mut job = Job::script(&python.path, &[], Share::Quarter, script(), &arguments)
+            .expect("the script starts");
+        job.reach(10, Some(0)).expect("batches");
+        let from = now();
+        let output = Command::new(PIPETOP)
+            .args([&job.pid().to_string(), "--once", "--json", "--for"])
+            .arg(format!("{SECONDS}s"))
+            .to_end();
+        let truths = [0, 1].map(|place| job.truth(Some(place)));
+        check(&report(&output.stdout), from, &truths);
+    });
+}
+
+fn report(out: &[u8]) -> Value {
+    serde_json::from_slice(out).expect("a report")
+}
+
+#[test]
+fn two_loaders_with_as_many_workers_in_a_launched_job() {
+    each_torch(Share::Quarter, |python: &Python| {
+        let place = RunFolder::new();
+        let folder = place.path().display().to_string();
+        let script = script().display().to_string();
+        let words = [
+            "--once",
+            "--json",
+            "--stop",
+            "--for",
+            "14s",
+            "--",
+            &python.path,
+        ];
+        let output = place.run(&[&words[..], &[&script, &folder, "1", "1", "60"]].concat());
+        let truths = [0, 1].map(|rank| Truth::read(&place.path().join(format!("truth.{rank}"))));
+        // The command is ended as soon as the report is made, which may take long; the window contains none of that.
+        let ends = truths.iter().filter_map(Truth::end);
+        let to = ends.max_by(f64::total_cmp).expect("it has begun");
+        let seconds: f64 = SECONDS.parse().expect("a number");
+        agrees(&report(&output.stdout), to - seconds, &truths, [1, 1]);
+    });
+}
+
+/// `from` is where the report's window begins.
+fn agrees(report: &Value, from: f64, truths: &[Truth; 2], workers: [usize; 2]) {
+    let rank = &report["job"]["ranks"][0];
+    note(&format!("{:#}", report["verdict"]["advice"]));
+    let (slow, other) = (&rank["loader"], &rank["other_loaders"][0]);
+    assert_eq!(
+        (&slow["number"], &other["number"]),
+        (&2.into(), &1.into()),
+        "{rank:#}"
+    );
+    let count = |workers: &Value| workers.as_array().map(Vec::len);
+    assert_eq!(count(&rank["workers"]), Some(workers[1]), "{rank:#}");
+    assert_eq!(count(&other["workers"]), Some(workers[0]), "{rank:#}");
+    close(
+        &[(other, &truths[0]), (slow, &truths[1])],
+        rank,
+        from,
+        WITHIN,
+    );
+    let advice: Vec<&str> = report["verdict"]["advice"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        advice.iter().all(|line| line.starts_with("loader 2: ")) && !advice.is_empty(),
+        "{advice:?}"
+    );
+}
+
+/// Each loader has the rate and the waits of its truth.
+fn close(pair: &[(&Value, &Truth)], rank: &Value, from: f64, within: f64) {
+    let to = now();
+    for (loader, truth) in pair {
+        let seen = |key: &str| {
+            loader[key]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{key}: {rank:#}"))
+        };
+        let rate = truth.rate(from, to).expect("batches");
+        let wait = truth.wait_share(from, from + SECONDS.parse::<f64>().expect("a number"));
+        note(&format!(
+            "rate {} of {rate:.2}, wait {} of {wait:.3}",
+            seen("batches_per_s"),
+            seen("wait_share")
+        ));
+        assert!(
+            (seen("batches_per_s") / rate - 1.0).abs() < within,
+            "{rate}: {rank:#}"
+        );
+        assert!(
+            (seen("wait_share") - wait).abs() < within,
+            "{wait}: {rank:#}"
+        );
+    }
+}
