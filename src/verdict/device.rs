@@ -71,16 +71,36 @@ pub(super) fn time_in_collectives(rank: &RankRates) -> Share {
     Share(named.0.max(blocked_in_backward(rank).0))
 }
 
-/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs: there, the
-/// hooks of `DistributedDataParallel` wait for the other ranks.
+/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs, although CPUs
+/// are free: there, the hooks of `DistributedDataParallel` wait for the other ranks.
 fn blocked_in_backward(rank: &RankRates) -> Share {
     let several = rank.world_size.is_some_and(|size| size > 1);
-    let in_backward = time_in(rank, |name| {
+    let blocked = in_backward(rank).filter(|_| several).unwrap_or_default();
+    Share(blocked.0 * scarcity_of_cpus(rank).complement().0)
+}
+
+/// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs because another
+/// thread or rank, which it waits for, has no CPU: that is a slow step, whatever slows it.
+pub(super) fn starved_in_backward(rank: &RankRates) -> Share {
+    let blocked = in_backward(rank).unwrap_or_default();
+    Share(blocked.0 * scarcity_of_cpus(rank).0)
+}
+
+/// Returns the share of time in which the main thread is in `backward` and nothing of the rank runs.
+fn in_backward(rank: &RankRates) -> Option<Share> {
+    let time = time_in(rank, |name| {
         let function = name.trim_end_matches(" (torch)");
         name.ends_with("(torch)") && function.ends_with("backward")
     });
-    let blocked = rank.blocked.filter(|_| several).unwrap_or_default();
-    Share(in_backward.0.min(blocked.0))
+    Some(Share(time.0.min(rank.blocked?.0)))
+}
+
+/// Returns how much of a wait for other threads and ranks is put down to a lack of CPUs: nothing if the main thread gets
+/// one at once, all if it waits for one at least as long as it runs. The others wait as long, one after the other.
+fn scarcity_of_cpus(rank: &RankRates) -> Share {
+    let lacked = rank.main_run_delay.unwrap_or_default().0;
+    let used = rank.main_cpu.unwrap_or_default().0;
+    Share::of(lacked, used).unwrap_or_default()
 }
 
 /// Also applies if no GPU is seen: ranks on CPUs wait for each other, too.

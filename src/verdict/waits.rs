@@ -5,6 +5,7 @@
 
 use super::Missing;
 use super::context::Context;
+use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
 use crate::model::rates::{Activity, Estimate};
@@ -89,7 +90,8 @@ fn main_functions(context: &Context<'_>) -> String {
 /// Returns the missing signal if nothing of the rank runs for much of the time, and nothing shows what it waits for: that
 /// is no computing.
 pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
-    let blocked = context.rank.blocked.filter(|blocked| blocked.0 >= HIGH)?;
+    let blocked = context.rank.blocked?.0 - starved_in_backward(context.rank).0;
+    let blocked = Some(Share(blocked)).filter(|blocked| blocked.0 >= HIGH)?;
     context.gpu_idle().is_none().then(|| Missing {
         id: "main-thread".into(),
         why: format!(
