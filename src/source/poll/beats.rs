@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::sample::{MainTally, TrainerNow};
+use crate::units::Pid;
 
 /// Unit of time in which the states of the main thread are counted.
 const BEAT: Duration = Duration::from_millis(10);
@@ -90,7 +91,7 @@ pub(super) struct Beats {
     /// Whether waits are recognised by the place in the training loop.
     by_place: bool,
     /// What the kernel had counted at the last poll of this thread.
-    ready_at_last: Option<Duration>,
+    ready_at_last: Option<(Pid, Duration)>,
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
     pub(super) not_data: BTreeMap<&'static str, u64>,
@@ -112,16 +113,18 @@ impl Beats {
         self.add(seen, beats - beats / 2);
     }
 
-    /// Records the time that the thread was ready, as the kernel has counted it until this poll.
-    pub(super) fn ready(&mut self, time: Option<Duration>) {
+    /// Records the time that `thread` was ready, as the kernel has counted it until this poll.
+    pub(super) fn ready(&mut self, thread: Pid, time: Option<Duration>) {
         let Some(time) = time else { return };
-        let last = self.ready_at_last.replace(time).unwrap_or(time);
+        let last = self.ready_at_last.replace((thread, time));
+        let last = last
+            .filter(|(of, _)| *of == thread)
+            .map_or(time, |(_, last)| last);
         self.tally.ready.get_or_insert_default().time += time.saturating_sub(last);
     }
 
     /// Another thread is polled from now on.
     pub(super) fn switch_thread(&mut self) {
-        self.ready_at_last = None;
         self.restart_counts(false);
     }
 
@@ -207,6 +210,8 @@ impl Beats {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const THREAD: Pid = Pid(7);
 
     fn seen(doing: Doing, thread: ThreadState) -> Beat {
         Beat {
@@ -320,23 +325,23 @@ mod tests {
     #[test]
     fn time_on_a_cpu_counts_from_the_first_poll() {
         let mut beats = Beats::default();
-        beats.ready(None);
+        beats.ready(THREAD, None);
         assert_eq!(beats.tally.ready, None);
         for (at, ready) in [(0, 5000), (10, 5008), (20, 5016)] {
             beats.count(
                 Duration::from_millis(at),
                 seen(Doing::Loading, ThreadState::Ready),
             );
-            beats.ready(Some(Duration::from_millis(ready)));
+            beats.ready(THREAD, Some(Duration::from_millis(ready)));
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
         assert_eq!((ready.time, ready.loading), (Duration::from_millis(16), 2));
-        // A thread that is polled instead was on a CPU for less time so far.
+        // A thread that is polled instead has its own count. The poll at which it is found still reads the main thread.
         beats.switch_thread();
-        for ready in [40, 45] {
-            beats.ready(Some(Duration::from_millis(ready)));
+        for (thread, ready) in [(THREAD, 5018), (Pid(8), 9000), (Pid(8), 9005)] {
+            beats.ready(thread, Some(Duration::from_millis(ready)));
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
-        assert_eq!(ready.time, Duration::from_millis(21));
+        assert_eq!(ready.time, Duration::from_millis(23));
     }
 }

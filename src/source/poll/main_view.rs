@@ -133,7 +133,7 @@ impl MainView {
 
     pub(super) fn poll(&mut self, now: Duration) {
         // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
-        let scheduled = self.thread.scheduled();
+        let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
         let Ok(poll) = self.thread.poll() else {
             return self.switch_back_to_main();
         };
@@ -171,7 +171,8 @@ impl MainView {
         self.beats.count(now, beat);
         self.iterators
             .spend(now, &self.beats.tally, self.fed.trains && !inside);
-        self.beats.ready(scheduled.map(|scheduled| scheduled.ready));
+        let ready = scheduled.map(|scheduled| scheduled.ready);
+        self.beats.ready(thread, ready);
         if let Some(seen) = beat.now() {
             self.polls.record(now, seen, SLOTS);
         }
@@ -337,8 +338,11 @@ impl MainView {
     /// Switches to another thread and clears the state of the previous one.
     fn switch_thread(&mut self, view: ThreadView, beside: bool) {
         (self.thread, self.beside, self.in_loader) = (view, beside, None);
-        (self.asleep_at_stack, self.run_before_wait) = (None, None);
-        self.run_before_gil = None;
+        (
+            self.asleep_at_stack,
+            self.run_before_wait,
+            self.run_before_gil,
+        ) = (None, None, None);
         (self.fed, self.queue) = (FeedEvidence::default(), ObjectQueue::default());
         self.beats.switch_thread();
     }

@@ -58,6 +58,7 @@ pub(super) struct ThreadView {
     /// `None` if the kernel does not keep these statistics.
     schedstat: Option<File>,
     process: Pid,
+    thread: Pid,
 }
 
 impl ThreadView {
@@ -71,6 +72,7 @@ impl ThreadView {
             syscall,
             schedstat: File::open(task.join("schedstat")).ok(),
             process,
+            thread,
         })
     }
 
@@ -93,6 +95,10 @@ impl ThreadView {
             None
         };
         Ok(Polled { blocked, polled })
+    }
+
+    pub(super) fn id(&self) -> Pid {
+        self.thread
     }
 
     pub(super) fn scheduled(&self) -> Option<Scheduled> {
