@@ -21,9 +21,14 @@ pub(super) struct WaitsOn {
     pub(super) command: Option<String>,
 }
 
-/// Returns what `worker` waits for while its main thread is `blocked`. `None` if that says no more than the main
-/// thread's own state.
-pub(super) fn waits_on(proc_root: &Path, worker: Pid, blocked: Blocked) -> Option<WaitsOn> {
+/// Returns what `worker` waits for while its main thread is `blocked`, in a call on the descriptor `polled` if that is
+/// known. `None` if that says no more than the main thread's own state.
+pub(super) fn waits_on(
+    proc_root: &Path,
+    worker: Pid,
+    blocked: Blocked,
+    polled: Option<i32>,
+) -> Option<WaitsOn> {
     match blocked {
         // Waits for a lock that another thread holds, or sleeps until it checks again.
         Blocked::Lock | Blocked::Timer => {
@@ -47,7 +52,14 @@ pub(super) fn waits_on(proc_root: &Path, worker: Pid, blocked: Blocked) -> Optio
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
             let commands = commands(proc_root, worker);
             let all = commands.iter().map(|command| at(proc_root, *command));
-            let blocked = most_active(all)?;
+            let Some(blocked) = most_active(all) else {
+                // Another process fills a pipe, no network.
+                let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
+                return pipe.then_some(WaitsOn {
+                    blocked: Blocked::PipeRead,
+                    command: None,
+                });
+            };
             let who = commands
                 .iter()
                 .find(|command| at(proc_root, **command) == blocked)?;
@@ -72,6 +84,11 @@ fn most_active(all: impl Iterator<Item = Blocked>) -> Option<Blocked> {
     };
     let most_active = all.max_by_key(rank)?;
     (rank(&most_active) > 0).then_some(most_active)
+}
+
+fn is_pipe(proc_root: &Path, process: Pid, descriptor: i32) -> bool {
+    let link = fs::read_link(proc_root.join(format!("{process}/fd/{descriptor}")));
+    link.is_ok_and(|link| link.to_string_lossy().starts_with("pipe:"))
 }
 
 /// Returns what a process, or a thread in this folder, is blocked in.
@@ -157,7 +174,8 @@ mod tests {
     #[test]
     fn an_event_loop_that_only_threads_wake_waits_for_no_network() {
         let root = tree(&[(5, "futex_do_wait"), (6, "ep_poll")], &[]);
-        let seen = || waits_on(root.path(), Pid(5), Blocked::Lock).map(|waits_on| waits_on.blocked);
+        let seen =
+            || waits_on(root.path(), Pid(5), Blocked::Lock, None).map(|waits_on| waits_on.blocked);
         let process = root.path().join("5");
         for folder in ["fdinfo", "fd", "net"] {
             fs::create_dir_all(process.join(folder)).unwrap();
@@ -188,7 +206,7 @@ mod tests {
     fn a_lock_is_held_by_the_thread_that_does_most() {
         let seen = |threads: &[(i32, &str)]| {
             let root = tree(threads, &[]);
-            waits_on(root.path(), Pid(5), Blocked::Lock).map(|waits_on| waits_on.blocked)
+            waits_on(root.path(), Pid(5), Blocked::Lock, None).map(|waits_on| waits_on.blocked)
         };
         let main = (5, "futex_do_wait");
         assert_eq!(
@@ -212,7 +230,7 @@ mod tests {
     fn a_pipe_is_filled_by_a_command_or_by_what_that_has_started() {
         let seen = |commands: &[(i32, &str)], blocked| {
             let root = tree(&[(6, "ep_poll")], commands);
-            waits_on(root.path(), Pid(5), blocked)
+            waits_on(root.path(), Pid(5), blocked, None)
         };
         let shell = (8, "do_wait");
         let network = WaitsOn {
@@ -227,5 +245,22 @@ mod tests {
             assert_eq!(seen(&[shell, (9, "hrtimer_nanosleep")], blocked), None);
         }
         assert_eq!(seen(&[shell, (9, "sk_wait_data")], Blocked::Unix), None);
+    }
+
+    #[test]
+    fn a_pipe_that_another_process_fills_is_no_network() {
+        let root = tree(&[(5, "do_poll")], &[(8, "do_poll"), (9, "futex_do_wait")]);
+        let folder = root.path().join("5/fd");
+        fs::create_dir_all(&folder).unwrap();
+        for (descriptor, link) in [("3", "pipe:[7]"), ("4", "socket:[8]")] {
+            std::os::unix::fs::symlink(link, folder.join(descriptor)).unwrap();
+        }
+        let seen = |polled| {
+            let waits_on = waits_on(root.path(), Pid(5), Blocked::Poll, polled);
+            waits_on.map(|waits_on| waits_on.blocked)
+        };
+        assert_eq!(seen(Some(3)), Some(Blocked::PipeRead));
+        assert_eq!(seen(Some(4)), None);
+        assert_eq!(seen(None), None);
     }
 }

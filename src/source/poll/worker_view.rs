@@ -122,7 +122,7 @@ impl WorkerView {
         let blocked = if idle || self.builtin {
             poll.blocked
         } else {
-            self.held_up_by(now, poll.blocked)
+            self.held_up_by(now, poll)
         };
         count(&mut self.seen.tally, blocked, idle);
         let slow = matches!(poll.blocked, Blocked::Disk | Blocked::Network);
@@ -136,14 +136,20 @@ impl WorkerView {
     }
 
     /// Returns what holds the worker up. If it sleeps, that is what it waits for elsewhere.
-    fn held_up_by(&mut self, now: Duration, blocked: Blocked) -> Blocked {
+    fn held_up_by(
+        &mut self,
+        now: Duration,
+        Polled {
+            blocked, polled, ..
+        }: Polled,
+    ) -> Blocked {
         let is_old = |at: Duration| now.saturating_sub(at) >= WAITS_ON_PAUSE;
         if self
             .waits_on
             .as_ref()
             .is_none_or(|(at, known, _)| *known != blocked || is_old(*at))
         {
-            let found = waits_on(&self.proc_root, self.key.pid, blocked);
+            let found = waits_on(&self.proc_root, self.key.pid, blocked, polled);
             self.waits_on = Some((now, blocked, found));
         }
         let found = self
