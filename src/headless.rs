@@ -20,8 +20,10 @@ use crate::verdict::Kind;
 
 /// Long enough for a verdict on a job in steady state: ten seconds if the case is not clear.
 pub const ONCE: Duration = Duration::from_secs(12);
-/// A span that counts from the first batch counts from the start if no training has begun after this time.
+/// A span that counts from the first batch counts from the start if no job was found in this time,
 const MAX_START: Duration = Duration::from_mins(1);
+/// or if nothing shows in this time that the job found trains: it may first read a model and list its data.
+const MAX_FIRST_BATCH: Duration = Duration::from_mins(5);
 /// The span that the verdict of a live line covers.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
@@ -33,7 +35,8 @@ pub struct Observation {
     pub json: bool,
     /// `None` = to the end of the job for `once` or a launched job, otherwise for ever.
     pub span: Option<Duration>,
-    /// Time counts from the job's first batch, and the report covers that time alone.
+    /// Time counts from the job's first batch (or, if nothing counts batches, from when its waits are first known), and the
+    /// report covers that time alone.
     pub steady: bool,
 }
 
@@ -71,15 +74,18 @@ impl Observer {
         let nothing = sample.job.is_none();
         let first = *self.first.get_or_insert(at);
         let model = &self.engine.push(sample).model;
-        let batches = model.progress().batches;
+        let batches = model.progress().batches.map(|batches| batches > 0);
+        let waits_known = || {
+            let job = model.window()?.job.as_ref()?;
+            Some(job.ranks.iter().any(|rank| rank.wait.is_some()))
+        };
+        let trains = batches.or_else(waits_known).unwrap_or_default();
         if !self.how.once && model.latest().is_some() {
             self.write(out)?;
         }
         if self.how.steady {
-            let began = batches.is_some_and(|batches| batches > 0);
             // The first batch of an earlier job does not count.
-            let began = began.then(|| self.began.unwrap_or(at));
-            self.began = began;
+            self.began = trains.then(|| self.began.unwrap_or(at));
         } else {
             self.began.get_or_insert(at);
         }
@@ -87,7 +93,8 @@ impl Observer {
         // With less than half an interval left, another round would end after the span.
         Ok(self.span.is_some_and(|span| match self.began {
             Some(began) => passed(began) >= span,
-            None => nothing && passed(first) >= span.max(MAX_START),
+            None if nothing => passed(first) >= span.max(MAX_START),
+            None => passed(first) >= span.max(MAX_FIRST_BATCH),
         }))
     }
 

@@ -19,7 +19,7 @@ fn observer(steady: bool) -> Observer {
 /// Returns the second at which the observation is over, with a sample each second.
 fn over(mut observer: Observer, sample: impl Fn(u32) -> Sample) -> Option<u32> {
     let mut over = |at: &u32| observer.take(sample(*at), &mut Vec::new()).unwrap();
-    (0..100).find(|at| over(at))
+    (0..400).find(|at| over(at))
 }
 
 fn without_a_job(at: u32) -> Sample {
@@ -38,4 +38,20 @@ fn a_span_counts_from_the_first_batch_and_where_nothing_trains_from_the_start() 
         _ => training(f64::from(at)),
     };
     assert_eq!(over(observer(true), late), Some(33));
+}
+
+#[test]
+fn a_span_counts_from_the_first_known_wait_where_nothing_counts_batches() {
+    let uncounted = |is_seen: bool| {
+        move |at: u32| {
+            let mut sample = training(f64::from(at));
+            for rank in sample.job.iter_mut().flat_map(|job| &mut job.ranks) {
+                rank.main.take_if(|_| !is_seen);
+                rank.loaders.clear();
+            }
+            sample
+        }
+    };
+    assert_eq!(over(observer(true), uncounted(true)), Some(4));
+    assert_eq!(over(observer(true), uncounted(false)), Some(300));
 }
