@@ -26,6 +26,8 @@ pub struct Candidate {
     pub command: String,
     /// Loader workers of all ranks.
     pub workers: usize,
+    /// The Python that started the only rank through `multiprocessing`: perhaps it trains, and the rank only loads for it.
+    pub starter: Option<ProcessKey>,
 }
 
 /// Why there is nothing to watch.
@@ -292,7 +294,18 @@ fn job_of(tree: &Tree<'_>, trainer: &Process) -> Candidate {
             .first()
             .map_or_else(String::new, |rank| command(tree, rank)),
         ranks: ranks.iter().map(|rank| rank.key).collect(),
+        starter: match ranks[..] {
+            [rank] => starter(tree, rank),
+            _ => None,
+        },
     }
+}
+
+/// Returns the Python with a framework that started `rank` through `multiprocessing`.
+fn starter(tree: &Tree<'_>, rank: &Process) -> Option<ProcessKey> {
+    let starter = tree.starter(rank)?;
+    let copies = rank.command == starter.command || rank.is_fresh_child();
+    (copies && starter.is_python() && starter.framework == Some(true)).then_some(starter.key)
 }
 
 /// Returns the command line that the user entered: for a process with a command line of `multiprocessing`, that of its

@@ -376,6 +376,22 @@ fn other_children_of_a_trainer_are_not_ranks() {
 }
 
 #[test]
+fn what_started_the_only_rank_through_multiprocessing_may_be_the_trainer() {
+    let starter = with_framework(process(10, 1, "python3", "python3 train.py"));
+    let worker = process(12, 11, "pt_data_worker", "python3 train.py");
+    let starter_of = |command: &str| {
+        let rank = with_framework(process(11, 10, "python3", command));
+        let processes = [starter.clone(), rank, worker.clone()];
+        let job = resolve(&processes, &Target::Any, &[]).unwrap().unwrap();
+        assert_eq!(job.ranks, [key(11)]);
+        job.starter
+    };
+    assert_eq!(starter_of(SPAWNED), Some(key(10)));
+    assert_eq!(starter_of("python3 train.py"), Some(key(10)));
+    assert_eq!(starter_of("python3 other.py"), None);
+}
+
+#[test]
 fn a_launcher_with_a_framework_that_only_waits_is_not_the_trainer() {
     let launcher = process(10, 1, "python3", "python3 /bin/accelerate launch train.py");
     let trainer = process(11, 10, "python3", "python3 train.py");

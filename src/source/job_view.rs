@@ -7,12 +7,13 @@ mod other;
 mod rank;
 mod reports;
 mod slots;
+mod starter;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::job::{Candidate, Loader, Tree};
-use crate::sample::{Gap, JobSample, Run, Tier};
+use crate::sample::{Gap, JobSample, RankSample, Run, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
 use crate::source::poll::{PollTargets, PollerHandle, Seen};
@@ -23,6 +24,7 @@ use crate::source::run;
 use crate::units::ProcessKey;
 use rank::RankView;
 use reports::Reports;
+use starter::Starter;
 
 /// What seldom changes is read every this many intervals.
 const THOROUGH: u64 = 5;
@@ -39,6 +41,7 @@ pub struct JobView {
     /// Read once.
     run: Option<Run>,
     ranks: Vec<RankView>,
+    starter: Option<Starter>,
     targets: PollTargets,
     tick: u64,
     last: Option<JobSample>,
@@ -65,6 +68,7 @@ impl JobView {
             command: job.command.clone(),
             run: None,
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
+            starter: job.starter.map(|key| Starter::new(key, clock)),
             targets: PollTargets::default(),
             tick: 0,
             last: None,
@@ -131,6 +135,7 @@ impl JobView {
                 view.sample(&mut self.reader, &tree, &placed, &seen, reported)
             })
             .collect::<Vec<_>>();
+        self.find_trainer(&ranks);
         let access = |view: &RankView| match reported.of(view.key) {
             Some(reported) if reported.fresh => Tier::T3,
             _ => view.tier,
@@ -156,6 +161,17 @@ impl JobView {
         };
         self.last = Some(sample.clone());
         Some(sample)
+    }
+
+    /// Watches the starter of the only rank from the next reading on, if it turns out that the starter trains.
+    fn find_trainer(&mut self, ranks: &[RankSample]) {
+        let (Some(starter), [rank]) = (&mut self.starter, ranks) else {
+            return;
+        };
+        if starter.trains(&mut self.reader, &rank.passes) {
+            self.ranks = vec![RankView::new(starter.key)];
+            self.starter = None;
+        }
     }
 
     /// Returns the job's processes as found for the last reading.

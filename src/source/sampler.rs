@@ -127,6 +127,7 @@ pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
         ranks: vec![stat.key],
         command: reader.command(trainer).unwrap_or_default(),
         workers: 0,
+        starter: None,
     })
 }
 

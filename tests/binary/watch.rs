@@ -245,6 +245,7 @@ fn a_job_that_ends_while_it_is_attached_to_is_an_error_once_and_else_no_job() {
             ranks: vec![key],
             command: "python train.py".to_owned(),
             workers: 2,
+            starter: None,
         };
         let how = Observation {
             steady: false,

@@ -49,6 +49,8 @@ struct Loader {
     /// A load computes in Python.
     computes: bool,
     share: Share,
+    /// Seconds that each report takes.
+    observed: u32,
     said: ExpectedVerdict,
 }
 
@@ -88,6 +90,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         workers: 4,
         computes: false,
         share: Share::Eighth,
+        observed: OBSERVED,
         said: ExpectedVerdict::Right {
             workers: 4,
             queue: true,
@@ -209,7 +212,7 @@ impl Loader {
         job.reach(STEADY, self.rank)?;
         let told = Cell::new(false);
         let look = || {
-            let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
+            let report = Report::of(Command::new(PIPETOP), job.pid(), self.observed)?;
             let seconds = report.number("/window/seconds").unwrap_or_default();
             // A spawned process has no rank in its initial environment.
             let rank = report.pid().and_then(|pid| job.rank_of(pid));
@@ -421,6 +424,14 @@ fn trainer_of_lightning() {
 #[test]
 fn ranks_of_a_spawn() {
     loader("mp_spawn", "torch").ranks().check();
+}
+
+/// Who trains is found only after a few seconds.
+#[test]
+fn a_loader_in_a_process_of_its_own() {
+    let loader = loader("loader_in_a_process", "torch").learned();
+    let observed = OBSERVED + 4;
+    Loader { observed, ..loader }.check();
 }
 
 #[test]

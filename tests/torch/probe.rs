@@ -163,6 +163,7 @@ fn watch(listener: &Arc<Listener>, pid: Pid, enough: u64) -> (Engine, JobSample,
         ranks: vec![key],
         command: "python train.py".to_owned(),
         workers: 0,
+        starter: None,
     };
     let (send, samples) = mpsc::channel();
     let sampler = Sampler::start(options, Some(found), move |sample| {
