@@ -171,8 +171,8 @@ impl MainView {
         self.beats.count(now, beat);
         self.iterators
             .spend(now, &self.beats.tally, self.fed.trains && !inside);
-        let ready = scheduled.map(|scheduled| scheduled.ready);
-        self.beats.ready(thread, ready);
+        self.beats
+            .ready(thread, scheduled.map(|counted| counted.ready));
         if let Some(seen) = beat.now() {
             self.polls.record(now, seen, SLOTS);
         }
@@ -254,8 +254,7 @@ impl MainView {
             return;
         }
         self.gil_holder_at = now;
-        let stacks = self.python.stacks(now, None);
-        if let Some(Ok(Some(function))) = stacks.map(Stacks::gil_holder) {
+        if let Some(Ok(Some(function))) = self.python.stacks(now, None).map(Stacks::gil_holder) {
             count_activity(&mut self.gil_holders, function);
         }
     }
@@ -338,11 +337,8 @@ impl MainView {
     /// Switches to another thread and clears the state of the previous one.
     fn switch_thread(&mut self, view: ThreadView, beside: bool) {
         (self.thread, self.beside, self.in_loader) = (view, beside, None);
-        (
-            self.asleep_at_stack,
-            self.run_before_wait,
-            self.run_before_gil,
-        ) = (None, None, None);
+        (self.asleep_at_stack, self.run_before_wait) = (None, None);
+        self.run_before_gil = None;
         (self.fed, self.queue) = (FeedEvidence::default(), ObjectQueue::default());
         self.beats.switch_thread();
     }
