@@ -20,6 +20,7 @@ use crate::job::{Candidate, Target};
 use crate::launch::Log;
 use crate::options::{GpuChoice, PathArgs, WatchArgs};
 use crate::source::probe::Listener;
+use crate::source::process::numbers_as_here;
 use crate::source::sampler::Options;
 use crate::units::printable;
 use crate::verdict::Kind;
@@ -143,12 +144,19 @@ fn print_final_lines(lines: impl Iterator<Item = String>) -> std::io::Result<()>
     out.flush()
 }
 
-/// Returns an error for a path that was given but does not exist. The default paths may be missing.
+/// Returns an error for a path that was given but does not exist, and for a `/proc` that shows other processes than
+/// this program's. The default paths may be missing.
 pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
     if let Err(error) = places.proc_root.read_dir() {
         return Err(Hinted::new(
             format!("cannot list {}: {error}", places.proc_root.display()),
             "--proc-root must be the mount point of a procfs, such as /proc",
+        ));
+    }
+    if places.proc_root == Path::new("/proc") && !numbers_as_here(&places.proc_root) {
+        return Err(Hinted::new(
+            "/proc belongs to another PID namespace: a process has another number there",
+            "enter the namespace with its own /proc, as `unshare --pid --fork --mount-proc` does",
         ));
     }
     let library = places.nvml_lib.as_deref();
