@@ -18,6 +18,7 @@ pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
+use crate::loaders::Names;
 use crate::options::{GpuChoice, PathArgs, WatchArgs};
 use crate::source::probe::Listener;
 use crate::source::process::numbers_as_here;
@@ -28,6 +29,8 @@ use crate::verdict::Kind;
 pub(crate) use record::{finish, with as recorded};
 pub(crate) use web::{endpoints, served};
 
+/// What to do about a `loaders.toml` that cannot be used.
+pub(crate) const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
 /// Exit code if `--fail-if` matched.
 pub(crate) const FAILED_IF: u8 = 3;
 
@@ -178,7 +181,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
     }
 }
 
-/// Loads the user's settings: command line over file over default.
+/// Loads the user's settings: command line over file over default. The user's names of loaders are checked, too: with
+/// some of them ignored, figures would be missing and nothing would say why.
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
@@ -201,8 +205,12 @@ pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hin
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
     let path = places.config.as_deref();
-    Config::load(path, &overrides, &Environment::read())
-        .map_err(|error| Hinted::new(error.to_string(), error.hint()))
+    let config = Config::load(path, &overrides, &Environment::read())
+        .map_err(|error| Hinted::new(error.to_string(), error.hint()))?;
+    match Names::trouble() {
+        Some(trouble) => Err(Hinted::new(trouble, NAMES_HINT)),
+        None => Ok(config),
+    }
 }
 
 /// Opens the socket for reports of a launched job; `hint` is what to do if that fails.
