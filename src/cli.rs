@@ -293,7 +293,9 @@ fn habit(message: &str) -> Option<String> {
         "-d" => "`--interval 2s` sets the time between samples",
         "-n" | "-b" | "-1" => "`--once` prints one report and exits",
         "-s" => "on the screen, `o` sorts by the next column",
-        "-t" => "on the screen, `t` shows the process tree",
+        "-u" | "--user" => "a job is named by its PID or by a word of its command line",
+        "-i" => "`--interval 2s` sets the time between samples, `--gpu 0` shows one GPU",
+        "-t" | "-H" => "on the screen, `t` shows the process tree",
         "-C" => "`--theme mono` uses no colours",
         _ => return None,
     };

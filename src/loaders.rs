@@ -224,8 +224,8 @@ impl Names {
         Self::of_user()?.err()
     }
 
-    /// Returns the names of the user's file, followed by the built-in ones. A user's file that cannot be used is
-    /// ignored: `pipetop config --check` and `pipetop doctor` show the reason.
+    /// Returns the names of the user's file, followed by the built-in ones. A user's file that cannot be used has been
+    /// refused at the start.
     pub(crate) fn known() -> &'static Self {
         static KNOWN: OnceLock<Names> = OnceLock::new();
         KNOWN.get_or_init(|| {

@@ -18,8 +18,10 @@ pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
+use crate::loaders::Names;
 use crate::options::{GpuChoice, PathArgs, WatchArgs};
 use crate::source::probe::Listener;
+use crate::source::process::numbers_as_here;
 use crate::source::sampler::Options;
 use crate::units::printable;
 use crate::verdict::Kind;
@@ -27,6 +29,8 @@ use crate::verdict::Kind;
 pub(crate) use record::{finish, with as recorded};
 pub(crate) use web::{endpoints, served};
 
+/// What to do about a `loaders.toml` that cannot be used.
+pub(crate) const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
 /// Exit code if `--fail-if` matched.
 pub(crate) const FAILED_IF: u8 = 3;
 
@@ -143,12 +147,19 @@ fn print_final_lines(lines: impl Iterator<Item = String>) -> std::io::Result<()>
     out.flush()
 }
 
-/// Returns an error for a path that was given but does not exist. The default paths may be missing.
+/// Returns an error for a path that was given but does not exist, and for a `/proc` that shows other processes than
+/// this program's. The default paths may be missing.
 pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
     if let Err(error) = places.proc_root.read_dir() {
         return Err(Hinted::new(
             format!("cannot list {}: {error}", places.proc_root.display()),
             "--proc-root must be the mount point of a procfs, such as /proc",
+        ));
+    }
+    if places.proc_root == Path::new("/proc") && !numbers_as_here(&places.proc_root) {
+        return Err(Hinted::new(
+            "/proc belongs to another PID namespace: a process has another number there",
+            "enter the namespace with its own /proc, as `unshare --pid --fork --mount-proc` does",
         ));
     }
     let library = places.nvml_lib.as_deref();
@@ -170,7 +181,8 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
     }
 }
 
-/// Loads the user's settings: command line over file over default.
+/// Loads the user's settings: command line over file over default. The user's names of loaders are checked, too: with
+/// some of them ignored, figures would be missing and nothing would say why.
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
     let theme = watch.theme.as_deref().map(|name| {
         ThemeName::from_str(name, false).map_err(|_| {
@@ -193,8 +205,12 @@ pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hin
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
     let path = places.config.as_deref();
-    Config::load(path, &overrides, &Environment::read())
-        .map_err(|error| Hinted::new(error.to_string(), error.hint()))
+    let config = Config::load(path, &overrides, &Environment::read())
+        .map_err(|error| Hinted::new(error.to_string(), error.hint()))?;
+    match Names::trouble() {
+        Some(trouble) => Err(Hinted::new(trouble, NAMES_HINT)),
+        None => Ok(config),
+    }
 }
 
 /// Opens the socket for reports of a launched job; `hint` is what to do if that fails.

@@ -78,8 +78,8 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
             )
         })?;
         raise_open_files();
-        survive_the_limit_of_file_sizes();
     }
+    survive_the_limit_of_file_sizes();
     match args.command {
         None => watch(args),
         Some(Command::Run(command)) => run::run(&command, &args.places),

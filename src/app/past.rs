@@ -95,7 +95,12 @@ impl PastSamples {
         let samples = self.ring.samples();
         let (begin, end) = samples.span();
         let last = samples.len().saturating_sub(1);
-        match seek.target(here, samples, ((samples.first(), begin), (last, end))) {
+        // Rates are made of two samples: the first one alone shows none.
+        let first = (samples.first() + 1).min(last);
+        let begin = samples
+            .read(first)
+            .map_or(begin, |(sample, _)| sample.at.since_start);
+        match seek.target(here, samples, ((first, begin), (last, end))) {
             // Seeking past the newest sample resumes the live view.
             Ok(_) if seek == Seek::End && shown.is_some() => self.pause(engine),
             Ok(target) if target.0 != here.0 => {

@@ -300,9 +300,9 @@ fn seeking_back_shows_that_moment_and_loses_no_data() {
         (Action::StepForward, 21),
         (Action::SeekForward, 31),
         (Action::LeapForward, 70),
-        (Action::LeapBack, 0),
-        (Action::ToBegin, 0),
-        (Action::SeekForward, 10),
+        (Action::LeapBack, 1),
+        (Action::ToBegin, 1),
+        (Action::SeekForward, 11),
     ] {
         app.act(action);
         app.settle(Duration::ZERO);
@@ -318,6 +318,19 @@ fn seeking_back_shows_that_moment_and_loses_no_data() {
     assert_eq!(app.act(Action::SeekForward), []);
     assert_eq!(app.act(Action::ToEnd), []);
     assert!(!app.view().state.paused);
+}
+
+#[test]
+fn looking_back_in_the_first_seconds_shows_figures() {
+    let mut app = watched(8);
+    app.act(Action::SeekBack);
+    app.settle(Duration::ZERO);
+    let view = app.view();
+    assert_eq!(view.past.map(|past| past.at.since_start.as_secs()), Some(1));
+    let job = view.latest.and_then(|rates| rates.job.as_ref());
+    assert!(job.is_some_and(|job| job.ranks[0].wait.is_some()));
+    // There is nothing farther back.
+    assert_eq!(app.act(Action::StepBack), []);
 }
 
 #[test]

@@ -62,7 +62,15 @@ fn the_habits_of_other_tools_are_understood() {
         "invalid value 'train.py' for '--pid <PID>': not a PID"
     );
     assert!(typed("-p 1 2").is_err());
-    for (line, instead) in [("-d 5", "--interval"), ("-b", "--once"), ("-C", "mono")] {
+    for (line, instead) in [
+        ("-d 5", "--interval"),
+        ("-b", "--once"),
+        ("-C", "mono"),
+        ("-u root", "PID"),
+        ("--user=root", "PID"),
+        ("-i 2", "--interval"),
+        ("-H", "process tree"),
+    ] {
         assert!(refused(line).1.contains(instead), "{line}");
     }
     let span = |text: &str| typed(text).unwrap().watch.span;

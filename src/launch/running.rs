@@ -86,7 +86,7 @@ impl LaunchError {
     /// Returns what the user can do about it.
     pub fn hint(&self) -> String {
         let (command, error) = match self {
-            Self::Supervisor(_) => return "raise the process limit (ulimit -u)".to_owned(),
+            Self::Supervisor(error) => return short_of(error).to_owned(),
             Self::Command { command, error } => (command, *error),
         };
         let file = std::path::Path::new(command);
@@ -112,6 +112,16 @@ impl LaunchError {
             Self::Command { .. } => 126,
             Self::Supervisor(_) => 1,
         }
+    }
+}
+
+/// What there is too little of where a process cannot be started.
+fn short_of(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN) => "raise the process limit (ulimit -u)",
+        Some(Errno::MFILE | Errno::NFILE) => "raise the limit of open files (ulimit -n)",
+        Some(Errno::NOMEM) => "free memory, or raise its limit (ulimit -v)",
+        _ => "`ulimit -a` lists the limits: one may be too low",
     }
 }
 
@@ -185,7 +195,7 @@ impl Running {
                 let command = name.unwrap_or_default();
                 return Err(LaunchError::Command { command, error });
             }
-            _ => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            _ => return Err(io::Error::other("it ended at once").into()),
         }
         std::thread::Builder::new()
             .name("events".into())

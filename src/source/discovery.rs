@@ -13,7 +13,7 @@ use crate::job::{
 };
 use crate::sample::Gap;
 use crate::source::file::{Failure, unreadable};
-use crate::source::process::{ProcessReader, Stat};
+use crate::source::process::{ProcessReader, Stat, numbers_as_here};
 use crate::units::{Pid, ProcessKey};
 
 /// Age below which a Python process may still be importing its framework, in clock ticks (100 Hz).
@@ -27,7 +27,7 @@ pub struct Discovery {
     proc_root: PathBuf,
     reader: ProcessReader,
     known: BTreeMap<ProcessKey, KnownProcess>,
-    /// This process; `None` if the proc root is not `/proc`.
+    /// This process; `None` if it has another number below the proc root.
     own: Option<Pid>,
     family: Family,
     gap: Option<Gap>,
@@ -52,7 +52,7 @@ impl Discovery {
             proc_root: proc_root.to_owned(),
             reader: ProcessReader::new(proc_root),
             known: BTreeMap::new(),
-            own: (proc_root == Path::new("/proc"))
+            own: numbers_as_here(proc_root)
                 .then(|| i32::try_from(std::process::id()).ok().map(Pid))
                 .flatten(),
             family: Family::default(),

@@ -165,10 +165,10 @@ impl JobView {
 
     /// Watches the starter of the only rank from the next reading on, if it turns out that the starter trains.
     fn find_trainer(&mut self, ranks: &[RankSample]) {
-        let (Some(starter), [rank]) = (&mut self.starter, ranks) else {
+        let (Some(starter), [rank], [view]) = (&mut self.starter, ranks, &self.ranks[..]) else {
             return;
         };
-        if starter.trains(&mut self.reader, &rank.passes) {
+        if starter.trains(&mut self.reader, &rank.passes, view.tier) {
             self.ranks = vec![RankView::new(starter.key)];
             self.starter = None;
         }

@@ -21,6 +21,13 @@ use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
 
+/// Whether the processes below this proc root have the numbers by which this program knows them: not if it is the
+/// procfs of another PID namespace, or a copy.
+pub(crate) fn numbers_as_here(proc_root: &Path) -> bool {
+    let own = std::process::id().to_string();
+    fs::read_link(proc_root.join("self")).is_ok_and(|number| number == Path::new(&own))
+}
+
 /// Reads processes below one proc root, with one buffer for all of them.
 #[derive(Debug)]
 pub struct ProcessReader {

@@ -7,20 +7,21 @@ use crate::config::{Config, usual_path};
 use crate::error::Hinted;
 use crate::loaders::{FILE, Names};
 use crate::options::PathArgs;
-use crate::setup::print;
-use crate::units::printable;
+use crate::setup::{NAMES_HINT, print};
+use crate::units::{counted, printable};
 
 /// Checks the given file, or else the one that would be used.
 pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<ExitCode, Hinted> {
     if let Some(path) = file.filter(|path| path.file_name().is_some_and(|name| name == FILE)) {
         return loaders(path);
     }
-    if let Some(trouble) = Names::trouble().filter(|_| file.is_none()) {
-        return Err(Hinted::new(trouble, NAMES_HINT));
-    }
+    let names = Names::trouble().filter(|_| file.is_none());
     let named = file.or(places.config.as_deref());
     let usual = usual_path().filter(|path| named.is_none() && path.exists());
     let Some(path) = named.or(usual.as_deref()) else {
+        if let Some(trouble) = names {
+            return Err(Hinted::new(trouble, NAMES_HINT));
+        }
         let place = usual_path().map_or_else(String::new, |path| {
             format!(" at {}", printable(&path.display().to_string()))
         });
@@ -28,21 +29,23 @@ pub(super) fn configuration(file: Option<&Path>, places: &PathArgs) -> Result<Ex
         return print(&mut std::io::stdout(), line.as_bytes());
     };
     let errors = Config::check(path);
-    if let Some((first, others)) = errors.split_first() {
-        let others = others.iter().map(ToString::to_string);
-        return Err(Hinted::new(first.to_string(), first.hint()).choices(others));
+    let hint = match errors.first() {
+        Some(error) => error.hint(),
+        None => NAMES_HINT.to_owned(),
+    };
+    let mut errors = errors.iter().map(ToString::to_string).chain(names);
+    if let Some(first) = errors.next() {
+        return Err(Hinted::new(first, hint).choices(errors));
     }
     let line = format!("{}: OK\n", printable(&path.display().to_string()));
     print(&mut std::io::stdout(), line.as_bytes())
 }
 
-const NAMES_HINT: &str = "config/loaders.toml in pipetop's source describes every key";
-
 /// Checks a file of loader names.
 fn loaders(path: &Path) -> Result<ExitCode, Hinted> {
     let shown = printable(&path.display().to_string());
     let names = Names::read(path).map_err(|trouble| Hinted::new(trouble, NAMES_HINT))?;
-    let count = names.loaders.len();
-    let line = format!("{shown}: OK, {count} loaders\n");
+    let count = counted(names.loaders.len(), "loader");
+    let line = format!("{shown}: OK, {count}\n");
     print(&mut std::io::stdout(), line.as_bytes())
 }

@@ -68,7 +68,26 @@ fn report(path: &Path) -> Result<Report, Hinted> {
         format_args!("cannot read {}", path.display()),
         "give a recording, or a report made with --once --json",
     )?;
-    serde_json::from_slice(&text).map_err(|_| nothing(path))
+    serde_json::from_slice(&text).map_err(|_| foreign(path, &text))
+}
+
+/// What a file is that is no report of this version.
+fn foreign(path: &Path, text: &[u8]) -> Hinted {
+    let document: Option<serde_json::Value> = serde_json::from_slice(text).ok();
+    let schema = document
+        .as_ref()
+        .and_then(|document| document["schema"].as_str());
+    match schema.filter(|schema| schema.starts_with("pipetop.report/")) {
+        Some(schema) => Hinted::new(
+            format!(
+                "{} is a report that this version cannot read ({})",
+                path.display(),
+                printable(schema)
+            ),
+            "use the version of pipetop that made it, or make it anew",
+        ),
+        None => nothing(path),
+    }
 }
 
 fn nothing(path: &Path) -> Hinted {

@@ -109,8 +109,8 @@ const ARROWS: [(&str, &[&str]); 33] = [
     (
         "setup",
         &[
-            "app", "config", "error", "headless", "job", "launch", "options", "record", "serve",
-            "source", "units", "verdict",
+            "app", "config", "error", "headless", "job", "launch", "loaders", "options", "record",
+            "serve", "source", "units", "verdict",
         ],
     ),
     (

@@ -687,6 +687,30 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 2, "{said}");
+    // Names of loaders that cannot be used are found as well, here and by what would ignore them.
+    let names = directory.path().join("pipetop/loaders.toml");
+    std::fs::write(&names, "[[loader]]\nnaem = \"mine\"\n").expect("a file can be written");
+    let wrong = format!("{}:2: unknown field `naem`", names.display());
+    let (_, said) = check(&[]);
+    assert!(said.contains("unknown variant `red`"), "{said}");
+    assert!(said.contains(&wrong), "{said}");
+    std::fs::remove_file(&usual).expect("ours");
+    let (code, said) = check(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with(&format!("error: {wrong}")), "{said}");
+    let watched = pipetop(["--once", "--for", "1s"])
+        .env("XDG_CONFIG_HOME", directory.path())
+        .to_end();
+    assert_eq!(watched.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&watched.stderr);
+    assert!(said.starts_with(&format!("error: {wrong}")), "{said}");
+    let mine = "[[loader]]\nname = \"mine\"\nsource = \"measured\"\nwaits = [\"next@mine/\"]\n";
+    std::fs::write(&names, mine).expect("a file can be written");
+    let checked = check(&[names.to_str().expect("UTF-8")]);
+    assert_eq!(
+        checked,
+        (Some(0), format!("{}: OK, 1 loader\n", names.display()))
+    );
     // A file that is named takes precedence over the usual one.
     let other = directory.path().join("other.toml");
     std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");

@@ -240,6 +240,12 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["outcome"], "slower");
     assert_eq!(json["after"]["file"], text(&slow));
+    let newer = fs::read_to_string(&report).expect("it was written");
+    let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
+    let future = file("future.json");
+    fs::write(&future, newer).expect("the folder is ours");
+    let lines = refused(&["diff", text(&quick), text(&future)]);
+    assert!(lines.contains("cannot read (pipetop.report/2)"), "{lines}");
     let foreign = file("notes.txt");
     fs::write(&foreign, "lr 0.1").expect("the folder is ours");
     let lines = refused(&["diff", text(&quick), text(&foreign)]);

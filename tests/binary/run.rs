@@ -343,6 +343,28 @@ fn an_unusable_hook_directory_does_no_harm() {
 }
 
 #[test]
+fn a_hook_that_may_not_be_written_does_no_harm() {
+    let place = RunFolder::new();
+    let line = ["--", "sh", "-c", "echo it runs; sleep 1"];
+    let unlimited = place.command(&line);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -f 1; exec \"$0\" \"$@\""])
+        .arg(unlimited.get_program())
+        .args(unlimited.get_args())
+        .envs(
+            unlimited
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .current_dir(place.path());
+    let run = command.to_end();
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let output = text(&run.stdout);
+    assert!(output.starts_with("it runs\n"), "{output}");
+}
+
+#[test]
 fn a_killed_supervisor_is_an_error_and_the_command_continues() {
     let place = RunFolder::new();
     let mut child = place

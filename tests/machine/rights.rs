@@ -117,6 +117,25 @@ fn ran(mut command: Command) -> Option<std::process::Output> {
 }
 
 #[test]
+fn a_proc_of_another_namespace_is_refused() {
+    // Its processes have other numbers, which here belong to others or to none.
+    for line in ["--once --for 1s", "run -- true", "serve"] {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--map-root-user", "--pid", "--fork"])
+            .arg(support::pipetop())
+            .args(line.split(' '));
+        let Some(ran) = ran(command) else {
+            return;
+        };
+        let errors = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{line}: {errors}");
+        let wanted = "error: /proc belongs to another PID namespace";
+        assert!(errors.starts_with(wanted), "{line}: {errors}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_one_error_and_nothing_is_left() {
     // A disk that is too small, as its free space shows; and one that takes no more files, which shows only on writing.
     for (options, size, said) in [

@@ -182,7 +182,7 @@ fn rank(
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),
-            None => step(sums, wait.map(|wait| wait.share), loading, &loaders),
+            None => step(sums, wait, polls(|main| main.stopped), loading, &loaders),
         },
         overlaps: all.window.overlaps(newer.key),
         slow_overlaps: slow_overlaps(&session.waits, all.slow),
@@ -343,7 +343,8 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
 
 fn step(
     sums: &RankSums,
-    wait: Option<Share>,
+    wait: Option<Estimate>,
+    stopped: Option<Share>,
     loading: Option<Share>,
     loaders: &[LoaderRates],
 ) -> StepRates {
@@ -353,7 +354,10 @@ fn step(
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
     // Where all of the time was a wait, no step was seen: it is not one of no length.
-    let stepping = wait.map(Share::complement);
+    // Nor was any while it was stopped.
+    let stopped = stopped.unwrap_or_default();
+    let wait = wait.map(|wait| wait.share);
+    let stepping = wait.map(|wait| Share(wait.complement().0 - stopped.0));
     StepRates {
         batches: sums.batches.known(),
         batches_per_s,

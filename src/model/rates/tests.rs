@@ -328,6 +328,18 @@ fn a_job_seen_for_the_first_time_has_only_its_tallies() {
 }
 
 #[test]
+fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
+    let mut newer = training(6.0);
+    let main = first_rank(&mut newer).main.as_mut().unwrap();
+    let stopped = 2 * 20;
+    (main.running, main.stopped) = (main.running - stopped, main.stopped + stopped);
+    let rank = &job(between(&training(4.0), &newer)).ranks[0];
+    close(rank.stopped.map(|share| share.0), 0.2);
+    close(rank.step.wait_ms, 60.0);
+    close(rank.step.step_ms, 20.0);
+}
+
+#[test]
 fn a_batch_clock_that_changes_loses_one_step() {
     let mut newer = training(6.0);
     first_loader(&mut newer).batches.as_mut().unwrap().source = BatchClock::SharedMemory;

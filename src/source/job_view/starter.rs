@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::sample::Passes;
+use crate::sample::{Passes, Tier};
 use crate::source::clock::Clock;
 use crate::source::process::ProcessReader;
 use crate::units::ProcessKey;
@@ -33,9 +33,15 @@ impl Starter {
     }
 
     /// Whether it trains: its main thread works, and the rank, with these passes through its datasets, has loaded for a
-    /// while and was never seen training. To be called with each reading.
-    pub(super) fn trains(&mut self, reader: &mut ProcessReader, passes: &[Passes]) -> bool {
-        if passes.is_empty() || passes.iter().any(|passes| passes.trained > 0) {
+    /// while and was never seen training, or training cannot be seen (`access`). To be called with each reading.
+    pub(super) fn trains(
+        &mut self,
+        reader: &mut ProcessReader,
+        passes: &[Passes],
+        access: Tier,
+    ) -> bool {
+        let may_load = !passes.is_empty() || access < Tier::T2;
+        if !may_load || passes.iter().any(|passes| passes.trained > 0) {
             return false;
         }
         let now = self.clock.since_start();

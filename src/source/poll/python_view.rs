@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::source::process::numbers_as_here;
 use crate::source::python::{PythonError, Stacks};
 use crate::units::Pid;
 
@@ -12,9 +13,8 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct PythonView {
     pid: Pid,
-    /// Whether the proc root is `/proc`. Memory is read by PID, which below another proc root may belong to another
-    /// process.
-    own_proc: bool,
+    /// Memory is read by PID, which below another proc root may belong to another process.
+    numbers_as_here: bool,
     stacks: Option<Stacks>,
     retry_at: Duration,
     /// Whether another attempt cannot succeed.
@@ -26,7 +26,7 @@ impl PythonView {
     pub(super) fn new(proc_root: &Path, pid: Pid) -> Self {
         Self {
             pid,
-            own_proc: proc_root == Path::new("/proc"),
+            numbers_as_here: numbers_as_here(proc_root),
             stacks: None,
             retry_at: Duration::ZERO,
             refused: false,
@@ -43,7 +43,7 @@ impl PythonView {
     /// Returns the stacks if they are attached or can be attached now. Attaching to a forked process is quick with the
     /// stacks of its parent as a model.
     pub(super) fn stacks(&mut self, now: Duration, parent: Option<&Stacks>) -> Option<&mut Stacks> {
-        if self.stacks.is_none() && self.own_proc && !self.refused && now >= self.retry_at {
+        if self.stacks.is_none() && self.numbers_as_here && !self.refused && now >= self.retry_at {
             let attached = match parent {
                 Some(parent) => Stacks::attach_like(self.pid, parent),
                 None => Stacks::attach(self.pid),

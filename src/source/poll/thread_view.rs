@@ -5,10 +5,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use remoteprocess::ProcessMemory;
 
 use super::blocked::{Blocked, SystemCall, blocked_in};
 use crate::units::Pid;
@@ -57,8 +55,10 @@ pub(super) struct ThreadView {
     syscall: Option<File>,
     /// `None` if the kernel does not keep these statistics.
     schedstat: Option<File>,
-    process: Pid,
     thread: Pid,
+    /// Its memory, by the proc root and not by the process number: where `/proc` is that of another PID namespace, the
+    /// number is another process or none.
+    memory: PathBuf,
 }
 
 impl ThreadView {
@@ -67,12 +67,15 @@ impl ThreadView {
         let task = proc_root.join(format!("{process}/task/{thread}"));
         let syscall = File::open(task.join("syscall")).ok();
         let syscall = syscall.filter(|file| file.read_at(&mut [0; 1], 0).is_ok());
+        let memory = task.join("mem");
+        // Without the memory it is not known which descriptor a `poll` is about.
+        let syscall = syscall.filter(|_| File::open(&memory).is_ok());
         Ok(Self {
             wchan: File::open(task.join("wchan"))?,
             syscall,
             schedstat: File::open(task.join("schedstat")).ok(),
-            process,
             thread,
+            memory,
         })
     }
 
@@ -126,18 +129,47 @@ impl ThreadView {
     fn polled(&self) -> Option<i32> {
         let address = self.call()?.polls_one()?;
         // `struct pollfd` begins with the descriptor.
-        let memory = remoteprocess::Process {
-            pid: self.process.0,
-        };
-        memory
-            .copy_struct::<i32>(usize::try_from(address).ok()?)
-            .ok()
+        let mut descriptor = [0; 4];
+        let memory = File::open(&self.memory).ok()?;
+        memory.read_exact_at(&mut descriptor, address).ok()?;
+        Some(i32::from_ne_bytes(descriptor))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A thread of process 1 that is in `poll` with one descriptor, below a root that is not `/proc`.
+    fn in_poll(root: &Path, memory: Option<&[u8]>) -> ThreadView {
+        let task = root.join("1/task/1");
+        std::fs::create_dir_all(&task).unwrap();
+        std::fs::write(task.join("wchan"), "do_poll.constprop.0").unwrap();
+        let number = if cfg!(target_arch = "x86_64") { 7 } else { 73 };
+        let call = format!("{number} 0x8 0x1 0x1388 0x0 0x0 0x0 0x7ffc0 0x7f3a0\n");
+        std::fs::write(task.join("syscall"), call).unwrap();
+        if let Some(memory) = memory {
+            std::fs::write(task.join("mem"), memory).unwrap();
+        }
+        ThreadView::open(root, Pid(1), Pid(1)).unwrap()
+    }
+
+    #[test]
+    fn the_polled_descriptor_is_read_below_the_proc_root() {
+        let root = tempfile::tempdir().unwrap();
+        let memory = [[0; 8].as_slice(), &17_i32.to_ne_bytes()].concat();
+        let thread = in_poll(root.path(), Some(&memory));
+        assert_eq!(thread.poll().unwrap().polled, Some(17));
+        assert!(thread.attachable());
+    }
+
+    #[test]
+    fn without_its_memory_a_thread_is_not_attachable() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = in_poll(root.path(), None);
+        assert_eq!(thread.poll().unwrap().blocked, Blocked::Poll);
+        assert!(!thread.attachable());
+    }
 
     #[test]
     fn time_that_a_thread_was_ready_is_on_a_cpu_and_waiting_for_one() {
