@@ -4,6 +4,7 @@
 
 mod answer;
 mod client;
+mod queries;
 mod read;
 mod report;
 mod screen;

@@ -72,7 +72,7 @@ pub struct WatchArgs {
 #[derive(Debug, Default, Clone, PartialEq, Eq, clap::Args)]
 #[command(next_help_heading = "Serving")]
 pub struct Web {
-    /// Serve metrics to Prometheus here; repeat it for several. Without a host, on all addresses
+    /// Serve metrics to Prometheus on this address; may be repeated. Without a host: on all addresses
     #[arg(long = "web.listen-address", value_name = "[HOST]:PORT")]
     pub listen: Vec<String>,
 
@@ -80,7 +80,7 @@ pub struct Web {
     #[arg(long = "web.telemetry-path", value_name = "PATH", value_parser = value::telemetry_path)]
     pub metrics: Option<String>,
 
-    /// Serve with the certificate and the passwords of this web configuration file of Prometheus
+    /// Take certificate and passwords from this file, in the format of Prometheus' own exporters
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub config_file: Option<PathBuf>,
 }

@@ -6,9 +6,9 @@ use clap::Args;
 
 use crate::error::Hinted;
 
-/// Show the runs known to a Prometheus server, the ones that lose the most first
+/// Show all runs in a Prometheus server, those that lose most first
 ///
-/// Prometheus has to read `pipetop serve` on each node. A password comes from the environment:
+/// Prometheus has to scrape `pipetop serve` on each node. Credentials come from the environment:
 /// `PIPETOP_PROMETHEUS_TOKEN`, or `PIPETOP_PROMETHEUS_BASIC` as USER:PASSWORD.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Fleet")]

@@ -11,7 +11,7 @@ use crate::options::{TargetArg, Web, value};
 ///
 /// Metrics are at /metrics, JSON reports at /report (?pid=PID for one job); /-/healthy and /-/ready are for supervisors.
 /// Without --web.listen-address and --textfile it listens on 127.0.0.1:9977.
-/// Without a target it watches one job at a time, and the next one after its end.
+/// Without a target it watches one job at a time: when that ends, the next.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServeArgs {
@@ -19,7 +19,7 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = value::target, conflicts_with = "all")]
     pub target: Option<TargetArg>,
 
-    /// Watch every training job of this machine, also those that start later
+    /// Watch all training jobs of this machine, including those that start later
     #[arg(long)]
     pub all: bool,
 

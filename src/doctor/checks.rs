@@ -98,6 +98,9 @@ fn attach(facts: &Facts) -> Check {
             "attaching to processes is disabled (kernel.yama.ptrace_scope=3)",
             "reboot with kernel.yama.ptrace_scope=1 or 0",
         ),
+        (_, true) if facts.process.reads_all_files == Some(false) => ok(
+            "your own processes (CAP_SYS_PTRACE); those of other users need CAP_DAC_READ_SEARCH as well",
+        ),
         (_, true) => ok("any process (CAP_SYS_PTRACE)"),
         (None | Some(0), false) => ok("your own processes, not those of other users"),
         (Some(1), false) => limited(

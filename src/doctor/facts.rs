@@ -65,8 +65,10 @@ pub(crate) struct Facts {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnProcess {
     pub pid: Option<Pid>,
-    /// It may attach to processes of other users, and at any Yama setting below 3.
+    /// It may attach at any Yama setting below 3, also to processes of other users.
     pub cap_sys_ptrace: Option<bool>,
+    /// It may open files in `/proc` that only the owner of a process may read.
+    pub reads_all_files: Option<bool>,
     pub cpus_allowed: Option<u32>,
 }
 
@@ -166,6 +168,8 @@ fn system() -> String {
 /// Parses the status file. Not with procfs: it rejects the whole file if one of some twenty lines is missing, as in
 /// sandboxes that emulate it, where the doctor is needed most.
 fn process(status: &str) -> OwnProcess {
+    const CAP_DAC_OVERRIDE: u32 = 1;
+    const CAP_DAC_READ_SEARCH: u32 = 2;
     const CAP_SYS_PTRACE: u32 = 19;
     let field = |name| {
         status
@@ -173,11 +177,13 @@ fn process(status: &str) -> OwnProcess {
             .find_map(|line| line.strip_prefix(name))
             .map(str::trim)
     };
-    // The ids are real, effective, saved and file system.
+    let has = |set: u64, capability: u32| set >> capability & 1 == 1;
     let capabilities = field("CapEff:").and_then(|set| u64::from_str_radix(set, 16).ok());
     OwnProcess {
         pid: field("Pid:").and_then(|pid| pid.parse().ok()).map(Pid),
-        cap_sys_ptrace: capabilities.map(|set| set >> CAP_SYS_PTRACE & 1 == 1),
+        cap_sys_ptrace: capabilities.map(|set| has(set, CAP_SYS_PTRACE)),
+        reads_all_files: capabilities
+            .map(|set| has(set, CAP_DAC_OVERRIDE) || has(set, CAP_DAC_READ_SEARCH)),
         cpus_allowed: field("Cpus_allowed_list:").and_then(cpus_in_list),
     }
 }
@@ -249,6 +255,7 @@ mod tests {
         let expected = OwnProcess {
             pid: Some(Pid(42)),
             cap_sys_ptrace: Some(true),
+            reads_all_files: Some(false),
             cpus_allowed: Some(5),
         };
         assert_eq!(process(status), expected);

@@ -13,6 +13,7 @@ fn open() -> Facts {
         process: OwnProcess {
             pid: Some(Pid(42)),
             cap_sys_ptrace: Some(false),
+            reads_all_files: Some(false),
             cpus_allowed: Some(64),
         },
         ptrace_scope: Some(0),
@@ -93,6 +94,17 @@ fn the_right_to_attach_follows_yama_and_the_capability() {
         assert_eq!(attach.state, state, "{scope:?} {capable}");
         assert!(attach.hint.unwrap_or_default().contains(hint));
         assert_eq!(check("python", &facts).state, state);
+    }
+}
+
+#[test]
+fn other_users_processes_need_two_capabilities() {
+    let mut facts = open();
+    facts.process.cap_sys_ptrace = Some(true);
+    for (reads_all_files, found) in [(false, "CAP_DAC_READ_SEARCH"), (true, "any process")] {
+        facts.process.reads_all_files = Some(reads_all_files);
+        let attach = check("attach", &facts);
+        assert!(attach.found.contains(found), "{}", attach.found);
     }
 }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ureq::Agent;
+use ureq::http::StatusCode;
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Error};
 
 use super::answer::{Answer, parse};
 use super::read::QueryServer;
@@ -15,8 +16,8 @@ use crate::error::Hinted;
 
 /// Timeout of one query: a server that is slower than this is of no use to a screen.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum length of an answer in bytes: ten thousand ranks need a fifth of it.
-const MAX_ANSWER_BYTES: u64 = 64 << 20;
+/// Maximum length of an answer in bytes: ten thousand ranks need two fifths of it. A dozen answers are read in parallel.
+const MAX_ANSWER_BYTES: u64 = 32 << 20;
 
 /// Credentials for the server. They come from the environment or from a file, because every user can read command
 /// lines.
@@ -69,8 +70,8 @@ impl Client {
         }
     }
 
-    /// Returns the body of the answer to a query.
-    fn ask(&self, query: &str) -> Result<String, Hinted> {
+    /// Returns status and body of the answer to a query.
+    fn ask(&self, query: &str) -> Result<(StatusCode, String), Hinted> {
         let mut request = self.agent.post(format!("{}/api/v1/query", self.url));
         if let Some(credentials) = &self.credentials {
             request = request.header("Authorization", credentials.header());
@@ -87,12 +88,17 @@ impl Client {
         }
         let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES);
         let body = body.read_to_string();
-        body.map_err(|error| self.unreachable(&error))
+        let body = body.map_err(|error| self.unreachable(&error))?;
+        Ok((status, body))
     }
 
-    fn unreachable(&self, error: &ureq::Error) -> Hinted {
-        let error = error.to_string();
-        let why = error.strip_prefix("io: ").unwrap_or(&error);
+    fn unreachable(&self, error: &Error) -> Hinted {
+        let why = match error {
+            Error::Timeout(_) => format!("no answer within {} s", TIMEOUT.as_secs()),
+            Error::BodyExceedsLimit(limit) => format!("an answer is longer than {limit} bytes"),
+            Error::Io(error) => error.to_string(),
+            error => error.to_string(),
+        };
         Hinted::new(
             format!("cannot read {}: {why}", self.url),
             "give the address of a running Prometheus, as in --prometheus http://HOST:9090",
@@ -100,22 +106,53 @@ impl Client {
     }
 
     /// Returns the error for an answer that is not usable.
-    fn refused(&self, error: Option<String>) -> Hinted {
-        match error {
-            Some(error) => Hinted::new(
+    fn refused(&self, status: StatusCode, error: Option<String>) -> Hinted {
+        if let Some(error) = error {
+            return Hinted::new(
                 format!("{} refuses a query: {error}", self.url),
                 "pipetop fleet needs Prometheus 2.26 or newer, or a server that speaks its language",
-            ),
-            None => Hinted::new(
-                format!("{} does not answer as a Prometheus does", self.url),
-                "give the address that its /api/v1 lies below, as in --prometheus http://HOST:9090",
-            ),
+            );
         }
+        let mut message = format!("{} does not answer as a Prometheus does", self.url);
+        if !status.is_success() {
+            message.extend([": ", status.to_string().as_str()]);
+        }
+        let hint =
+            "give the address that has /api/v1 below it, as in --prometheus http://HOST:9090";
+        Hinted::new(message, hint)
     }
 }
 
 impl QueryServer for Client {
     fn series(&self, query: &str) -> Result<Answer, Hinted> {
-        parse(&self.ask(query)?).map_err(|error| self.refused(error))
+        let (status, body) = self.ask(query)?;
+        parse(&body).map_err(|error| self.refused(status, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_the_server_did() {
+        let client = Client::new("http://here/", None);
+        for (error, message) in [
+            (
+                Error::Timeout(ureq::Timeout::Global),
+                "no answer within 10 s",
+            ),
+            (
+                Error::BodyExceedsLimit(100),
+                "an answer is longer than 100 bytes",
+            ),
+            (
+                Error::Io(std::io::ErrorKind::ConnectionRefused.into()),
+                "connection refused",
+            ),
+        ] {
+            let message = format!("cannot read http://here: {message}");
+            assert_eq!(client.unreachable(&error).message, message);
+        }
     }
 }

@@ -1,20 +1,15 @@
-//! The queries for the runs, and how their answers are combined into one report.
+//! How the answers to the queries for the runs are combined into one report.
 //!
-//! Depends on the names of the metrics of `pipetop serve`, but not on how a query is sent to the server.
+//! Does not depend on how a query is sent to the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{Answer, Series};
+use super::queries::{FleetFigure, POINTS, STEP, queries};
 use super::report::{FleetRank, FleetReport, RunReport};
 use crate::error::Hinted;
 use crate::units::whole;
 
-/// Range of rates: it contains two scrapes if Prometheus scrapes once a minute.
-const RATES: &str = "2m";
-/// Length of the history in seconds, number of points in it, and seconds from one to the next.
-const HISTORY: u32 = 3600;
-const POINTS: u32 = 16;
-const STEP: u32 = HISTORY / POINTS;
 /// Difference of the wait shares of a rank and the median rank from which on the rank holds up the others. The alert of
 /// `pipetop rules` uses the same.
 const STRAGGLER: f64 = 0.1;
@@ -55,84 +50,6 @@ pub(super) fn read(server: &impl QueryServer, run: Option<&str>) -> Result<Fleet
         order.then_with(|| a.run.cmp(&b.run))
     });
     Ok(report)
-}
-
-/// The figure that a query returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FleetFigure {
-    Users,
-    Nodes,
-    Ranks,
-    Kinds,
-    Lost,
-    History,
-    Causes,
-    Batches,
-    Ages,
-    /// The wait shares of all ranks, or of the one that waits longest.
-    Waits,
-    /// The wait share of the median rank.
-    MiddleWait,
-}
-
-fn queries(run: Option<&str>) -> [(FleetFigure, String); 11] {
-    let of = run.map_or_else(String::new, |run| format!("run={}", quoted(run)));
-    let rate = |metric: &str, by: &str, matching: &str| {
-        let matching = [of.as_str(), matching].join(",");
-        let matching = matching.trim_matches(',');
-        format!("sum by ({by}) (rate({metric}{{{matching}}}[{RATES}]))")
-    };
-    let stalls = |by: &str| rate("pipetop_rank_stall_seconds_total", by, "");
-    let seconds = |by: &str| rate("pipetop_rank_seconds_total", by, "");
-    let lost = format!("{} / {}", stalls("run"), seconds("run"));
-    let place = "run, rank, instance";
-    let waits = rate("pipetop_rank_seconds_total", place, r#"state="data_wait""#);
-    let waits = format!("{waits} / {}", seconds(place));
-    // `rate` spreads the batches of a young run over the whole range; `deriv` does not handle a counter that was reset.
-    let counts = format!("pipetop_rank_batches_total{{{of}}}[{RATES}]");
-    let batches =
-        format!("sum by (run) (deriv({counts}) unless resets({counts}) > 0 or rate({counts}))");
-    [
-        (
-            FleetFigure::Users,
-            format!("max by (run, user) (pipetop_run_info{{{of}}})"),
-        ),
-        (
-            FleetFigure::Nodes,
-            format!("count by (run) (count by (run, instance) (pipetop_run_info{{{of}}}))"),
-        ),
-        (
-            FleetFigure::Ranks,
-            format!("count by (run) (count by (run, rank) (pipetop_rank_info{{{of}}}))"),
-        ),
-        (
-            FleetFigure::Kinds,
-            format!("count by (run, kind) (pipetop_verdict_state{{{of}}} == 1)"),
-        ),
-        (
-            FleetFigure::History,
-            format!("({lost})[{HISTORY}s:{STEP}s]"),
-        ),
-        (FleetFigure::Lost, lost),
-        (FleetFigure::Causes, stalls("run, cause")),
-        (FleetFigure::Batches, batches),
-        (
-            FleetFigure::Ages,
-            format!(
-                "max by (run) (pipetop_run_info{{{of}}} * on (instance) group_left () \
-                 (time() - pipetop_last_sample_timestamp_seconds))"
-            ),
-        ),
-        (
-            FleetFigure::MiddleWait,
-            format!("quantile by (run) (0.5, {waits})"),
-        ),
-        match run {
-            Some(_) => (FleetFigure::Waits, waits),
-            // With thousands of ranks, only the one of each run that matters.
-            None => (FleetFigure::Waits, format!("topk by (run) (1, {waits})")),
-        },
-    ]
 }
 
 /// Returns the answers in the order of the queries. The queries are sent in parallel: a distant server takes as long
@@ -200,19 +117,20 @@ impl Answers {
         let kind = self.max_series(FleetFigure::Kinds, run);
         let cause = self.max_series(FleetFigure::Causes, run);
         let cause = cause.filter(|cause| cause.value() > 0.0 && cause.label("cause") != "unknown");
-        let lost = self.of(FleetFigure::Causes, run);
+        let lost_share = self.value(FleetFigure::Lost, run);
+        let all = count(self.value(FleetFigure::Ranks, run));
         let ranks = self.ranks_of(run);
         RunReport {
             run: run.to_owned(),
             user: user.filter(|user| !user.is_empty()).map(str::to_owned),
             nodes: count(self.value(FleetFigure::Nodes, run)),
-            ranks: count(self.value(FleetFigure::Ranks, run)),
+            ranks: all,
             verdict: kind.map(|kind| kind.label("kind").to_owned()),
             agree: count(kind.map(Series::value)),
             cause: cause.map(|cause| cause.label("cause").to_owned()),
-            lost_share: self.value(FleetFigure::Lost, run),
+            lost_share,
             history: self.history_of(run),
-            ranks_lost: (!lost.is_empty()).then(|| lost.iter().map(Series::value).sum()),
+            ranks_lost: lost_share.map(|share| share * all as f64),
             batches_per_s: self.value(FleetFigure::Batches, run),
             slowest: ranks.first().cloned(),
             age_seconds: self.value(FleetFigure::Ages, run),
@@ -228,10 +146,19 @@ impl Answers {
             let order = b.value().total_cmp(&a.value());
             order.then_with(|| a.label("rank").cmp(b.label("rank")))
         });
+        let place =
+            |series: &Series| ["rank", "instance"].map(|name| series.label(name).to_owned());
+        let of_rank = |figure: FleetFigure, rank: &Series| {
+            let mut series = self.of(figure, run).iter();
+            let found = series.find(|series| place(series) == place(rank))?;
+            Some(found.value())
+        };
         let ranks = series.into_iter().map(|rank| FleetRank {
             rank: rank.label("rank").to_owned(),
             instance: rank.label("instance").to_owned(),
             wait_share: Some(rank.value()),
+            queue_occupancy: of_rank(FleetFigure::Queues, rank),
+            gpu_busy_share: of_rank(FleetFigure::Gpus, rank),
             straggler: middle.is_some_and(|middle| rank.value() - middle > STRAGGLER),
         });
         ranks.collect()
@@ -259,15 +186,6 @@ impl Answers {
         };
         (0..POINTS).rev().map(at).collect()
     }
-}
-
-/// Quotes a string for a query.
-fn quoted(text: &str) -> String {
-    let escaped = text
-        .replace('\\', r"\\")
-        .replace('"', "\\\"")
-        .replace('\n', r"\n");
-    format!("\"{escaped}\"")
 }
 
 #[cfg(test)]
@@ -319,6 +237,14 @@ mod tests {
                     value(&[("run", "slow"), ("kind", "balanced")], 1.0),
                     value(&[("run", "well"), ("kind", "compute-bound")], 2.0),
                 ],
+                _ if query.contains("loader_queue") => {
+                    let there = [("run", "slow"), ("rank", "17"), ("instance", "gpu-03:9977")];
+                    vec![value(&there, 0.25)]
+                }
+                _ if query.contains("gpu_busy") => {
+                    let there = [("run", "slow"), ("rank", "2"), ("instance", "gpu-00:9977")];
+                    vec![value(&there, 0.6)]
+                }
                 _ if query.contains("quantile") => both(0.4, 0.01),
                 _ if query.contains("run, rank, instance") => vec![
                     value(
@@ -357,7 +283,7 @@ mod tests {
         assert_eq!((slow.nodes, slow.ranks, slow.agree), (4, 32, 3));
         assert_eq!(slow.verdict.as_deref(), Some("data-bound"));
         assert_eq!(slow.cause.as_deref(), Some("cpu-preprocess"));
-        assert!((slow.ranks_lost.unwrap() - 13.1).abs() < 1e-9);
+        assert!((slow.ranks_lost.unwrap() - 0.41 * 32.0).abs() < 1e-9);
         let rank = slow.slowest.as_ref().unwrap();
         assert_eq!((rank.rank.as_str(), rank.straggler), ("17", true));
         assert!(slow.all_ranks.is_empty());
@@ -384,5 +310,9 @@ mod tests {
         let ranks = &report.runs[0].all_ranks;
         let stragglers: Vec<_> = ranks.iter().map(|rank| rank.straggler).collect();
         assert_eq!(stragglers, [true, false]);
+        let queues: Vec<_> = ranks.iter().map(|rank| rank.queue_occupancy).collect();
+        assert_eq!(queues, [Some(0.25), None]);
+        let gpus: Vec<_> = ranks.iter().map(|rank| rank.gpu_busy_share).collect();
+        assert_eq!(gpus, [None, Some(0.6)]);
     }
 }

@@ -47,6 +47,10 @@ pub(crate) struct FleetRank {
     pub instance: String,
     /// Share of its time that it waits for data.
     pub wait_share: Option<f64>,
+    /// Batches that are ready, as a share of its queue's capacity. Read if the run was requested by name.
+    pub queue_occupancy: Option<f64>,
+    /// Share of time in which its GPU ran a kernel; of several, the mean. Read if the run was requested by name.
+    pub gpu_busy_share: Option<f64>,
     /// It waits longer than the median rank of its run, so that the others wait for it.
     pub straggler: bool,
 }

@@ -30,10 +30,12 @@ pub(super) const RUNS: [FleetColumn; 12] = [
     ("SLOWEST RANK", true),
     ("AGE", false),
 ];
-pub(super) const RANKS: [FleetColumn; 4] = [
+pub(super) const RANKS: [FleetColumn; 6] = [
     ("RANK", false),
     ("NODE", true),
     ("WAITS", false),
+    ("QUEUE", false),
+    ("GPU", false),
     ("", true),
 ];
 
@@ -95,7 +97,7 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
     ]
 }
 
-pub(super) fn rank_cells(rank: &FleetRank) -> [String; 4] {
+pub(super) fn rank_cells(rank: &FleetRank) -> [String; 6] {
     let remark = if rank.straggler {
         "the others wait for it"
     } else {
@@ -105,6 +107,8 @@ pub(super) fn rank_cells(rank: &FleetRank) -> [String; 4] {
         short(&rank.rank),
         short(rank.host()),
         share(rank.wait_share),
+        share(rank.queue_occupancy),
+        share(rank.gpu_busy_share),
         remark.to_owned(),
     ]
 }
@@ -215,6 +219,7 @@ mod tests {
                 instance: "gpu-03:9977".to_owned(),
                 wait_share: Some(0.7),
                 straggler: true,
+                ..FleetRank::default()
             }),
             age_seconds: Some(4.0),
             all_ranks: vec![],
@@ -252,6 +257,8 @@ mod tests {
             rank: rank.to_owned(),
             instance: "[fe80::1]:9977".to_owned(),
             wait_share: Some(share),
+            queue_occupancy: (!straggler).then_some(0.75),
+            gpu_busy_share: Some(1.0 - share),
             straggler,
         };
         report.runs[0].all_ranks = vec![rank("17", 0.7, true), rank("2", 0.4, false)];

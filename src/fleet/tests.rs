@@ -25,6 +25,8 @@ fn rank(rank: u32, share: f64, straggler: bool) -> FleetRank {
         rank: rank.to_string(),
         instance: format!("gpu-{:02}:9977", rank / 8),
         wait_share: Some(share),
+        queue_occupancy: Some(if straggler { 0.0 } else { 0.75 }),
+        gpu_busy_share: Some(1.0 - share),
         straggler,
     }
 }
@@ -135,6 +137,7 @@ fn the_last_values_stay_with_their_age_without_a_server() {
     let gone = Hinted::new("cannot read http://prometheus:9090: timeout", "");
     screen.take((FleetPage::Runs, Err(gone)));
     insta::assert_snapshot!("gone", picture(&screen, 120, 8));
+    insta::assert_snapshot!("gone_80", picture(&screen, 80, 8));
     screen.take((FleetPage::Runs, Ok(runs())));
     assert_eq!(screen.trouble, None);
 }

@@ -22,44 +22,55 @@ pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
     if area.is_empty() {
         return;
     }
-    let body = area.height.saturating_sub(2);
-    let mut lines = vec![title(screen, area.width)];
-    lines.extend(rows(screen, area.width, usize::from(body)));
     let mut rest = area;
     let last = take_last(&mut rest, 1);
-    write(frame, rest, lines);
     write(frame, last, vec![footer(screen, area.width)]);
+    if let Some(command) = screen.command() {
+        let mut row = line(screen, area.width);
+        row.text(Dim, " look there: ").text(Text, &command);
+        let above = take_last(&mut rest, 1);
+        write(frame, above, vec![row.line()]);
+    }
+    let mut lines = vec![title(screen, area.width)];
+    if let Some(trouble) = &screen.trouble {
+        let mut row = line(screen, area.width);
+        if let Some(age) = age(screen) {
+            row.space(1).text(Trouble, &age).space(1);
+        }
+        row.space(1).sentence(Trouble, trouble);
+        lines.push(row.line());
+    }
+    let body = usize::from(rest.height).saturating_sub(lines.len());
+    lines.extend(rows(screen, area.width, body));
+    write(frame, rest, lines);
 }
 
 fn line(screen: &FleetScreen, width: u16) -> LineBuilder<'_> {
     LineBuilder::new(&screen.config.theme, glyphs::of(&screen.config), width)
 }
 
-/// Returns the title: the server, the run, and the age of the figures.
+/// Returns the title: the server, the run, and the age of the figures unless they are out of date.
 fn title(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     row.text(Text, " fleet  ").text(Dim, &screen.url);
     if let FleetPage::Ranks(run) = &screen.page {
         row.text(Dim, "  run ").text(Focus, run);
     }
-    let age = screen
-        .age
-        .map(|age| format!("read {} ago ", clock(age.as_secs())));
-    match (&screen.trouble, age) {
-        (Some(trouble), age) => {
-            row.text(Text, "  ").sentence(Trouble, trouble);
-            if let Some(age) = age {
-                row.text(Dim, "  ").text(Trouble, age.trim_end());
-            }
-        }
+    match (&screen.trouble, age(screen)) {
+        (Some(_), _) => {}
         (None, Some(age)) => {
-            row.at_end(&[(Dim, &age)]);
+            row.at_end(&[(Dim, &format!("{age} "))]);
         }
         (None, None) => {
             row.text(Dim, "  reading");
         }
     }
     row.line()
+}
+
+fn age(screen: &FleetScreen) -> Option<String> {
+    let age = screen.age?;
+    Some(format!("read {} ago", clock(age.as_secs())))
 }
 
 /// Returns the head of the table and the visible rows.
@@ -175,7 +186,6 @@ fn put(row: &mut LineBuilder<'_>, role: Role, text: &str, cells: usize, left: bo
     row.space(COLUMN_GAP);
 }
 
-/// Returns the keys, or the command that opens pipetop on the machine of the selected rank.
 fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     let keys: &[(Action, &str)] = match screen.page {
@@ -194,10 +204,6 @@ fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
                 ],
             );
         }
-    }
-    if let Some(command) = screen.command() {
-        row.space(1)
-            .item(0, &[(Dim, "look there: "), (Text, &command)]);
     }
     row.line()
 }

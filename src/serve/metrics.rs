@@ -73,8 +73,8 @@ fn about(jobs: &[Job], machine: Option<&Machine>) -> Vec<MetricFamily> {
     vec![build, count, gaps, at, cpu, memory]
 }
 
-fn runs(jobs: &[Job]) -> [MetricFamily; 2] {
-    let info = (Gauge, "pipetop_run_info", "Who a run is.");
+fn runs(jobs: &[Job]) -> [MetricFamily; 3] {
+    let info = (Gauge, "pipetop_run_info", "Identity of a run.");
     let info = each(info, jobs, |job| {
         let reported = job.report.job.as_ref();
         let run = reported
@@ -101,7 +101,13 @@ fn runs(jobs: &[Job]) -> [MetricFamily; 2] {
         let least = least.into_iter().flatten().min_by(f64::total_cmp);
         (of(job), least)
     });
-    [info, cpus]
+    let throttled = (
+        Counter,
+        "pipetop_job_cpu_throttled_seconds",
+        "Time without CPU because the job had used up its quota.",
+    );
+    let throttled = each(throttled, jobs, |job| (of(job), job.totals.cpu_throttled));
+    [info, cpus, throttled]
 }
 
 fn verdicts(jobs: &[Job]) -> [MetricFamily; 6] {
@@ -143,7 +149,7 @@ fn verdicts(jobs: &[Job]) -> [MetricFamily; 6] {
     let speedup = (
         Gauge,
         "pipetop_verdict_speedup_max_ratio",
-        "Times as fast, at most, if loading were free.",
+        "Upper bound of the speed-up if loading were free.",
     );
     let advised = (
         Gauge,
@@ -179,7 +185,7 @@ fn gpus_of(jobs: &[Job]) -> MetricFamily {
     let mut info = MetricFamily::new(
         Gauge,
         "pipetop_gpu_rank_info",
-        "A GPU that a rank uses; joins what other exporters tell of it.",
+        "A GPU that a rank uses, to join with metrics of other exporters.",
     );
     for job in jobs {
         for gpu in &job.report.gpus {
@@ -198,31 +204,54 @@ fn gpus_of(jobs: &[Job]) -> MetricFamily {
 
 fn gpus(machine: &Machine) -> Vec<MetricFamily> {
     type Value = fn(&GpuReport, Option<&GpuTotals>) -> Option<f64>;
+    let who = |gpu: &GpuReport| {
+        let index = [label("gpu", &gpu.index)];
+        with(&index.into(), [("uuid", gpu.uuid.clone())])
+    };
     let family = |metric, name, help, value: Value| {
         each((metric, name, help), &machine.report.gpus, |gpu| {
-            let who = vec![label("gpu", &gpu.index)];
-            let who = with(&who, [("uuid", gpu.uuid.clone())]);
-            (who, value(gpu, machine.gpus.get(&gpu.index)))
+            (who(gpu), value(gpu, machine.gpus.get(&gpu.index)))
         })
     };
+    let mut held_back = MetricFamily::new(
+        Counter,
+        "pipetop_gpu_held_back_seconds",
+        "Time with a lowered clock, by reason.",
+    );
+    for gpu in &machine.report.gpus {
+        let reasons = machine.gpus.get(&gpu.index).map(|total| &total.held_back);
+        for (reason, seconds) in reasons.into_iter().flatten() {
+            held_back.add(
+                with(&who(gpu), [("reason", Some(reason.clone()))]),
+                *seconds,
+            );
+        }
+    }
     vec![
         family(
             Counter,
             "pipetop_gpu_busy_seconds",
             "Time in which a kernel ran.",
-            |_, total| Some(total?.busy),
+            |_, total| total?.busy,
         ),
         family(
             Counter,
             "pipetop_gpu_observed_seconds",
             "Time in which it could be seen whether a kernel ran.",
-            |_, total| Some(total?.observed),
+            |_, total| total?.observed,
         ),
         family(
             Gauge,
             "pipetop_gpu_sm_active_ratio",
-            "Multiprocessors with work.",
+            "Share of multiprocessors with work.",
             |gpu, _| Some(gpu.sm_active_share?.0),
         ),
+        family(
+            Counter,
+            "pipetop_gpu_energy_joules",
+            "Energy that the GPU has used.",
+            |_, total| total?.energy_joules,
+        ),
+        held_back,
     ]
 }

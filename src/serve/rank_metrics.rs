@@ -20,7 +20,7 @@ pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [MetricFamily; 5] {
     let info = (
         Gauge,
         "pipetop_rank_info",
-        "Process of a rank, and how deep it can be looked into.",
+        "Process of a rank, and how much of it pipetop can see.",
     );
     let one = |metric, name, help, value| one(metric, name, help, ranks, value);
     [
@@ -54,7 +54,7 @@ pub(super) fn rank_times(ranks: &[Rank<'_>]) -> [MetricFamily; 5] {
         one(
             Counter,
             "pipetop_rank_stall_uncertainty_seconds",
-            "Half the width of the interval that the time lost to data lies in.",
+            "Half the width of the interval of the time lost to data.",
             |rank| rank.totals?.stall_uncertainty,
         ),
         one(
@@ -112,7 +112,7 @@ pub(super) fn loaders(ranks: &[Rank<'_>]) -> [MetricFamily; 6] {
         one(
             Gauge,
             "pipetop_loader_queue_capacity",
-            "Most batches that can be ready.",
+            "Maximum number of ready batches.",
             |rank| Some(f64::from(rank.report.queue.as_ref()?.capacity?)),
         ),
         one(
@@ -145,7 +145,7 @@ pub(super) fn workers(ranks: &[Rank<'_>]) -> [MetricFamily; 4] {
         one(
             Counter,
             "pipetop_loader_load_seconds",
-            "Time that workers had a batch in work; over the batches, the load time of one.",
+            "Time in which workers made batches; divided by the batches, the load time of one.",
             |rank| rank.totals?.load,
         ),
         one(
@@ -157,7 +157,7 @@ pub(super) fn workers(ranks: &[Rank<'_>]) -> [MetricFamily; 4] {
         one(
             Counter,
             "pipetop_loader_read_bytes",
-            "Bytes that workers got by read calls, from anywhere.",
+            "Bytes that workers got from read calls, whatever the source.",
             |rank| Some(rank.totals?.read?.round()),
         ),
     ]

@@ -116,6 +116,9 @@ fn listen(address: &str) -> Result<TcpListener, Hinted> {
             std::io::ErrorKind::AddrInUse => {
                 "another exporter may be running: give another port with --web.listen-address"
             }
+            std::io::ErrorKind::PermissionDenied => {
+                "ports below 1024 are for root: give another port with --web.listen-address"
+            }
             _ => "--web.listen-address needs an address of this machine, as in 127.0.0.1:9977",
         };
         Hinted::new(format!("cannot listen on {address}: {error}"), hint)

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::board::Board;
 use super::exposition::Format;
 use crate::sample::literals::{first_rank, key, machine, training};
@@ -13,8 +15,8 @@ fn text(board: &Board, format: Format) -> String {
 fn watched() -> Board {
     let board = Board::default();
     board.begin(key(100));
-    for at in 1..=21 {
-        let at = f64::from(at);
+    for tick in 1..=21_u32 {
+        let at = f64::from(tick);
         let mut sample = training(at);
         let first = first_rank(&mut sample).clone();
         let mut second = first.clone();
@@ -24,9 +26,15 @@ fn watched() -> Board {
         second.loaders.clear();
         if let Some(job) = &mut sample.job {
             job.ranks = vec![first, second];
+            if let Some(cgroup) = &mut job.cgroup {
+                cgroup.throttled = Some(Duration::from_millis(500) * tick);
+            }
         }
         assert!(board.job(key(100), sample));
-        board.machine(machine(at));
+        let mut sample = machine(at);
+        sample.gpus[0].energy_joules = Some(300.0 * at);
+        sample.gpus[0].throttle = Some(vec!["power cap".to_owned()]);
+        board.machine(sample);
     }
     board.searched();
     board

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::State;
 use crate::model::Progress;
-use crate::model::rates::{LoaderRates, RankRates, Rates, WorkerRates};
+use crate::model::rates::{GpuRates, LoaderRates, RankRates, Rates, WorkerRates};
 use crate::sample::GpuSample;
 use crate::units::{ProcessKey, Share};
 use crate::verdict::Lost;
@@ -22,6 +22,8 @@ pub(super) struct JobTotals {
     pub(super) ranks: BTreeMap<ProcessKey, RankTotals>,
     /// By the kind of the verdict.
     pub(super) verdicts: Seconds,
+    /// The kernel's own counter of the time without CPU because of the quota.
+    pub(super) cpu_throttled: Option<f64>,
 }
 
 /// Totals of one rank. `None`, or no entry, if it was never known.
@@ -54,6 +56,12 @@ impl JobTotals {
         let Some(job) = rates.job.as_ref().filter(|job| !job.ended) else {
             return;
         };
+        let cgroup = state
+            .model
+            .sample()
+            .and_then(|sample| sample.job.as_ref()?.cgroup.as_ref());
+        let throttled = cgroup.and_then(|group| group.throttled);
+        self.cpu_throttled = throttled.map(|time| time.as_secs_f64());
         let verdict = state.verdict();
         if let Some(verdict) = verdict {
             add_to(&mut self.verdicts, &verdict.kind.to_string(), rates.seconds);
@@ -165,12 +173,16 @@ fn states(worker: &WorkerRates, busy: Share) -> [(&'static str, f64); 6] {
     ]
 }
 
-/// Totals of one GPU.
+/// Totals of one GPU. `None`, or no entry, if it was never known.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct GpuTotals {
-    pub(super) busy: f64,
+    pub(super) busy: Option<f64>,
     /// Seconds in which it could be seen whether it was busy.
-    pub(super) observed: f64,
+    pub(super) observed: Option<f64>,
+    /// The driver's own counter.
+    pub(super) energy_joules: Option<f64>,
+    /// Seconds with a lowered clock, by reason.
+    pub(super) held_back: Seconds,
 }
 
 /// Adds an interval to the totals of each GPU, by index.
@@ -179,12 +191,17 @@ pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
         return;
     };
     let known = |now: &GpuSample| now.gap.is_none();
-    for gpu in rates.gpus.iter().filter(|gpu| known(&gpu.now)) {
+    let current = |gpu: &&GpuRates| gpu.stale_seconds.is_none() && known(&gpu.now);
+    for gpu in rates.gpus.iter().filter(current) {
+        let totals = totals.entry(gpu.now.index).or_default();
+        totals.energy_joules = gpu.now.energy_joules;
+        for reason in gpu.now.throttle.iter().flatten() {
+            add_to(&mut totals.held_back, reason, rates.seconds);
+        }
         let util = gpu.util_percent.map(|percent| Share(percent / 100.0));
-        if let Some(busy) = gpu.busy.or(util).filter(|_| gpu.stale_seconds.is_none()) {
-            let totals = totals.entry(gpu.now.index).or_default();
-            totals.busy += busy.clamped().0 * rates.seconds;
-            totals.observed += rates.seconds;
+        if let Some(busy) = gpu.busy.or(util) {
+            more(&mut totals.busy, Some(busy.clamped().0 * rates.seconds));
+            more(&mut totals.observed, Some(rates.seconds));
         }
     }
 }
@@ -210,8 +227,8 @@ mod tests {
 
     use super::*;
     use crate::engine::Engine;
-    use crate::sample::Sample;
     use crate::sample::literals::{first_loader, first_rank, key, machine, training};
+    use crate::sample::{Sample, Tail};
 
     fn after(samples: impl IntoIterator<Item = Sample>) -> JobTotals {
         let mut engine = Engine::new(Duration::from_secs(10));
@@ -284,7 +301,24 @@ mod tests {
         for at in 1..6 {
             add_gpus(&mut totals, engine.push(machine(f64::from(at))));
         }
-        close(totals[&0].observed, 4.0);
-        close(totals[&0].busy, 1.6);
+        close(totals[&0].observed.unwrap(), 4.0);
+        close(totals[&0].busy.unwrap(), 1.6);
+    }
+
+    #[test]
+    fn a_gpu_that_tells_its_energy_alone_is_not_idle() {
+        let mut engine = Engine::new(Duration::from_secs(10));
+        let mut totals = BTreeMap::new();
+        for at in 1..6 {
+            let mut sample = machine(f64::from(at));
+            let gpu = &mut sample.gpus[0];
+            (gpu.util_percent, gpu.util_samples) = (None, Tail::default());
+            gpu.energy_joules = Some(100.0 * f64::from(at));
+            gpu.throttle = Some(vec!["power cap".to_owned()]);
+            add_gpus(&mut totals, engine.push(sample));
+        }
+        assert_eq!((totals[&0].busy, totals[&0].observed), (None, None));
+        close(totals[&0].energy_joules.unwrap(), 500.0);
+        close(totals[&0].held_back["power cap"], 4.0);
     }
 }

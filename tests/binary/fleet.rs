@@ -140,11 +140,16 @@ fn credentials_come_from_the_environment_or_a_file() {
 
 #[test]
 fn other_servers_are_one_line_and_a_hint() {
-    let cases: [(&str, Body, &str); 4] = [
+    let cases: [(&str, Body, &str); 5] = [
         (
             "200 OK",
             |_| "<html>hello</html>".to_owned(),
             "does not answer as a Prometheus",
+        ),
+        (
+            "502 Bad Gateway",
+            |_| "<html>".to_owned(),
+            "Prometheus does: 502 Bad Gateway",
         ),
         (
             "401 Unauthorized",

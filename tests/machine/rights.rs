@@ -85,6 +85,47 @@ fn another_users_job_is_watched_as_far_as_its_rights_go() {
     assert!(hinted, "{missing:#?}");
 }
 
+/// Returns what follows `name` in a file of `contrib`.
+fn contrib(file: &str, name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("contrib");
+    let text = fs::read_to_string(path.join(file)).expect("a file");
+    let found = text.lines().find_map(|line| line.split_once(name));
+    found.expect("a line with this name").1.to_owned()
+}
+
+#[test]
+fn the_rights_in_contrib_suffice_for_other_users_jobs() {
+    if !is_root() {
+        return skip("another user's job: needs root to become another user");
+    }
+    let of_unit = contrib("pipetop.service", "AmbientCapabilities=");
+    let of_unit: Vec<&str> = of_unit.split(' ').collect();
+    let of_set = contrib("daemonset.yml", "add: [");
+    let of_set = of_set.trim_end_matches("]}").split(", ");
+    let of_set: Vec<String> = of_set.map(|name| format!("CAP_{name}")).collect();
+    assert_eq!(of_unit, of_set);
+    let added = of_unit.iter().map(|name| {
+        let name = name.trim_start_matches("CAP_").to_lowercase();
+        format!(",+{name}")
+    });
+    let only = added.collect::<Vec<_>>().concat();
+    let job = StandIn::start(2);
+    let (_directory, program) = for_all_users();
+    let output = Command::new("setpriv")
+        .args("--reuid 65534 --regid 65534 --clear-groups".split(' '))
+        .args(["inh-caps", "ambient-caps", "bounding-set"].map(|of| format!("--{of}=-all{only}")))
+        .arg(program)
+        .args([&job.pid().to_string(), "--once", "--json"])
+        .args(["--for", "1s", "--interval", "200ms"])
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .to_end();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(report["window"]["access"], "T2");
+    assert_ne!(report["job"]["ranks"][0]["queue"], Value::Null);
+}
+
 /// Mounts a file system with the options `$1` on `$0`, and runs the remaining arguments.
 const ON_DISK: &str = "mount -t tmpfs -o \"$1\" none \"$0\" || exit 77; shift; exec \"$@\"";
 /// The exit code of the script above if nothing can be mounted.
