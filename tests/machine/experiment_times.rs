@@ -53,7 +53,7 @@ fn a_known_headspace_is_measured() {
 
 #[test]
 fn without_headspace_it_sends_to_the_model() {
-    let _machine = machine::Place::take(Share::Half);
+    let _machine = machine::Place::take(Share::Whole);
     let place = Place::new();
     let line = "headspace --load-ms 20 --step-ms 10 --workers 4 --device sim \
                 --after 10 --steps 20 --rounds 3 --run-steps 1000";

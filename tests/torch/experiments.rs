@@ -110,10 +110,11 @@ fn truth(run: &str) -> (f64, f64) {
     said.next().expect(run)
 }
 
-/// Measures with the script at these times, with each torch in parallel, as they sleep. The result must agree with the
+/// Measures with the script at these times, with each torch in parallel, as they sleep, and with nothing beside them: few
+/// steps are measured, and other jobs that start delay some of them. The result must agree with the
 /// script's own measurement in the same runs. `stall` is the value on an idle machine, which is only printed.
 fn headspace(times: &str, stall: f64) {
-    each_torch(Share::Quarter, |python| {
+    each_torch(Share::Half, |python| {
         let script = script();
         let mut words = vec![python.path.as_str(), script.to_str().expect("UTF-8")];
         words.extend(times.split_whitespace());
