@@ -68,7 +68,6 @@ actions! {
     Redraw, "redraw", "redraw the screen";
     Suspend, "suspend", "suspend to the shell";
     EndCommand, "stop it", "when quitting: stop the launched command";
-    PrintCommand, "command", "in the fleet: quit and print the command for the selected rank";
     Detach, "detach", "when quitting: leave the launched command running";
     Cancel, "close", "close; clear the filter; when quitting: keep watching";
     Quit, "quit", "quit";

@@ -54,8 +54,6 @@ impl App {
             (Action::Cancel, Question) => self.answer(LaunchedCommand::go_on),
             // Nothing else applies until the question is answered, and no answer without it.
             (_, Question) | (Action::EndCommand | Action::Detach, _) => vec![],
-            // Only for the fleet.
-            (Action::PrintCommand, _) => vec![],
 
             (Action::Pause, Replay) => self.command(ReplayCommand::Pause),
             (Action::Pause, Live) => self.pause(),

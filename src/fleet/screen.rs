@@ -126,11 +126,11 @@ fn keep_reading(fleet: &Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender
     }
 }
 
-/// Shows the fleet on the terminal until the user ends it. Returns the command to print then, if the user asked for one.
+/// Shows the fleet on the terminal until the user ends it.
 ///
 /// # Errors
 /// Returns an error if the terminal cannot be used, or if no thread can be started.
-pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<Option<String>> {
+pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -150,7 +150,6 @@ pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<Option<String
             blocked(),
             (want, readings),
         );
-        ends.await?;
-        Ok(shown.printed)
+        ends.await
     })
 }

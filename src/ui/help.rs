@@ -129,8 +129,7 @@ fn keys(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![heading(view, width, "KEYS")];
     for action in Action::ALL {
         let answers = [Action::EndCommand, Action::Detach];
-        let elsewhere = action == Action::PrintCommand;
-        if elsewhere || (view.command.is_none() && answers.contains(&action)) {
+        if view.command.is_none() && answers.contains(&action) {
             continue;
         }
         let keys = view.config.keys.keys(action);
