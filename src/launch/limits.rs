@@ -39,8 +39,22 @@ pub fn survive_the_limit_of_file_sizes() {
 /// # Errors
 /// Where there is not.
 pub fn have_memory() -> Result<(), TryReserveError> {
+    if getrlimit(Resource::As).current.is_some() {
+        share_one_arena();
+    }
     // Reserved and not used, so that it costs nothing.
     Vec::<u8>::new().try_reserve_exact(MEMORY)
+}
+
+/// Makes all threads allocate from one arena. By default glibc reserves 64 MiB or more of address space for each of the
+/// first threads, as long as there is room, so that what a limit leaves for the stacks of others depends on timing.
+#[expect(unsafe_code, reason = "a setting of the C library's allocator")]
+fn share_one_arena() {
+    // Safety: takes two numbers, and locks the allocator itself.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
 }
 
 /// Gives a process that we started the limit that we were started with.
