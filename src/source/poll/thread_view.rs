@@ -57,8 +57,9 @@ pub(super) struct ThreadView {
     schedstat: Option<File>,
     thread: Pid,
     /// Its memory, by the proc root and not by the process number: where `/proc` is that of another PID namespace, the
-    /// number is another process or none.
-    memory: PathBuf,
+    /// number is another process or none. Kept open, as an idle worker is polled for its descriptor each time.
+    memory: Option<File>,
+    memory_path: PathBuf,
 }
 
 impl ThreadView {
@@ -67,15 +68,17 @@ impl ThreadView {
         let task = proc_root.join(format!("{process}/task/{thread}"));
         let syscall = File::open(task.join("syscall")).ok();
         let syscall = syscall.filter(|file| file.read_at(&mut [0; 1], 0).is_ok());
-        let memory = task.join("mem");
+        let memory_path = task.join("mem");
+        let memory = File::open(&memory_path).ok();
         // Without the memory it is not known which descriptor a `poll` is about.
-        let syscall = syscall.filter(|_| File::open(&memory).is_ok());
+        let syscall = syscall.filter(|_| memory.is_some());
         Ok(Self {
             wchan: File::open(task.join("wchan"))?,
             syscall,
             schedstat: File::open(task.join("schedstat")).ok(),
             thread,
             memory,
+            memory_path,
         })
     }
 
@@ -130,8 +133,11 @@ impl ThreadView {
         let address = self.call()?.polls_one()?;
         // `struct pollfd` begins with the descriptor.
         let mut descriptor = [0; 4];
-        let memory = File::open(&self.memory).ok()?;
-        memory.read_exact_at(&mut descriptor, address).ok()?;
+        let mut read = |memory: &File| memory.read_exact_at(&mut descriptor, address);
+        // After an `exec` the file that was opened reads nothing more.
+        read(self.memory.as_ref()?)
+            .or_else(|_| read(&File::open(&self.memory_path)?))
+            .ok()?;
         Some(i32::from_ne_bytes(descriptor))
     }
 }
@@ -161,6 +167,17 @@ mod tests {
         let thread = in_poll(root.path(), Some(&memory));
         assert_eq!(thread.poll().unwrap().polled, Some(17));
         assert!(thread.attachable());
+    }
+
+    #[test]
+    fn the_memory_of_a_program_that_replaced_itself_is_read_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = in_poll(root.path(), Some(b""));
+        assert_eq!(thread.poll().unwrap().polled, None);
+        let memory = root.path().join("1/task/1/mem");
+        std::fs::remove_file(&memory).unwrap();
+        std::fs::write(&memory, [[0; 8].as_slice(), &17_i32.to_ne_bytes()].concat()).unwrap();
+        assert_eq!(thread.poll().unwrap().polled, Some(17));
     }
 
     #[test]
