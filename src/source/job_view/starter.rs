@@ -32,22 +32,24 @@ impl Starter {
         }
     }
 
-    /// Whether it trains: its main thread works, and the rank, with these passes through its datasets, has loaded for a
-    /// while and was never seen training, or training cannot be seen (`access`). To be called with each reading.
+    /// Whether it trains: its main thread works, and the rank with these passes may only load for it. To be called with
+    /// each reading.
     pub(super) fn trains(
         &mut self,
         reader: &mut ProcessReader,
         passes: &[Passes],
         access: Tier,
     ) -> bool {
-        let may_load = !passes.is_empty() || access < Tier::T2;
-        if !may_load || passes.iter().any(|passes| passes.trained > 0) {
+        if !may_only_load(passes, access) {
             return false;
         }
         let now = self.clock.since_start();
-        let Some(cpu) = reader.sample(self.key).main_cpu else {
-            return false;
-        };
+        let cpu = reader.sample(self.key).main_cpu;
+        cpu.is_some_and(|cpu| self.works(now, cpu))
+    }
+
+    /// Whether its main thread, which has used a CPU for this long until now, does more than wait.
+    fn works(&mut self, now: Duration, cpu: Duration) -> bool {
         let (then, before) = *self.read.get_or_insert((now, cpu));
         let passed = now.saturating_sub(then);
         if passed < COMPARED {
@@ -55,5 +57,57 @@ impl Starter {
         }
         self.read = Some((now, cpu));
         cpu.saturating_sub(before) >= passed.mul_f64(WORKS)
+    }
+}
+
+/// Whether the rank with these passes through its datasets loads, as far as seen, and was never seen training. Without
+/// Python stacks neither is seen.
+fn may_only_load(passes: &[Passes], access: Tier) -> bool {
+    let loads = !passes.is_empty() || access < Tier::T2;
+    loads && passes.iter().all(|passes| passes.trained == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Pid;
+
+    fn starter() -> Starter {
+        let key = ProcessKey {
+            pid: Pid(10),
+            start_ticks: 100,
+        };
+        Starter::new(key, Clock::start())
+    }
+
+    #[test]
+    fn it_works_if_it_uses_a_cpu_of_late() {
+        let mut starter = starter();
+        let mut works = |at: u64, cpu: u64| {
+            starter.works(Duration::from_millis(at), Duration::from_millis(cpu))
+        };
+        // What it used before pipetop came, as for imports, says nothing.
+        assert!(!works(0, 9000));
+        assert!(!works(500, 9200), "too short");
+        assert!(works(1000, 9200));
+        assert!(!works(2000, 9202));
+        assert!(!works(3000, 9204), "not since the last reading");
+        assert!(works(4000, 9207));
+    }
+
+    #[test]
+    fn a_rank_that_was_seen_training_does_not_only_load() {
+        let passes = |trained| Passes {
+            trained,
+            ..Passes::default()
+        };
+        for (passes, access, only_loads) in [
+            (&[passes(0)][..], Tier::T2, true),
+            (&[passes(0), passes(3)], Tier::T2, false),
+            (&[], Tier::T2, false),
+            (&[], Tier::T1, true),
+        ] {
+            assert_eq!(may_only_load(passes, access), only_loads, "{passes:?}");
+        }
     }
 }
