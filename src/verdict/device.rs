@@ -8,7 +8,7 @@ use super::context::{Context, time_in};
 use super::level::{MODERATE, SLIGHT};
 use super::{Evidence, Kind, Limit};
 use crate::model::Oscillation;
-use crate::model::rates::RankRates;
+use crate::model::rates::{JobRates, RankRates};
 use crate::units::Share;
 
 /// Share from which on a part of the GPU is what limits it.
@@ -62,19 +62,20 @@ pub(super) fn communication(context: &Context<'_>) -> Option<Evidence> {
 }
 
 /// Returns the share of time that a rank's main thread is seen in a function that waits for the other ranks.
-pub(super) fn time_in_collectives(rank: &RankRates) -> Share {
+pub(super) fn time_in_collectives(job: &JobRates, rank: &RankRates) -> Share {
     let named = time_in(rank, |name| {
         let function = name.split(' ').next().unwrap_or_default();
         let function = function.rsplit('.').next().unwrap_or_default();
         name.ends_with("(torch)") && COLLECTIVES.iter().any(|known| function.starts_with(known))
     });
-    Share(named.0.max(blocked_in_backward(rank).0))
+    Share(named.0.max(blocked_in_backward(job, rank).0))
 }
 
 /// Returns the share of time in which a rank's main thread is in `backward` and nothing of the rank runs, although CPUs
 /// are free: there, the hooks of `DistributedDataParallel` wait for the other ranks.
-fn blocked_in_backward(rank: &RankRates) -> Share {
-    let several = rank.world_size.is_some_and(|size| size > 1);
+fn blocked_in_backward(job: &JobRates, rank: &RankRates) -> Share {
+    // Ranks that were not started by a launcher do not say how many they are.
+    let several = rank.world_size.map_or(job.ranks.len() > 1, |size| size > 1);
     let blocked = in_backward(rank).filter(|_| several).unwrap_or_default();
     Share(blocked.0 * scarcity_of_cpus(rank).complement().0)
 }
@@ -105,7 +106,7 @@ fn scarcity_of_cpus(rank: &RankRates) -> Share {
 
 /// Also applies if no GPU is seen: ranks on CPUs wait for each other, too.
 pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
-    let share = time_in_collectives(context.rank);
+    let share = time_in_collectives(context.job, context.rank);
     (share.0 >= MIN_COLLECTIVES).then(|| Evidence {
         id: "collectives",
         supports: true,
@@ -122,11 +123,15 @@ pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
 fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
     const MIN_DIFFERENCE: f64 = 0.2;
     let ranks = context.job.ranks.iter();
-    let seen = ranks.filter_map(|rank| Some((rank.rank?, time_in_collectives(rank))));
+    let seen = ranks.map(|rank| (rank, time_in_collectives(context.job, rank)));
     let last = seen.min_by(|one, other| one.1.0.total_cmp(&other.1.0));
     let last = last.filter(|(_, share)| own.0 - share.0 >= MIN_DIFFERENCE);
-    last.map_or_else(String::new, |(rank, share)| {
-        format!(", rank {rank} {share}: it comes last")
+    last.map_or_else(String::new, |(last, share)| {
+        let name = last.rank.map_or_else(
+            || format!("process {}", last.key.pid),
+            |rank| format!("rank {rank}"),
+        );
+        format!(", {name} {share}: it comes last")
     })
 }
 

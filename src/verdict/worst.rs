@@ -15,7 +15,7 @@ const CLEARLY: f64 = 0.05;
 pub(super) fn worst_rank(job: &JobRates, named: Option<ProcessKey>) -> Option<&RankRates> {
     let share = |rank: &RankRates| rank.wait.map_or(-1.0, |wait| wait.share.0);
     let fed = job.ranks.iter().all(|rank| share(rank) < SLIGHT);
-    let lost = |rank: &RankRates| match time_in_collectives(rank) {
+    let lost = |rank: &RankRates| match time_in_collectives(job, rank) {
         with_others if fed && with_others.0 >= SLIGHT => 1.0 + with_others.0,
         _ => share(rank),
     };
