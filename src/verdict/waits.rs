@@ -92,10 +92,16 @@ fn main_functions(context: &Context<'_>) -> String {
 pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
     let blocked = context.rank.blocked?.0 - starved_in_backward(context.rank).0;
     let blocked = Some(Share(blocked)).filter(|blocked| blocked.0 >= HIGH)?;
+    let unclear = context.rank.wait.as_ref().is_none_or(is_unclear);
+    let waits = if unclear {
+        "its main thread waits, but waits for data cannot be distinguished from other work"
+    } else {
+        "its main thread waits, but not in the loader"
+    };
     context.gpu_idle().is_none().then(|| Missing {
         id: "main-thread".into(),
         why: format!(
-            "nothing of the process runs {blocked} of the time: its main thread waits, but not in the loader{}",
+            "nothing of the process runs {blocked} of the time: {waits}{}",
             main_functions(context)
         ),
         hint: "look at what that function waits for".into(),
