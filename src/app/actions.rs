@@ -52,8 +52,10 @@ impl App {
             (Action::EndCommand, Question) => self.answer(LaunchedCommand::end),
             (Action::Detach, Question) => self.answer(LaunchedCommand::detach),
             (Action::Cancel, Question) => self.answer(LaunchedCommand::go_on),
-            // Nothing else applies until the question is answered, and no answer without it.
-            (_, Question) | (Action::EndCommand | Action::Detach, _) => vec![],
+            // Nothing else applies until the question is answered, and no answer without it; the fleet is another screen.
+            (_, Question) | (Action::EndCommand | Action::Detach | Action::PrintCommand, _) => {
+                vec![]
+            }
 
             (Action::Pause, Replay) => self.command(ReplayCommand::Pause),
             (Action::Pause, Live) => self.pause(),

@@ -126,11 +126,11 @@ fn keep_reading(fleet: &Fleet, wanted: &Receiver<FleetPage>, send: &mpsc::Sender
     }
 }
 
-/// Shows the fleet on the terminal until the user ends it.
+/// Shows the fleet on the terminal until the user ends it. Returns the command to print then, if the user asked for one.
 ///
 /// # Errors
 /// Returns an error if the terminal cannot be used, or if no thread can be started.
-pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
+pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<Option<String>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -150,6 +150,7 @@ pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<()> {
             blocked(),
             (want, readings),
         );
-        ends.await
+        ends.await?;
+        Ok(shown.printed)
     })
 }

@@ -33,6 +33,8 @@ pub(super) struct FleetScreen {
     /// Why the last reading failed.
     pub(super) trouble: Option<String>,
     pub(super) picked: usize,
+    /// The command to print after the screen is closed.
+    pub(super) printed: Option<String>,
 }
 
 impl FleetScreen {
@@ -45,6 +47,7 @@ impl FleetScreen {
             age: None,
             trouble: None,
             picked: 0,
+            printed: None,
         }
     }
 
@@ -108,6 +111,10 @@ impl FleetScreen {
         };
         match action? {
             Action::Quit => return Some(Effect::Quit),
+            Action::PrintCommand => {
+                self.printed = Some(self.command()?);
+                return Some(Effect::Quit);
+            }
             Action::Suspend => return Some(Effect::SuspendTerminal),
             Action::Redraw => return Some(Effect::Redraw),
             Action::Up => self.pick(self.picked.saturating_sub(1)),

@@ -124,8 +124,11 @@ fn a_run_can_be_opened_and_closed() {
     }
     let there = "srun --overlap --jobid 4711 -w gpu-01 --pty pipetop";
     assert_eq!(screen.command().as_deref(), Some(there));
+    assert_eq!(key(&mut screen, KeyCode::Char('l')), Some(Effect::Quit));
+    assert_eq!(screen.printed.as_deref(), Some(there));
     key(&mut screen, KeyCode::Esc);
     assert_eq!((&screen.page, screen.picked), (&FleetPage::Runs, 0));
+    assert_eq!(key(&mut screen, KeyCode::Char('l')), None);
     assert_eq!(key(&mut screen, KeyCode::Char('q')), Some(Effect::Quit));
 }
 

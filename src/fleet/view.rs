@@ -190,7 +190,11 @@ fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
     let mut row = line(screen, width);
     let keys: &[(Action, &str)] = match screen.page {
         FleetPage::Runs => &[(Action::Select, "ranks"), (Action::Quit, "quit")],
-        FleetPage::Ranks(_) => &[(Action::Cancel, "runs"), (Action::Quit, "quit")],
+        FleetPage::Ranks(_) => &[
+            (Action::Cancel, "runs"),
+            (Action::PrintCommand, "quit and print the command"),
+            (Action::Quit, "quit"),
+        ],
     };
     for (action, words) in keys {
         if let Some(key) = screen.config.keys.keys(*action).first() {

@@ -30,8 +30,9 @@ pub(super) fn run(args: cli::FleetArgs, places: &PathArgs) -> Result<ExitCode, H
         run: args.run,
     };
     if can_draw() && !args.once && !args.json {
-        show(fleet, config).map_err(|error| no_screen(&error))?;
-        return Ok(ExitCode::SUCCESS);
+        let command = show(fleet, config).map_err(|error| no_screen(&error))?;
+        let line = command.map_or_else(String::new, |command| command + "\n");
+        return print(&mut std::io::stdout(), line.as_bytes());
     }
     let report = fleet.read()?;
     if let Some(run) = fleet.run.as_ref().filter(|_| report.runs.is_empty()) {

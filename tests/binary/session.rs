@@ -128,7 +128,9 @@ fn step_of(action: Action) -> Option<Step> {
             after: &[],
         },
         // These have no effect on the screen itself.
-        A::Redraw | A::Suspend | A::Quit | A::EndCommand | A::Detach => return None,
+        A::Redraw | A::Suspend | A::Quit | A::EndCommand | A::Detach | A::PrintCommand => {
+            return None;
+        }
     })
 }
 
