@@ -12,7 +12,7 @@ mod starter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::job::{Candidate, Loader, Tree};
+use crate::job::{Candidate, Loader, Process, Tree};
 use crate::sample::{Gap, JobSample, RankSample, Run, Tier};
 use crate::source::clock::Clock;
 use crate::source::discovery::Discovery;
@@ -84,10 +84,11 @@ impl JobView {
         let keys: Vec<ProcessKey> = self.ranks.iter().map(|rank| rank.key).collect();
         let processes = self.discovery.family(&keys, thorough);
         let tree = Tree::new(&processes);
-        let alive = |key: &ProcessKey| {
-            tree.get(key.pid)
-                .is_some_and(|process| process.key == *key && process.state != 'Z')
-        };
+        let views = self.ranks.iter();
+        let views =
+            views.filter(|view| tree.get(view.key.pid).is_some_and(|now| goes_on(view, now)));
+        let alive: Vec<ProcessKey> = views.map(|view| view.key).collect();
+        let alive = |key: &ProcessKey| alive.contains(key);
         if !keys.iter().any(alive) {
             if let Some(gap) = self.discovery.gap() {
                 // A process that cannot be read now has not ended.
@@ -208,6 +209,12 @@ impl JobView {
             self.targets = targets;
         }
     }
+}
+
+/// Returns whether this process is still the trainer: it has not ended, nor become another program than Python.
+fn goes_on(view: &RankView, now: &Process) -> bool {
+    let replaced = view.began_as_python == Some(true) && now.runs_python == Some(false);
+    now.key == view.key && now.state != 'Z' && !replaced
 }
 
 /// Returns why there are no stacks of a trainer, once for all ranks.

@@ -195,6 +195,16 @@ fn lines_continue_until_the_job_ends_and_report_it() {
 }
 
 #[test]
+fn a_trainer_that_becomes_another_program_than_python_has_ended() {
+    let job = StandIn::replaced(1);
+    let lines = Running::start(&job.pid().to_string());
+    let before = lines.until("lines", |output| output.lines().count() >= 3);
+    assert!(!before.contains("has ended"), "{before}");
+    fs::write(job.directory().join("exec"), "").expect("its directory is there");
+    lines.until("the end", |output| output.contains("has ended"));
+}
+
+#[test]
 fn a_job_that_ends_is_reported_at_once_as_far_as_it_was_seen() {
     let mut job = StandIn::start(2);
     let folder = tempfile::tempdir().expect("a temporary directory");

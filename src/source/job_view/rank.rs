@@ -33,6 +33,8 @@ pub(super) struct RankView {
     pub(super) key: ProcessKey,
     /// Whether it is the trainer of the built-in job.
     builtin: bool,
+    /// Whether its program was a Python interpreter when that was first known.
+    pub(super) began_as_python: Option<bool>,
     rank: Option<u32>,
     world_size: Option<u32>,
     local_rank: Option<u32>,
@@ -60,6 +62,7 @@ impl RankView {
         Self {
             key,
             builtin: false,
+            began_as_python: None,
             rank: None,
             world_size: None,
             local_rank: None,
@@ -87,6 +90,7 @@ impl RankView {
         thorough: bool,
     ) -> Vec<(u64, Loader)> {
         self.builtin = trainer.is_builtin_trainer();
+        self.began_as_python = self.began_as_python.or(trainer.runs_python);
         self.accelerated = trainer.gpu != Some(false);
         self.rank = trainer.rank;
         self.world_size = trainer.world_size;
@@ -146,10 +150,8 @@ impl RankView {
         let with_workers = placed
             .iter()
             .map(|(id, loader)| self.loader(reader, tree, *id, loader, seen));
-        let in_main = main
-            .and_then(|main| main.iterators.get(&MAIN_LOADER))
-            .map(main_loader);
-        let mut loaders = with_workers.chain(in_main).collect();
+        let in_main = main.and_then(|main| main.iterators.get(&MAIN_LOADER));
+        let mut loaders = with_workers.chain(in_main.map(main_loader)).collect();
         if let Some(main) = main {
             let threads =
                 || other::threads(reader, self.key.pid, main, |polls| self.new_polls(polls));

@@ -13,8 +13,6 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct PythonView {
     pid: Pid,
-    /// Memory is read by PID, which below another proc root may belong to another process.
-    numbers_as_here: bool,
     stacks: Option<Stacks>,
     retry_at: Duration,
     /// Whether another attempt cannot succeed.
@@ -24,13 +22,13 @@ pub(super) struct PythonView {
 
 impl PythonView {
     pub(super) fn new(proc_root: &Path, pid: Pid) -> Self {
+        let other = !numbers_as_here(proc_root);
         Self {
             pid,
-            numbers_as_here: numbers_as_here(proc_root),
             stacks: None,
             retry_at: Duration::ZERO,
-            refused: false,
-            error: None,
+            refused: other,
+            error: other.then_some(PythonError::OtherNumbers(pid)),
         }
     }
 
@@ -43,7 +41,7 @@ impl PythonView {
     /// Returns the stacks if they are attached or can be attached now. Attaching to a forked process is quick with the
     /// stacks of its parent as a model.
     pub(super) fn stacks(&mut self, now: Duration, parent: Option<&Stacks>) -> Option<&mut Stacks> {
-        if self.stacks.is_none() && self.numbers_as_here && !self.refused && now >= self.retry_at {
+        if self.stacks.is_none() && !self.refused && now >= self.retry_at {
             let attached = match parent {
                 Some(parent) => Stacks::attach_like(self.pid, parent),
                 None => Stacks::attach(self.pid),
@@ -79,5 +77,20 @@ impl PythonView {
     /// Returns why there are no stacks.
     pub(super) fn error(&self) -> Option<&PythonError> {
         self.error.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_not_read_where_numbers_may_be_those_of_other_processes() {
+        let pid = Pid(std::process::id().cast_signed());
+        let other = tempfile::tempdir().unwrap();
+        let mut view = PythonView::new(other.path(), pid);
+        assert!(view.stacks(RETRY, None).is_none());
+        assert!(matches!(view.error(), Some(PythonError::OtherNumbers(_))));
+        assert_eq!(PythonView::new(Path::new("/proc"), pid).error(), None);
     }
 }

@@ -7,6 +7,9 @@ use crate::units::Pid;
 pub enum PythonError {
     #[error("no permission to read the memory of process {0}")]
     NoRight(Pid),
+    /// Memory is read by PID, which below the given proc root may belong to another process.
+    #[error("process {0} may have another number here, so its memory is not read")]
+    OtherNumbers(Pid),
     #[error("process {0} does not run Python")]
     NotPython(Pid),
     #[error("process {pid} runs Python {version}, which is not supported")]
@@ -31,6 +34,7 @@ impl PythonError {
             Self::NoRight(_) => {
                 "run as root or with CAP_SYS_PTRACE, or set sysctl kernel.yama.ptrace_scope=0"
             }
+            Self::OtherNumbers(_) => "run pipetop in the PID namespace of that /proc",
             Self::Unsupported { .. } => "supported: Python 3.8 to 3.14 with the GIL",
             _ => "",
         }

@@ -65,6 +65,17 @@ while read line; do count=$((count - 1)); done
 echo $count >\"$1/ended\"
 ";
 
+/// Becomes another program on request.
+const REPLACED: &str = "\
+count=0
+while [ $count -lt $2 ]; do
+    \"$1/pt_data_worker\" \"$1/worker.sh\" &
+    count=$((count + 1))
+done
+while [ ! -e \"$1/exec\" ]; do sleep 0.1; done
+exec sleep 600
+";
+
 /// A value in the environment of each process, which must not be printed.
 pub const SECRET: &str = "told-to-nobody";
 
@@ -102,6 +113,11 @@ impl StandIn {
     /// Reads from its workers until they have ended, and then writes to `ended` how many it has not read from.
     pub fn reading(workers: u32) -> Self {
         Self::of(READING, &std::env::temp_dir(), workers)
+    }
+
+    /// Becomes a program other than Python as soon as its directory has a file `exec`.
+    pub fn replaced(workers: u32) -> Self {
+        Self::of(REPLACED, &std::env::temp_dir(), workers)
     }
 
     /// Lets the workers end.
