@@ -12,9 +12,22 @@ use crate::config::Column;
 /// Lines moved by a page key.
 const PAGE: usize = 10;
 
-/// The panels that can be focused, in the order of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Panel {
+macro_rules! panels {
+    ($($(#[$attribute:meta])* $name:ident,)*) => {
+        /// The panels that can be focused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub enum Panel {
+            $($(#[$attribute])* $name,)*
+        }
+
+        impl Panel {
+            /// All panels, in the order of the screen.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+        }
+    };
+}
+
+panels! {
     Verdict,
     Pipeline,
     Gpu,
@@ -25,19 +38,6 @@ pub enum Panel {
     History,
     /// Output of a launched command.
     Log,
-}
-
-impl Panel {
-    pub const ALL: [Self; 8] = [
-        Self::Verdict,
-        Self::Pipeline,
-        Self::Gpu,
-        Self::Workers,
-        Self::Disk,
-        Self::Timeline,
-        Self::History,
-        Self::Log,
-    ];
 }
 
 /// What fills the screen between header and footer.
