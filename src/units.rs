@@ -189,7 +189,8 @@ pub fn known(figure: Option<impl fmt::Display>) -> String {
 /// Formats a count with what is counted: `1 worker`, `3 workers`.
 pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
-    let plural = if what.ends_with('s') { "es" } else { "s" };
+    let hisses = what.ends_with('s') || what.ends_with("ch");
+    let plural = if hisses { "es" } else { "s" };
     format!("{count} {what}{}", if count == 1 { "" } else { plural })
 }
 
@@ -221,6 +222,13 @@ mod tests {
         assert_eq!(Share(-0.006).to_string(), "-1 %");
         assert_eq!(format!("{:.1}", without_sign(-0.04, 1)), "0.0");
         assert_eq!(format!("{:.1}", without_sign(-0.06, 1)), "-0.1");
+    }
+
+    #[test]
+    fn a_count_is_singular_for_one_alone() {
+        assert_eq!(counted(1, "worker"), "1 worker");
+        assert_eq!(counted(0, "batch"), "0 batches");
+        assert_eq!(counted(3, "rank"), "3 ranks");
     }
 
     #[test]

@@ -28,6 +28,22 @@ not seen  psi: the kernel has none (boot with psi=1)
 }
 
 #[test]
+fn a_command_of_any_length_fits_a_line() {
+    let options = " --size=1".repeat(100_000);
+    let cut = format::command(&format!("python train.py{options}"));
+    assert!(cut.starts_with("train.py --size=1 "), "{cut}");
+    assert!(cut.ends_with(" ..."), "{cut}");
+    assert!(cut.len() < 120, "{cut}");
+}
+
+#[test]
+fn a_machine_without_a_gpu_lacks_nothing() {
+    let mut report = full_report();
+    report.gaps = vec![Gap::new("nvml", "no NVIDIA GPU on this machine", "")];
+    assert!(!text(&report).contains("nvml"));
+}
+
+#[test]
 fn the_text_without_a_job_says_so() {
     let text = text(&empty_report());
     assert_eq!(text, "no job is watched\n");

@@ -151,6 +151,33 @@ fn it_starts_on_every_terminal_and_asks_no_more_of_it_than_it_has() {
     });
 }
 
+/// What a terminal answers when asked for its colours and then for what it is.
+fn colours(text: &str, background: &str) -> String {
+    format!("\u{1b}]10;rgb:{text}\u{1b}\\\u{1b}]11;rgb:{background}\u{1b}\\\u{1b}[?62c")
+}
+
+#[test]
+fn a_light_theme_on_a_dark_terminal_is_a_warning() {
+    let [black, white] = ["0000/0000/0000", "ffff/ffff/ffff"];
+    for (answer, dark) in [
+        (colours(white, black), true),
+        (colours(black, white), false),
+    ] {
+        let nothing = tempfile::tempdir().expect("a temporary directory");
+        let nothing = nothing.path().as_os_str();
+        let arguments = ["--theme", "light", "--proc-root", "--sys-root"].map(OsStr::new);
+        let [theme, light, proc, sys] = arguments;
+        let mut session = Session::start(&[theme, light, proc, nothing, sys, nothing]);
+        // The answer waits for the question, so that it cannot come too late.
+        session.press(&answer);
+        let screen = session.shows("the screen", |screen| screen.contains("LOOKING"));
+        let warned = screen.contains("the terminal's background is dark");
+        assert_eq!(warned, dark, "{screen}");
+        session.press("q");
+        assert!(session.ended().success());
+    }
+}
+
 /// A separate job that needs no files, on a device that every machine has.
 const COMPUTE: [&str; 5] = ["demo", "--preset", "compute", "--device", "sim"];
 
