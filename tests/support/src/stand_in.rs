@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 use crate::waiting::{ended, wait};
 
-/// Starts its workers and waits for a line from them: its input and its output are the two ends of one pipe, like a
-/// loader's result queue.
-const TRAINER: &str = "\
+/// Starts its workers. Its input and its output are the two ends of one pipe, like a loader's result queue.
+const START: &str = "\
 count=0
 while [ $count -lt $2 ]; do
     \"$1/pt_data_worker\" \"$1/worker.sh\" &
     count=$((count + 1))
 done
-read line
 ";
+/// Having started its workers, waits for a line from them.
+const TRAINER: &str = "read line\n";
 /// Waits for the test to close the other end.
 const WORKER: &str = "\
 read line <&2
@@ -53,25 +53,15 @@ for pid in $pids; do
 done
 mv \"$1/codes\" \"$1/ended\"
 ";
-/// Reads the output of its workers to the end.
+/// Having started its workers, reads their output to the end.
 const READING: &str = "\
-count=0
-while [ $count -lt $2 ]; do
-    \"$1/pt_data_worker\" \"$1/worker.sh\" &
-    count=$((count + 1))
-done
 exec >&-
 while read line; do count=$((count - 1)); done
 echo $count >\"$1/ended\"
 ";
 
-/// Becomes another program on request.
+/// Having started its workers, becomes another program on request.
 const REPLACED: &str = "\
-count=0
-while [ $count -lt $2 ]; do
-    \"$1/pt_data_worker\" \"$1/worker.sh\" &
-    count=$((count + 1))
-done
 while [ ! -e \"$1/exec\" ]; do sleep 0.1; done
 exec sleep 600
 ";
@@ -93,7 +83,7 @@ impl StandIn {
 
     /// Starts one with its files below this folder, which is then in its command line.
     pub fn start_in(folder: &Path, workers: u32) -> Self {
-        Self::of(TRAINER, folder, workers)
+        Self::of(&format!("{START}{TRAINER}"), folder, workers)
     }
 
     pub fn restarting(workers: u32) -> Self {
@@ -112,12 +102,16 @@ impl StandIn {
 
     /// Reads from its workers until they have ended, and then writes to `ended` how many it has not read from.
     pub fn reading(workers: u32) -> Self {
-        Self::of(READING, &std::env::temp_dir(), workers)
+        Self::of(&format!("{START}{READING}"), &std::env::temp_dir(), workers)
     }
 
     /// Becomes a program other than Python as soon as its directory has a file `exec`.
     pub fn replaced(workers: u32) -> Self {
-        Self::of(REPLACED, &std::env::temp_dir(), workers)
+        Self::of(
+            &format!("{START}{REPLACED}"),
+            &std::env::temp_dir(),
+            workers,
+        )
     }
 
     /// Lets the workers end.
