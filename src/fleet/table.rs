@@ -135,8 +135,11 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Returns a bar for each value; a space for an unknown one.
+/// Returns a bar for each value; a space for an unknown one, `n/a` if all are.
 fn history(values: &[Option<f64>], ascii: bool) -> String {
+    if values.iter().all(Option::is_none) {
+        return known(None::<f64>);
+    }
     let bars = if ascii { ASCII_BARS } else { BARS };
     let bar = |value: &Option<f64>| {
         let Some(value) = value else { return ' ' };

@@ -54,6 +54,7 @@ fn runs() -> FleetReport {
     let unknown = RunReport {
         verdict: None,
         lost_share: None,
+        history: vec![None; 16],
         ranks_lost: None,
         ..run("gpu-09-4711-88123", "", 0.0)
     };
