@@ -36,29 +36,25 @@ fn of_cell<T>(slots: &[Option<T>], first: u64, (from, to): (f64, f64)) -> &[Opti
     &slots[begin..end]
 }
 
-/// Returns what was seen for most of each cell; marked as a bound only if all slots with it were bounds.
+/// Returns what was seen for most of each cell; marked as a bound only if nothing in the cell was polled.
 pub(super) fn most_frequent<T: Copy + PartialEq>(
     slots: &[Option<Slot<T>>],
     first: u64,
     cells: &[(f64, f64)],
 ) -> Vec<Option<Slot<T>>> {
     let of = |cell: &(f64, f64)| {
-        let mut counted: Vec<(Slot<T>, u32)> = Vec::new();
-        for slot in of_cell(slots, first, *cell).iter().flatten() {
-            match counted
-                .iter_mut()
-                .find(|(other, _)| other.what == slot.what)
-            {
-                Some((other, count)) => {
-                    other.bound &= slot.bound;
-                    *count += 1;
-                }
-                None => counted.push((*slot, 1)),
+        let seen = of_cell(slots, first, *cell).iter().flatten();
+        let bound = seen.clone().all(|slot| slot.bound);
+        let mut counted: Vec<(T, u32)> = Vec::new();
+        for slot in seen {
+            match counted.iter_mut().find(|(what, _)| *what == slot.what) {
+                Some((_, count)) => *count += 1,
+                None => counted.push((slot.what, 1)),
             }
         }
         // If two are equally frequent, the first one.
         let most = counted.iter().rev().max_by_key(|(_, count)| *count);
-        most.map(|(slot, _)| *slot)
+        most.map(|&(what, _)| Slot { what, bound })
     };
     cells.iter().map(of).collect()
 }
@@ -227,6 +223,14 @@ mod tests {
         let fine = most_frequent(&slots, 0, &cells(14, 12));
         assert_eq!(fine.len(), 14);
         assert_eq!(fine[2].map(|slot| slot.what), twice(2));
+    }
+
+    #[test]
+    fn a_cell_in_which_something_was_polled_is_no_bound() {
+        let slot = |what, bound| Some(Slot { what, bound });
+        let slots = [slot(Cpu, false), slot(Idle, true), slot(Idle, true)];
+        assert_eq!(most_frequent(&slots, 0, &cells(1, 75)), [slot(Idle, false)]);
+        assert_eq!(most_frequent(&slots, 0, &cells(3, 25)), slots);
     }
 
     #[test]
