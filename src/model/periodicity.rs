@@ -3,7 +3,7 @@
 //!
 //! Works on waits only; does not judge what is good.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::model::interval::SampleInterval;
 use crate::model::window::RankSums;
@@ -32,36 +32,45 @@ const ABOVE_NEIGHBOURS: f64 = 0.3;
 const NEARLY_BEST: f64 = 0.85;
 
 /// Returns the share of the time in waits that were caused by a start of workers: for each start the first wait that
-/// ended after it, if that was in progress or began soon. `None` if starts cannot be placed in time.
+/// ended after it, if that was in progress or began soon, until its first batch came. `None` if starts cannot be placed
+/// in time.
 pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
     if !interval.has_clock() {
         return None;
     }
-    let waits: Vec<(f64, f64)> = sums
+    let waits: Vec<&Wait> = sums
         .waits
         .iter()
-        .map(|wait| (wait.from.as_secs_f64(), wait.to.as_secs_f64()))
-        .filter(|(from, to)| to - from >= MIN_WAIT_SECONDS)
+        .filter(|wait| wait.to.saturating_sub(wait.from).as_secs_f64() >= MIN_WAIT_SECONDS)
         .collect();
-    let caused: BTreeSet<usize> = sums
-        .starts
-        .iter()
-        .filter_map(|start| {
-            // The waits are ordered by their ends; there may be thousands of waits and of starts.
-            let first = waits.partition_point(|(_, to)| to < start);
-            (waits.get(first)?.0 <= start + FOLLOWS).then_some(first)
-        })
-        .collect();
+    let caused = sums.starts.iter().filter_map(|&start| {
+        // The waits are ordered by their ends; there may be thousands of waits and of starts.
+        let next = waits.partition_point(|wait| wait.to.as_secs_f64() < start);
+        let wait = waits.get(next)?;
+        let [from, to] = [wait.from, wait.to].map(|time| time.as_secs_f64());
+        let first = wait.first.map_or(to, |first| first.as_secs_f64());
+        // Others may start within a wait that went on.
+        let caused = if start <= first {
+            (from, first)
+        } else {
+            (start, to)
+        };
+        (from <= start + FOLLOWS).then_some(caused)
+    });
     // If the oldest waits were dropped, only the time since then is covered.
     let dropped = sums.waits_ended > sums.waits.len() as u64;
     let from = match sums.waits.front() {
         Some(first) if dropped => first.from.as_secs_f64().max(interval.from),
         _ => interval.from,
     };
-    let lost: f64 = caused
-        .iter()
-        .map(|&wait| (waits[wait].1.min(interval.to) - waits[wait].0.max(from)).max(0.0))
-        .sum();
+    let mut caused: Vec<(f64, f64)> = caused.collect();
+    caused.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let (mut covered, mut lost) = (from, 0.0);
+    for (begin, end) in caused {
+        let end = end.min(interval.to);
+        lost += (end - begin.max(covered)).max(0.0);
+        covered = covered.max(end);
+    }
     Share::of(lost, interval.to - from)
 }
 

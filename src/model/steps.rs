@@ -230,6 +230,7 @@ mod tests {
             from: Duration::from_millis(from),
             to: Duration::from_millis(to),
             batch,
+            first: None,
         }
     }
 

@@ -181,6 +181,36 @@ fn workers_found_late_and_re_made_cost_startup_time() {
     assert!((startup.0 - 1.5 / 8.0).abs() < 1e-9, "{startup:?}");
 }
 
+/// A validation whose steps are too short to be seen, and the start of the next epoch, in one wait.
+#[test]
+fn a_start_costs_the_time_until_its_first_batch() {
+    let mut model = Model::new(TEN);
+    for at in 0..9 {
+        let mut sample = training(at as f64);
+        let whole = Wait {
+            first: Some(Duration::from_millis(4200)),
+            ..wait(4.0, 7.0, None)
+        };
+        first_rank(&mut sample).waits = match at {
+            7.. => Tail::new(1, [whole]),
+            _ => Tail::default(),
+        };
+        for (worker, ticks) in first_loader(&mut sample)
+            .workers
+            .iter_mut()
+            .zip([405_u64, 670])
+        {
+            if 100 * at >= ticks {
+                worker.key.start_ticks = 100_000 + ticks;
+            }
+        }
+        model.apply(sample);
+    }
+    let window = model.window().unwrap();
+    let startup = window.job.as_ref().unwrap().ranks[0].startup.unwrap();
+    assert!((startup.0 - 0.5 / 8.0).abs() < 1e-9, "{startup:?}");
+}
+
 #[test]
 fn workers_that_were_there_before_cost_no_startup_time() {
     let model = fed(TEN, 0..9);
@@ -489,6 +519,7 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         from: Duration::from_millis(next() % 10_000),
         to: Duration::from_millis(next() % 10_000),
         batch: Some(next()).filter(|batch| batch % 5 > 0),
+        first: None,
     });
     let waits: Vec<_> = waits.collect();
     rank.waits = Tail::new(next(), waits);

@@ -377,6 +377,7 @@ mod tests {
             from: from * MS,
             to: to * MS,
             batch: None,
+            first: None,
         };
         let rank = first_rank(&mut sample);
         let key = rank.key;

@@ -265,4 +265,6 @@ pub struct Wait {
     pub to: Duration,
     /// Batches yielded before it, if the batch clock is known.
     pub batch: Option<u64>,
+    /// When it was seen that a batch had come, although the wait went on: the steps were too short to be seen.
+    pub first: Option<Duration>,
 }

@@ -23,6 +23,7 @@ mod thread_numbers;
 mod thread_view;
 mod trainer_thread;
 mod turns;
+mod waits;
 mod waits_on;
 mod worker_view;
 

@@ -62,6 +62,7 @@ impl Trace {
                 from: secs(start),
                 to: secs(end),
                 batch: None,
+                first: None,
             })
             .collect()
     }

@@ -2042,6 +2042,7 @@ fn all_of_a_rank() {
             from,
             to: from + Duration::from_millis(60),
             batch: Some(if batch % 10 == 0 { batch } else { 3 * batch }),
+            first: None,
         };
         steps.add_wait(support::scene::key(48213), wait);
     }

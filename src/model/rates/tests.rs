@@ -466,6 +466,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
                 from: Duration::from_millis(from),
                 to: Duration::from_millis(now),
                 batch: None,
+                first: None,
             }
         };
         apart.map(wait).into_iter().collect()

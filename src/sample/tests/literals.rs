@@ -34,6 +34,7 @@ pub(crate) fn wait(from: f64, to: f64, batch: Option<u64>) -> Wait {
         from: secs(from),
         to: secs(to),
         batch,
+        first: None,
     }
 }
 

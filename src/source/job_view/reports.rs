@@ -93,6 +93,7 @@ impl Reports {
             from: self.timeline.at(step.wait_from),
             to: self.timeline.at(step.wait_to),
             batch: Some(step.number),
+            first: None,
         };
         let last_to = self.timeline.at(totals.last_to);
         let steps = u32::try_from(totals.steps).unwrap_or(u32::MAX).max(1);

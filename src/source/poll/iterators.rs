@@ -221,12 +221,18 @@ impl Iterators {
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
         let (dataset_passes, datasets) = (&mut self.dataset_passes, &mut self.datasets);
-        let (lost, known) = (&mut self.lost, self.tracked.len());
+        let (lost, turns) = (&mut self.lost, &mut self.turns);
+        let known = self.tracked.len();
         let mut all_moved = Vec::new();
         self.tracked.retain_mut(|tracked| {
             let Ok(state) = tracked.iterator.read() else {
                 // Torn or gone: a frame or a search shows it again.
                 lost.push((tracked.iterator.address(), tracked.yielded));
+                tracked
+                    .iterator
+                    .dataset()
+                    .into_iter()
+                    .for_each(|it| turns.end(it));
                 return false;
             };
             // An iterator that stands still while another goes through the same data does not belong to its pass.
@@ -304,6 +310,11 @@ impl Iterators {
     pub(super) fn passes(&self) -> Vec<Passes> {
         let passes = self.dataset_passes.iter().map(|known| known.passes);
         passes.collect()
+    }
+
+    /// Returns when the newest batch was seen, if that was after this time.
+    pub(super) fn yielded_since(&self, from: Duration) -> Option<Duration> {
+        self.moves.last.filter(|last| *last > from)
     }
 
     /// Returns the batches of the loader whose result pipe is `fd`, or of the only loader if one of the pipes is

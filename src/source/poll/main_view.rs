@@ -15,8 +15,9 @@ use super::python_view::PythonView;
 use super::segments::{MIN_INTERVAL, MIN_INTERVAL_AFTER_WAIT, Segments};
 use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
+use super::waits::Waits;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
-use crate::sample::{PollTrace, Tail, Wait};
+use crate::sample::PollTrace;
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
@@ -24,8 +25,6 @@ use crate::units::ProcessKey;
 const ITERATORS_AFTER: Duration = Duration::from_millis(200);
 /// Shortest time between two stacks that are only read for the function that runs.
 const STACK_AFTER: Duration = Duration::from_millis(200);
-/// Waits kept until they are taken: more than can end between two samples.
-const WAITS: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct MainView {
@@ -55,13 +54,11 @@ pub(super) struct MainView {
     run_before_wait: Option<u64>,
     /// The same for a wait for the interpreter's lock.
     run_before_gil: Option<u64>,
-    /// When the current wait began, and how many batches it had taken by then.
-    waiting: Option<(Duration, Option<u64>)>,
     beats: Beats,
     fed: FeedEvidence,
     queue: ObjectQueue,
     threads: LoaderThreads,
-    waits: Tail<Wait>,
+    waits: Waits,
     polls: PollTrace,
     activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
@@ -91,12 +88,11 @@ impl MainView {
             accelerated: true,
             run_before_wait: None,
             run_before_gil: None,
-            waiting: None,
             beats: Beats::default(),
             fed: FeedEvidence::default(),
             queue: ObjectQueue::default(),
             threads: LoaderThreads::new(proc_root.to_owned(), rank.key.pid),
-            waits: Tail::default(),
+            waits: Waits::default(),
             polls: PollTrace::default(),
             activity: BTreeMap::new(),
             gil_holders: BTreeMap::new(),
@@ -176,7 +172,16 @@ impl MainView {
         if let Some(seen) = beat.now() {
             self.polls.record(now, seen, SLOTS);
         }
-        self.follow_wait(now, inside, poll.polled);
+        let wait_ended = (self.waits).follow(now, inside, poll.polled, &mut self.iterators);
+        // After a wait, the trainer holds the batch that it waited for.
+        self.segments.poll(
+            now,
+            if wait_ended {
+                MIN_INTERVAL_AFTER_WAIT
+            } else {
+                MIN_INTERVAL
+            },
+        );
         if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
             self.iterators_at = now;
             self.iterators.read();
@@ -355,30 +360,10 @@ impl MainView {
         }
     }
 
-    fn follow_wait(&mut self, now: Duration, waiting: bool, polled: Option<i32>) {
-        match (waiting, self.waiting) {
-            (true, None) => {
-                self.iterators.read();
-                self.waiting = Some((now, self.iterators.batches(polled)));
-            }
-            (false, Some((from, batch))) => {
-                self.waiting = None;
-                // The last batch ends an iterator, which cannot be read any more once it is gone.
-                self.iterators.read();
-                let to = now;
-                self.waits.push(Wait { from, to, batch }, WAITS);
-                // The trainer now holds the batch that it waited for.
-                self.segments.poll(now, MIN_INTERVAL_AFTER_WAIT);
-            }
-            _ => self.segments.poll(now, MIN_INTERVAL),
-        }
-    }
-
     pub(super) fn publish(&mut self, seen: &mut MainSeen) {
         seen.tally = self.beats.tally;
         seen.recognised = self.beats.recognised;
-        let waits = self.waits.newest.drain(..);
-        waits.for_each(|wait| seen.waits.push(wait, WAITS));
+        self.waits.publish(seen);
     }
 
     /// Reports what seldom changes or is large, so not at every poll.

@@ -34,6 +34,8 @@ pub(super) struct Turns {
     in_a_row: u64,
     /// Time of that dataset that has not been returned yet.
     held: Spent,
+    /// Its iterator has ended: the time until the next batch is not its own.
+    ended: bool,
     /// Time in a loader since the last batch; it belongs to the dataset that yields next.
     next: Spent,
 }
@@ -54,6 +56,9 @@ impl Turns {
             waited: inside,
             trained: 0,
         });
+        if self.ended {
+            return;
+        }
         let outside = polls - inside;
         self.held.add(Spent {
             polls: outside,
@@ -66,6 +71,7 @@ impl Turns {
     /// now known, and that time.
     pub(super) fn yielded(&mut self, moved: &[(usize, u64)]) -> Option<(usize, Spent)> {
         let before = self.settled();
+        self.ended &= moved.is_empty();
         match *moved {
             [] => return None,
             [(dataset, batches)] if self.dataset == Some(dataset) => {
@@ -90,10 +96,15 @@ impl Turns {
         };
     }
 
+    /// An iterator over this dataset is gone.
+    pub(super) fn end(&mut self, dataset: usize) {
+        self.ended |= self.dataset == Some(dataset);
+    }
+
     /// This one was found late: it has yielded so many since the other stands still.
     pub(super) fn found(&mut self, dataset: usize, batches: u64) {
         if self.dataset.is_some_and(|before| before != dataset) && batches > 0 {
-            (self.dataset, self.in_a_row) = (Some(dataset), batches);
+            (self.dataset, self.in_a_row, self.ended) = (Some(dataset), batches, false);
         }
     }
 
@@ -147,6 +158,23 @@ mod tests {
         after(&mut turns, 5, 0, false);
         let wanted = Some((VALIDATION, spent(45, 40, 0)));
         assert_eq!(turns.yielded(&[(VALIDATION, 1)]), wanted);
+    }
+
+    #[test]
+    fn the_time_after_the_end_of_an_iterator_is_no_ones() {
+        let mut turns = Turns::default();
+        turns.yielded(&[(VALIDATION, 2)]);
+        after(&mut turns, 5, 0, false);
+        turns.end(VALIDATION);
+        // A checkpoint, and the start of the next epoch's workers.
+        after(&mut turns, 50, 0, false);
+        after(&mut turns, 3, 3, false);
+        let wanted = Some((VALIDATION, spent(5, 0, 0)));
+        assert_eq!(turns.yielded(&[(TRAINING, 1)]), wanted);
+        turns.end(VALIDATION);
+        after(&mut turns, 4, 0, true);
+        let wanted = Some((TRAINING, spent(7, 3, 4)));
+        assert_eq!(turns.yielded(&[(TRAINING, 1)]), wanted);
     }
 
     #[test]

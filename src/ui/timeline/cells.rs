@@ -192,6 +192,7 @@ mod tests {
             from: Duration::from_millis(from),
             to: Duration::from_millis(to),
             batch: Some(batch),
+            first: None,
         }
     }
 

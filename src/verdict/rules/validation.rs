@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "the DataLoader for validation is the slow one: give it num_workers and persistent_workers=True, as the one for training has",
+            "the DataLoader for validation is the slow one: raise its num_workers, and keep them with persistent_workers=True",
             "validate less often, or on a part of the data",
         ])
     },

@@ -193,6 +193,7 @@ impl Noise {
             from: micros(begin + step * 100_000),
             to: micros(begin + step * 100_000 + 60_000 + late),
             batch: Some(second * rate + step),
+            first: None,
         };
         RankSample {
             rank: Some(rank),

@@ -185,6 +185,7 @@ pub fn starved() -> Scene {
             from: Duration::from_millis(at),
             to: Duration::from_millis(at + 62 + batch % 7),
             batch: Some(batch),
+            first: None,
         };
         scene.steps.add_wait(rank_key(0), wait);
         at += 100 + batch % 5 + if batch % 10 == 0 { 20 } else { 0 };
@@ -429,6 +430,7 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
             from: ms(from),
             to: ms(from + if batch == 0 { 600 } else { 0 } + 2),
             batch: Some(4 * round + batch),
+            first: None,
         }
     });
     // After the stall, the batches made meanwhile arrive at once.

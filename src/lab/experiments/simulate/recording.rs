@@ -129,6 +129,7 @@ fn see(
                         from,
                         to: now,
                         batch,
+                        first: None,
                     },
                     SLOTS,
                 );

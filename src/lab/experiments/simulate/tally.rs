@@ -81,6 +81,7 @@ impl Tally {
                 from: Duration::from_nanos(from),
                 to: Duration::from_nanos(at),
                 batch: Some(self.taken),
+                first: None,
             });
         }
         self.taken += 1;
