@@ -2,6 +2,7 @@
 //!
 //! Does not depend on jobs; each answer is built from the board at the time of the request.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::board::Board;
@@ -26,8 +27,8 @@ use super::web_config::WebConfig;
 
 /// Time limit of a request and its answer, however slowly the client sends and reads.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Number of clients that are served at a time; more wait in the listener's queue.
-const CLIENTS: usize = 64;
+/// Number of clients at a time. One more ends the oldest: those that send nothing must not keep out the others.
+const CLIENTS: usize = 256;
 /// Pause after a client could not be accepted because too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,7 +41,6 @@ pub(super) struct HttpService {
     /// Path of the metrics, usually `/metrics`.
     metrics: String,
     config: WebConfig,
-    clients: Semaphore,
 }
 
 impl HttpService {
@@ -49,24 +49,26 @@ impl HttpService {
             board,
             metrics,
             config,
-            clients: Semaphore::new(CLIENTS),
         }
     }
 
     /// Answers requests while it is polled.
     pub(super) async fn serve(self: Arc<Self>, listener: TcpListener) {
+        let mut clients: VecDeque<AbortHandle> = VecDeque::new();
         loop {
-            // The permit is given back when its client is done; the semaphore is never closed.
-            if let Ok(permit) = self.clients.acquire().await {
-                permit.forget();
+            let accepted = listener.accept().await;
+            clients.retain(|client| !client.is_finished());
+            if clients.len() == CLIENTS || accepted.is_err() {
+                let oldest = clients.pop_front();
+                oldest.inspect(AbortHandle::abort);
             }
-            match listener.accept().await {
+            match accepted {
                 Ok((client, _)) => {
-                    tokio::spawn(Arc::clone(&self).serve_client(client));
+                    let served = tokio::spawn(Arc::clone(&self).serve_client(client));
+                    clients.push_back(served.abort_handle());
                 }
                 Err(error) => {
                     tracing::warn!("cannot accept a client: {error}");
-                    self.clients.add_permits(1);
                     sleep(PAUSE).await;
                 }
             }
@@ -86,7 +88,6 @@ impl HttpService {
             }
         };
         let _ = timeout(DEADLINE, served).await;
-        self.clients.add_permits(1);
     }
 
     async fn serve_http(self: &Arc<Self>, client: impl AsyncRead + AsyncWrite + Unpin) {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -198,7 +198,8 @@ fn stalled_clients_do_not_block_others() {
     let silent: Vec<TcpStream> = (0..20)
         .map(|_| ask(&exporter.address, "GET /metrics", "*/*"))
         .collect();
-    let mute: Vec<TcpStream> = (0..20)
+    // More than are served at a time: the oldest give way.
+    let mut mute: Vec<TcpStream> = (0..300)
         .map(|_| TcpStream::connect(&exporter.address).expect("it listens"))
         .collect();
     std::thread::scope(|scope| {
@@ -210,6 +211,11 @@ fn stalled_clients_do_not_block_others() {
             });
         }
     });
+    assert_eq!(mute[0].read(&mut [0]).unwrap_or(0), 0, "it was closed");
+    let newest = mute.last_mut().expect("some");
+    newest.set_nonblocking(true).expect("a socket");
+    let open = newest.read(&mut [0]).map_err(|error| error.kind());
+    assert_eq!(open, Err(ErrorKind::WouldBlock));
     drop((silent, mute));
     assert_eq!(exporter.ended(), Some(0));
 }
