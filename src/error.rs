@@ -58,9 +58,18 @@ impl Hinted {
 
     /// Returns the printed form, without a final newline.
     pub fn lines(&self) -> String {
+        self.printed("error")
+    }
+
+    /// The same, where nothing has failed.
+    pub(crate) fn note(&self) -> String {
+        self.printed("note")
+    }
+
+    fn printed(&self, what: &str) -> String {
         let choices = self.choices.iter().map(|choice| format!("  {choice}\n"));
         let choices: String = choices.collect();
-        format!("error: {}\n{choices}hint: {}", self.message, self.hint)
+        format!("{what}: {}\n{choices}hint: {}", self.message, self.hint)
     }
 }
 

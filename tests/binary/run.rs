@@ -431,7 +431,7 @@ fn a_screen_ends_with_its_command_and_prints_the_final_lines() {
             "... 10 earlier lines",
             "line 11\r\n",
             "line 30",
-            "has not started Python",
+            "note: the command has not started Python",
             "exited with code 7",
         ]
         .iter()

@@ -85,8 +85,7 @@ pub(super) fn run(
 
 /// Prints a note about something that is not an error of the command.
 fn note(said: &Hinted) {
-    let lines = format!("note: {}\nhint: {}\n", said.message, said.hint);
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    let _ = writeln!(std::io::stderr(), "{}", said.note());
 }
 
 struct Session {

@@ -102,7 +102,7 @@ fn close(
     page.output(&launched);
     match summary.report() {
         Some(report) => page.text(&output::text(&report)),
-        None => page.text(&format!("{}\n", summary.nothing().lines())),
+        None => page.text(&format!("{}\n", summary.nothing().note())),
     }
     let mut stopped = launched.choice() == Some(QuitChoice::Ending);
     if launched.choice() == Some(QuitChoice::Running) && ended.is_none() {

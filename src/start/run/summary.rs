@@ -21,6 +21,8 @@ pub(super) struct Summary {
     nothing: Option<Gap>,
     /// There was a job.
     seen: bool,
+    /// It has reported steps.
+    stepped: bool,
 }
 
 impl Summary {
@@ -30,6 +32,7 @@ impl Summary {
             last: VecDeque::with_capacity(LAST),
             nothing: None,
             seen: false,
+            stepped: false,
         }
     }
 
@@ -37,6 +40,10 @@ impl Summary {
         self.nothing = sample.gaps.iter().find(|gap| gap.source == "job").cloned();
         let trains = sample.job.as_ref().is_some_and(|job| !job.ended);
         self.seen |= trains;
+        let ranks = sample.job.iter().flat_map(|job| &job.ranks);
+        self.stepped |= ranks
+            .flat_map(|rank| &rank.reported)
+            .any(|reported| reported.steps > 0);
         // After the last job, samples without one are dropped.
         if self.seen && !trains {
             return;
@@ -81,7 +88,7 @@ impl Summary {
 
     /// Returns why there is no report.
     pub(super) fn nothing(&self) -> Hinted {
-        if self.trained() {
+        if self.stepped || self.trained() {
             return Hinted::new(
                 "the training ended before the second sample",
                 "run it for more than two intervals, or use a shorter --interval",
@@ -105,4 +112,26 @@ fn workers(sample: &Sample) -> usize {
     let ranks = sample.job.iter().flat_map(|job| &job.ranks);
     let loaders = ranks.flat_map(|rank| &rank.loaders);
     loaders.map(|loader| loader.workers.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Reported;
+    use crate::sample::literals::{first_rank, training};
+
+    #[test]
+    fn a_training_that_ends_at_once_was_not_without_a_loader() {
+        let mut summary = Summary::new();
+        let mut sample = training(1.0);
+        first_rank(&mut sample).reported = Some(Reported {
+            steps: 30,
+            ..Reported::default()
+        });
+        summary.apply(&sample);
+        summary.close();
+        assert!(summary.report().is_none());
+        let said = summary.nothing().message;
+        assert_eq!(said, "the training ended before the second sample");
+    }
 }
