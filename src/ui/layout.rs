@@ -122,8 +122,14 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
         let there = says && fits;
         lines[panel as usize] = u16::from(there);
     }
-    // Header and footer have one line each. Even the smallest screen has room for one line of every panel.
+    // Header and footer have one line each. On a low screen, not every other panel has a line.
     let room = area.height - 2;
+    for panel in Panel::ALL.into_iter().rev() {
+        let may_go = !ALWAYS.contains(&panel) && panel != Panel::Log && panel != wants.focus;
+        if may_go && height(border, &lines) > room {
+            lines[panel as usize] = 0;
+        }
+    }
     for (panel, target) in steps(border, wants) {
         let place = panel as usize;
         while lines[place] > 0 {

@@ -265,12 +265,11 @@ impl UiState {
         if self.page == Page::Tree {
             return self.open_page(Page::Panels);
         }
-        let count = Panel::ALL.len() - usize::from(!self.log);
-        let place = Panel::ALL
-            .iter()
-            .position(|panel| *panel == self.focus)
-            .unwrap_or(0);
-        self.focus = Panel::ALL[(place + if forward { 1 } else { count - 1 }) % count];
+        let is_open = |panel: &Panel| *panel != Panel::Log || self.log;
+        let panels: Vec<Panel> = Panel::ALL.into_iter().filter(is_open).collect();
+        let place = panels.iter().position(|panel| *panel == self.focus);
+        let step = if forward { 1 } else { panels.len() - 1 };
+        self.focus = panels[(place.unwrap_or(0) + step) % panels.len()];
         self.scroll = 0;
     }
 
