@@ -39,6 +39,8 @@ pub(super) struct MainView {
     python: PythonView,
     /// Result of the last stack; kept if reading the next one fails.
     in_loader: Option<InLoader>,
+    /// A stack showed it asleep in the loader, as a sampler may be.
+    sleeps_inside: bool,
     stack_at: Duration,
     /// How often the thread had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
@@ -78,6 +80,7 @@ impl MainView {
             pin_thread: None,
             python: PythonView::new(proc_root, rank.key.pid),
             in_loader: None,
+            sleeps_inside: false,
             stack_at: Duration::ZERO,
             asleep_at_stack: None,
             iterators: Iterators::default(),
@@ -223,14 +226,14 @@ impl MainView {
     }
 
     /// Whether a stack must be read. A wait that is visible without a stack needs one only to find whose queue it is.
-    /// If there are only PyTorch's workers, a trainer in a timer is outside the loader.
+    /// If there are only PyTorch's workers, a trainer in a timer is outside the loader, unless it was seen to sleep there.
     fn needs_stack(&mut self, now: Duration, poll: Polled, waits: bool) -> bool {
         if waits {
             return self.iterators.batches(poll.polled).is_none();
         }
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
         let queue = self.queue.is_known() && !self.iterators.has_any();
-        let other = self.fed.is_seen() || queue || self.iterators.loads_in_main();
+        let other = self.fed.is_seen() || queue || self.sleeps_inside;
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;
@@ -299,6 +302,7 @@ impl MainView {
         };
         self.asleep_at_stack = asleep;
         self.in_loader = Some(stack.loader);
+        self.sleeps_inside |= poll.blocked == Blocked::Timer && stack.loader != InLoader::Outside;
         self.beats.saving = self.beats.saving.or(Some(0));
         self.beats.record_loops(stack.loops_found);
         if self.fed.stack(now, &stack, poll.blocked) {
