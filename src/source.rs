@@ -23,6 +23,7 @@ pub mod replay;
 mod run;
 pub mod sampler;
 pub mod shared_memory;
+mod starters;
 mod stream;
 
 pub use stream::Source;

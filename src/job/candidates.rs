@@ -149,6 +149,9 @@ fn by_pid(tree: &Tree<'_>, pid: Pid) -> Result<Candidate, NoTarget> {
     if let Some(trainer) = tree.trainer_of(process) {
         return Ok(job_of(tree, trainer));
     }
+    if is_trainer(tree, process) {
+        return Ok(job_of(tree, process));
+    }
     let below = tree.descendants(pid);
     let mut jobs: Vec<Candidate> = Vec::new();
     for trainer in below.iter().filter(|process| is_trainer(tree, process)) {
@@ -263,8 +266,12 @@ fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     process.rank.is_none() && tree.children(process.key.pid).any(is_rank)
 }
 
-/// Whether it starts trainers and only waits for them, although it has loaded a framework itself.
+/// Whether it starts trainers and only waits for them, although it has loaded a framework itself. A trainer may start
+/// others, too: one that evaluates, or a server.
 fn starts_trainers(tree: &Tree<'_>, process: &Process) -> bool {
+    if process.only_waits == Some(false) {
+        return false;
+    }
     let started = tree.started(process);
     started.iter().any(|child| is_trainer(tree, child))
 }

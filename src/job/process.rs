@@ -39,6 +39,9 @@ pub struct Process {
     pub framework: Option<bool>,
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
+    /// Whether its main thread was asleep whenever it was looked at, and waited for a child, descriptors or a time.
+    /// `None` if that was not read: it is, where it and a child of it have loaded a framework.
+    pub only_waits: Option<bool>,
     /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,
 }
@@ -82,7 +85,7 @@ impl Process {
     }
 
     /// Whether `multiprocessing` started it from a fresh interpreter, or it is a server that forks such processes.
-    pub(super) fn is_fresh_child(&self) -> bool {
+    pub(crate) fn is_fresh_child(&self) -> bool {
         self.command.contains("multiprocessing.spawn")
             || self.command.contains("multiprocessing.forkserver")
     }

@@ -16,6 +16,7 @@ fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
         runs_python: None,
         framework: Some(false),
         gpu: None,
+        only_waits: None,
         pipes: Some(vec![]),
     }
 }
@@ -397,6 +398,28 @@ fn a_launcher_with_a_framework_that_only_waits_is_not_the_trainer() {
     let trainer = process(11, 10, "python3", "python3 train.py");
     let processes = [with_framework(launcher), with_framework(trainer)];
     assert_eq!(ranks_of(&processes), [key(11)]);
+}
+
+#[test]
+fn a_trainer_that_starts_another_program_with_a_framework_is_meant_by_its_pid() {
+    let trainer = |only_waits| Process {
+        only_waits,
+        ..with_framework(process(10, 1, "python3", "python3 train.py"))
+    };
+    let other = with_framework(process(11, 10, "python3", "python3 evaluate.py"));
+    let by_pid = |pid, only_waits| {
+        let processes = [trainer(only_waits), other.clone()];
+        let found = resolve(&processes, &Target::Pid(Pid(pid)), &[]);
+        found.unwrap().unwrap().ranks
+    };
+    assert_eq!(by_pid(10, Some(true)), [key(11)]);
+    assert_eq!(by_pid(10, Some(false)), [key(10)]);
+    assert_eq!(by_pid(11, Some(false)), [key(11)]);
+    let processes = [trainer(Some(false)), other.clone()];
+    assert!(matches!(
+        resolve(&processes, &Target::Any, &[]),
+        Err(NoTarget::Several(found)) if found.len() == 2
+    ));
 }
 
 /// A shell with two jobs below it, and `timeout`, which has started pipetop to search for one of them.

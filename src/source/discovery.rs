@@ -14,6 +14,7 @@ use crate::job::{
 use crate::sample::Gap;
 use crate::source::file::{Failure, unreadable};
 use crate::source::process::{ProcessReader, Stat, numbers_as_here};
+use crate::source::starters;
 use crate::units::{Pid, ProcessKey};
 
 /// Age below which a Python process may still be importing its framework, in clock ticks (100 Hz).
@@ -95,7 +96,7 @@ impl Discovery {
         let all = self.all();
         let found = all.into_iter().filter_map(|stat| self.process(stat));
         let found = found.collect();
-        self.with_pipes(found)
+        self.with_activity(found)
     }
 
     /// Returns the process `root` and everything below it.
@@ -104,7 +105,7 @@ impl Discovery {
         let stats = self.family.found.clone();
         let found = stats.into_iter().filter_map(|stat| self.process(stat));
         let found = found.collect();
-        self.with_pipes(found)
+        self.with_activity(found)
     }
 
     /// Returns the trainers `ranks` with their children, and the children of their fork servers: all that can train or
@@ -273,6 +274,13 @@ impl Discovery {
         found
     }
 
+    /// Adds the pipes, and which of those only wait that started others.
+    fn with_activity(&mut self, found: Vec<Process>) -> Vec<Process> {
+        let mut found = self.with_pipes(found);
+        starters::look_at(&mut found, |pid| self.reader.only_waits(pid));
+        found
+    }
+
     fn process(&mut self, stat: Stat) -> Option<Process> {
         if Some(stat.key.pid) == self.own {
             return None;
@@ -335,6 +343,7 @@ fn unread(stat: Stat) -> Process {
         runs_python: None,
         framework: None,
         gpu: None,
+        only_waits: None,
         pipes: None,
     }
 }

@@ -11,6 +11,7 @@ mod iterators;
 mod loader_threads;
 mod loads;
 mod main_view;
+mod moves;
 mod object_queue;
 mod paced;
 mod poller;
@@ -33,6 +34,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use crate::source::clock::Clock;
+pub(super) use blocked::only_waits;
 pub use iterators::MAIN_LOADER;
 use poller::Poller;
 pub use seen::{

@@ -17,6 +17,7 @@ use procfs::process::{FDInfo, FDPermissions, FDTarget};
 use crate::job::PipeEnd;
 use crate::sample::{ProcessSample, ThreadSample, Tier};
 use crate::source::file::{self, Failure, read_with};
+use crate::source::poll::only_waits;
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 pub use parse::Stat;
 use parse::{cpus_in_mask, io_counters, pids, schedstat};
@@ -82,6 +83,14 @@ impl ProcessReader {
     pub fn stat(&mut self, pid: Pid) -> io::Result<Stat> {
         let text = self.read(pid, "stat")?;
         Stat::parse(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Whether its main thread is asleep and waits for a child, descriptors or a time; `None` if that cannot be told.
+    pub fn only_waits(&mut self, pid: Pid) -> Option<bool> {
+        if self.stat(pid).ok()?.state == 'R' {
+            return Some(false);
+        }
+        only_waits(&self.read(pid, "wchan").ok()?)
     }
 
     /// Returns the arguments joined by spaces. Waits for the target's memory map lock, as every reader of `cmdline`

@@ -106,6 +106,17 @@ pub(super) fn blocked_in(wchan: &str) -> Blocked {
         .map_or(Blocked::Other, |(_, blocked)| *blocked)
 }
 
+/// Whether a thread in this wait function only waits, as a launcher does: for a child, descriptors or a time. `None` if it
+/// cannot be told: permission denied reads as running.
+pub(crate) fn only_waits(wchan: &str) -> Option<bool> {
+    match blocked_in(wchan) {
+        Blocked::Running | Blocked::Stopped => None,
+        Blocked::Poll | Blocked::PipeRead | Blocked::Timer | Blocked::Other => Some(true),
+        Blocked::Network => Some(wchan.contains("epoll") || wchan.starts_with("ep_poll")),
+        _ => Some(false),
+    }
+}
+
 /// A system call with its first arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SystemCall {

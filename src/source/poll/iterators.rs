@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::moves::Moves;
 use super::seen::{IteratorSeen, WatchedLoader};
 use super::turns::Turns;
 use crate::sample::{MainTally, Passes, QueueSource};
@@ -40,38 +41,8 @@ struct DatasetPasses {
 /// Maximum number of datasets whose passes are counted: those seen last.
 const DATASETS: usize = 16;
 
-/// Without a batch for this many times the usual time between two, and for `MIN_IDLE`, no dataset yields any more.
-const IDLE_FACTOR: u32 = 3;
-const MIN_IDLE: Duration = Duration::from_millis(300);
-
 /// Iterators that are remembered of those that could not be read.
 const LOST: usize = 16;
-
-/// When batches were yielded.
-#[derive(Debug, Default)]
-struct Moves {
-    now: Duration,
-    last: Option<Duration>,
-    /// Average time between two batches, over the newest.
-    usual: Duration,
-}
-
-impl Moves {
-    fn moved(&mut self) {
-        let pause = self
-            .last
-            .map_or(Duration::ZERO, |last| self.now.saturating_sub(last));
-        self.usual = (7 * self.usual + pause) / 8;
-        self.last = Some(self.now);
-    }
-
-    /// Returns when the last batch was yielded; `None` while batches are yielded as usual.
-    fn idle_since(&self) -> Option<Duration> {
-        let last = self.last?;
-        let least = (IDLE_FACTOR * self.usual).max(MIN_IDLE);
-        (self.now.saturating_sub(last) >= least).then_some(last)
-    }
-}
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
@@ -302,7 +273,7 @@ impl Iterators {
 
     /// Adds the main thread's time until now; `trains`: the last stack showed what only training does.
     pub(super) fn spend(&mut self, now: Duration, tally: &MainTally, trains: bool) {
-        self.moves.now = now;
+        self.moves.at(now);
         self.turns.spend(tally, trains);
     }
 
@@ -314,7 +285,7 @@ impl Iterators {
 
     /// Returns when the newest batch was seen, if that was after this time.
     pub(super) fn yielded_since(&self, from: Duration) -> Option<Duration> {
-        self.moves.last.filter(|last| *last > from)
+        self.moves.since(from)
     }
 
     /// Returns the batches of the loader whose result pipe is `fd`, or of the only loader if one of the pipes is

@@ -15,7 +15,7 @@ use super::python_view::PythonView;
 use super::segments::{MIN_INTERVAL, MIN_INTERVAL_AFTER_WAIT, Segments};
 use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
-use super::waits::Waits;
+use super::waits::TrainerWaits;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
 use crate::sample::PollTrace;
 use crate::source::python::{Asks, InLoader, Stacks};
@@ -60,7 +60,7 @@ pub(super) struct MainView {
     fed: FeedEvidence,
     queue: ObjectQueue,
     threads: LoaderThreads,
-    waits: Waits,
+    waits: TrainerWaits,
     polls: PollTrace,
     activity: BTreeMap<String, u64>,
     /// Functions of the thread that held the interpreter's lock while the main thread waited for it.
@@ -95,7 +95,7 @@ impl MainView {
             fed: FeedEvidence::default(),
             queue: ObjectQueue::default(),
             threads: LoaderThreads::new(proc_root.to_owned(), rank.key.pid),
-            waits: Waits::default(),
+            waits: TrainerWaits::default(),
             polls: PollTrace::default(),
             activity: BTreeMap::new(),
             gil_holders: BTreeMap::new(),

@@ -8,17 +8,17 @@ use super::MainSeen;
 use super::iterators::Iterators;
 use crate::sample::{Tail, Wait};
 
-/// Waits kept until they are taken: more than can end between two samples.
+/// TrainerWaits kept until they are taken: more than can end between two samples.
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
-pub(super) struct Waits {
+pub(super) struct TrainerWaits {
     /// The one under way; its end is not known yet.
     current: Option<Wait>,
     ended: Tail<Wait>,
 }
 
-impl Waits {
+impl TrainerWaits {
     /// Records whether the thread waits now, and on which descriptor. Returns whether a wait has just ended.
     pub(super) fn follow(
         &mut self,
