@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::model::interval::SampleInterval;
 use crate::model::rates::Rates;
+use crate::model::window::are_missed;
 use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
 
 /// What the judge checks before it judges.
@@ -45,6 +46,8 @@ pub(super) struct WarmUp {
     now: Duration,
     /// Total number of batches, if anything counts them.
     batches: Option<u64>,
+    /// Waits that have ended, of the rank with the most.
+    waits: u64,
     /// Batches that were taken since attaching, and the time of the last of them.
     taken: u64,
     taken_at: Option<Duration>,
@@ -89,6 +92,8 @@ impl WarmUp {
         }
         // The count may drop when another source supplies it; progress must not.
         self.batches = counted.max(self.batches);
+        let waits = job.ranks.iter().filter_map(|rank| rank.waits.count);
+        self.waits = waits.max().unwrap_or(0);
         let ranks = rates
             .and_then(|rates| rates.job.as_ref())
             .map(|job| &job.ranks);
@@ -116,7 +121,9 @@ impl WarmUp {
             .map(|at| at.saturating_sub(first).as_secs_f64() / self.taken as f64);
         Progress {
             seconds: since(self.began.unwrap_or(first)),
-            batches: self.batches,
+            batches: self
+                .batches
+                .filter(|batches| !are_missed(*batches, self.waits)),
             seconds_without_batch: self.taken_at.map(since),
             usual_pause,
             seconds_of_workers: self
@@ -166,8 +173,8 @@ fn taken(loader: &LoaderSample) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use crate::model::Model;
-    use crate::model::literals::training;
-    use crate::sample::{BatchClock, BatchCount, Reported, Sample};
+    use crate::model::literals::{first_rank, training, wait};
+    use crate::sample::{BatchClock, BatchCount, Reported, Sample, Tail};
     use std::time::Duration;
 
     /// Returns a sample at this second of a job whose loader has yielded `batches`.
@@ -190,6 +197,22 @@ mod tests {
             model.apply(at(*seconds, *batches));
         }
         model
+    }
+
+    /// An iterator is made for each step, and gone before it is read.
+    #[test]
+    fn a_count_that_misses_most_batches_is_none() {
+        let mut model = Model::new(Duration::MAX);
+        for (second, waits) in [(1, 0_i32), (5, 30), (9, 60)] {
+            let mut sample = at(f64::from(second), Some(3));
+            let ended = (0..waits).map(|at| wait(f64::from(at), f64::from(at) + 0.5, None));
+            first_rank(&mut sample).waits = Tail::new(u64::from(waits.unsigned_abs()), ended);
+            model.apply(sample);
+        }
+        assert_eq!(model.progress().batches, None);
+        let rates = model.window().unwrap();
+        let step = rates.job.as_ref().unwrap().ranks[0].step;
+        assert_eq!((step.batches, step.batches_per_s), (None, None));
     }
 
     #[test]

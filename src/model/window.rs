@@ -13,7 +13,7 @@ use crate::model::rates::Rates;
 use crate::sample::{Sample, Wait};
 use crate::units::ProcessKey;
 
-pub(crate) use sums::{RankSums, WindowSums, WorkerSums};
+pub(crate) use sums::{RankSums, WindowSums, WorkerSums, are_missed};
 
 /// Maximum number of samples kept, however long the window is.
 pub(super) const SAMPLES: usize = 1024;

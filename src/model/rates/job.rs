@@ -283,11 +283,11 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
             .all(|loader| loader.kind != LoaderKind::PytorchMain);
     // If batches come faster than polls can separate the waits, or if no wait was seen to end, each batch counts as one
     // wait.
-    let period = sums.batches.per_second().map(|rate| 1.0 / rate);
+    let period = sums.batches().per_second().map(|rate| 1.0 / rate);
     let merged = period.is_some_and(|period| period < MIN_BATCH_SECONDS);
     let nothing = VecDeque::new();
     let (waits, episodes) = if merged || sums.waits_ended == 0 {
-        (&nothing, sums.batches.batches)
+        (&nothing, sums.batches().batches)
     } else {
         (&sums.waits, sums.waits_ended)
     };
@@ -308,7 +308,7 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
         .iter()
         .map(|loader| loader.workers.len())
         .sum();
-    let bursts = sums.batches.batches as f64 / workers.max(1) as f64;
+    let bursts = sums.batches().batches as f64 / workers.max(1) as f64;
     let least = if merged { bursts } else { 0.0 };
     let blocks = Blocks::of_waits(&sums.waits, least);
     estimate::wait(polled, waits, episodes, unseen, &blocks)
@@ -348,7 +348,7 @@ fn step(
     loading: Option<Share>,
     loaders: &[LoaderRates],
 ) -> StepRates {
-    let batches_per_s = sums.batches.per_second();
+    let batches_per_s = sums.batches().per_second();
     let period_ms = batches_per_s
         .filter(|rate| *rate > 0.0)
         .map(|rate| 1000.0 / rate);
@@ -359,7 +359,7 @@ fn step(
     let wait = wait.map(|wait| wait.share);
     let stepping = wait.map(|wait| Share(wait.complement().0 - stopped.0));
     StepRates {
-        batches: sums.batches.known(),
+        batches: sums.batches().known(),
         batches_per_s,
         step_ms: part(stepping.filter(|share| *share > Share::ZERO)),
         wait_ms: part(wait),

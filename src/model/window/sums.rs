@@ -41,7 +41,7 @@ pub(crate) struct RankSums {
     /// When workers started, in seconds since pipetop started.
     pub(crate) starts: VecDeque<f64>,
     /// Batches of all its loaders.
-    pub(crate) batches: Counted,
+    batches: Counted,
     loaders: BTreeMap<u64, Counted>,
     /// By loader and worker id: these sums continue if a loader restarts its workers with each epoch.
     workers: BTreeMap<(u64, u32), WorkerSums>,
@@ -108,6 +108,26 @@ impl WorkerSums {
     /// Returns the bytes that were written by write calls.
     pub(crate) fn written(&self) -> Option<f64> {
         self.used[WCHAR].known()
+    }
+}
+
+/// Waits for each batch counted, from which on most batches are not counted: a wait may be seen in several parts.
+const WAITS_A_BATCH: u64 = 5;
+/// Waits without which this is not told.
+const WAITS: u64 = 20;
+
+/// Whether most batches are not counted, as so many waits have ended: an iterator of one batch is gone before it can be read.
+pub(crate) fn are_missed(batches: u64, waits: u64) -> bool {
+    waits >= WAITS && batches.saturating_mul(WAITS_A_BATCH) < waits
+}
+
+impl RankSums {
+    /// Returns the batches of all its loaders.
+    pub(crate) fn batches(&self) -> Counted {
+        if are_missed(self.batches.batches, self.waits_ended) {
+            return Counted::default();
+        }
+        self.batches
     }
 }
 
