@@ -23,7 +23,7 @@ pub struct Progress {
     pub seconds_of_workers: Option<f64>,
 }
 
-/// Maximum number of batches taken in the interval in which the first was seen.
+/// Maximum number of batches taken in the interval in which the first was seen, and of waits before it.
 const FIRST_FEW: u64 = 3;
 
 /// Seconds after the start of a rank within which it starts its first workers: before that, it imports modules.
@@ -46,8 +46,9 @@ pub(super) struct WarmUp {
     now: Duration,
     /// Total number of batches, if anything counts them.
     batches: Option<u64>,
-    /// Waits that have ended, of the rank with the most.
+    /// Waits that have ended since attaching, of the rank with the most, and before.
     waits: u64,
+    waits_before: Option<u64>,
     /// Batches that were taken since attaching, and the time of the last of them.
     taken: u64,
     taken_at: Option<Duration>,
@@ -69,11 +70,14 @@ impl WarmUp {
         let counted = batches(job);
         let mut reports = job.ranks.iter().filter_map(|rank| rank.reported.as_ref());
         let first_report = reports.any(|reported| reported.first_from >= first);
-        let first_batch = counted.is_some_and(|now| match self.batches {
-            Some(before) => before == 0 && now > 0,
-            // A count that starts above the first few was only unknown before: the job is already running.
-            None => (1..=FIRST_FEW).contains(&now),
-        });
+        // After more waits than this, others were taken before.
+        let few = self.waits <= FIRST_FEW;
+        let first_batch = few
+            && counted.is_some_and(|now| match self.batches {
+                Some(before) => before == 0 && now > 0,
+                // A count that starts above the first few was only unknown before: the job is already running.
+                None => (1..=FIRST_FEW).contains(&now),
+            });
         // If batches are not counted from the first on, at least exclude the imports from the training. A job that was
         // there before pipetop may only be between two epochs.
         let started_while_watched = SampleInterval::new(sample, sample)
@@ -93,7 +97,8 @@ impl WarmUp {
         // The count may drop when another source supplies it; progress must not.
         self.batches = counted.max(self.batches);
         let waits = job.ranks.iter().filter_map(|rank| rank.waits.count);
-        self.waits = waits.max().unwrap_or(0);
+        let waits = waits.max().unwrap_or(0);
+        self.waits = waits.saturating_sub(*self.waits_before.get_or_insert(waits));
         let ranks = rates
             .and_then(|rates| rates.job.as_ref())
             .map(|job| &job.ranks);
@@ -188,6 +193,7 @@ mod tests {
         for worker in &mut loader.workers {
             worker.batches = None;
         }
+        first_rank(&mut sample).waits = Tail::default();
         sample
     }
 
@@ -204,12 +210,17 @@ mod tests {
     fn a_count_that_misses_most_batches_is_none() {
         let mut model = Model::new(Duration::MAX);
         for (second, waits) in [(1, 0_i32), (5, 30), (9, 60)] {
-            let mut sample = at(f64::from(second), Some(3));
+            let mut sample = at(f64::from(second), Some(0));
             let ended = (0..waits).map(|at| wait(f64::from(at), f64::from(at) + 0.5, None));
             first_rank(&mut sample).waits = Tail::new(u64::from(waits.unsigned_abs()), ended);
             model.apply(sample);
         }
         assert_eq!(model.progress().batches, None);
+        // One of them is read after all.
+        let mut sample = at(11.0, Some(4));
+        first_rank(&mut sample).waits = Tail::new(70, []);
+        model.apply(sample);
+        assert!((model.progress().seconds - 10.0).abs() < 1e-9);
         let rates = model.window().unwrap();
         let step = rates.job.as_ref().unwrap().ranks[0].step;
         assert_eq!((step.batches, step.batches_per_s), (None, None));

@@ -319,6 +319,26 @@ fn threads_that_fill_a_queue() {
     loader("queue_threads", "torch").threads(true).check();
 }
 
+/// Another program with torch, which the trainer has started, is not what trains.
+#[test]
+fn threads_that_fill_a_queue_beside_a_server() {
+    let loader = loader("server_beside", "torch").learned();
+    Loader {
+        share: Share::Half,
+        ..loader
+    }
+    .check();
+}
+
+/// Of the iterators, hardly any is seen before it is gone.
+#[test]
+fn an_iterator_for_each_step() {
+    loader("new_iterator", "torch")
+        .loads(50, 5, 0)
+        .learned()
+        .check();
+}
+
 #[test]
 fn threads_of_a_pool_of_futures() {
     loader("futures_threads", "torch").threads(false).check();

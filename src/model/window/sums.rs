@@ -112,7 +112,7 @@ impl WorkerSums {
 }
 
 /// Waits for each batch counted, from which on most batches are not counted: a wait may be seen in several parts.
-const WAITS_A_BATCH: u64 = 5;
+const WAITS_A_BATCH: u64 = 3;
 /// Waits without which this is not told.
 const WAITS: u64 = 20;
 
