@@ -33,7 +33,7 @@ pub struct Observation {
     /// One report at the end, in place of a line per interval.
     pub once: bool,
     pub json: bool,
-    /// `None` = to the end of the job for `once`, a PID or a launched job, otherwise for ever.
+    /// `None` = to the end of the job for `once` or a launched job, otherwise for ever.
     pub span: Option<Duration>,
     /// Time counts from the job's first batch (or, if nothing counts batches, from when its waits are first known), and the
     /// report covers that time alone.
@@ -132,8 +132,8 @@ pub fn observe(
     out: &mut impl Write,
 ) -> Result<Option<Kind>, Hinted> {
     let interval = options.interval;
-    // A job that was not named by its process may be followed by another one.
-    let to_its_end = how.once || matches!(options.target, Target::Launched(_) | Target::Pid(_));
+    // Jobs that pipetop has not launched may be followed by another one.
+    let to_its_end = how.once || matches!(options.target, Target::Launched(_));
     let mut observer = Observer::new(how, interval);
     let mut recording = RecordingWatch::default();
     let mut written = Ok(false);

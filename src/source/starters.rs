@@ -13,6 +13,10 @@ const LOOKS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Sets [`Process::only_waits`] of those that need it. `look` says of a main thread whether it only waits now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a twentieth of a second, while no job is watched"
+)]
 pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option<bool>) {
     let loaded = |process: &&Process| process.framework == Some(true);
     // `multiprocessing` starts parts of a job, which are told apart by other means.

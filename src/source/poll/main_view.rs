@@ -39,8 +39,8 @@ pub(super) struct MainView {
     python: PythonView,
     /// Result of the last stack; kept if reading the next one fails.
     in_loader: Option<InLoader>,
-    /// A stack showed it asleep in the loader, as a sampler may be.
-    sleeps_inside: bool,
+    /// When a stack showed it asleep in the loader, as a sampler may be; `None` = never.
+    slept_inside: Option<Duration>,
     stack_at: Duration,
     /// How often the thread had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
@@ -80,7 +80,7 @@ impl MainView {
             pin_thread: None,
             python: PythonView::new(proc_root, rank.key.pid),
             in_loader: None,
-            sleeps_inside: false,
+            slept_inside: None,
             stack_at: Duration::ZERO,
             asleep_at_stack: None,
             iterators: Iterators::default(),
@@ -233,7 +233,8 @@ impl MainView {
         }
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
         let queue = self.queue.is_known() && !self.iterators.has_any();
-        let other = self.fed.is_seen() || queue || self.sleeps_inside;
+        let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
+        let other = self.fed.is_seen() || queue || inside;
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;
@@ -302,7 +303,9 @@ impl MainView {
         };
         self.asleep_at_stack = asleep;
         self.in_loader = Some(stack.loader);
-        self.sleeps_inside |= poll.blocked == Blocked::Timer && stack.loader != InLoader::Outside;
+        if poll.blocked == Blocked::Timer && stack.loader != InLoader::Outside {
+            self.slept_inside = Some(now);
+        }
         self.beats.saving = self.beats.saving.or(Some(0));
         self.beats.record_loops(stack.loops_found);
         if self.fed.stack(now, &stack, poll.blocked) {

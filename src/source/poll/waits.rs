@@ -8,7 +8,7 @@ use super::MainSeen;
 use super::iterators::Iterators;
 use crate::sample::{Tail, Wait};
 
-/// TrainerWaits kept until they are taken: more than can end between two samples.
+/// Waits kept until they are taken: more than can end between two samples.
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
