@@ -39,8 +39,8 @@ pub struct Process {
     pub framework: Option<bool>,
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
-    /// Whether its main thread was asleep whenever it was looked at, and waited for a child, descriptors or a time.
-    /// `None` if that was not read: it is, where it and a child of it have loaded a framework.
+    /// Whether its main thread only waited for a child, descriptors or a time whenever it was looked at. `None` if not
+    /// read: it is read only if the process and one of its children have loaded a framework.
     pub only_waits: Option<bool>,
     /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,

@@ -70,7 +70,7 @@ impl WarmUp {
         let counted = batches(job);
         let mut reports = job.ranks.iter().filter_map(|rank| rank.reported.as_ref());
         let first_report = reports.any(|reported| reported.first_from >= first);
-        // After more waits than this, others were taken before.
+        // After more waits than that, earlier batches were missed.
         let few = self.waits <= FIRST_FEW;
         let first_batch = few
             && counted.is_some_and(|now| match self.batches {

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Sets [`Process::only_waits`] of those that need it. `look` says of a main thread whether it only waits now.
 #[expect(
     clippy::disallowed_methods,
-    reason = "a twentieth of a second, while no job is watched"
+    reason = "at most 40 ms, in a search for a job"
 )]
 pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option<bool>) {
     let loaded = |process: &&Process| process.framework == Some(true);
@@ -44,5 +44,65 @@ pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option
     }
     for process in found {
         process.only_waits = starters.get(&process.key.pid).copied().flatten();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::ProcessKey;
+
+    fn loaded(pid: i32, parent: i32, command: &str) -> Process {
+        Process {
+            key: ProcessKey {
+                pid: Pid(pid),
+                start_ticks: 1,
+            },
+            parent: Pid(parent),
+            comm: "python3".to_owned(),
+            command: command.to_owned(),
+            state: 'S',
+            kernel: false,
+            rank: None,
+            world_size: None,
+            local_rank: None,
+            runs_python: None,
+            framework: Some(true),
+            gpu: None,
+            only_waits: None,
+            pipes: None,
+        }
+    }
+
+    #[test]
+    fn only_those_that_started_another_program_are_looked_at_until_they_do_more() {
+        let fresh = "python3 -c from multiprocessing.spawn import spawn_main";
+        let mut found = [
+            loaded(10, 1, "python3 train.py"),
+            loaded(11, 10, "python3 train.py"),
+            loaded(12, 10, fresh),
+            loaded(20, 1, "python3 -m launcher train.py"),
+            loaded(21, 20, "python3 train.py"),
+            loaded(30, 1, "python3 train.py"),
+            loaded(31, 30, "python3 evaluate.py"),
+            loaded(40, 1, "python3 other.py"),
+            loaded(41, 40, "python3 evaluate.py"),
+        ];
+        let mut looks = 0;
+        look_at(&mut found, |pid| match pid.0 {
+            20 => Some(true),
+            30 => {
+                looks += 1;
+                Some(looks != 3)
+            }
+            40 => None,
+            _ => panic!("{pid} has started nothing"),
+        });
+        let waits = found.map(|process| process.only_waits);
+        let [launcher, trainer] = [Some(true), Some(false)];
+        assert_eq!(
+            waits,
+            [None, None, None, launcher, None, trainer, None, None, None]
+        );
     }
 }

@@ -122,7 +122,7 @@ pub fn regions(area: Rect, wants: &SizeHints) -> Regions {
         let there = says && fits;
         lines[panel as usize] = u16::from(there);
     }
-    // Header and footer have one line each. On a low screen, not every other panel has a line.
+    // Header and footer have one line each. A low screen has no line left for some of the others.
     let room = area.height - 2;
     for panel in Panel::ALL.into_iter().rev() {
         let may_go = !ALWAYS.contains(&panel) && panel != Panel::Log && panel != wants.focus;

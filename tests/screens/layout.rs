@@ -41,6 +41,7 @@ proptest! {
         prop_assert_eq!(regions.panel(Panel::Verdict).is_empty(), area.is_empty());
         if width >= 40 && height >= 10 {
             let timeline = timeline > 0 && (focus == Panel::Timeline || (width >= 100 && height >= 34));
+            prop_assert!(!regions.header.is_empty() && !regions.footer.is_empty());
             for panel in Panel::ALL {
                 let wanted = match panel {
                     Panel::Timeline => timeline,

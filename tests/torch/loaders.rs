@@ -560,13 +560,20 @@ fn batches_by_map_or_by_index_in_the_main_thread() {
 #[test]
 fn sampler_that_computes() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
-    let share = Share::Half;
-    let is_named = |report: &Report| {
-        ensure(report.text("/verdict/cause") == "sampler", || {
-            format!("the cause is {:?}", report.text("/verdict/cause"))
-        })
-    };
-    Loader { share, ..sampler }.check_also(is_named);
+    sampler.computes(Share::Half).check_also(names_the_sampler);
+}
+
+/// For something that is far away.
+#[test]
+fn sampler_that_waits() {
+    let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
+    sampler.check_also(names_the_sampler);
+}
+
+fn names_the_sampler(report: &Report) -> Outcome {
+    ensure(report.text("/verdict/cause") == "sampler", || {
+        format!("the cause is {:?}", report.text("/verdict/cause"))
+    })
 }
 
 /// Tolerance of the validation's share: a batch or two at its ends may count as training.

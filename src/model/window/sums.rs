@@ -113,7 +113,7 @@ impl WorkerSums {
 
 /// Waits for each batch counted, from which on most batches are not counted: a wait may be seen in several parts.
 const WAITS_A_BATCH: u64 = 3;
-/// Waits without which this is not told.
+/// Fewer waits than this decide nothing.
 const WAITS: u64 = 20;
 
 /// Whether most batches are not counted, as so many waits have ended: an iterator of one batch is gone before it can be read.

@@ -112,7 +112,7 @@ pub(crate) fn only_waits(wchan: &str) -> Option<bool> {
     match blocked_in(wchan) {
         Blocked::Running | Blocked::Stopped => None,
         Blocked::Poll | Blocked::PipeRead | Blocked::Timer | Blocked::Other => Some(true),
-        Blocked::Network => Some(wchan.contains("epoll") || wchan.starts_with("ep_poll")),
+        Blocked::Network => Some(wchan.contains("ep_poll") || wchan.contains("epoll")),
         _ => Some(false),
     }
 }
@@ -257,5 +257,22 @@ mod tests {
             let _ = blocked_in(&text);
             let _ = SystemCall::parse(&text).map(|call| (call.polls_one(), call.futex(), call.is_about_files()));
         }
+    }
+
+    #[test]
+    fn a_launcher_waits_for_a_child_descriptors_or_a_time() {
+        for wchan in [
+            "do_wait",
+            "do_poll.constprop.0",
+            "ep_poll",
+            "hrtimer_nanosleep",
+            "pipe_read",
+        ] {
+            assert_eq!(only_waits(wchan), Some(true), "{wchan}");
+        }
+        for wchan in ["futex_wait_queue", "sk_wait_data", "folio_wait_bit_common"] {
+            assert_eq!(only_waits(wchan), Some(false), "{wchan}");
+        }
+        assert_eq!(only_waits("0"), None);
     }
 }
