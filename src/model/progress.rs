@@ -26,6 +26,10 @@ pub struct Progress {
 /// Maximum number of batches taken in the interval in which the first was seen, and of waits before it.
 const FIRST_FEW: u64 = 3;
 
+/// CPU time of children that have ended from which some of them were workers: other commands that a script runs at its
+/// start, such as `git`, need less.
+const EARLIER_WORKERS: Duration = Duration::from_millis(500);
+
 /// Seconds after the start of a rank within which it starts its first workers: before that, it imports modules.
 const FIRST_WORKERS: f64 = 60.0;
 
@@ -72,19 +76,20 @@ impl WarmUp {
         let first_report = reports.any(|reported| reported.first_from >= first);
         // After more waits than that, earlier batches were missed.
         let few = self.waits <= FIRST_FEW;
+        // A job that was there before pipetop may only be between two epochs.
+        let started_while_watched = SampleInterval::new(sample, sample)
+            .start_of(job.key)
+            .is_some_and(|start| start > -MAX_AGE_AT_LAUNCH);
         let first_batch = few
+            && (started_while_watched || !had_workers(job))
             && counted.is_some_and(|now| match self.batches {
                 Some(before) => before == 0 && now > 0,
                 // A count that starts above the first few was only unknown before: the job is already running.
                 None => (1..=FIRST_FEW).contains(&now),
             });
-        // If batches are not counted from the first on, at least exclude the imports from the training. A job that was
-        // there before pipetop may only be between two epochs.
-        let started_while_watched = SampleInterval::new(sample, sample)
-            .start_of(job.key)
-            .is_some_and(|start| start > -MAX_AGE_AT_LAUNCH);
         self.newest_worker_start = newest_worker_start(job, &SampleInterval::new(sample, sample))
             .or(self.newest_worker_start);
+        // If batches are not counted from the first on, at least exclude the imports from the training.
         let mut loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
         let loads = started_while_watched && loaders.any(|loader| !loader.workers.is_empty());
         let first_workers = loads && !self.has_loaded;
@@ -137,6 +142,15 @@ impl WarmUp {
                 .map(|newest_worker_start| self.now.as_secs_f64() - newest_worker_start),
         }
     }
+}
+
+/// Whether workers of the job have already ended.
+fn had_workers(job: &JobSample) -> bool {
+    let ended = |rank: &RankSample| rank.process.children_cpu;
+    job.ranks
+        .iter()
+        .filter_map(ended)
+        .any(|cpu| cpu >= EARLIER_WORKERS)
 }
 
 /// Returns when the newest workers that may not be the first of their rank were started.
@@ -263,6 +277,23 @@ mod tests {
         let epochs = [(10.0, None), (11.0, Some(101)), (12.0, Some(121))];
         let samples = [&samples[..], &epochs].concat();
         assert_eq!(judged(-1, &samples), both(7));
+    }
+
+    /// New workers are being started for the next epoch.
+    #[test]
+    fn a_job_that_was_between_two_epochs_is_judged_from_attaching() {
+        let judged = |cpu_of_children: u64| {
+            let mut model = Model::new(Duration::MAX);
+            for (seconds, count) in [(1.0, Some(0)), (3.0, Some(1)), (9.0, Some(100))] {
+                let mut sample = at(seconds, count);
+                first_rank(&mut sample).process.children_cpu =
+                    Some(Duration::from_millis(cpu_of_children));
+                model.apply(sample);
+            }
+            model.progress().seconds.round()
+        };
+        assert!((judged(40) - 6.0).abs() < 1e-9);
+        assert!((judged(12_000) - 8.0).abs() < 1e-9);
     }
 
     #[test]

@@ -15,6 +15,7 @@ const MIN_AGE_SECONDS: f64 = 0.1;
 const AT_FORK: ProcessSample = ProcessSample {
     state: None,
     cpu: Some(Duration::ZERO),
+    children_cpu: Some(Duration::ZERO),
     main_cpu: Some(Duration::ZERO),
     main_run_delay: Some(Duration::ZERO),
     io: Some(IoSample {

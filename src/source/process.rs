@@ -293,6 +293,7 @@ impl ProcessReader {
         ProcessSample {
             state: Some(stat.state),
             cpu: self.ticks(stat.cpu_ticks),
+            children_cpu: self.ticks(stat.children_cpu_ticks),
             main_cpu: times.map(|(on_cpu, _)| on_cpu),
             main_run_delay: times.map(|(_, delay)| delay),
             major_faults: Some(stat.major_faults),

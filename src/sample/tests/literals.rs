@@ -192,6 +192,7 @@ pub(crate) fn process(at: f64, cpu: f64) -> ProcessSample {
     ProcessSample {
         state: Some('S'),
         cpu: Some(secs(cpu * at)),
+        children_cpu: None,
         main_cpu: Some(secs(cpu * at)),
         main_run_delay: Some(secs(0.1 * at)),
         io: Some(IoSample {

@@ -25,6 +25,8 @@ pub struct Stat {
     pub kernel: bool,
     /// `utime + stime` of all threads, in clock ticks.
     pub cpu_ticks: u64,
+    /// `cutime + cstime`, in clock ticks.
+    pub children_cpu_ticks: u64,
     /// Page faults that had to wait for a read, of all threads.
     pub major_faults: u64,
     /// Number of threads.
@@ -51,6 +53,7 @@ impl Stat {
             parent: Pid(fields.get(1)?.parse().ok()?),
             kernel: number(9)? & KERNEL_THREAD != 0,
             cpu_ticks: number(14)?.saturating_add(number(15)?),
+            children_cpu_ticks: number(16)?.saturating_add(number(17)?),
             major_faults: number(12)?,
             threads: u32::try_from(number(20)?).ok()?,
             rss_pages: number(24)?,

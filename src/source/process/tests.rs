@@ -6,8 +6,7 @@ use crate::source::file::Failure;
 
 #[test]
 fn a_name_may_hold_parentheses_spaces_and_escapes() {
-    let text =
-        "42 (a) R (b) \x1b[31m) S 1 42 42 0 -1 4194304 10 0 7 0 250 50 0 0 20 0 9 0 12345 0 2048 0";
+    let text = "42 (a) R (b) \x1b[31m) S 1 42 42 0 -1 4194304 10 0 7 0 250 50 30 4 20 0 9 0 12345 0 2048 0";
     let stat = Stat::parse(text).unwrap();
     assert_eq!(
         stat.key,
@@ -19,8 +18,13 @@ fn a_name_may_hold_parentheses_spaces_and_escapes() {
     assert_eq!(stat.comm, "a) R (b) \u{fffd}[31m");
     assert_eq!((stat.state, stat.parent, stat.kernel), ('S', Pid(1), false));
     assert_eq!(
-        (stat.cpu_ticks, stat.major_faults, stat.threads),
-        (300, 7, 9)
+        (
+            stat.cpu_ticks,
+            stat.children_cpu_ticks,
+            stat.major_faults,
+            stat.threads
+        ),
+        (300, 34, 7, 9)
     );
 }
 

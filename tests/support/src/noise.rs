@@ -62,6 +62,7 @@ impl Noise {
         ProcessSample {
             state: Some('S'),
             cpu: Some(micros(at * 900_000 + self.below(10) * 10_000)),
+            children_cpu: Some(Duration::ZERO),
             main_cpu: Some(Duration::from_nanos(
                 at * 900_000_000 + self.below(1_000_000),
             )),
