@@ -152,6 +152,8 @@ pub struct RankRates {
     pub dispatched: Option<Share>,
     /// Part of `waiting`: while the pinning thread was working on a batch.
     pub pinning: Option<Share>,
+    /// Part of `loading`: blocked on a network, or on a file system behind one.
+    pub network: Option<Share>,
     /// Shares of the time: blocked on a disk, stopped.
     pub disk: Option<Share>,
     pub stopped: Option<Share>,

@@ -442,6 +442,7 @@ fn no_rhythm_is_reported_without_one() {
 fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
     MainTally {
         polls: next(),
+        observed: next(),
         waiting: next(),
         receiving: next(),
         loading: next(),
@@ -453,6 +454,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         in_generator: next(),
         dispatched: next(),
         pinning: next(),
+        network: next(),
         blocked: next(),
         gil: Some(GilTally {
             in_loader: next(),

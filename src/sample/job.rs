@@ -147,13 +147,16 @@ pub struct Passes {
     pub trained: u64,
 }
 
-/// Time that the trainer's main thread was seen in each state, since attaching, in polls of 10 ms: a late poll counts
-/// for the time since the one before.
+/// Time that the trainer's main thread was seen in each state, since attaching, in units of 10 ms, which are called
+/// polls here: a poll counts for the time since the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MainTally {
     /// Total number of polls: the sum of the states below, up to `stopped`.
     #[serde(rename = "looks")]
     pub polls: u64,
+    /// How often it was polled in that time: seldom if polling is expensive. 0 in recordings of older versions.
+    #[serde(default)]
+    pub observed: u64,
     /// Blocked until the loader delivers a batch.
     pub waiting: u64,
     /// Receiving a batch that is ready: reading the pipe, fetching shared memory, unpickling.
@@ -180,6 +183,9 @@ pub struct MainTally {
     /// Part of `waiting`: while the pinning thread was working on a batch.
     #[serde(default)]
     pub pinning: u64,
+    /// Part of `loading`: blocked on a network, or on a file system behind one.
+    #[serde(default)]
+    pub network: u64,
     /// Part of `other`: asleep neither in a timer nor in a wait that has a name, without an accelerator.
     #[serde(default)]
     pub blocked: u64,
@@ -192,7 +198,15 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, blocked);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, network, blocked);
+
+impl MainTally {
+    /// Returns the polls in the loader.
+    pub fn in_loader(self) -> u64 {
+        let waiting = self.waiting.saturating_add(self.receiving);
+        waiting.saturating_add(self.loading)
+    }
+}
 
 /// Time that the main thread was on a CPU or waiting for one, as counted by the kernel and by polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -15,6 +15,7 @@ mod moves;
 mod object_queue;
 mod paced;
 mod poller;
+mod priority;
 mod python_view;
 mod queue;
 mod seen;

@@ -173,7 +173,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
 /// Crates that only one part may use, with the modules of that part.
 const PLACES: [(&str, &[&str]); 33] = [
     ("zstd", &["record"]),
-    ("libc", &["launch"]),
+    ("libc", &["launch", "source"]),
     ("nix", &["source"]),
     ("nvml_wrapper", &["source"]),
     ("nvml_wrapper_sys", &["source"]),

@@ -11,7 +11,7 @@
 //! - With fewer than five pairs their variance is not known. Their lengths are then assumed to vary by `cv^2` = 1/2,
 //!   between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
 //! - That is equivalent to `n = p (1-p) / variance` independent polls, at most as many as there were. If all
-//!   polls agree (`p` is 0 or 1), `n` = polls.
+//!   polls agree (`p` is 0 or 1), `n` = polls. A poll that counts for more than 10 ms is one poll.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so it has a width for 0 and 1 too. It extends at least one
 //!   percentage point to each side.
 //! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to
@@ -22,6 +22,8 @@
 //!   loader is of another library, unseen polls are left out: `p` is that of the others, and both ends allow for them
 //!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
 //!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too.
+//! - Polls that misjudge how long the main thread was ready, which the kernel counts exactly, may misjudge what it did
+//!   by as much: both ends allow for that, beyond two standard deviations.
 //! - If the job reports its steps, `p` = waited / (waited + stepped) is exact for the time, and the interval is about
 //!   how well the window represents the job. The pairs are then complete, from one end of a step to another, so nothing
 //!   is cut. Unreported time may have been all wait or none, and widens the interval by that.
@@ -33,7 +35,7 @@ use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::model::rates::reported::Grown;
 use crate::model::rates::sequential::{Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
-use crate::sample::Wait;
+use crate::sample::{MainTally, Wait};
 use crate::units::Share;
 
 /// Quantile of the normal distribution, two-sided 95 %.
@@ -71,8 +73,7 @@ pub(super) fn wait(
         Unclassified::Loads | Unclassified::Workers | Unclassified::WorkersNoStacks(_) => 0.0,
     };
     let polls = tally.polls as f64 - unknown;
-    let inside = tally.waiting as f64 + tally.receiving as f64 + tally.loading as f64;
-    let p = (inside / polls).clamp(0.0, 1.0);
+    let p = (tally.in_loader() as f64 / polls).clamp(0.0, 1.0);
     let hidden = match may_be {
         Unclassified::Workers => {
             let asleep = unseen.min(tally.other as f64);
@@ -89,12 +90,15 @@ pub(super) fn wait(
         Unclassified::Unknown => 0.0,
         _ => grown.waited_before as f64 / (polls + unknown + before),
     };
+    let skew = grown.skew.0;
     let ends = |(low, high): (f64, f64)| Bounds {
-        low: Share((low * known + waited_before).min(p - MIN_WIDTH)).clamped(),
-        high: Share(high.max(p + MIN_WIDTH).max(p + hidden / polls) * known + 1.0 - known)
+        low: Share((low * known + waited_before).min(p - MIN_WIDTH) - skew).clamped(),
+        high: Share(high.max(p + MIN_WIDTH).max(p + hidden / polls) * known + 1.0 - known + skew)
             .clamped(),
     };
-    let Bounds { low, high } = ends(wilson(p, independent(p, polls, waits, episodes), Z));
+    let observed = observed(tally, polls);
+    let independent = independent(p, observed, waits, episodes);
+    let Bounds { low, high } = ends(wilson(p, independent, Z));
     Estimate {
         share: Share(p),
         low,
@@ -107,7 +111,15 @@ pub(super) fn wait(
             }
             Unclassified::Loads | Unclassified::Workers => Share::ZERO,
         },
-        early: blocks.bounds(p, polls).map(ends),
+        early: blocks.bounds(p, observed).map(ends),
+    }
+}
+
+/// Returns how often the thread was polled in the time of `polls` units.
+fn observed(tally: &MainTally, polls: f64) -> f64 {
+    match tally.observed {
+        0 => polls,
+        observed => polls * (observed as f64 / tally.polls as f64).min(1.0),
     }
 }
 

@@ -140,9 +140,7 @@ fn rank(
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
     // Polls show how the reported wait is divided.
-    let inside = main.map_or(0.0, |main| {
-        main.waiting as f64 + main.receiving as f64 + main.loading as f64
-    });
+    let inside = main.map_or(0.0, |main| main.in_loader() as f64);
     let of_wait = |of: fn(&MainTally) -> u64| match exact {
         Some(reported) => {
             Share::of(of(&main?) as f64, inside).map(|part| Share(part.0 * reported.wait().0))
@@ -165,6 +163,7 @@ fn rank(
         loading,
         dispatched: of_wait(|main| main.dispatched),
         pinning: of_wait(|main| main.pinning),
+        network: of_wait(|main| main.network),
         disk: polls(|main| main.disk),
         stopped: polls(|main| main.stopped),
         blocked: blocked(polls(|main| main.blocked), usage),
@@ -214,7 +213,7 @@ fn validation(
     let validations = datasets::validations(&newer.passes).map(grown);
     let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let main = polled.tally;
-    let inside = main.waiting + main.receiving + main.loading + polled.waited_before;
+    let inside = main.in_loader() + polled.waited_before;
     let of_wait = Share::of(waited as f64, inside as f64).unwrap_or_default();
     let all = main.polls + polled.before;
     datasets::training(&newer.passes)?;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{MainTally, QueueSource, QueueTally};
+use crate::sample::{MainTally, QueueSource, QueueTally, ReadyTally};
 use crate::units::Share;
 
 /// Number of functions kept of an activity: the hottest.
@@ -16,6 +16,8 @@ const MAX_FUNCTIONS: usize = 8;
 const POLL: Duration = Duration::from_millis(10);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 30;
+/// Standard deviations within which a difference is chance.
+const CHANCE: f64 = 2.0;
 
 /// Polls of the main thread that can tell waits from steps, and the number of polls before them that cannot.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +26,8 @@ pub(super) struct MainGrown {
     pub(super) before: u64,
     /// Number of these that were in a loader, if that was known.
     pub(super) waited_before: u64,
+    /// By how much the polls misjudge the share of time in which the thread was ready, beyond chance.
+    pub(super) skew: Share,
 }
 
 /// Returns the growth of the main thread's tally; from `recognised` on, polls tell waits from steps.
@@ -37,14 +41,10 @@ pub(super) fn main(
     let before = late.and_then(|late| main_grown(older, late));
     let tally = main_grown(late.unwrap_or(older), newer?)?;
     Some(MainGrown {
+        skew: skew(&tally).unwrap_or_default(),
         tally: post_stratified(tally),
         before: before.map_or(0, |before| before.polls),
-        waited_before: before.map_or(0, |before| {
-            before
-                .waiting
-                .saturating_add(before.receiving)
-                .saturating_add(before.loading)
-        }),
+        waited_before: before.map_or(0, MainTally::in_loader),
     })
 }
 
@@ -61,6 +61,27 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
     (grown.polls > 0).then_some(grown)
 }
 
+/// Returns by how much the polls misjudge how long the thread was ready, beyond what chance explains. The kernel's count is
+/// exact; polls that come late see some states more often than others. `None` if the kernel does not count it.
+fn skew(polled: &MainTally) -> Option<Share> {
+    let ready = polled.ready.filter(|ready| !ready.time.is_zero())?;
+    let counted = Share::of(
+        ready.time.as_secs_f64(),
+        polled.polls as f64 * POLL.as_secs_f64(),
+    )?;
+    let seen = Share::of(awake(polled, ready) as f64, polled.polls as f64)?;
+    let spread = seen.0 * seen.complement().0;
+    let by_chance = CHANCE * (spread / polled.observed.max(1) as f64).sqrt();
+    Some(Share((seen.0 - counted.clamped().0).abs() - by_chance).clamped())
+}
+
+/// Returns the polls at which the thread was on a CPU or waiting for one.
+fn awake(polled: &MainTally, ready: ReadyTally) -> u64 {
+    let in_loader = [ready.waiting, ready.receiving, ready.loading];
+    let sum = |sum: u64, polls: &u64| sum.saturating_add(*polls);
+    in_loader.iter().fold(polled.running, sum)
+}
+
 /// Weights the polls of a ready thread, and those of a sleeping one, by the kernel's count of the time in each. Polls
 /// are a sample, and come late when CPUs are short. Since it is known exactly how long a thread was ready, the sample
 /// only has to show what it does within each kind. Returns the tally unchanged if there are too few polls of either
@@ -70,10 +91,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
         return polled;
     };
     let all = polled.polls;
-    let in_loader = [ready.waiting, ready.receiving, ready.loading];
-    let awake = in_loader
-        .iter()
-        .fold(polled.running, |sum, polls| sum.saturating_add(*polls));
+    let awake = awake(&polled, ready);
     let asleep = all.saturating_sub(awake);
     if awake.min(asleep) < OF_EACH_KIND {
         return polled;
@@ -115,6 +133,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
     let in_generator = part(polled.in_generator, outside, running + disk + other);
     let dispatched = part(polled.dispatched, polled.waiting, waiting);
     let pinning = part(polled.pinning, polled.waiting, waiting);
+    let network = part(polled.network, polled.loading, loading);
     let blocked = part(polled.blocked, polled.other, other);
     MainTally {
         polls: waiting + receiving + loading + running + disk + other + stopped,
@@ -129,6 +148,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
         in_generator,
         dispatched,
         pinning,
+        network,
         blocked,
         ..polled
     }

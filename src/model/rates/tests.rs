@@ -560,7 +560,69 @@ fn polled(tally: MainTally, before: u64) -> MainGrown {
         tally,
         before,
         waited_before: 0,
+        skew: Share::ZERO,
     }
+}
+
+#[test]
+fn seldom_polls_are_fewer_observations() {
+    let width = |observed| {
+        let tally = MainTally {
+            polls: 1000,
+            observed,
+            waiting: 400,
+            running: 600,
+            ..MainTally::default()
+        };
+        let wait = estimate::wait(
+            &polled(tally, 0),
+            &no_waits(),
+            5000,
+            estimate::Unclassified::Workers,
+            &Blocks::default(),
+        );
+        wait.high.0 - wait.low.0
+    };
+    assert!(width(250) > 1.9 * width(1000));
+    // Of an older recording.
+    close(width(0), width(1000));
+}
+
+/// 400 of 1000 polls saw the thread ready, which it was for 7 of 10 s.
+#[test]
+fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
+    let newer = |observed| MainTally {
+        polls: 1000,
+        observed,
+        waiting: 600,
+        running: 400,
+        ready: Some(ReadyTally {
+            time: Duration::from_secs(7),
+            ..ReadyTally::default()
+        }),
+        ..MainTally::default()
+    };
+    let grown = |observed| tally::main(None, Some(newer(observed)), None).unwrap();
+    close(grown(1000).skew.0, 0.3 - 2.0 * (0.24_f64 / 1000.0).sqrt());
+    // So few polls may be off by chance.
+    assert_eq!(grown(6).skew, Share::ZERO);
+    let interval = |grown: &MainGrown| {
+        let may_be = estimate::Unclassified::Workers;
+        estimate::wait(grown, &no_waits(), 5000, may_be, &Blocks::default())
+    };
+    let skewed = grown(1000);
+    let even = MainGrown {
+        skew: Share::ZERO,
+        ..skewed
+    };
+    close(
+        interval(&even).low.0 - interval(&skewed).low.0,
+        skewed.skew.0,
+    );
+    close(
+        interval(&skewed).high.0 - interval(&even).high.0,
+        skewed.skew.0,
+    );
 }
 
 #[test]

@@ -37,6 +37,8 @@ pub(super) struct Beat {
     pub(super) dispatched: bool,
     /// If it waits: for a batch that the pinning thread is working on.
     pub(super) pinning: bool,
+    /// Blocked on a network.
+    pub(super) network: bool,
 }
 
 impl Beat {
@@ -106,6 +108,7 @@ impl Beats {
             .unwrap_or(u64::MAX)
             .min(MAX_BEATS);
         self.counted = Some((beat, seen));
+        self.tally.observed += 1;
         if let Some(saving) = self.saving.as_mut().filter(|_| seen.saves) {
             *saving += beats;
         }
@@ -172,6 +175,9 @@ impl Beats {
         if seen.doing == Doing::Waiting && seen.pinning {
             tally.pinning += beats;
         }
+        if seen.doing == Doing::Loading && seen.network {
+            tally.network += beats;
+        }
         let is_ready = seen.thread == ThreadState::Ready;
         if let Some(ready) = tally.ready.as_mut().filter(|_| is_ready) {
             match seen.doing {
@@ -226,6 +232,7 @@ mod tests {
             blocked: false,
             dispatched: false,
             pinning: false,
+            network: false,
         }
     }
 

@@ -166,6 +166,7 @@ impl MainView {
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
             pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),
+            network: poll.blocked == Blocked::Network,
         };
         self.beats.count(now, beat);
         self.iterators

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::main_view::MainView;
 use super::queue::QueueView;
 use super::worker_view::WorkerView;
-use super::{PollTargets, Seen, WatchedLoader, lock};
+use super::{PollTargets, Seen, WatchedLoader, lock, priority};
 use crate::foreign;
 use crate::sample::{PollTrace, slot};
 use crate::source::clock::{Clock, thread_cpu};
@@ -23,8 +23,11 @@ use crate::units::ProcessKey;
 const PERIOD: Duration = Duration::from_millis(10);
 /// Longest time between two polls of a main thread, if the budget does not.
 const MAX_PERIOD: Duration = Duration::from_millis(60);
-/// Share of one core that polling may cost: for one job, and for all jobs that this process watches.
+/// Share of one core that polling may cost: for one job, and for all jobs that this process watches. At first it may cost
+/// more, for an early verdict.
 const BUDGET: f64 = 0.005;
+const BUDGET_AT_FIRST: f64 = 0.015;
+const AT_FIRST: Duration = Duration::from_secs(10);
 const BUDGET_OF_ALL: f64 = 0.02;
 /// Number of running pollers.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -81,11 +84,13 @@ impl Poller {
     }
 
     fn poll(mut self, stopped: &mpsc::Receiver<()>) {
+        priority::raise();
         let mut period = PERIOD;
         let mut round = 0_usize;
         let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15);
         let mut due = self.clock.since_start();
         let mut budget_since = (due, thread_cpu());
+        let mut first = due;
         loop {
             let now = self.clock.since_start();
             let late = now.saturating_sub(due) > period;
@@ -95,6 +100,9 @@ impl Poller {
             }
             let targets = lock(&self.new_targets).take();
             if let Some(targets) = targets {
+                if self.mains.is_empty() {
+                    first = self.clock.since_start();
+                }
                 self.follow(&targets);
             }
             if cfg!(debug_assertions) {
@@ -111,7 +119,7 @@ impl Poller {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
                 period = period
-                    .mul_f64((cost / budget()).clamp(0.5, 2.0))
+                    .mul_f64((cost / budget(now.saturating_sub(first))).clamp(0.5, 2.0))
                     .clamp(PERIOD, MAX_PERIOD);
                 budget_since = (now, thread_cpu());
             }
@@ -275,9 +283,14 @@ impl Poller {
     }
 }
 
-fn budget() -> f64 {
+fn budget(polled_for: Duration) -> f64 {
     let running = RUNNING.load(Ordering::Relaxed).max(1);
-    BUDGET.min(BUDGET_OF_ALL / running as f64)
+    let own = if polled_for < AT_FIRST {
+        BUDGET_AT_FIRST
+    } else {
+        BUDGET
+    };
+    own.min(BUDGET_OF_ALL / running as f64)
 }
 
 /// A xorshift generator; it only has to avoid periodicity.

@@ -92,15 +92,32 @@ impl ThreadView {
     /// # Errors
     /// Returns an error if the thread has ended.
     pub(super) fn poll(&self) -> io::Result<Polled> {
-        let mut buffer = [0; 128];
-        let length = self.wchan.read_at(&mut buffer, 0)?;
-        let blocked = blocked_in(&String::from_utf8_lossy(&buffer[..length]));
+        let mut blocked = self.blocked()?;
+        // Since Linux 6.12 a thread may stay in the run queue for a while after it went to sleep, and has no wait function
+        // as long (`DELAY_DEQUEUE`). Reading its call takes it out.
+        if blocked == Blocked::Running && self.is_asleep() {
+            blocked = self.blocked()?;
+        }
         let polled = if blocked == Blocked::Poll {
             self.polled()
         } else {
             None
         };
         Ok(Polled { blocked, polled })
+    }
+
+    fn blocked(&self) -> io::Result<Blocked> {
+        let mut buffer = [0; 128];
+        let length = self.wchan.read_at(&mut buffer, 0)?;
+        Ok(blocked_in(&String::from_utf8_lossy(&buffer[..length])))
+    }
+
+    /// Whether it has gone to sleep. No also where that cannot be seen.
+    fn is_asleep(&self) -> bool {
+        let mut buffer = [0; 256];
+        let call = self.syscall.as_ref();
+        let length = call.and_then(|call| call.read_at(&mut buffer, 0).ok());
+        length.is_some_and(|length| length > 0 && !buffer.starts_with(b"running"))
     }
 
     pub(super) fn id(&self) -> Pid {
@@ -158,6 +175,20 @@ mod tests {
             std::fs::write(task.join("mem"), memory).unwrap();
         }
         ThreadView::open(root, Pid(1), Pid(1)).unwrap()
+    }
+
+    /// It has no wait function as long as it is in the run queue.
+    #[test]
+    fn a_thread_that_fell_asleep_is_not_running() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = in_poll(root.path(), Some(b""));
+        let task = root.path().join("1/task/1");
+        std::fs::write(task.join("wchan"), "0").unwrap();
+        assert!(thread.is_asleep());
+        for call in ["running\n", ""] {
+            std::fs::write(task.join("syscall"), call).unwrap();
+            assert!(!thread.is_asleep(), "{call:?}");
+        }
     }
 
     #[test]

@@ -86,6 +86,9 @@ struct Rank {
     /// Part of `waiting`: for batches that another rank sends.
     #[serde(default)]
     dispatched: f64,
+    /// Part of `loading`: blocked on a network.
+    #[serde(default)]
+    network: f64,
     /// Part of `waiting`: while the pinning thread is working on a batch.
     #[serde(default)]
     pinning: f64,
@@ -470,6 +473,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         loading: rank.waiting.map(|_| Share(rank.loading)),
         dispatched: rank.waiting.map(|_| Share(rank.dispatched)),
         pinning: rank.waiting.map(|_| Share(rank.pinning)),
+        network: rank.waiting.map(|_| Share(rank.network)),
         disk: None,
         stopped: None,
         blocked: rank.blocked.map(Share),

@@ -567,6 +567,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         loading: Some(Share::ZERO),
         dispatched: Some(Share::ZERO),
         pinning: Some(Share::ZERO),
+        network: Some(Share::ZERO),
         disk: Some(Share::ZERO),
         stopped: Some(Share::ZERO),
         blocked: None,
