@@ -142,7 +142,9 @@ fn unknown(before: &Side, after: &Side) -> String {
     let file = [before, after].into_iter().find(vague);
     let file = file.map_or("one of them", |side| &side.file);
     format!(
-        "{file} does not show how much its rate varies: use a recording of {} s or more",
-        pace::SECONDS_ENOUGH
+        "{file} does not show how much its rate varies: use a recording of at least {} intervals, {} s and {} batches",
+        pace::SLICES_ENOUGH + 1,
+        pace::SECONDS_ENOUGH,
+        pace::BATCHES_ENOUGH
     )
 }

@@ -19,8 +19,8 @@ const T: f64 = 2.18;
 /// Number of slices per lag.
 const SLICES_PER_LAG: usize = 8;
 /// Minimum numbers for an interval: with fewer, nothing shows by how much a rate varies.
-const SLICES_ENOUGH: usize = 16;
-const BATCHES_ENOUGH: f64 = 10.0;
+pub(super) const SLICES_ENOUGH: usize = 16;
+pub(super) const BATCHES_ENOUGH: f64 = 10.0;
 pub(super) const SECONDS_ENOUGH: f64 = 10.0;
 /// Minimum variance in batches squared: that of two ends that cut a batch at any point.
 const ENDS: f64 = 1.0 / 6.0;

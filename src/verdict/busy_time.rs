@@ -29,9 +29,30 @@ pub(super) fn dispatched(rank: &RankRates) -> Option<Share> {
     most_of_the_wait_of(rank, rank.dispatched)
 }
 
+/// Returns the time in which a main thread that loads its batches itself waits for the network, if that is most of its
+/// waits.
+pub(super) fn network_in_main(context: &Context<'_>) -> Option<Share> {
+    let share = context.rank.network.filter(|_| context.loads_in_main());
+    most_of_the_wait(context, share)
+}
+
 fn most_of_the_wait_of(rank: &RankRates, part: Option<Share>) -> Option<Share> {
     let of_wait = Share::of(part?.0, rank.wait?.share.0)?;
     part.filter(|_| of_wait.0 >= MIN_SHARE_OF_WAIT)
+}
+
+/// Returns whether what the main thread does for batches that are ready, `part` of the time, is slow for lack of something
+/// else.
+pub(super) fn is_held_up(context: &Context<'_>, part: Share) -> bool {
+    // A trainer without a CPU receives slowly, and workers without one answer slowly. So do workers that wait for a
+    // disk in a page fault: the thread that answers needs the GIL, which the faulting one holds.
+    let delay = context.rank.main_run_delay;
+    let trainer = delay.is_some_and(|delay| delay.0 >= part.0 / 2.0);
+    let workers = delayed(context).is_some_and(|delay| delay.0 >= DELAYED);
+    // Busy all the time, they are the limit however long it takes to receive: what computes in Python holds the GIL, too.
+    let busy = context.mean_share(|worker| worker.busy);
+    let no_time_left = busy.is_some_and(|busy| busy.0 >= ALL_BUSY);
+    trainer || workers || no_time_left || mostly_disk(context).is_some()
 }
 
 /// Returns the share of the workers' busy time runnable but not running.

@@ -221,7 +221,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the share of time that the main thread was seen in functions whose names match, for example
-    /// `all_reduce (torch)`. The polls with a stack are those outside the loader.
+    /// `all_reduce (torch)`. No function is known of polls at which it waited for a batch or received one.
     pub(super) fn time_in(&self, is_one: impl Fn(&str) -> bool) -> Share {
         time_in(self.rank, is_one)
     }
@@ -300,8 +300,9 @@ impl<'a> Context<'a> {
 pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
     let seen = rank.activity.iter();
     let seen = seen.filter(|activity| is_one(&activity.name));
-    let outside = rank.wait.map_or(1.0, |wait| wait.share.complement().0);
-    Share(outside * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
+    let without = [rank.waiting, rank.receiving].into_iter().flatten();
+    let with_stack = 1.0 - without.map(|share| share.0).sum::<f64>();
+    Share(with_stack * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
 }
 
 /// Returns the mean share of time that these GPUs ran no kernel. `None` without a current reading.

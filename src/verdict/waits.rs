@@ -8,7 +8,7 @@ use super::context::Context;
 use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
-use crate::model::rates::{Activity, Estimate};
+use crate::model::rates::Estimate;
 use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
 
@@ -72,14 +72,12 @@ pub(super) fn unseen(context: &Context<'_>) -> Missing {
 
 /// Returns the functions that the main thread was seen in most, in words that end a sentence.
 fn main_functions(context: &Context<'_>) -> String {
-    let often = |activity: &&Activity| activity.share.0 >= MIN_SHARE;
-    let seen = context
-        .rank
-        .activity
-        .iter()
-        .filter(often)
+    let functions = context.rank.activity.iter();
+    let seen = functions.map(|one| (context.time_in(|name| name == one.name), &one.name));
+    let often = seen
+        .filter(|(share, _)| share.0 >= MIN_SHARE)
         .take(MAX_FUNCTIONS);
-    let seen = seen.map(|activity| format!("{} of the time in {}", activity.share, activity.name));
+    let seen = often.map(|(share, name)| format!("{share} of the time in {name}"));
     let seen: Vec<String> = seen.collect();
     match &seen[..] {
         [] => String::new(),

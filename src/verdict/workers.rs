@@ -5,6 +5,10 @@ use super::{Headspace, Interval, WorkerAdvice};
 use crate::sample::LoaderKind;
 use crate::units::Share;
 
+/// Maximum ratio of the advised number of workers to the present one, where CPUs do not limit it: a disk, a server or memory
+/// may.
+const AT_ONCE: u32 = 4;
+
 /// Returns the gain from free loading: all of the lost share.
 pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
     let step = context.rank.step;
@@ -36,7 +40,8 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
         whole((workers - 0.02).ceil().max(1.0))
     });
     let cpu_allows = cpu_allows(context);
-    let wanted = match_step.map(|wanted| cpu_allows.map_or(wanted, |cpus| wanted.min(cpus)));
+    let most = cpu_allows.unwrap_or(AT_ONCE.saturating_mul(now.max(1)));
+    let wanted = match_step.map(|wanted| wanted.min(most));
     Some(WorkerAdvice {
         now,
         match_step,
@@ -141,6 +146,9 @@ pub(super) fn more_workers(
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
             format!("all that the CPUs allow; {wanted} would match the step")
+        }
+        (Some(wanted), None) if advised < wanted => {
+            format!("then watch again; {wanted} would match the step")
         }
         (_, Some(cpus)) => format!("matches the step; the CPUs allow {cpus}"),
         _ => "matches the step".into(),

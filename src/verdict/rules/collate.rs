@@ -1,6 +1,6 @@
 //! The trainer's main thread works on batches that worker processes have made: it regroups, collates or transforms them.
 
-use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, is_held_up, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -22,7 +22,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let loading = most_of_the_wait(context, context.rank.loading)?;
-    (!context.loads_in_main() && !context.workers().is_empty()).then(|| {
+    let takes_batches = !context.loads_in_main() && !context.workers().is_empty();
+    (takes_batches && !is_held_up(context, loading)).then(|| {
         let text = format!(
             "the main thread works on batches itself {loading} of the time, where the training loop asks for the next"
         );

@@ -1,8 +1,9 @@
-//! The trainer's main thread loads its batches itself: `num_workers=0`.
+//! The trainer's main thread loads its batches itself: `num_workers=0`, or a loader of its own without workers.
 
-use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait};
+use crate::sample::LoaderKind;
+use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait, network_in_main};
 use crate::verdict::context::Context;
-use crate::verdict::rule::{Picture, Resource, Rule, texts};
+use crate::verdict::rule::{Picture, Resource, Rule, Situation, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
@@ -12,17 +13,30 @@ pub(super) const RULE: Rule = Rule {
     picture: Picture::BusyWorkers,
     more_workers_help: true,
     what_if: false,
-    advice: |_| {
-        texts(&[
-            "load in worker processes: set num_workers to 1 or more",
-            "then watch again to see how many workers match the step",
-        ])
-    },
+    advice,
 };
+
+fn advice(situation: &Situation<'_>) -> Vec<String> {
+    texts(&[
+        load_ahead(situation.context),
+        "then watch again to see how many workers match the step",
+    ])
+}
+
+/// Returns the advice to load beside the step.
+pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
+    let kind = context.loader.map(|loader| loader.kind);
+    if kind == Some(LoaderKind::PytorchMain) {
+        "load in worker processes: set num_workers to 1 or more"
+    } else {
+        "load ahead of the step: in other processes or threads, through a queue"
+    }
+}
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let loading = most_of_the_wait(context, context.rank.loading)?;
-    context.loads_in_main().then(|| {
+    let computes = context.loads_in_main() && network_in_main(context).is_none();
+    computes.then(|| {
         let text = format!("the main thread loads batches itself {loading} of the time");
         Evidence::supporting("loads-in-main", loading.0, MIN_SHARE_OF_WAIT, text)
     })

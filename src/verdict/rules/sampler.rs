@@ -25,26 +25,12 @@ pub(super) const RULE: Rule = Rule {
 /// The sampler runs in the main thread, before a batch is requested from the workers: more of them do not help.
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let loading = context.rank.loading?;
-    let inside = [context.rank.waiting, context.rank.receiving];
-    let outside = 1.0
-        - inside
-            .into_iter()
-            .flatten()
-            .map(|share| share.0)
-            .sum::<f64>();
-    let seen = context.rank.activity.iter();
-    let (name, share) = seen.fold((None, 0.0), |(name, sum), one| {
-        match one.name.strip_suffix(IN_SAMPLER) {
-            Some(function) => (name.or(Some(function)), sum + one.share.0),
-            None => (name, sum),
-        }
-    });
-    let sampling = Share((share * outside).min(loading.0));
-    most_of_the_wait(context, Some(sampling))?;
-    let text = format!(
-        "the main thread works out the next samples {sampling} of the time, in {}",
-        name?
-    );
+    let sampling = context.time_in(|name| name.ends_with(IN_SAMPLER));
+    let sampling = most_of_the_wait(context, Some(Share(sampling.0.min(loading.0))))?;
+    let mut functions = context.rank.activity.iter();
+    let hottest = functions.find_map(|one| one.name.strip_suffix(IN_SAMPLER))?;
+    let text =
+        format!("the main thread works out the next samples {sampling} of the time, in {hottest}");
     Some(Evidence::supporting(
         "sampling",
         sampling.0,
