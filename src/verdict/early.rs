@@ -81,7 +81,8 @@ pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -
         // The others are between two kinds, or depend on single polls.
         _ => false,
     };
-    let counted = context.rank.step.batches.is_some();
+    // Waits are seen where batches are not counted; that there are none takes longer to know.
+    let counted = context.rank.step.batches.is_some() || kind == Kind::DataBound;
     let ends = [|ends: Bounds| ends.low, |ends: Bounds| ends.high];
     let everywhere = || {
         ends.iter().all(|wait| {

@@ -55,6 +55,8 @@ pub(super) enum Site {
 /// from one to the other must each have been seen.
 const STACKS: u32 = 20;
 const OF_EACH: u32 = 3;
+/// Number of stacks of a call that show whether a `for` loop calls it.
+const FIRST: u32 = 3;
 /// The loop is in at least this share of the stacks; once found, it is kept down to the lower share.
 const MIN_COVERAGE: f64 = 0.9;
 const MIN_COVERAGE_KEPT: f64 = 0.7;
@@ -88,8 +90,10 @@ struct CallNode {
     parent: usize,
     children: Vec<usize>,
     stacks: u32,
-    /// Whether it asks for a batch by its kind, as its caller sees it.
+    /// Whether it asks for a batch by its kind.
     asks: bool,
+    /// Number of its first stacks in which the caller took the next item of a `for` loop.
+    in_for: u32,
     /// Number of its stacks in which something is handed over, and in which a model is trained.
     hands_over: u32,
     trains: u32,
@@ -119,9 +123,15 @@ impl CallNode {
         known.count().max(usize::from(self.stacks >= often))
     }
 
+    /// Whether it asks for a batch by its kind, or a `for` loop calls it for its next item, as it calls `map` and what is
+    /// indexed from 0 on. Frames are read one after another, so a single stack may show a loop that has gone on.
+    fn asks(&self) -> bool {
+        self.asks || 2 * self.in_for > self.stacks.min(FIRST)
+    }
+
     fn is_asking(&self) -> bool {
         let hands_over = f64::from(self.hands_over) >= ONLY_HANDS_OVER * f64::from(self.stacks);
-        self.trains == 0 && (self.asks || (hands_over && self.stacks >= OF_EACH))
+        self.trains == 0 && (self.asks() || (hands_over && self.stacks >= OF_EACH))
     }
 }
 
@@ -175,7 +185,9 @@ impl Sites {
         let Some(at) = path.iter().position(|node| *node == found) else {
             return Site::Elsewhere;
         };
-        let asks = path.get(at + 1).is_some_and(|node| self.nodes[*node].asks);
+        let asks = path
+            .get(at + 1)
+            .is_some_and(|node| self.nodes[*node].asks());
         // Beside an iterator that may give the batches, what is handed over may be the result of a step: of one that is made
         // elsewhere, where no model is trained here. A queue is hardly used for anything but batches where it is.
         let may_be_result = || {
@@ -201,10 +213,11 @@ impl Sites {
         let often = OF_EACH.max(node.stacks / ALSO_HANDS_OVER);
         let children = || node.children.iter().map(|child| &self.nodes[*child]);
         let asks =
-            children().any(|child| child.is_asking() && child.asks && child.stacks >= OF_EACH);
-        let others = children().filter(|child| child.is_asking() && !child.asks);
+            children().any(|child| child.is_asking() && child.asks() && child.stacks >= OF_EACH);
+        let others = children().filter(|child| child.is_asking() && !child.asks());
         let places: usize = others.map(|child| child.places(often)).sum();
-        places + usize::from(asks || node.iterates >= OF_EACH) > 1
+        // A `for` loop over a range is seen now and then.
+        places + usize::from(asks || node.iterates >= often) > 1
     }
 
     /// Returns how often a loop was found around the known one; 1 with the first, 0 before.
@@ -258,14 +271,14 @@ impl Sites {
             let child = self.nodes[at].children.iter().find(known).copied();
             let Some(child) = child.or_else(|| {
                 let is_common = all < STACKS || 2 * self.nodes[at].stacks >= all;
-                is_common.then(|| {
-                    let iterates = depth.checked_sub(1).is_some_and(&in_for);
-                    self.add(at, call, iterates)
-                })
+                is_common.then(|| self.add(at, call))
             }) else {
                 break;
             };
             let node = &mut self.nodes[child];
+            if node.stacks < FIRST {
+                node.in_for += u32::from(depth.checked_sub(1).is_some_and(&in_for));
+            }
             node.stacks += 1;
             node.hands_over += u32::from(hands_over.is_some_and(|found| found >= depth));
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
@@ -277,13 +290,12 @@ impl Sites {
         path
     }
 
-    /// One that a `for` loop calls for its next item asks for that: as `map` and what is indexed from 0 on do.
-    fn add(&mut self, parent: usize, call: &Call, iterates: bool) -> usize {
+    fn add(&mut self, parent: usize, call: &Call) -> usize {
         let at = self.nodes.len();
         self.nodes.push(CallNode {
             code: call.code,
             parent,
-            asks: iterates || (call.generator && !call.expression) || call.meaning.asks,
+            asks: (call.generator && !call.expression) || call.meaning.asks,
             ..CallNode::default()
         });
         self.nodes[parent].children.push(at);
@@ -463,6 +475,28 @@ mod tests {
             learned(&["mtnw", "mtqw", "mts"]),
             [Site::Data, Site::Unknown, Site::Step]
         );
+    }
+
+    /// Its frames were read one after another: the loop went on between them.
+    #[test]
+    fn a_single_stack_does_not_show_what_a_for_loop_calls() {
+        let mut sites = Sites::default();
+        let mut poll =
+            |letters, in_for| sites.poll(&stack(letters), |depth| in_for && depth == 1, |_| false);
+        for _ in 0..30 {
+            poll("mtqw", false);
+            poll("mts", false);
+        }
+        // Now and then the loop is seen at the head of a `for` over a range, and a call of its body in that.
+        for _ in 0..3 {
+            poll("mtz", true);
+            poll("mt", true);
+            for _ in 0..30 {
+                poll("mtz", false);
+                assert_eq!(poll("mtqw", false), Site::Data);
+            }
+        }
+        assert_eq!(poll("mtz", false), Site::Step);
     }
 
     #[test]
