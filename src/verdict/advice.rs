@@ -138,7 +138,10 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     let (Some(workers), Some(loader)) = (situation.workers, loader) else {
         return vec![];
     };
-    if workers.match_step.is_none_or(|wanted| wanted > workers.now) {
+    let busy = situation.context.mean_share(|worker| worker.busy);
+    let slow = busy.is_none_or(|busy| busy.0 >= MODERATE);
+    // Workers that are idle all the time do not make slow batches.
+    if !slow || workers.match_step.is_none_or(|wanted| wanted > workers.now) {
         return vec![];
     }
     let gain = gain(situation.stall, f64::INFINITY);

@@ -7,9 +7,9 @@
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
-use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::trial::{
     OBSERVED, Outcome, PIPETOP, TOLERANCE, about, ensure, kinds_near, no_more_workers,
 };
 use support::machine::{Share, each, has, note, skip};
-use support::measured::two_of_three;
+use support::measured::two_of_three_at_once;
 
 pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/loaders");
 /// Batches after which a job is in steady state.
@@ -198,7 +198,7 @@ impl Loader {
         self,
         python: &str,
         starved: bool,
-        also: impl Fn(&Report, &Job, bool) -> Outcome,
+        also: impl Fn(&Report, &Job, bool) -> Outcome + Sync,
     ) -> Outcome {
         let load = if starved { self.starved } else { self.free };
         let figures = format!(
@@ -210,7 +210,7 @@ impl Loader {
         let script = Path::new(SCRIPTS).join(self.script).with_extension("py");
         let mut job = Job::script(python, self.launcher, self.share, &script, &arguments)?;
         job.reach(STEADY, self.rank)?;
-        let told = Cell::new(false);
+        let told = AtomicBool::new(false);
         let look = || {
             let report = Report::of(Command::new(PIPETOP), job.pid(), self.observed)?;
             let seconds = report.number("/window/seconds").unwrap_or_default();
@@ -224,19 +224,21 @@ impl Loader {
                 self.script,
                 report.kind(),
             ));
-            told.set(told.get() || report.kind() != "unknown");
+            told.fetch_or(report.kind() != "unknown", Relaxed);
             let outcome = self.said.holds(&report, waited, starved);
             about(&report, outcome.and_then(|()| also(&report, &job, starved)))
         };
-        two_of_three(look)?;
+        two_of_three_at_once(look)?;
         // A loader that is far ahead is seldom asked: one report may miss that, five do not.
         let tells = matches!(self.said, ExpectedVerdict::Judged { .. });
         for _ in 2..5 {
-            if tells && !told.get() {
+            if tells && !told.load(Relaxed) {
                 look()?;
             }
         }
-        ensure(told.get() || !tells, || "no report of five tells".into())
+        ensure(told.load(Relaxed) || !tells, || {
+            "no report of five tells".into()
+        })
     }
 }
 

@@ -2,14 +2,34 @@
 //! can only lengthen, and two of three trials.
 
 use std::iter::repeat_with;
+use std::panic::resume_unwind;
+use std::thread;
 
 /// Requires two of three trials to succeed: one may coincide with other load of the machine. Runs the third only if the
 /// first two disagree. Returns the error of the first that failed.
 pub fn two_of_three<E>(mut trial: impl FnMut() -> Result<(), E>) -> Result<(), E> {
-    match (trial(), trial()) {
-        (Ok(()), Ok(())) => Ok(()),
-        (Err(why), Err(_)) => Err(why),
-        (Err(why), Ok(())) | (Ok(()), Err(why)) => trial().map_err(|_| why),
+    majority([trial(), trial()], trial)
+}
+
+/// The same for reports on one job, which do not disturb each other: the first two are made at the same time.
+pub fn two_of_three_at_once<E: Send>(report: impl Fn() -> Result<(), E> + Sync) -> Result<(), E> {
+    let first = thread::scope(|scope| {
+        let other = scope.spawn(&report);
+        let one = report();
+        let other = other.join();
+        [one, other.unwrap_or_else(|panic| resume_unwind(panic))]
+    });
+    majority(first, report)
+}
+
+fn majority<E>(
+    first: [Result<(), E>; 2],
+    mut third: impl FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    match first {
+        [Ok(()), Ok(())] => Ok(()),
+        [Err(why), Err(_)] => Err(why),
+        [Err(why), Ok(())] | [Ok(()), Err(why)] => third().map_err(|_| why),
     }
 }
 
