@@ -9,21 +9,11 @@ use std::process::Command;
 use pipetop::testing::lab::workload::dataset::{DatasetError, prepare};
 use pipetop::units::Bytes;
 use serde_json::Value;
+use support::for_everyone;
 use support::machine::{is_root, skip};
 use support::stand_in::StandIn;
 use support::traces::{Place, files};
 use support::waiting::ToEnd;
-
-/// Copies the program to where another user may run it.
-fn for_all_users() -> (tempfile::TempDir, PathBuf) {
-    let directory = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .tempdir()
-        .expect("a temporary directory");
-    let program = directory.path().join("pipetop");
-    fs::copy(support::pipetop(), &program).expect("it can be copied");
-    (directory, program)
-}
 
 #[test]
 fn without_a_thread_left_there_is_one_error_that_names_the_limit() {
@@ -31,7 +21,7 @@ fn without_a_thread_left_there_is_one_error_that_names_the_limit() {
         return skip("a limit of threads: needs root to become a user who has one");
     }
     let job = StandIn::start(1);
-    let (_directory, program) = for_all_users();
+    let (_directory, program) = for_everyone(&support::pipetop()).expect("a copy");
     for how in ["--once", ""] {
         let output = Command::new("prlimit")
             .arg("--nproc=1")
@@ -61,7 +51,7 @@ fn another_users_job_is_watched_as_far_as_its_rights_go() {
         return skip("another user's job: needs root to become another user");
     }
     let job = StandIn::start(2);
-    let (_directory, program) = for_all_users();
+    let (_directory, program) = for_everyone(&support::pipetop()).expect("a copy");
     let output = Command::new(program)
         .args([&job.pid().to_string(), "--once", "--json"])
         .args(["--for", "1s", "--interval", "200ms"])
@@ -110,7 +100,7 @@ fn the_rights_in_contrib_suffice_for_other_users_jobs() {
     });
     let only = added.collect::<Vec<_>>().concat();
     let job = StandIn::start(2);
-    let (_directory, program) = for_all_users();
+    let (_directory, program) = for_everyone(&support::pipetop()).expect("a copy");
     let output = Command::new("setpriv")
         .args("--reuid 65534 --regid 65534 --clear-groups".split(' '))
         .args(["inh-caps", "ambient-caps", "bounding-set"].map(|of| format!("--{of}=-all{only}")))

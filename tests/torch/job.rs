@@ -1,9 +1,8 @@
 //! A training script that runs for one test, and always ends with it.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
@@ -256,18 +255,4 @@ impl Drop for Job {
         }
         let _ = self.child.wait();
     }
-}
-
-/// Returns a copy of `file` that every user may read and run.
-pub(crate) fn for_everyone(file: &Path) -> Result<(TempDir, PathBuf), String> {
-    let copy = || {
-        let directory = tempfile::tempdir()?;
-        let path = directory.path().join("program");
-        fs::copy(file, &path)?;
-        for path in [directory.path(), &path] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
-        }
-        Ok((directory, path))
-    };
-    copy().map_err(|error: std::io::Error| format!("cannot copy {}: {error}", file.display()))
 }

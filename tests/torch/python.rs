@@ -15,9 +15,10 @@ use pipetop::testing::source::python::{
     InLoader, IteratorState, LoaderIterator, PythonError, Stacks, ThreadContext, WorkerPhase,
 };
 use pipetop::units::Pid;
+use support::for_everyone;
 use support::machine::{Share, each_interpreter, is_root};
 
-use crate::job::{NOBODY, for_everyone};
+use crate::job::NOBODY;
 use support::waiting::{ToEnd, ended};
 
 const TORCH_TIMEOUT: Duration = Duration::from_secs(90);

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use crate::cgroup::Limit;
 use crate::clock::{now, sleep};
-use crate::job::{Job, NOBODY, for_everyone};
+use crate::job::{Job, NOBODY};
 use crate::loads::loads_are_as_the_workers_say;
 use crate::report::Report;
 use crate::trial::{
     OBSERVED, Outcome, PIPETOP, Situation, about, check, check_against, check_without_ptrace,
     each_python, ensure, has_access, light, no_more_workers, throughput_ratio,
 };
+use support::for_everyone;
 use support::machine::{is_root, note, skip};
 
 const STARVED: Situation = light("starved");
@@ -220,7 +221,8 @@ fn another_users_job() {
     }
     each_python(STARVED, |python| {
         let job = STARVED.job(python)?;
-        let (_directory, program) = for_everyone(Path::new(PIPETOP))?;
+        let (_directory, program) =
+            for_everyone(Path::new(PIPETOP)).map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
         command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent");
         let report = Report::of(command, job.pid(), OBSERVED)?;

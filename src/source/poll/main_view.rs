@@ -23,7 +23,7 @@ use crate::units::ProcessKey;
 
 /// Shortest time between two reads of the iterators' counters.
 const ITERATORS_AFTER: Duration = Duration::from_millis(200);
-/// Shortest time between two stacks that are only read for the function that runs.
+/// Mean time between two stacks that are only read for the function that runs.
 const STACK_AFTER: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -232,7 +232,9 @@ impl MainView {
         if waits {
             return self.iterators.batches(poll.polled).is_none();
         }
-        let old = now.saturating_sub(self.stack_at) >= STACK_AFTER;
+        // At odd moments, so that stacks are not in step with the job.
+        let odd = f64::from(self.stack_at.subsec_nanos() % 1000) / 1000.0;
+        let old = now.saturating_sub(self.stack_at) >= STACK_AFTER.mul_f64(0.5 + odd);
         let queue = self.queue.is_known() && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
         let other = self.fed.is_seen() || queue || inside;

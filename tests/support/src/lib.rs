@@ -1,7 +1,12 @@
 //! Code shared by several test programs: sessions in a pseudo-terminal, stand-in jobs, fake machines, situations to draw.
 
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use tempfile::TempDir;
 
 pub mod fake_root;
 pub mod fuzz;
@@ -30,6 +35,27 @@ pub fn pipetop() -> PathBuf {
         .nth(2)
         .expect("target/PROFILE/deps/NAME");
     folder.join("pipetop")
+}
+
+/// Copies a program to where every user may run it. By another process: a test that starts a program meanwhile would pass
+/// on the file as it is open for writing, and such a file cannot be run.
+///
+/// # Errors
+/// Returns an error if the folder cannot be made or the program cannot be copied.
+pub fn for_everyone(program: &Path) -> io::Result<(TempDir, PathBuf)> {
+    let folder = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o755))
+        .tempdir()?;
+    let copy = folder.path().join("program");
+    let mut install = Command::new("install");
+    let made = install.arg("-m755").arg(program).arg(&copy).status()?;
+    if !made.success() {
+        return Err(io::Error::other(format!(
+            "cannot copy {}",
+            program.display()
+        )));
+    }
+    Ok((folder, copy))
 }
 
 /// Returns a command that starts the program under test with the signals that it would have in a shell. With `nohup`, and
