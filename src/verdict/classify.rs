@@ -7,6 +7,7 @@ use super::level::{HIGH, MODERATE, SLIGHT};
 use super::rules::Cause;
 use super::waits::Waits;
 use super::{Interval, Kind};
+use crate::sample::LoaderKind;
 use crate::units::Share;
 
 /// Share of the time from which on an empty queue shows that batches come no faster than they are taken.
@@ -114,9 +115,13 @@ fn has_no_reserve(context: &Context<'_>) -> bool {
 }
 
 /// Returns a contradiction between signals that cannot both be right. A trainer that waits for a batch finds the queue
-/// empty, unless another rank sends the batch, bypassing the queue.
+/// empty, unless another rank sends the batch, bypassing the queue. A known loader of another library may take turns between
+/// several queues, as Grain does between its processes: then the others are not empty.
 pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
-    if dispatched(context.rank).is_some() {
+    let takes_turns = context
+        .loader
+        .is_some_and(|loader| loader.kind == LoaderKind::Other && loader.name.is_some());
+    if takes_turns || dispatched(context.rank).is_some() {
         return None;
     }
     let waiting = context.rank.waiting?;

@@ -290,8 +290,8 @@ fn budget(polled_for: Duration) -> f64 {
     } else {
         BUDGET
     };
-    // A debug build needs several times as long for a poll; its tests need as many.
-    let slower = if cfg!(debug_assertions) { 4.0 } else { 1.0 };
+    // A debug build needs several times as long for a poll, and its tests need as many.
+    let slower = if cfg!(debug_assertions) { 2.0 } else { 1.0 };
     slower * own.min(BUDGET_OF_ALL / running as f64)
 }
 
