@@ -156,6 +156,8 @@ struct SamplerState {
     /// What is known below the process that launched a command.
     launched: Option<LaunchSearch>,
     gaps: Vec<Gap>,
+    /// Why the job could not be read at the reading before.
+    unread: Vec<Gap>,
     files: FilesReader,
 }
 
@@ -191,6 +193,7 @@ impl SamplerState {
                 _ => None,
             },
             gaps: vec![],
+            unread: vec![],
             files: FilesReader::new(proc_root),
             options,
         };
@@ -299,7 +302,7 @@ impl SamplerState {
             files,
             own: self.own.read(late),
             processes,
-            gaps: std::mem::take(&mut self.gaps),
+            gaps: with_earlier(std::mem::take(&mut self.gaps), &mut self.unread),
         }
     }
 
@@ -381,5 +384,33 @@ impl SamplerState {
                 "raise the process limit (ulimit -u)",
             )),
         }
+    }
+}
+
+/// Returns the gaps of this reading, and those for which the job could not be read at the one before: rates need two
+/// readings.
+fn with_earlier(mut gaps: Vec<Gap>, unread: &mut Vec<Gap>) -> Vec<Gap> {
+    let now = gaps.iter().filter(|gap| gap.source == "job").cloned();
+    let before = std::mem::replace(unread, now.collect());
+    let other = before.into_iter().filter(|gap| !gaps.contains(gap));
+    gaps.extend(other.collect::<Vec<_>>());
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kept_the_job_from_being_read_explains_the_next_reading_too() {
+        let gap = |source| Gap::new(source, "too many open files", "raise the limit");
+        let mut unread = vec![];
+        let mut reading = |gaps: &[Gap]| with_earlier(gaps.to_vec(), &mut unread);
+        let [job, disk] = [gap("job"), gap("disk")];
+        let both = [job.clone(), disk];
+        assert_eq!(reading(&both), both);
+        assert_eq!(reading(&both), both);
+        assert_eq!(reading(&[]), [job]);
+        assert_eq!(reading(&[]), []);
     }
 }
