@@ -278,7 +278,10 @@ pub struct QueueRates {
     pub capacity: Option<u32>,
     /// Mean number of ready batches over the capacity.
     pub occupancy: Option<Share>,
+    /// Share of the polls of the queue at which no batch was ready.
     pub empty: Share,
+    /// The same if none was ready, either, while the queue could not be polled between two epochs.
+    pub empty_at_most: Share,
     pub source: QueueSource,
 }
 

@@ -128,9 +128,12 @@ pub struct QueueTally {
     /// Maximum number of ready batches: `num_workers x prefetch_factor`.
     pub capacity: Option<u32>,
     pub source: QueueSource,
+    /// Further polls, at which the workers' pipe was gone: from the end of an epoch until the next one's is found.
+    #[serde(default)]
+    pub gone: u64,
 }
 
-counts!(QueueTally: polls, empty, ready_sum);
+counts!(QueueTally: polls, empty, ready_sum, gone);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -216,6 +216,7 @@ impl Trace {
             ready: ready.last().copied().unwrap_or(0),
             capacity: u32::try_from(2 * job.workers).ok(),
             source: QueueSource::Pipe,
+            gone: 0,
         });
         loader.batches = Some(BatchCount {
             count: self.taken[polls] + 500,

@@ -121,6 +121,7 @@ impl Trace {
                     ready: 0,
                     capacity: Some(8),
                     source: QueueSource::Pipe,
+                    gone: 0,
                 }),
                 batches: Some(BatchCount {
                     // Two in each period, and at least one a second.

@@ -125,7 +125,7 @@ pub(super) fn contradiction(context: &Context<'_>) -> Option<String> {
         return None;
     }
     let waiting = context.rank.waiting?;
-    let empty = context.queue_empty()?;
+    let empty = context.queue_empty_at_most()?;
     (waiting.0 >= HIGH && empty.0 < waiting.0 - 0.25).then(|| {
         format!(
             "the trainer seems to wait {waiting} of the time, yet its queue is empty only {empty}"

@@ -126,7 +126,14 @@ impl<'a> Context<'a> {
         self.queue_empty_any_source().filter(|_| !once_a_step)
     }
 
-    /// Returns the same, or how often the trainer found no batch ready when it requested one.
+    /// Returns the most that it can be: the queue cannot be polled from the end of an epoch until the next one's workers
+    /// are found.
+    pub(super) fn queue_empty_at_most(&self) -> Option<Share> {
+        self.queue_empty()?;
+        Some(self.loader?.queue?.empty_at_most)
+    }
+
+    /// Returns the share of time at which no batch was ready, or how often the trainer found none when it requested one.
     pub(super) fn queue_empty_any_source(&self) -> Option<Share> {
         let loader = self.loader?;
         let pins = loader.kind == LoaderKind::PytorchProcesses;

@@ -76,6 +76,9 @@ fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evid
     const OFTEN: f64 = 0.5;
     let empty = context.queue_empty()?;
     let often = empty.0 >= OFTEN;
+    if often != (context.queue_empty_at_most()?.0 >= OFTEN) {
+        return None;
+    }
     let supports = match kind {
         // The trainer waits although batches are ready.
         Kind::DataBound if picture(cause) == Picture::ReadyBatches => !often,

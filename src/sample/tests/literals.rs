@@ -177,6 +177,7 @@ fn rank(at: f64) -> RankSample {
                 ready: 1,
                 capacity: Some(4),
                 source: QueueSource::Pipe,
+                gone: 0,
             }),
             batches: Some(BatchCount {
                 count: 500 + whole(10.0 * at),

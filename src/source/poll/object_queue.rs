@@ -65,6 +65,7 @@ impl ObjectQueue {
                 ready,
                 capacity: queue.capacity,
                 source: QueueSource::Object,
+                gone: 0,
             }
         });
         self.seen = Some((queue.taken, tally));

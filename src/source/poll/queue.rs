@@ -5,7 +5,8 @@
 //! pipe itself (`NumPy` arrays, bytes), a full pipe need not hold many: then the queue's semaphore is used, if it can
 //! be read. Does not depend on the pipe's readers and writers.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,9 +74,12 @@ impl QueueView {
         self.inode
     }
 
-    /// Counts what is ready now. The tally is unchanged if the pipe is gone.
+    /// Counts what is ready now, or that the pipe is gone.
     pub(super) fn poll(&mut self, now: Duration) {
-        let Some(unread) = self.unread() else { return };
+        let Some(unread) = self.unread() else {
+            self.seen.tally.gone += u64::from(self.is_gone());
+            return;
+        };
         let ready = self.batches(unread);
         let counted = if self.bulky { self.counted() } else { None };
         if counted.is_some() {
@@ -94,7 +98,7 @@ impl QueueView {
     /// file, and opening that could have side effects, so it is compared first.
     fn unread(&self) -> Option<u64> {
         let metadata = std::fs::metadata(&self.path).ok()?;
-        if !metadata.file_type().is_fifo() || metadata.ino() != self.inode {
+        if !self.is_this(&metadata) {
             return None;
         }
         let flags = (OFlags::NONBLOCK | OFlags::CLOEXEC).bits();
@@ -104,6 +108,18 @@ impl QueueView {
             .open(&self.path)
             .ok()?;
         rustix::io::ioctl_fionread(&pipe).ok()
+    }
+
+    fn is_this(&self, metadata: &Metadata) -> bool {
+        metadata.file_type().is_fifo() && metadata.ino() == self.inode
+    }
+
+    /// Whether its reader has closed it. One that cannot be read for another reason is not gone.
+    fn is_gone(&self) -> bool {
+        match std::fs::metadata(&self.path) {
+            Ok(metadata) => !self.is_this(&metadata),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
     }
 
     /// Returns the count of the semaphore, if it has one with a name.
@@ -196,5 +212,10 @@ mod tests {
             other.seen.tally.polls, 0,
             "another file under that number is not touched"
         );
+
+        drop(read);
+        queue.poll(Duration::ZERO);
+        let tally = queue.seen.tally;
+        assert_eq!((tally.polls, tally.gone), (4, 1));
     }
 }

@@ -138,6 +138,8 @@ struct Rank {
     in_order: Option<bool>,
     pin_memory: Option<bool>,
     queue_empty: Option<f64>,
+    /// The same as `queue_empty` if absent.
+    queue_empty_at_most: Option<f64>,
     /// Reports of the rank's device: computing, copying; whether it is idle at the end of each step.
     device_busy: Option<f64>,
     copying: Option<f64>,
@@ -394,6 +396,7 @@ fn loader(rank: &Rank) -> LoaderRates {
             capacity: Some(2 * num_workers),
             occupancy: None,
             empty: Share(empty),
+            empty_at_most: Share(rank.queue_empty_at_most.unwrap_or(empty)),
             source: QueueSource::Pipe,
         }),
         batches_per_s: rank.batches_per_s,

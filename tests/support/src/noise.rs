@@ -231,6 +231,7 @@ impl Noise {
                     ready: 3,
                     capacity: Some(2 * self.workers),
                     source: QueueSource::Pipe,
+                    gone: 0,
                 }),
                 batches: Some(BatchCount {
                     count: second * rate,

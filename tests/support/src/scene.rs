@@ -540,6 +540,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             capacity: Some(capacity),
             occupancy: Some(Share(mean_ready / f64::from(capacity))),
             empty: Share(if starved { 0.91 } else { 0.0 }),
+            empty_at_most: Share(if starved { 0.91 } else { 0.0 }),
             source: QueueSource::Pipe,
         }),
         batches_per_s: Some(rate),
