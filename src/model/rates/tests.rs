@@ -564,6 +564,17 @@ fn polled(tally: MainTally, before: u64) -> MainGrown {
     }
 }
 
+/// Estimates from polls alone.
+fn estimate_of(tally: MainTally, episodes: u64) -> Estimate {
+    estimate::wait(
+        &polled(tally, 0),
+        &no_waits(),
+        episodes,
+        estimate::Unclassified::Workers,
+        &Blocks::default(),
+    )
+}
+
 #[test]
 fn seldom_polls_are_fewer_observations() {
     let width = |observed| {
@@ -574,13 +585,7 @@ fn seldom_polls_are_fewer_observations() {
             running: 600,
             ..MainTally::default()
         };
-        let wait = estimate::wait(
-            &polled(tally, 0),
-            &no_waits(),
-            5000,
-            estimate::Unclassified::Workers,
-            &Blocks::default(),
-        );
+        let wait = estimate_of(tally, 5000);
         wait.high.0 - wait.low.0
     };
     assert!(width(250) > 1.9 * width(1000));
@@ -633,49 +638,19 @@ fn the_interval_of_a_share_has_a_width_everywhere() {
         running: polls - waiting,
         ..MainTally::default()
     };
-    let none = estimate::wait(
-        &polled(tally(0, 200), 0),
-        &no_waits(),
-        0,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let none = estimate_of(tally(0, 200), 0);
     assert_eq!((none.share, none.low), (Share::ZERO, Share::ZERO));
     close(none.high.0, 3.8416 / (200.0 + 3.8416));
-    let all = estimate::wait(
-        &polled(tally(200, 200), 0),
-        &no_waits(),
-        1,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let all = estimate_of(tally(200, 200), 1);
     assert_eq!((all.share, all.high), (Share::ONE, Share::ONE));
     close(all.low.0, 200.0 / (200.0 + 3.8416));
     // However many polls there are: one point to each side.
-    let many = estimate::wait(
-        &polled(tally(500_000, 1_000_000), 0),
-        &no_waits(),
-        1_000_000,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let many = estimate_of(tally(500_000, 1_000_000), 1_000_000);
     close(many.low.0, 0.49);
     close(many.high.0, 0.51);
     // Polls within one long wait are one observation, not a hundred.
-    let few = estimate::wait(
-        &polled(tally(100, 200), 0),
-        &no_waits(),
-        2,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
-    let more = estimate::wait(
-        &polled(tally(100, 200), 0),
-        &no_waits(),
-        50,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let few = estimate_of(tally(100, 200), 2);
+    let more = estimate_of(tally(100, 200), 50);
     assert!(few.high.0 - few.low.0 > 0.5 && more.high.0 - more.low.0 < 0.14);
 }
 
@@ -785,21 +760,9 @@ fn unseen_polls_raise_only_the_upper_bound() {
         other: 100,
         ..MainTally::default()
     };
-    let seen = estimate::wait(
-        &polled(tally, 0),
-        &no_waits(),
-        500,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let seen = estimate_of(tally, 500);
     tally.unseen = 850;
-    let fed = estimate::wait(
-        &polled(tally, 0),
-        &no_waits(),
-        500,
-        estimate::Unclassified::Workers,
-        &Blocks::default(),
-    );
+    let fed = estimate_of(tally, 500);
     let alone = estimate::wait(
         &polled(tally, 0),
         &no_waits(),

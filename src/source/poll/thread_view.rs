@@ -94,7 +94,7 @@ impl ThreadView {
     pub(super) fn poll(&self) -> io::Result<Polled> {
         let mut blocked = self.blocked()?;
         // Since Linux 6.12 a thread may stay in the run queue for a while after it went to sleep, and has no wait function
-        // as long (`DELAY_DEQUEUE`). Reading its call takes it out.
+        // as long (`DELAY_DEQUEUE`). Reading its call takes it out; up to 6.14, by the source, that waits for a tick.
         if blocked == Blocked::Running && self.is_asleep() {
             blocked = self.blocked()?;
         }

@@ -37,8 +37,7 @@ pub fn pipetop() -> PathBuf {
     folder.join("pipetop")
 }
 
-/// Copies a program to where every user may run it. By another process: a test that starts a program meanwhile would pass
-/// on the file as it is open for writing, and such a file cannot be run.
+/// Copies a program to where every user may run it.
 ///
 /// # Errors
 /// Returns an error if the folder cannot be made or the program cannot be copied.
@@ -47,15 +46,20 @@ pub fn for_everyone(program: &Path) -> io::Result<(TempDir, PathBuf)> {
         .permissions(Permissions::from_mode(0o755))
         .tempdir()?;
     let copy = folder.path().join("program");
-    let mut install = Command::new("install");
-    let made = install.arg("-m755").arg(program).arg(&copy).status()?;
-    if !made.success() {
-        return Err(io::Error::other(format!(
-            "cannot copy {}",
-            program.display()
-        )));
-    }
+    copy_program(program, &copy)?;
     Ok((folder, copy))
+}
+
+/// Copies a program by another process: a child that another test starts meanwhile would inherit the file as it is open
+/// for writing, and such a file cannot be run.
+fn copy_program(program: &Path, to: &Path) -> io::Result<()> {
+    let mut install = Command::new("install");
+    let made = install.arg("-m755").arg(program).arg(to).status()?;
+    if made.success() {
+        return Ok(());
+    }
+    let text = format!("cannot copy {}", program.display());
+    Err(io::Error::other(text))
 }
 
 /// Returns a command that starts the program under test with the signals that it would have in a shell. With `nohup`, and

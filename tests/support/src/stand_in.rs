@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 
 use tempfile::TempDir;
 
+use crate::copy_program;
 use crate::waiting::{ended, wait};
 
 /// Starts its workers. Its input and its output are the two ends of one pipe, like a loader's result queue.
@@ -124,10 +125,7 @@ impl StandIn {
         let path = directory.path();
         let shell = std::fs::canonicalize("/bin/sh").expect("every machine has a shell");
         for name in ["python3", "pt_data_worker"] {
-            // Not by this process: a child that another test starts meanwhile would hold the copy open for writing,
-            // and what is open for writing cannot be started.
-            let copied = Command::new("cp").arg(&shell).arg(path.join(name)).status();
-            assert!(copied.expect("cp starts").success());
+            copy_program(&shell, &path.join(name)).expect("the shell can be copied");
         }
         for (name, text) in [
             ("train.py", script),
