@@ -145,7 +145,12 @@ fn place(view: &View<'_>, area: Rect) -> Regions {
     // With boxes, the disk is beside the GPUs.
     let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
     let relevant = verdict::relevant(view);
-    let graph = |panel| if relevant == Some(panel) { GRAPH } else { 0 };
+    // A graph of nothing but zeros is not drawn.
+    let reads = history::reads(view, gpu_width);
+    let graph = |panel| {
+        let drawn = relevant == Some(panel) && (panel != Panel::Disk || reads);
+        if drawn { GRAPH } else { 0 }
+    };
     let gpu_graph = graph(Panel::Gpu) * u16::from(view.gpus().len() == 1);
     let lines = Panel::ALL.map(|panel| {
         let width = if panel == Panel::Gpu {

@@ -102,6 +102,12 @@ fn title(view: &View<'_>, width: usize, span: &str, cells: usize) -> String {
     )
 }
 
+/// Whether anything was read from disks in the time that a graph of this width shows.
+pub(super) fn reads(view: &View<'_>, width: u16) -> bool {
+    let cells = usize::from(width).saturating_sub(FIGURE);
+    !is_flat(&disk_read(view, cells).0)
+}
+
 /// It was never known to be more than 0.
 fn is_flat(values: &[Option<f64>]) -> bool {
     values.iter().flatten().all(|value| *value <= 0.0)

@@ -4,7 +4,7 @@
 
 use super::frames::{Frame, Walked};
 use super::iterator;
-use super::naming::{InLoader, activity, in_loader, loader_frame, loading, saves};
+use super::naming::{IMPORTS, InLoader, activity, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
 use super::{PythonError, QueueState, Stacks, places};
 
@@ -166,7 +166,7 @@ impl Stacks {
     /// Takes a stack in, and says where in the training loop it is.
     fn site(&mut self, frames: &[Frame], receives: bool) -> Site {
         // A program that imports does not train yet.
-        let imports = |frame: &Frame| frame.code.place.file.starts_with("<frozen importlib");
+        let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
         if frames.iter().any(imports) {
             return Site::Unknown;
         }

@@ -45,7 +45,7 @@ pub enum InLoader {
 /// What a worker's main thread does at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum WorkerPhase {
-    /// Not yet, or no longer, in its loop: importing, unpickling the dataset, ending.
+    /// Importing or unpickling the dataset, before its work begins.
     #[default]
     Starting,
     /// In its loop, before it is ready for the first index: seeding, `worker_init_fn`.
@@ -59,6 +59,8 @@ pub enum WorkerPhase {
 }
 
 const DATALOADER: &str = "torch/utils/data/dataloader.py";
+/// How the files of the import system begin.
+pub(super) const IMPORTS: &str = "<frozen importlib";
 const WORKER: &str = "torch/utils/data/_utils/worker.py";
 const COLLATE: &str = "torch/utils/data/_utils/collate.py";
 const FETCH: &str = "torch/utils/data/_utils/fetch.py";
@@ -142,7 +144,16 @@ pub(super) fn worker_frame(places: &[&CodeLocation]) -> Option<usize> {
 /// Returns what a worker does. `has_index`: the loop holds the number of a batch.
 pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerPhase {
     let Some(worker) = worker_frame(places) else {
-        return WorkerPhase::Starting;
+        let any = |is: fn(&CodeLocation) -> bool| places.iter().any(|place| is(place));
+        // A forked worker still has its trainer's frames around its own, and these may be of an import.
+        let runs = any(|it| it.function() == "run" && it.is_in(&["multiprocessing/process.py"]));
+        let starts = any(|it| it.is_in(&["multiprocessing/spawn.py"]))
+            || any(|it| it.file.starts_with(IMPORTS));
+        return if starts && !runs {
+            WorkerPhase::Starting
+        } else {
+            WorkerPhase::Busy
+        };
     };
     let callee = worker.checked_sub(1).map(|index| places[index]);
     match callee {

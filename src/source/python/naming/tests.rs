@@ -181,6 +181,21 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
         phase(&["L/multiprocessing/spawn.py:spawn_main"], false),
         WorkerPhase::Starting
     );
+    let bootstrap = "L/multiprocessing/process.py:BaseProcess._bootstrap";
+    let run = "L/multiprocessing/process.py:BaseProcess.run";
+    let import = "<frozen importlib._bootstrap>:_find_and_load";
+    let spawned = "L/multiprocessing/spawn.py:spawn_main";
+    assert_eq!(
+        phase(&["numpy.py:<module>", import, "train.py:<module>"], false),
+        WorkerPhase::Starting
+    );
+    // A worker that is not of PyTorch's loader, spawned or forked by a program that runs in an import.
+    for outer in [spawned, import] {
+        assert_eq!(
+            phase(&["/home/me/train.py:work", run, bootstrap, outer], false),
+            WorkerPhase::Busy
+        );
+    }
     // Waiting on a queue of the dataset itself counts as the dataset's work.
     assert_eq!(
         phase(
