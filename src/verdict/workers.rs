@@ -67,10 +67,17 @@ pub(super) fn gil_limited(context: &Context<'_>) -> bool {
     threads(context).is_some() && cpu.is_some_and(|cpu| cpu <= ONE_AT_A_TIME)
 }
 
+/// Part of the CPU time that a worker could use from which on it is worth adding.
+const LEAST_OF_A_CPU: f64 = 0.9;
+
 /// Returns the number of workers that the CPUs can feed, in addition to the trainer and the other ranks: a whole
-/// number, at least one.
+/// number, at least one. The last one may get only part of the CPU time that it could use.
 fn cpu_allows(context: &Context<'_>) -> Option<u32> {
-    whole(cpu_feeds(context)?.floor().max(1.0))
+    whole(
+        (cpu_feeds(context)? + 1.0 - LEAST_OF_A_CPU)
+            .floor()
+            .max(1.0),
+    )
 }
 
 /// Returns the same with a fraction: the remaining CPU time over that of a worker. `None` if CPUs do not limit them.
@@ -141,8 +148,9 @@ pub(super) fn more_workers(
         (None, _) => "num_workers",
     };
     let (now, advised) = (workers.now, workers.advised?);
-    // The gain is at most the ratio of the numbers of workers, and at most that of free loading.
-    let gain = gain(stall, f64::from(advised) / f64::from(now.max(1)));
+    // The gain is at most the ratio of the numbers of workers with a CPU each, and at most that of free loading.
+    let with_a_cpu = cpu_feeds(context).map_or(f64::from(advised), |fed| fed.min(advised.into()));
+    let gain = gain(stall, with_a_cpu / f64::from(now.max(1)));
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
             format!("all that the CPUs allow; {wanted} would match the step")
