@@ -11,9 +11,9 @@ use crate::units::Share;
 /// Maximum confidence, with every signal seen and in agreement.
 const MAX_CONFIDENCE: f64 = 0.98;
 /// Right verdicts for each that the wait share alone promises, fitted to the runs; a test fits them again.
-const T1: f64 = 0.85;
-const PYTORCH: f64 = 0.98;
-const BY_NAME: f64 = 1.0;
+const T1: f64 = 0.96;
+const PYTORCH: f64 = 1.0;
+const BY_NAME: f64 = 0.99;
 const BY_ITS_PLACE: f64 = 1.0;
 /// Factors that no run has measured: without the right to see what the job waits for, with a GPU that cannot be seen, so
 /// that waits may be hidden behind its work, and with one that contradicts the waits.
@@ -22,7 +22,7 @@ const UNSEEN_GPU: f64 = 0.9;
 const GPU_DISAGREES: f64 = 0.75;
 /// Maximum error of the wait share seen by polls, compared with what a job measures itself and not counting chance, in
 /// 95 of 100 verdicts (docs/accuracy.md).
-const OFF: f64 = 0.035;
+const OFF: f64 = 0.02;
 
 /// Returns the probability that `kind` is right. `no_gpu` = the machine has none, so nothing hides the waits.
 pub(super) fn confidence(
@@ -119,7 +119,7 @@ mod tests {
         }
         assert!(chance(Kind::DataBound, 0.15) > 0.99);
         assert!(chance(Kind::ComputeBound, 0.0) > 0.99);
-        assert!((0.8..0.9).contains(&chance(Kind::Balanced, 0.075)));
+        assert!((0.8..0.9).contains(&chance(Kind::Balanced, 0.06)));
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn reported_values_have_no_error() {
-        let near = wait(0.105, 0.11, 0.115);
+        let near = wait(0.104, 0.107, 0.11);
         assert!(side_probability(Kind::DataBound, near, OFF) < 0.8);
         assert!(side_probability(Kind::DataBound, near, 0.0) > 0.99);
     }

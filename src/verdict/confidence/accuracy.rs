@@ -112,11 +112,14 @@ fn the_factors_are_those_that_the_runs_give() {
                 && run.access == access
                 && recognised.is_none_or(|recognised| run.recognised == recognised)
         };
-        let (right, chance) = runs.iter().filter(same).fold((0.0, 0.0), |sums, run| {
-            (sums.0 + f64::from(u8::from(run.right)), sums.1 + run.chance)
-        });
-        // One more run that is right and one that is wrong, as few runs show little.
-        let factor: f64 = (right + 1.0) / (chance + 2.0) / MAX_CONFIDENCE;
+        let runs: Vec<_> = runs.iter().filter(same).collect();
+        let right = runs.iter().filter(|run| run.right).count() as f64;
+        let chance: f64 = runs.iter().map(|run| run.chance).sum();
+        // One more run that is right and one that is wrong, as few runs show little; and not more than so many runs could
+        // show if all were right.
+        let count = runs.len() as f64;
+        let factor = (right + 1.0) / (chance + 2.0) / MAX_CONFIDENCE;
+        let factor = factor.min((count + 1.0) / (count + 2.0) / MAX_CONFIDENCE);
         factor.min(1.0)
     };
     for (factor, access, recognised) in [
