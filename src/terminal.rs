@@ -1,8 +1,9 @@
 //! The real terminal: raw mode and the alternate screen, both restored on every way out.
 //!
-//! ratatui's own backend writes each frame into a buffer; the buffer goes out as one synchronized update, through a
+//! A backend of few bytes writes each frame into a buffer; the buffer goes out as one synchronized update, through a
 //! separate thread that may block. Must not know what is drawn.
 
+mod backend;
 mod writer;
 
 use std::io::{self, Write};
@@ -18,7 +19,6 @@ use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::stdio::stdout;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -26,9 +26,10 @@ use signal_hook_registry::register_sigaction;
 use terminal_colorsaurus::{QueryOptions, ThemeMode, theme_mode};
 
 use crate::foreign;
+use backend::TerseBackend;
 use writer::WRITER;
 
-pub type Backend = CrosstermBackend<Output>;
+pub type Backend = TerseBackend<Output>;
 
 /// Mouse reports are enabled while the screen is open.
 static MOUSE: AtomicBool = AtomicBool::new(false);
@@ -128,7 +129,7 @@ impl Screen {
         force_color_output(true);
         WRITER.start()?;
         take()?;
-        let backend = CrosstermBackend::new(Output::default());
+        let backend = TerseBackend::new(Output::default());
         let terminal = Terminal::new(backend).inspect_err(|_| restore())?;
         Ok(Self { terminal })
     }

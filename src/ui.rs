@@ -165,6 +165,7 @@ fn place(view: &View<'_>, area: Rect) -> Regions {
         verdict_tall: lines[Panel::Verdict as usize]
             + verdict::extra_headline_lines(view, inner_width),
         loaders: pipeline::loaders(view),
+        gpus: count(view.gpus().len()),
         gpus_open: gpu::wanted_open(view, gpu_width) + gpu_graph,
         gpus_in_full: gpu::wanted_in_full(view, gpu_width),
         focus: view.state.focus,

@@ -25,6 +25,9 @@ const EXACT: f64 = 1e-6;
 /// What the full height of a share may stand for where it has thresholds.
 const TOPS: [f64; 3] = [0.25, 0.5, 1.0];
 
+/// Share of its full height up to which a figure without thresholds is low.
+const LOW: f64 = 0.03;
+
 /// Returns the number of figures.
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
     count(series::all(view, 0).len())
@@ -51,11 +54,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     // Tall graphs are separated by a blank line.
     let count = series.len();
     let air = usize::from(height >= count * 4 - 1);
-    // What never was more than 0 has no picture: a line is enough.
-    let flats = series
-        .iter()
-        .filter(|series| is_flat(&series.values))
-        .count();
+    let flats = series.iter().filter(|series| series.is_low()).count();
     let tall = (count - flats).max(1);
     let room = height.saturating_sub(air * (count - 1));
     let rows = (room.saturating_sub(flats) / tall).max(1);
@@ -64,7 +63,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     let mut lines: Vec<_> = series
         .iter()
         .flat_map(|one| {
-            let rows = if is_flat(&one.values) {
+            let rows = if one.is_low() {
                 1
             } else {
                 let more = left.min(1);
@@ -114,6 +113,12 @@ fn is_flat(values: &[Option<f64>]) -> bool {
 }
 
 impl HistorySeries {
+    /// Whether it was always next to nothing, so that several lines would show no more than one.
+    fn is_low(&self) -> bool {
+        let most = if self.thresholds.is_empty() { LOW } else { 0.0 };
+        self.values.iter().flatten().all(|value| *value <= most)
+    }
+
     /// Returns what the full height of this many rows stands for: the maximum, or, for a figure with thresholds, a lower
     /// share, so that the thresholds are further apart.
     fn top(&self, rows: usize) -> (f64, String) {

@@ -38,6 +38,8 @@ pub struct SizeHints {
     pub verdict_tall: u16,
     /// Lines of the pipeline that are for loaders other than the first.
     pub loaders: u16,
+    /// Number of GPUs.
+    pub gpus: u16,
     /// Lines of the GPUs with one of several in full, and with each in full; fewer lines than that gain next to nothing.
     pub gpus_open: u16,
     pub gpus_in_full: u16,
@@ -162,6 +164,11 @@ fn next(panel: Panel, lines: u16, wants: &SizeHints) -> u16 {
         }
         (Panel::Gpu, lines) if (wants.of(Panel::Gpu)..wants.gpus_open).contains(&lines) => {
             wants.gpus_open.min(ROOM_FOR_ONE).max(lines + 1)
+        }
+        (Panel::Gpu, 2..) if lines < wants.gpus && wants.gpus == wants.of(Panel::Gpu) => {
+            // Several in a line: one more line gains something only if there are fewer columns then.
+            let columns = wants.gpus.div_ceil(lines);
+            wants.gpus.div_ceil(columns - 1)
         }
         (Panel::Gpu, lines) if lines >= wants.of(Panel::Gpu) => wants.gpus_in_full.max(lines + 1),
         (Panel::History, 2..) => next_history(lines, wants.of(Panel::History)),

@@ -29,7 +29,7 @@ proptest! {
         ];
         let given = |panel| given.iter().find(|(given, _)| *given == panel).map_or(0, |(_, lines)| *lines);
         let lines = Panel::ALL.map(given);
-        let wants = SizeHints { lines, verdict_tall: verdict + 2, loaders: ranks.min(3), gpus_open: gpus + 9, gpus_in_full: gpus * 8, focus, relevant };
+        let wants = SizeHints { lines, verdict_tall: verdict + 2, loaders: ranks.min(3), gpus, gpus_open: gpus + 9, gpus_in_full: gpus * 8, focus, relevant };
         let regions = regions(area, &wants);
         let drawn: Vec<Rect> = regions.all().filter(|region| !region.is_empty()).collect();
         for (place, region) in drawn.iter().enumerate() {
