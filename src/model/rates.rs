@@ -357,38 +357,29 @@ impl Rates {
         Some((busy - job.cpu_cores? - own).max(0.0))
     }
 
-    /// Keeps loaders from `before`, while this time covers them, for ranks without one: between epochs there may be none.
+    /// Keeps loaders from `before`, while this time covers them, for ranks without one: between epochs there may be none,
+    /// or nothing but the place in the training loop.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {
         let most = self.seconds;
-        let ranks = |rates: &Self| rates.job.as_ref().map(|job| job.ranks.clone());
-        let before = ranks(before).unwrap_or_default();
+        let before: Vec<_> = before.job.iter().flat_map(|job| &job.ranks).collect();
         let now = self.job.iter_mut().flat_map(|job| &mut job.ranks);
-        for rank in now.filter(|rank| rank.loaders.is_empty()) {
+        for rank in now.filter(|rank| rank.loaders.iter().all(LoaderRates::is_only_a_place)) {
             let Some(before) = before.iter().find(|before| before.key == rank.key) else {
                 continue;
             };
-            rank.step.load_ms = rank.step.load_ms.or(before.step.load_ms);
+            let gone = |it: &LoaderRates| it.gone_seconds.unwrap_or_default() + seconds;
             let kept = before.loaders.iter();
-            rank.loaders = kept
-                .map(|loader| LoaderRates {
-                    gone_seconds: Some(loader.gone_seconds.unwrap_or_default() + seconds),
-                    ..loader.clone()
-                })
-                .filter(|loader| loader.gone_seconds.is_some_and(|gone| gone < most))
-                .collect();
+            let kept = kept.filter(|it| !it.is_only_a_place() && gone(it) < most);
+            let kept = kept.map(|loader| LoaderRates {
+                gone_seconds: Some(gone(loader)),
+                ..loader.clone()
+            });
+            let kept: Vec<_> = kept.collect();
+            if !kept.is_empty() {
+                rank.step.load_ms = before.step.load_ms.or(rank.step.load_ms);
+                rank.loaders = kept;
+            }
         }
-    }
-}
-
-impl LoadRates {
-    /// Returns the median and the longest time of the newest batches in milliseconds, taking the middle between the
-    /// bounds of each. `None` if there is none.
-    pub fn median_and_longest(&self) -> Option<(f64, f64)> {
-        let mut times: Vec<f64> = self.last.iter().map(BatchLoad::middle_ms).collect();
-        times.sort_by(f64::total_cmp);
-        let middle = times.get(times.len() / 2)?;
-        let other = times.get(times.len().saturating_sub(1) / 2)?;
-        Some((f64::midpoint(*middle, *other), *times.last()?))
     }
 }
 

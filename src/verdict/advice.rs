@@ -1,7 +1,7 @@
 //! What to change: by cause or, if there is none, by kind.
 
 use super::context::Context;
-use super::level::{MODERATE, SLIGHT};
+use super::level::MODERATE;
 use super::rule::Situation;
 use super::rules::{Cause, cause};
 use super::workers::{gain, workers};
@@ -34,7 +34,8 @@ pub(super) fn advice_of_all(
     let Some(main) = main.filter(|_| !others.is_empty()) else {
         return of_one(context, found, stall);
     };
-    let waited_for = |loader: &&&LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= SLIGHT);
+    // Less would gain little, and whose wait it was is known from polls.
+    let waited_for = |loader: &&&LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= MODERATE);
     let others = others.iter().filter(waited_for).copied();
     let all = std::iter::once(main).chain(others);
     all.flat_map(|loader| {

@@ -5,7 +5,8 @@ use std::cmp::Ordering;
 use crate::model::rates::{LoadRates, LoaderRates, QueueRates, RankRates, WorkerRates, tally};
 use crate::model::window::{RankSums, WorkerSums};
 use crate::sample::{
-    BatchClock, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample, WorkerTally,
+    BatchClock, BatchLoad, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample,
+    WorkerTally,
 };
 use crate::units::Share;
 
@@ -70,6 +71,26 @@ fn divide_batches(
 /// Returns the busy time per batch, in milliseconds.
 fn load_time(batches_per_s: f64, busy: Option<Share>) -> Option<f64> {
     (batches_per_s > 0.0).then_some(1000.0 * busy?.0 / batches_per_s)
+}
+
+impl LoadRates {
+    /// Returns the median and the longest time of the newest batches in milliseconds, taking the middle between the
+    /// bounds of each. `None` if there is none.
+    pub fn median_and_longest(&self) -> Option<(f64, f64)> {
+        let mut times: Vec<f64> = self.last.iter().map(BatchLoad::middle_ms).collect();
+        times.sort_by(f64::total_cmp);
+        let middle = times.get(times.len() / 2)?;
+        let other = times.get(times.len().saturating_sub(1) / 2)?;
+        Some((f64::midpoint(*middle, *other), *times.last()?))
+    }
+}
+
+impl LoaderRates {
+    /// Whether nothing of it is known but the place where the training loop takes its batches.
+    pub(in crate::model) fn is_only_a_place(&self) -> bool {
+        let known = self.name.is_some() || self.queue.is_some() || self.batches_per_s.is_some();
+        self.kind == LoaderKind::Other && self.workers.is_empty() && !known
+    }
 }
 
 fn queue(grown: QueueTally) -> Option<QueueRates> {
