@@ -146,9 +146,9 @@ fn place(view: &View<'_>, area: Rect) -> Regions {
     let gpu_width = inner_width / if area.width >= 100 { 2 } else { 1 };
     let relevant = verdict::relevant(view);
     // A graph of nothing but zeros is not drawn.
-    let reads = history::reads(view, gpu_width);
     let graph = |panel| {
-        let drawn = relevant == Some(panel) && (panel != Panel::Disk || reads);
+        let drawn =
+            relevant == Some(panel) && (panel != Panel::Disk || history::reads(view, gpu_width));
         if drawn { GRAPH } else { 0 }
     };
     let gpu_graph = graph(Panel::Gpu) * u16::from(view.gpus().len() == 1);

@@ -13,6 +13,7 @@ use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
 use ratatui::prelude::IntoCrossterm;
 use ratatui::style::{Color, Modifier};
+use unicode_width::UnicodeWidthStr;
 
 /// The modifiers that the screen uses.
 const ATTRIBUTES: [(Modifier, Attribute); 4] = [
@@ -21,8 +22,8 @@ const ATTRIBUTES: [(Modifier, Attribute); 4] = [
     (Modifier::UNDERLINED, Attribute::Underlined),
     (Modifier::REVERSED, Attribute::Reverse),
 ];
-/// Terminals agree that characters before this one take a single column.
-const WIDE_FROM: char = '\u{2600}';
+/// Terminals differ in how wide they draw symbols and emoji, which begin here.
+const DISPUTED_FROM: char = '\u{2600}';
 
 #[derive(Debug)]
 pub struct TerseBackend<W: Write>(CrosstermBackend<W>);
@@ -41,7 +42,7 @@ impl<W: Write> Backend for TerseBackend<W> {
         I: Iterator<Item = (u16, u16, &'a Cell)>,
     {
         let out = &mut self.0;
-        // Where the next character would be written; `None` where a terminal's own idea of a width decides.
+        // Where the next character would be written; `None` after one whose width terminals differ in.
         let mut cursor = None;
         let (mut fg, mut bg, mut modifier) = (Color::Reset, Color::Reset, Modifier::empty());
         for (x, y, cell) in content {
@@ -70,9 +71,8 @@ impl<W: Write> Backend for TerseBackend<W> {
             (fg, bg, modifier) = (cell.fg, cell.bg, cell.modifier);
             let symbol = cell.symbol();
             queue!(out, Print(symbol))?;
-            let mut characters = symbol.chars();
-            let narrow = characters.next().is_some_and(|it| it < WIDE_FROM);
-            cursor = (narrow && characters.next().is_none()).then_some((x + 1, y));
+            let agreed = symbol.width() == 1 && symbol.chars().all(|it| it < DISPUTED_FROM);
+            cursor = agreed.then_some((x + 1, y));
         }
         queue!(out, SetAttribute(Attribute::Reset))
     }

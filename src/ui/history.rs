@@ -310,3 +310,24 @@ fn texts(picture: &Buffer, line: usize) -> Vec<&str> {
     let cells = lines.nth(line).into_iter().flatten();
     cells.map(Cell::symbol).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_next_to_nothing_takes_one_line_unless_it_has_thresholds() {
+        let series = |value, thresholds| HistorySeries {
+            name: String::new(),
+            paint: Text,
+            values: vec![None, Some(0.0), Some(value)],
+            now: String::new(),
+            top: String::new(),
+            thresholds,
+        };
+        assert!(series(0.02, &[]).is_low());
+        assert!(!series(0.05, &[]).is_low());
+        assert!(series(0.0, &[0.05]).is_low());
+        assert!(!series(0.02, &[0.05]).is_low());
+    }
+}

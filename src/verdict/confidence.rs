@@ -10,10 +10,11 @@ use crate::units::Share;
 
 /// Maximum confidence, with every signal seen and in agreement.
 const MAX_CONFIDENCE: f64 = 0.98;
-/// Right verdicts for each that the wait share alone promises, fitted to the runs; a test fits them again.
-const T1: f64 = 0.96;
+/// Right verdicts for each that the wait share alone promises, fitted to the runs; a test fits them again. That of T1 is
+/// from earlier runs: all 14 verdicts were right since, too few to raise it.
+const T1: f64 = 0.85;
 const PYTORCH: f64 = 1.0;
-const BY_NAME: f64 = 0.99;
+const BY_NAME: f64 = 1.0;
 const BY_ITS_PLACE: f64 = 1.0;
 /// Factors that no run has measured: without the right to see what the job waits for, with a GPU that cannot be seen, so
 /// that waits may be hidden behind its work, and with one that contradicts the waits.

@@ -56,6 +56,24 @@ fn in_sizes(name: &str, scene: &Scene, sizes: &[(u16, u16)]) {
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (200, 60), (40, 10)];
 
+/// The panel that the verdict is about has room for a graph, but what was never read has none.
+#[test]
+fn no_lines_are_empty_where_the_network_is_the_cause_and_nothing_is_read() {
+    let mut scene = starved();
+    scene.verdict.as_mut().expect("starved").cause = Some(Cause::Network);
+    scene.history = History::new();
+    let text = text(&scene, 80, 24);
+    let empty = |line: &&str| line.trim_matches(['"', ' ']).is_empty();
+    assert_eq!(text.lines().filter(empty).count(), 0, "{text}");
+}
+
+#[test]
+fn eight_gpus_in_two_columns_have_four_lines() {
+    let text = text(&compute_bound(), 80, 24);
+    let empty = |line: &&str| line.trim_matches(['"', ' ']).is_empty();
+    assert_eq!(text.lines().filter(empty).count(), 0, "{text}");
+}
+
 #[test]
 fn two_loaders_that_take_turns() {
     let mut scene = starved();

@@ -13,6 +13,17 @@ fn job(rates: Option<Rates>) -> JobRates {
     rates.unwrap().job.unwrap()
 }
 
+#[test]
+fn a_queue_that_cannot_be_polled_between_epochs_may_be_empty_then() {
+    let (older, mut newer) = (training(10.0), training(12.0));
+    first_loader(&mut newer).queue.as_mut().unwrap().gone = 200;
+    let job = job(between(&older, &newer));
+    let queue = job.ranks[0].loaders[0].queue.unwrap();
+    // Of 200 polls 150 found it empty; of the other 200 nothing is known.
+    close(queue.empty.0, 0.75);
+    close(queue.empty_at_most.0, 0.875);
+}
+
 fn close(value: impl Into<Option<f64>>, expected: f64) {
     let value = value.into().expect("known");
     assert!(

@@ -32,6 +32,7 @@ fn kind(word: &str) -> Option<Kind> {
         "data-bound" => Some(Kind::DataBound),
         "balanced" => Some(Kind::Balanced),
         "compute-bound" => Some(Kind::ComputeBound),
+        "stalled" => Some(Kind::Stalled),
         _ => None,
     }
 }
@@ -99,6 +100,9 @@ fn runs() -> (Vec<MeasuredRun>, BTreeMap<String, usize>) {
     (runs, all)
 }
 
+/// Runs from which on they can raise a factor.
+const ENOUGH: usize = 30;
+
 fn is_held_out(run: &MeasuredRun) -> bool {
     run.number % 3 == 2
 }
@@ -115,12 +119,9 @@ fn the_factors_are_those_that_the_runs_give() {
         let runs: Vec<_> = runs.iter().filter(same).collect();
         let right = runs.iter().filter(|run| run.right).count() as f64;
         let chance: f64 = runs.iter().map(|run| run.chance).sum();
-        // One more run that is right and one that is wrong, as few runs show little; and not more than so many runs could
-        // show if all were right.
-        let count = runs.len() as f64;
+        // One more run that is right and one that is wrong, as few runs show little.
         let factor = (right + 1.0) / (chance + 2.0) / MAX_CONFIDENCE;
-        let factor = factor.min((count + 1.0) / (count + 2.0) / MAX_CONFIDENCE);
-        factor.min(1.0)
+        (factor.min(1.0), runs.len())
     };
     for (factor, access, recognised) in [
         (T1, "T1", None),
@@ -128,9 +129,11 @@ fn the_factors_are_those_that_the_runs_give() {
         (BY_NAME, "T2", Some("by name")),
         (BY_ITS_PLACE, "T2", Some("by its place")),
     ] {
-        let fitted = fitted(access, recognised);
+        let (fitted, count) = fitted(access, recognised);
+        // Few runs can lower a factor, but not raise it.
+        let is_lower = count < ENOUGH && factor < fitted;
         assert!(
-            (factor - fitted).abs() < 0.005,
+            is_lower || (factor - fitted).abs() < 0.005,
             "{access} {recognised:?}: {factor}, but the runs give {fitted:.4}"
         );
     }
