@@ -117,6 +117,9 @@ impl WarmUp {
             if taken > 0 || self.taken_at.is_none() {
                 self.taken_at = Some(self.now);
             }
+        } else if job.ranks.iter().any(|rank| !rank.loaders.is_empty()) {
+            // Nothing counts the batches any more: that none was seen does not mean that none was taken.
+            self.taken_at = None;
         }
     }
 

@@ -657,6 +657,25 @@ fn workers_recreated_with_each_epoch_keep_their_figures() {
 }
 
 #[test]
+fn batches_that_nothing_counts_any_more_may_have_been_taken() {
+    let mut model = fed(TEN, 0..12);
+    assert_eq!(model.progress().seconds_without_batch, Some(0.0));
+    for at in 12..60 {
+        let mut sample = training(f64::from(at));
+        first_rank(&mut sample).loaders[0].batches = None;
+        model.apply(sample);
+        assert_eq!(model.progress().seconds_without_batch, None, "at {at} s");
+    }
+    for at in 60..70 {
+        let mut sample = training(60.0);
+        sample.at = moment(f64::from(at));
+        model.apply(sample);
+    }
+    // From the second reading with a count on it is known that none was taken.
+    assert_eq!(model.progress().seconds_without_batch, Some(8.0));
+}
+
+#[test]
 fn between_two_epochs_the_loader_is_that_of_the_epoch_before_with_its_age() {
     let mut model = fed(TEN, 0..12);
     let loader = |model: &Model| {
