@@ -93,6 +93,12 @@ unsafe extern "C" fn cuGetErrorString(error: c_int, place: *mut *const c_char) -
     code(put(place, words.as_ptr()))
 }
 
+/// Returns the device's time in nanoseconds. No driver has this function.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fakeCudaClock() -> u64 {
+    now()
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: c_int) -> c_int {
     let mut world = World::lock();

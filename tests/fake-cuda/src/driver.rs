@@ -33,7 +33,7 @@ impl Driver {
         env::var_os(CHILD).is_some()
     }
 
-    /// Runs the test of that name again on this driver, and returns the log. `module` is the test's `module_path!()`.
+    /// Runs the test of that name again on this driver, whose clock only waits move on, and returns the log. `module` is the test's `module_path!()`.
     ///
     /// # Panics
     /// Panics if the test fails there.
@@ -45,6 +45,7 @@ impl Driver {
             .env(CHILD, "1")
             .env("LD_LIBRARY_PATH", self.0.path())
             .env("FAKE_CUDA_LOG", &log)
+            .env("FAKE_CUDA_CLOCK", "stepped")
             .envs(script.iter().copied())
             .output()
             .expect("the test starts again");

@@ -15,11 +15,14 @@
 //! | `FAKE_CUDA_DEVICES` | number of GPUs | 1 |
 //! | `FAKE_CUDA_POOLS` | 0 = the GPU has no memory pools | 1 |
 //! | `FAKE_CUDA_LATE_US` | microseconds that a kernel lasts longer than it should | 5 |
+//! | `FAKE_CUDA_CLOCK` | `stepped`: time passes only in calls that wait, and at once | the machine's time |
 //! | `FAKE_CUDA_LOG` | file to which each call is appended | none |
 //! | `FAKE_CUDA_FAIL` | `SYMBOL=CODE` or `SYMBOL=CODE@N` (from the Nth call on), separated by commas | none |
 //!
 //! The symbol `kernel` is a kernel that fails while it runs: from its end on, every call returns that code, until the
 //! context is released.
+//!
+//! `fakeCudaClock`, which no driver has, returns the time in nanoseconds.
 //!
 //! The log has the name of each call. A `touch` kernel of up to 64 KiB adds a line `touch bytes=N sum=S`, and releasing
 //! the context adds one with what was not freed (functions are freed with their module).

@@ -42,6 +42,10 @@ impl Script {
         }
     }
 
+    pub(crate) fn steps_the_clock() -> bool {
+        env::var_os("FAKE_CUDA_CLOCK").is_some_and(|clock| clock == "stepped")
+    }
+
     /// Returns the error code that the script sets for this call.
     pub(crate) fn fault(&mut self, symbol: &str) -> Option<i32> {
         let fault = self

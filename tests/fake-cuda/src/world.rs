@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "a device has a clock of its own")]
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -181,13 +182,26 @@ impl World {
 
 /// Sleeps until that time, and returns whether the GPU still works then.
 pub(crate) fn wait(time: u64) -> Answer {
-    thread::sleep(Duration::from_nanos(time.saturating_sub(now())));
+    match stepped() {
+        Some(clock) => drop(clock.fetch_max(time, Ordering::Relaxed)),
+        None => thread::sleep(Duration::from_nanos(time.saturating_sub(now()))),
+    }
     World::lock().working()
 }
 
 pub(crate) fn now() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
+    if let Some(clock) = stepped() {
+        return clock.load(Ordering::Relaxed);
+    }
     let elapsed = START.get_or_init(Instant::now).elapsed();
     // Never 0, which means that nothing was queued yet.
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX) + 1
+}
+
+/// Returns the clock that only waits move on. `None` = the script leaves the time to the machine.
+fn stepped() -> Option<&'static AtomicU64> {
+    static CLOCK: OnceLock<Option<AtomicU64>> = OnceLock::new();
+    let clock = CLOCK.get_or_init(|| Script::steps_the_clock().then(|| AtomicU64::new(1)));
+    clock.as_ref()
 }

@@ -1,13 +1,15 @@
-//! The CUDA device end to end: the real cudarc on a scripted driver. Another test program tests its measurements.
+//! The CUDA device end to end: the real cudarc on a scripted driver, whose time passes only while it is waited for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
+use std::iter;
 use std::time::Duration;
 
+use cudarc::driver::sys;
 use fake_cuda::Driver;
 
-use super::{Device, DeviceOptions, open};
+use super::{Device, DeviceOptions, StepTimes, open};
 use crate::lab::workload::settings::DeviceKind;
 
 const HERE: &str = module_path!();
@@ -274,4 +276,77 @@ fn a_kernel_that_fails_later_is_an_error() {
     }
     let script = [("FAKE_CUDA_FAIL", "kernel=719@30")];
     Driver::new().run(HERE, "a_kernel_that_fails_later_is_an_error", &script);
+}
+
+/// Returns the time of the scripted driver, in milliseconds.
+#[expect(unsafe_code, reason = "calls into the driver's library")]
+fn clock() -> f64 {
+    // SAFETY: the scripted driver is there, and its function has this type.
+    let nanoseconds = unsafe {
+        let clock = sys::culib().get::<unsafe extern "C" fn() -> u64>("fakeCudaClock");
+        clock.unwrap()()
+    };
+    nanoseconds as f64 / 1e6
+}
+
+/// Trains until the times repeat. Returns those of the last copy, of its step, and from that step's end to the one before, in
+/// milliseconds.
+fn last_times(options: &DeviceOptions, batch: &[u8]) -> [f64; 3] {
+    let mut device = cuda(options);
+    train(&mut *device, batch, 3);
+    let before = clock();
+    device.step().unwrap();
+    device.copy(batch).unwrap();
+    let StepTimes { copy, busy } = device.finish().unwrap();
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    [ms(copy), ms(busy), clock() - before]
+}
+
+fn assert_times(found: [f64; 3], wanted: [f64; 3], within: f64) {
+    let near = |(found, wanted): (f64, f64)| (found - wanted).abs() <= within;
+    let all = iter::zip(found, wanted).all(near);
+    assert!(
+        all,
+        "copy, step and both: {found:?} ms, not {wanted:?} within {within}"
+    );
+}
+
+#[test]
+fn pinned_copies_overlap_with_steps_and_pageable_ones_do_not() {
+    if !Driver::is_here() {
+        let test = "pinned_copies_overlap_with_steps_and_pageable_ones_do_not";
+        Driver::new().run(HERE, test, &[]);
+        return;
+    }
+    let batch = vec![7; 1 << 20];
+    for (pin_memory, both) in [(true, 10.0), (false, 15.0)] {
+        let options = DeviceOptions {
+            copy: Some(5 * MS),
+            ..options(pin_memory, batch.len())
+        };
+        assert_times(last_times(&options, &batch), [5.0, 10.0, both], 0.01);
+    }
+}
+
+#[test]
+fn a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for() {
+    if !Driver::is_here() {
+        let test = "a_copy_takes_what_its_bytes_take_and_a_step_what_was_asked_for";
+        // Both kernels end late, which must not affect the length of a step.
+        Driver::new().run(HERE, test, &[("FAKE_CUDA_LATE_US", "700")]);
+        return;
+    }
+    let batch = vec![7; 24 << 20];
+    for (pin_memory, bytes_per_ms) in [(true, 25e6), (false, 6e6)] {
+        let copy = batch.len() as f64 / bytes_per_ms;
+        let both = if pin_memory { 10.0 } else { 10.0 + copy };
+        let found = last_times(&options(pin_memory, batch.len()), &batch);
+        assert_times(found, [copy, 10.0, both], 0.001);
+    }
+    // A step of length 0 only reads the batch.
+    let options = DeviceOptions {
+        step: Duration::ZERO,
+        ..options(true, 4096)
+    };
+    assert_times(last_times(&options, &batch[..4096]), [0.0, 0.7, 0.7], 0.001);
 }
