@@ -64,11 +64,16 @@ impl<'a> LineBuilder<'a> {
 
     pub(crate) fn styled(&mut self, style: Style, text: &str) -> &mut Self {
         let text = clean(text, self.glyphs.ascii);
-        let text = cut(&text, self.left(), self.glyphs.more);
+        let mut text = text.into_owned();
+        let mut cells = width(&text);
+        if cells > self.left() {
+            text = cut(&text, self.left(), self.glyphs.more);
+            cells = width(&text);
+        }
         if text.is_empty() {
             return self;
         }
-        self.used += width(&text);
+        self.used += cells;
         let style = if self.stale {
             self.theme.style(Role::Unknown)
         } else {
