@@ -9,7 +9,7 @@ pub(super) enum Blocked {
     /// On a CPU or runnable: `wchan` is `0`. Permission denied has the same text, so the right must be checked
     /// elsewhere.
     Running,
-    /// `poll` or `select`.
+    /// `poll` or `select`. Also without a descriptor where the call cannot be read: then it sleeps.
     Poll,
     PipeRead,
     PipeWrite,
@@ -117,6 +117,13 @@ pub(crate) fn only_waits(wchan: &str) -> Option<bool> {
     }
 }
 
+/// `poll` and `ppoll` in the system call tables `arch/*/entry/syscalls` and `asm-generic`.
+const POLL: &[u64] = if cfg!(target_arch = "x86_64") {
+    &[7, 271]
+} else {
+    &[73]
+};
+
 /// A system call with its first arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SystemCall {
@@ -139,13 +146,19 @@ impl SystemCall {
 
     /// Returns the address of the `struct pollfd` if this is a `poll` of one descriptor.
     pub(super) fn polls_one(self) -> Option<u64> {
-        /// `poll` and `ppoll` in the system call tables `arch/*/entry/syscalls` and `asm-generic`.
-        const POLL: &[u64] = if cfg!(target_arch = "x86_64") {
-            &[7, 271]
-        } else {
-            &[73]
-        };
         (POLL.contains(&self.number) && self.arguments[1] == 1).then_some(self.arguments[0])
+    }
+
+    /// It waits for no descriptor, only for time to pass: so does `time.sleep` before Python 3.11.
+    pub(super) fn polls_none(self) -> bool {
+        /// `select` and `pselect6`, by the same tables as `POLL`.
+        const SELECT: &[u64] = if cfg!(target_arch = "x86_64") {
+            &[23, 270]
+        } else {
+            &[72]
+        };
+        let [first, second, _] = self.arguments;
+        POLL.contains(&self.number) && second == 0 || SELECT.contains(&self.number) && first == 0
     }
 
     /// It opens, lists or asks about files, rather than read what is in them.
@@ -228,6 +241,19 @@ mod tests {
     }
 
     #[test]
+    fn a_poll_of_no_descriptor_is_a_sleep() {
+        let (poll, select) = if cfg!(target_arch = "x86_64") {
+            (7, 270)
+        } else {
+            (73, 72)
+        };
+        let sleeps = |number: u64, arguments| SystemCall { number, arguments }.polls_none();
+        assert!(sleeps(poll, [0, 0, 20]) && sleeps(select, [0, 0, 0]));
+        assert!(!sleeps(poll, [0x7f00, 1, 20]) && !sleeps(select, [5, 0x7f00, 0]));
+        assert!(!sleeps(0, [0, 0, 0]));
+    }
+
+    #[test]
     fn calls_about_files_read_none_of_them() {
         let of = |number: u64| SystemCall {
             number,
@@ -255,7 +281,7 @@ mod tests {
             "pipe_read",
         ])) {
             let _ = blocked_in(&text);
-            let _ = SystemCall::parse(&text).map(|call| (call.polls_one(), call.futex(), call.is_about_files()));
+            let _ = SystemCall::parse(&text).map(|call| (call.polls_one(), call.polls_none(), call.futex(), call.is_about_files()));
         }
     }
 

@@ -98,11 +98,16 @@ impl ThreadView {
         if blocked == Blocked::Running && self.is_asleep() {
             blocked = self.blocked()?;
         }
-        let polled = if blocked == Blocked::Poll {
-            self.polled()
-        } else {
-            None
-        };
+        let mut polled = None;
+        if blocked == Blocked::Poll
+            && let Some(call) = self.call()
+        {
+            if call.polls_none() {
+                blocked = Blocked::Timer;
+            } else {
+                polled = self.polled(call);
+            }
+        }
         Ok(Polled { blocked, polled })
     }
 
@@ -146,8 +151,8 @@ impl ThreadView {
         SystemCall::parse(&String::from_utf8_lossy(&buffer[..length]))
     }
 
-    fn polled(&self) -> Option<i32> {
-        let address = self.call()?.polls_one()?;
+    fn polled(&self, call: SystemCall) -> Option<i32> {
+        let address = call.polls_one()?;
         // `struct pollfd` begins with the descriptor.
         let mut descriptor = [0; 4];
         let mut read = |memory: &File| memory.read_exact_at(&mut descriptor, address);
@@ -198,6 +203,20 @@ mod tests {
         let thread = in_poll(root.path(), Some(&memory));
         assert_eq!(thread.poll().unwrap().polled, Some(17));
         assert!(thread.attachable());
+    }
+
+    #[test]
+    fn a_poll_without_a_descriptor_is_a_sleep() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = in_poll(root.path(), Some(b""));
+        let select = if cfg!(target_arch = "x86_64") {
+            270
+        } else {
+            72
+        };
+        let call = format!("{select} 0x0 0x0 0x0 0x0 0x7ffd10 0x0 0x7ffc0 0x7f3a0\n");
+        std::fs::write(root.path().join("1/task/1/syscall"), call).unwrap();
+        assert_eq!(thread.poll().unwrap().blocked, Blocked::Timer);
     }
 
     #[test]
