@@ -220,7 +220,9 @@ def train(batch):
         assert_eq!((waits, reported.lost), (reported.steps, 0));
         assert!(rank.waits.newest.iter().all(|wait| wait.from <= wait.to));
         let loader = &rank.loaders[0];
-        assert_eq!((rank.loaders.len(), loader.kind), (1, LoaderKind::Reported));
+        // `Other` if stacks have shown in time where the loop takes its batches.
+        let reported_or_seen = [LoaderKind::Reported, LoaderKind::Other];
+        assert!(rank.loaders.len() == 1 && reported_or_seen.contains(&loader.kind));
         let count = loader.batches.expect("counted");
         assert_eq!(
             (count.count, count.source),
