@@ -224,7 +224,8 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.kernel || process.state == 'Z' || !process.is_python() {
         return false;
     }
-    if process.is_multiprocessing_service() || is_helper(tree, process) {
+    let service = process.is_multiprocessing_service() || tree.is_fork_server(process);
+    if service || is_helper(tree, process) {
         return false;
     }
     let trains = process.framework == Some(true) && !starts_trainers(tree, process);
@@ -260,7 +261,7 @@ fn is_helper(tree: &Tree<'_>, process: &Process) -> bool {
 /// rank that got its number only after its start have that number, too.
 fn starts_ranks(tree: &Tree<'_>, process: &Process) -> bool {
     let is_rank = |child: &Process| {
-        let service = child.is_multiprocessing_service() || child.is_fork_server();
+        let service = child.is_multiprocessing_service() || tree.is_fork_server(child);
         child.rank.is_some() && !service && tree.trainer_of(child).is_none()
     };
     process.rank.is_none() && tree.children(process.key.pid).any(is_rank)

@@ -90,11 +90,6 @@ impl Process {
             || self.command.contains("multiprocessing.forkserver")
     }
 
-    /// Whether it only serves as the parent of processes that others start.
-    pub(super) fn is_fork_server(&self) -> bool {
-        self.command.contains("multiprocessing.forkserver") && self.comm != WORKER_COMM
-    }
-
     pub(super) fn writes(&self, inode: u64) -> bool {
         self.pipes
             .iter()
@@ -138,11 +133,19 @@ impl<'a> Tree<'a> {
         all.filter_map(|pid| self.get(pid)).collect()
     }
 
+    /// Whether it only serves as the parent of processes that others start. Those keep its command.
+    pub(super) fn is_fork_server(&self, process: &Process) -> bool {
+        let above = self.get(process.parent);
+        process.command.contains("multiprocessing.forkserver")
+            && process.comm != WORKER_COMM
+            && above.is_none_or(|above| above.command != process.command)
+    }
+
     /// Returns what `process` has started: its children, with fork servers replaced by their children.
     pub(super) fn started(&self, process: &Process) -> Vec<&'a Process> {
         let children = self.children(process.key.pid);
         let started = children.flat_map(|child| {
-            if child.is_fork_server() {
+            if self.is_fork_server(child) {
                 self.children(child.key.pid).collect()
             } else {
                 vec![child]
@@ -154,7 +157,7 @@ impl<'a> Tree<'a> {
     /// Returns the process that has started `process`, directly or through a fork server.
     pub(super) fn starter(&self, process: &Process) -> Option<&'a Process> {
         let above = self.get(process.parent)?;
-        if above.is_fork_server() {
+        if self.is_fork_server(above) {
             return self.get(above.parent);
         }
         Some(above)

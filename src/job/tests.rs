@@ -186,6 +186,29 @@ fn workers_of_a_fork_server_are_grandchildren() {
     assert_eq!(tree.trainer_of(&processes[4]).unwrap().key, key(10));
 }
 
+const FORK_SERVER: &str =
+    "python3 -c import sys; from multiprocessing.forkserver import main; main(5, 6)";
+
+#[test]
+fn a_fork_server_that_has_loaded_the_script_does_not_train() {
+    // The default of Python 3.14. The server has no worker yet, and none of the trainer's queues.
+    let trainer = with_pipes(process(10, 1, "python3", "python3 train.py"), "20:200!");
+    let server = with_pipes(process(20, 10, "python3", FORK_SERVER), "5:300");
+    let processes = [with_framework(trainer), with_framework(server)];
+    assert_eq!(ranks_of(&processes), [key(10)]);
+}
+
+#[test]
+fn what_a_fork_server_started_may_train_and_start_workers() {
+    let launcher = with_pipes(process(10, 1, "python3", "python3 train.py"), "20:200!");
+    let server = with_pipes(process(20, 10, "python3", FORK_SERVER), "5:300");
+    let trainer = with_pipes(process(21, 20, "python3", FORK_SERVER), "7:400 8:400!");
+    let worker = process(22, 21, "pt_data_worker", FORK_SERVER);
+    let processes = [launcher, server, trainer, worker].map(with_framework);
+    let job = resolve(&processes, &Target::Any, &[]).unwrap().unwrap();
+    assert_eq!((job.ranks, job.workers), (vec![key(21)], 1));
+}
+
 #[test]
 fn a_worker_or_a_launcher_stands_for_its_job() {
     let processes = forked();
