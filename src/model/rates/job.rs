@@ -136,6 +136,10 @@ fn rank(
     };
     // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
     let wait = wait.filter(|wait| wait.low > Share::ZERO || wait.high < Share::ONE);
+    // Nor does a child that may be a worker show that there were none: waits for another loader are not seen.
+    let wait = wait.filter(|wait| {
+        exact.is_some() || wait.share > Share::ZERO || newer.loaders.iter().any(is_in_use)
+    });
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
@@ -311,6 +315,12 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     let least = if merged { bursts } else { 0.0 };
     let blocks = Blocks::of_waits(&sums.waits, least);
     estimate::wait(polled, waits, episodes, unseen, &blocks)
+}
+
+/// Whether it is known that the rank takes batches from the loader, though no wait for them was seen.
+fn is_in_use(loader: &LoaderSample) -> bool {
+    let counted = loader.batches.is_some_and(|batches| batches.count > 0);
+    counted || loader.kind != LoaderKind::PytorchProcesses
 }
 
 /// Returns a device of which only the name or a notice is known: it was not reported on in this time.

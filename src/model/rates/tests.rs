@@ -7,7 +7,9 @@ use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, worker,
 };
 use crate::model::{between, rates_of};
-use crate::sample::{BatchClock, IoSample, MainTally, ReadyTally, Sample, Wait};
+use crate::sample::{
+    BatchClock, BatchCount, IoSample, LoaderKind, MainTally, ReadyTally, Sample, Wait,
+};
 
 fn job(rates: Option<Rates>) -> JobRates {
     rates.unwrap().job.unwrap()
@@ -92,6 +94,29 @@ fn a_step_that_was_not_seen_has_no_length() {
     let step = job.ranks[0].step;
     assert!(step.wait_ms.is_some());
     assert_eq!(step.step_ms, None);
+}
+
+#[test]
+fn a_child_that_gave_no_batch_does_not_show_that_there_were_no_waits() {
+    let busy = |at: f64, polls: u64, count: Option<u64>| {
+        let mut sample = training(at);
+        let rank = &mut sample.job.as_mut().unwrap().ranks[0];
+        *rank.main.as_mut().unwrap() = MainTally {
+            polls,
+            running: polls,
+            ..MainTally::default()
+        };
+        let loader = &mut rank.loaders[0];
+        assert_eq!(loader.kind, LoaderKind::PytorchProcesses);
+        loader.batches = loader
+            .batches
+            .and_then(|batches| count.map(|count| BatchCount { count, ..batches }));
+        sample
+    };
+    for (count, share) in [(None, None), (Some(0), None), (Some(3), Some(Share::ZERO))] {
+        let job = job(between(&busy(4.0, 400, count), &busy(6.0, 600, count)));
+        assert_eq!(job.ranks[0].wait.map(|wait| wait.share), share, "{count:?}");
+    }
 }
 
 #[test]
