@@ -142,7 +142,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns what `process` has started: its children, with fork servers replaced by their children.
-    pub(super) fn started(&self, process: &Process) -> Vec<&'a Process> {
+    pub fn started(&self, process: &Process) -> Vec<&'a Process> {
         let children = self.children(process.key.pid);
         let started = children.flat_map(|child| {
             if self.is_fork_server(child) {

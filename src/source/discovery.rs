@@ -9,7 +9,7 @@ use std::os::unix::process::parent_id;
 use std::path::{Path, PathBuf};
 
 use crate::job::{
-    Candidate, NoTarget, Process, ProcessTree, Target, ancestors, descendants, resolve,
+    Candidate, NoTarget, Process, ProcessTree, Target, Tree, ancestors, descendants, resolve,
 };
 use crate::sample::Gap;
 use crate::source::file::{Failure, unreadable};
@@ -249,22 +249,30 @@ impl Discovery {
         }
     }
 
-    /// Adds the pipes of the processes that may train. New children come with new pipes. Cached processes that are not
-    /// in `found` are dropped.
+    /// Adds the pipes of the processes that may train. What they start, also through a fork server, comes with new pipes.
+    /// Cached processes that are not in `found` are dropped.
     fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
-        let links = found
-            .iter()
-            .map(|process| (process.key.pid, process.parent));
-        let tree: ProcessTree = links.collect();
+        let tree = Tree::new(&found);
+        let trainers = found.iter().filter(|process| process.may_train());
+        let mut started: BTreeMap<Pid, Vec<Pid>> = trainers
+            .map(|process| {
+                let started = tree.started(process).into_iter();
+                (
+                    process.key.pid,
+                    started.map(|child| child.key.pid).collect(),
+                )
+            })
+            .collect();
         for process in &mut found {
             let Some((known, before)) = self.known.get_mut(&process.key) else {
                 continue;
             };
-            let children = tree.children(process.key.pid);
-            if process.may_train() && (known.pipes.is_none() || before != children) {
+            if let Some(started) = started.remove(&process.key.pid)
+                && (known.pipes.is_none() || *before != started)
+            {
                 let descriptors = self.reader.descriptors(process.key.pid);
                 (known.pipes, known.gpu) = descriptors.unzip();
-                *before = children.to_vec();
+                *before = started;
             }
             process.pipes.clone_from(&known.pipes);
             process.gpu = known.gpu;
@@ -356,6 +364,7 @@ fn link(stat: &Stat) -> (Pid, Pid) {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -495,6 +504,31 @@ mod tests {
             ..key(42)
         };
         assert_eq!(discovery.family(&[reused], true), []);
+    }
+
+    #[test]
+    fn pipes_are_read_again_where_a_fork_server_has_started_others() {
+        let root = tempfile::tempdir().unwrap();
+        let server = "python3 -c from multiprocessing.forkserver import main; main(5, 6)";
+        process(root.path(), 42, 1, &[42], "50");
+        process(root.path(), 50, 42, &[50], "60");
+        fs::write(root.path().join("50/cmdline"), server).unwrap();
+        process(root.path(), 60, 50, &[60], "");
+        let fd = root.path().join("42/fd");
+        fs::create_dir(&fd).unwrap();
+        symlink("pipe:[100]", fd.join("3")).unwrap();
+        let mut discovery = Discovery::new(root.path());
+        let mut pipes = || -> Vec<u64> {
+            let found = discovery.family(&[key(42)], false);
+            let pipes = found[0].pipes.iter().flatten();
+            pipes.map(|pipe| pipe.inode).collect()
+        };
+        assert_eq!(pipes(), [100]);
+        symlink("pipe:[200]", fd.join("4")).unwrap();
+        assert_eq!(pipes(), [100], "nothing was started");
+        process(root.path(), 61, 50, &[61], "");
+        fs::write(root.path().join("50/task/50/children"), "61").unwrap();
+        assert_eq!(pipes(), [100, 200]);
     }
 
     #[test]

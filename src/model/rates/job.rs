@@ -136,10 +136,7 @@ fn rank(
     };
     // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
     let wait = wait.filter(|wait| wait.low > Share::ZERO || wait.high < Share::ONE);
-    // Nor does a child that may be a worker show that there were none: waits for another loader are not seen.
-    let wait = wait.filter(|wait| {
-        exact.is_some() || wait.share > Share::ZERO || newer.loaders.iter().any(is_in_use)
-    });
+    let wait = wait.filter(|wait| exact.is_some() || is_seen(wait, &newer.loaders));
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
@@ -317,10 +314,14 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     estimate::wait(polled, waits, episodes, unseen, &blocks)
 }
 
-/// Whether it is known that the rank takes batches from the loader, though no wait for them was seen.
-fn is_in_use(loader: &LoaderSample) -> bool {
-    let counted = loader.batches.is_some_and(|batches| batches.count > 0);
-    counted || loader.kind != LoaderKind::PytorchProcesses
+/// Whether waits would have been seen. A child that looks like a worker and gave no batch does not show that there were
+/// none: waits for another loader are not seen.
+fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
+    let in_use = |loader: &LoaderSample| {
+        let counted = loader.batches.is_some_and(|batches| batches.count > 0);
+        counted || loader.kind != LoaderKind::PytorchProcesses
+    };
+    wait.share > Share::ZERO || loaders.iter().any(in_use)
 }
 
 /// Returns a device of which only the name or a notice is known: it was not reported on in this time.
