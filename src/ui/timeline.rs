@@ -30,6 +30,8 @@ const GPUS: usize = 16;
 const SLOW_RATIO: f64 = 2.0;
 /// A share of the time without a pause that a poll would see.
 const BUSY: f64 = 0.9;
+/// A worker that is idle for more of the time than this holds up nobody, however long its batches take.
+const IDLE: f64 = 0.5;
 
 /// Returns how many lines it could fill; 0 if nothing was polled.
 pub(super) fn wanted(view: &View<'_>, _: u16) -> u16 {
@@ -254,7 +256,7 @@ fn workers<'a>(loaders: &[&'a LoaderRates]) -> Vec<(&'a LoaderRates, &'a WorkerR
     loaders.iter().flat_map(of).collect()
 }
 
-/// Whose batches take far longer than the others' do. In a time in which it ended none, it was busy while the others
+/// Whose batches take far longer than the others' do, unless it is idle for much of the time. In a time in which it ended none, it was busy while the others
 /// mostly had nothing to do.
 pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + use<> {
     let median = |figure: fn(&WorkerRates) -> Option<f64>| {
@@ -264,6 +266,9 @@ pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + u
     let load = median(|worker| worker.load_ms);
     let busy = median(|worker| Some(worker.busy?.0));
     move |worker| {
+        if worker.busy.is_some_and(|busy| busy.complement().0 > IDLE) {
+            return false;
+        }
         if let Some((load, median)) = worker.load_ms.zip(load) {
             return load > SLOW_RATIO * median;
         }

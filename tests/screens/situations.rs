@@ -1771,6 +1771,21 @@ fn of_many_workers_the_slow_one_is_shown() {
 }
 
 #[test]
+fn a_worker_that_is_mostly_idle_is_not_called_slow() {
+    let said = |busy: f64| {
+        let mut scene = polled();
+        scene.each_job(|job| {
+            for worker in &mut job.ranks[0].loaders[0].workers {
+                worker.busy = Some(Share(busy));
+                worker.load_ms = Some(if worker.id == 1 { 26.0 } else { 3.0 });
+            }
+        });
+        text(&scene, 120, 40).contains("slow   26 ms")
+    };
+    assert!(said(1.0) && !said(0.02));
+}
+
+#[test]
 fn every_gpu_is_shown() {
     for gpus in 2..=16 {
         let pace = Pace {
