@@ -98,8 +98,6 @@ pub struct App {
     /// Area of the last frame, needed to find the panel under the mouse.
     drawn: Rect,
     sticky: StickyHeight,
-    /// Any key quits.
-    captioned: bool,
     /// The user has quit.
     left: bool,
 }
@@ -121,18 +119,17 @@ impl App {
             requested_threads: None,
             drawn: Rect::ZERO,
             sticky: StickyHeight::default(),
-            captioned: false,
             left: false,
         }
     }
 
-    /// Shows this text in place of the key hints. Any key then quits.
+    /// Shows this text above the panels. Any key then quits, which the last line says.
     pub fn caption(&mut self, text: Option<String>) {
-        self.captioned = text.is_some();
-        self.state.notice = text.map(|text| Notice {
-            text,
+        self.state.notice = text.is_some().then(|| Notice {
+            text: "any key: next   q: end".to_owned(),
             trouble: false,
         });
+        self.state.caption = text;
     }
 
     /// Shows a launched command beside its job.
@@ -206,7 +203,7 @@ impl App {
                 self.drawn = Rect::new(0, 0, width, height);
                 vec![Effect::Draw]
             }
-            Event::Input(Input::Key(key)) if self.captioned => {
+            Event::Input(Input::Key(key)) if self.state.caption.is_some() => {
                 let leaves = |action| matches!(action, Action::Quit | Action::Cancel);
                 self.left = self.config.keys.action(&key).is_some_and(leaves);
                 vec![Effect::Quit]

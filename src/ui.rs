@@ -52,7 +52,9 @@ mod zoom;
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
+use ratatui::text::Line;
 
+use crate::config::Role;
 use crate::units::ProcessKey;
 use panel::PanelFunctions;
 
@@ -181,7 +183,7 @@ pub fn panel_at(view: &View<'_>, area: Rect, at: Position) -> Option<Panel> {
     if !panels || !matches!(view.attach, Attach::Attached | Attach::Ended) {
         return None;
     }
-    let regions = place(view, area);
+    let regions = place(view, captioned(view, area).1);
     let mut panels = Panel::ALL.into_iter();
     panels.find(|panel| regions.panel(*panel).contains(at))
 }
@@ -212,9 +214,27 @@ pub fn choices(view: &View<'_>) -> Choices {
     }
 }
 
+/// Breaks a tour's caption into lines, and returns the area below them.
+fn captioned(view: &View<'_>, area: Rect) -> (Vec<Line<'static>>, Rect) {
+    let room = usize::from(area.width).saturating_sub(2);
+    let text = view.state.caption.iter();
+    let texts = text.flat_map(|text| format::wrap(text, room));
+    let lines = texts.map(|text| {
+        let mut row = view.row(area.width);
+        row.space(1).text(Role::Focus, &text);
+        row.line()
+    });
+    let lines: Vec<_> = lines.take(usize::from(area.height / 8)).collect();
+    let mut rest = area;
+    layout::take(&mut rest, count(lines.len()));
+    (lines, rest)
+}
+
 /// Draws all panels of a job.
 fn panels(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) {
-    let regions = place(view, area);
+    let (caption, below) = captioned(view, area);
+    panel::write(frame, area, caption);
+    let regions = place(view, below);
     header::draw(view, frame, regions.header);
     footer::draw(view, frame, regions.footer);
     for panel in Panel::ALL {

@@ -927,7 +927,13 @@ fn any_key_closes_a_captioned_tour_and_only_some_quit() {
     ] {
         let mut app = app();
         app.caption(Some("1/2  a job; see its queue".to_owned()));
-        assert!(app.view().state.notice.is_some());
+        let said = app
+            .view()
+            .state
+            .notice
+            .as_ref()
+            .map(|notice| notice.text.clone());
+        assert_eq!(said.as_deref(), Some("any key: next   q: end"));
         let key = Event::Input(Input::Key(KeyEvent::from(code)));
         assert_eq!(app.update(key), [Effect::Quit]);
         assert_eq!(app.left, leaves, "{code:?}");

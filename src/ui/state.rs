@@ -125,6 +125,8 @@ pub struct UiState {
     /// The samples are written to a recording.
     pub recording: bool,
     pub notice: Option<Notice>,
+    /// What a tour says of the job. Any key then quits.
+    pub caption: Option<String>,
     /// There is a launched command whose output can be scrolled.
     pub log: bool,
     /// Filter of the workers, or of the jobs to choose from.

@@ -75,8 +75,8 @@ fn a_tour_goes_on_with_any_key_and_ends_with_the_command_for_the_own_job() {
         .collect();
     let arguments = place.arguments("demo --tour --dataset-size 256KiB");
     let mut session = Session::start_with(&arguments, &environment);
-    let first = format!(" 1/{}  ", PRESETS.len());
-    let any = format!("/{}  ", PRESETS.len());
+    let first = format!(" 1/{}: ", PRESETS.len());
+    let any = format!("/{}: ", PRESETS.len());
     session.shows("the first", |screen| screen.contains(&first));
     session.press("x");
     session.shows("another", |screen| {

@@ -1771,6 +1771,21 @@ fn of_many_workers_the_slow_one_is_shown() {
 }
 
 #[test]
+fn a_caption_is_shown_whole() {
+    let mut scene = polled();
+    let caption = "1/12: workers decode JPEG files too slowly for the device; see the workers' full rows \
+                   and the red gaps of the trainer";
+    scene.state.caption = Some(caption.to_owned());
+    for (width, height) in [(80, 24), (120, 40)] {
+        let text = text(&scene, width, height).replace('"', "");
+        let words: Vec<_> = text.split_whitespace().collect();
+        let count = caption.split(' ').count();
+        assert_eq!(words[..count].join(" "), caption, "{text}");
+        assert!(words.contains(&"DATA-BOUND"), "{text}");
+    }
+}
+
+#[test]
 fn a_worker_that_is_mostly_idle_is_not_called_slow() {
     let said = |busy: f64| {
         let mut scene = polled();

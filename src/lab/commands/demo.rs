@@ -101,7 +101,7 @@ fn tour(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
             Err(failure) => return Ok(failed(&failure)),
         };
         let caption = format!(
-            "{}/{}  {}; see {}   any key: next, q: end",
+            "{}/{}: {}; see {}",
             place + 1,
             PRESETS.len(),
             preset.shows,
