@@ -125,7 +125,7 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// Whether the character takes one cell by itself: ASCII, and those that boxes and graphs are drawn with. They make up
-/// nearly all of a frame, and a look into the tables for each took a tenth of its instructions.
+/// nearly all of a frame; looking each up in tables took 4 % of its instructions (`benches/drawing.rs`).
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{2500}'..='\u{259f}' | '\u{2800}'..='\u{28ff}')
 }
