@@ -19,7 +19,7 @@ use crate::trial::{
     OBSERVED, Outcome, PIPETOP, TOLERANCE, about, ensure, kinds_near, no_more_workers,
 };
 use support::machine::{Share, each, has, note, skip};
-use support::measured::two_of_three;
+use support::measured::two_of_three_at_once;
 
 pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/loaders");
 /// Batches after which a job is in steady state.
@@ -228,7 +228,7 @@ impl Loader {
             let outcome = self.said.holds(&report, waited, starved);
             about(&report, outcome.and_then(|()| also(&report, &job, starved)))
         };
-        two_of_three(look)?;
+        two_of_three_at_once(look)?;
         // A loader that is far ahead is seldom asked: one report may miss that, five do not.
         let tells = matches!(self.said, ExpectedVerdict::Judged { .. });
         for _ in 2..5 {

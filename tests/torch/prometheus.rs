@@ -245,12 +245,12 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
     if !there("prometheus") || !there("promtool") {
         return skip("no prometheus with promtool (Debian: prometheus)");
     }
-    last_torch(Share::Whole, |python| {
+    last_torch(Share::Half, |python| {
         let (_exporter, exporter) = exporter(&[]);
         let folder = tempfile::tempdir().expect("a folder");
         let (_prometheus, prometheus) = prometheus(folder.path(), &exporter, "");
         let mut jobs = ["starved", "matched"].map(|situation| {
-            let job = Job::start(&python.path, situation, Start::Plain, Share::Whole, None)
+            let job = Job::start(&python.path, situation, Start::Plain, Share::Half, None)
                 .expect("it starts");
             (situation, job)
         });

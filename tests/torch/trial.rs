@@ -10,8 +10,8 @@ use crate::cgroup::{Cgroup, Limit};
 use crate::clock::{now, sleep};
 use crate::job::{Job, Start};
 use crate::report::Report;
-use support::machine::{Python, Share, each, is_root, note, skip, torches};
-use support::measured::{median_of, two_of_three, two_of_three_at_once};
+use support::machine::{Python, Share, all_at_once, each, is_root, note, skip, torches};
+use support::measured::{median_of, two_of_three_at_once};
 
 pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 /// Seconds given for a verdict.
@@ -113,6 +113,13 @@ impl Situation {
         }
     }
 
+    /// Runs a trial, and panics with the reason if it fails.
+    fn run(&self, python: &Python, trial: impl Fn(&Python) -> Outcome) {
+        if let Err(why) = trial(python) {
+            panic!("torch {} {}: {why}", python.torch, self.name);
+        }
+    }
+
     /// Starts the job and waits for its steady state.
     pub(crate) fn job(&self, python: &Python) -> Result<Job, String> {
         if self.limit.is_some() {
@@ -195,9 +202,7 @@ fn trials(situation: Situation, pythons: &[Python], body: impl Fn(&Python) -> Ou
         return skip(&format!("{name}: {why}"));
     }
     each(pythons, situation.share, |python| {
-        if let Err(why) = body(python) {
-            panic!("torch {} {name}: {why}", python.torch);
-        }
+        situation.run(python, &body);
     });
 }
 
@@ -214,16 +219,15 @@ pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -
             let outcome = situation.holds(&report, &job, python);
             about(&report, outcome.and_then(|()| also(&report, &job)))
         };
-        // Beside seven other jobs, two would be too much for the machine.
-        match situation.share {
-            Share::Eighth | Share::Quarter => two_of_three(look),
-            Share::Half | Share::Whole => two_of_three_at_once(look),
-        }
+        two_of_three_at_once(look)
     });
 }
 
 /// Checks it as the same user without the right to attach, as under Yama.
 pub(crate) fn check_without_ptrace(situation: Situation) {
+    if torches().is_empty() {
+        return skip("no Python with torch");
+    }
     let Some(library) = no_ptrace() else {
         return skip("libno_ptrace.so was not built");
     };
@@ -241,31 +245,33 @@ pub(crate) fn check_without_ptrace(situation: Situation) {
     } else {
         Start::Plain
     };
-    // Uses the whole machine: without stacks, nothing shows whether a thread that waits for a CPU is in the loader.
     let situation = Situation {
         start,
         share: Share::Whole,
         ..situation
     };
-    each_python(situation, |python| {
-        let job = situation.job(python)?;
-        two_of_three_at_once(|| {
-            let mut command = if drops_rights {
-                let mut command = Command::new(UNPRIVILEGED[0]);
-                command.args(&UNPRIVILEGED[1..]).arg(PIPETOP);
-                command
-            } else {
-                Command::new(PIPETOP)
-            };
-            command.env("LD_PRELOAD", &library);
-            let report = Report::of(command, job.pid(), OBSERVED)?;
-            let more = ["ptrace", "PTRACE", "root", "sudo", "pipetop run"];
-            let outcome = situation.holds(&report, &job, python);
-            about(
-                &report,
-                outcome.and_then(|()| has_access(&report, "T1", &more)),
-            )
-        })
+    // With no other test beside them: without stacks, nothing shows whether a thread that waits for a CPU is in the loader.
+    all_at_once(torches(), |python| {
+        situation.run(python, |python| {
+            let job = situation.job(python)?;
+            two_of_three_at_once(|| {
+                let mut command = if drops_rights {
+                    let mut command = Command::new(UNPRIVILEGED[0]);
+                    command.args(&UNPRIVILEGED[1..]).arg(PIPETOP);
+                    command
+                } else {
+                    Command::new(PIPETOP)
+                };
+                command.env("LD_PRELOAD", &library);
+                let report = Report::of(command, job.pid(), OBSERVED)?;
+                let more = ["ptrace", "PTRACE", "root", "sudo", "pipetop run"];
+                let outcome = situation.holds(&report, &job, python);
+                about(
+                    &report,
+                    outcome.and_then(|()| has_access(&report, "T1", &more)),
+                )
+            })
+        });
     });
 }
 

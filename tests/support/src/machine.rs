@@ -92,13 +92,23 @@ pub fn each_interpreter(share: Share, body: impl Fn(&str) + Sync) {
 
 /// Runs `body` with each value in a separate thread, which holds a part of the machine. Fails if one of them fails.
 pub fn each<T: Sync>(these: &[T], share: Share, body: impl Fn(&T) + Sync) {
+    side_by_side(these, |one| {
+        let _place = Place::take(share);
+        body(one);
+    });
+}
+
+/// Runs `body` with each value at the same time, and no other test beside them. Fails if one of them fails.
+pub fn all_at_once<T: Sync>(these: &[T], body: impl Fn(&T) + Sync) {
+    let _place = Place::take(Share::Whole);
+    side_by_side(these, body);
+}
+
+fn side_by_side<T: Sync>(these: &[T], body: impl Fn(&T) + Sync) {
     let body = &body;
     thread::scope(|scope| {
         for one in these {
-            scope.spawn(move || {
-                let _place = Place::take(share);
-                body(one);
-            });
+            scope.spawn(move || body(one));
         }
     });
 }
