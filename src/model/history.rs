@@ -21,7 +21,7 @@ use crate::sample::{Sample, WorkerNow};
 pub use axis::Axis;
 use downsampling::Downsampled;
 use places::Places;
-pub use point::{GpuPoint, GpuReading, Known, Point, RankPoint, RankReading, Reading, WorkerPlace};
+pub use point::{GpuPoint, Known, Point, RankPoint, Reading, WorkerPlace};
 
 /// Maximum number of readings kept: the newest 3600 as they came, then older ones, at half the resolution for each
 /// doubling of their age.
@@ -205,31 +205,37 @@ impl Reading {
         let to = to.as_secs_f64();
         let job = rates.job.as_ref();
         let ranks = job.map_or(&[][..], |job| &job.ranks);
-        let rank = |(place, rank): (usize, &RankRates)| RankReading {
+        let rank = |(place, rank): (usize, &RankRates)| RankPoint {
             number: rank.number(place),
-            wait: rank.wait.map(|wait| wait.share.0),
+            wait: rank.wait.map(|wait| wait.share.0).into(),
             queue: rank
                 .main_loader()
-                .and_then(|loader| Some(loader.queue?.occupancy?.0)),
-            device_busy: rank.device.as_ref().and_then(|device| Some(device.busy?.0)),
+                .and_then(|loader| Some(loader.queue?.occupancy?.0))
+                .into(),
+            device_busy: rank
+                .device
+                .as_ref()
+                .and_then(|device| Some(device.busy?.0))
+                .into(),
         };
-        let gpu = |gpu: &crate::model::rates::GpuRates| GpuReading {
-            util_percent: gpu.util_percent,
-            sm_active: gpu.counters.sm_active.map(|share| share.0),
-            dram: gpu.counters.dram.map(|share| share.0),
-            power_watts: gpu.now.power_watts,
+        let gpu = |gpu: &crate::model::rates::GpuRates| GpuPoint {
+            util_percent: gpu.util_percent.into(),
+            sm_active: gpu.counters.sm_active.map(|share| share.0).into(),
+            dram: gpu.counters.dram.map(|share| share.0).into(),
+            power_watts: gpu.now.power_watts.into(),
             // The driver's rare samples would be drawn as if they covered this time.
             pcie_rx: gpu
                 .pcie_rx
                 .filter(|_| gpu.pcie_age.is_none())
-                .map(|rate| rate.0),
+                .map(|rate| rate.0)
+                .into(),
         };
         Self {
             from: to - rates.seconds,
             to,
             ranks: ranks.iter().enumerate().map(rank).collect(),
-            disk_read: job.and_then(|job| job.read).map(|read| read.0),
-            cpu_cores: job.and_then(|job| job.cpu_cores),
+            disk_read: job.and_then(|job| job.read).map(|read| read.0).into(),
+            cpu_cores: job.and_then(|job| job.cpu_cores).into(),
             gpus: rates.gpus.iter().map(gpu).collect(),
             workers: ranks.iter().flat_map(workers).collect(),
         }

@@ -2,7 +2,7 @@
 
 use pipetop::sample::WorkerNow;
 use pipetop::testing::model::WorkerPlace;
-use pipetop::testing::model::history::{GpuReading, History, RankReading, Reading};
+use pipetop::testing::model::history::{GpuPoint, History, RankPoint, Reading};
 use pipetop::testing::record::Ring;
 use pipetop::units::{Pid, ProcessKey};
 use support::machine::{Place, Share, note};
@@ -25,17 +25,17 @@ fn place(id: u32) -> WorkerPlace {
 }
 
 fn reading(at: u32, workers: u32, gpus: usize) -> Reading {
-    let rank = |number| RankReading {
+    let rank = |number| RankPoint {
         number,
-        wait: Some(0.5),
-        queue: Some(0.5),
-        device_busy: None,
+        wait: Some(0.5).into(),
+        queue: Some(0.5).into(),
+        device_busy: None.into(),
     };
     Reading {
         from: f64::from(at),
         to: f64::from(at + 1),
         ranks: (0..8).map(rank).collect(),
-        gpus: vec![GpuReading::default(); gpus],
+        gpus: vec![GpuPoint::default(); gpus],
         workers: (0..workers).map(|id| (place(id), WorkerNow::Cpu)).collect(),
         ..Reading::default()
     }

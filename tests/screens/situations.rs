@@ -9,7 +9,7 @@ use pipetop::sample::{
 use pipetop::testing::action::Action;
 use pipetop::testing::app::{App, Event};
 use pipetop::testing::config::{Config, Environment, Overrides};
-use pipetop::testing::model::history::{GpuReading, RankReading, Reading};
+use pipetop::testing::model::history::{GpuPoint, RankPoint, Reading};
 use pipetop::testing::model::processes::{Figures, ProcessFigures, Threads};
 use pipetop::testing::model::rates::{
     Activity, CounterRates, DeviceRates, GpuRates, LoadRates, StepRates,
@@ -1593,17 +1593,17 @@ fn long_watched() -> Scene {
         scene.history.add(Reading {
             from: f64::from(at),
             to: f64::from(at + 1),
-            ranks: vec![RankReading {
+            ranks: vec![RankPoint {
                 number: 0,
-                wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0),
-                queue: Some(if waits { 0.05 } else { 0.9 }),
-                device_busy: None,
+                wait: Some(if waits { 0.6 } else { 0.02 } + f64::from(at * 7 % 5) / 100.0).into(),
+                queue: Some(if waits { 0.05 } else { 0.9 }).into(),
+                device_busy: None.into(),
             }],
-            disk_read: Some(200e6 + f64::from(at % 600) * 1e5),
-            cpu_cores: Some(4.9),
-            gpus: vec![GpuReading {
-                util_percent: Some(if waits { 37.0 } else { 96.0 }),
-                ..GpuReading::default()
+            disk_read: Some(200e6 + f64::from(at % 600) * 1e5).into(),
+            cpu_cores: Some(4.9).into(),
+            gpus: vec![GpuPoint {
+                util_percent: Some(if waits { 37.0 } else { 96.0 }).into(),
+                ..GpuPoint::default()
             }],
             workers: vec![],
         });

@@ -10,41 +10,15 @@ pub struct Reading {
     /// The time that it covers, in seconds since pipetop started.
     pub from: f64,
     pub to: f64,
-    pub ranks: Vec<RankReading>,
+    pub ranks: Vec<RankPoint>,
     /// Bytes read per second by the job from block devices.
-    pub disk_read: Option<f64>,
+    pub disk_read: Known,
     /// CPU time of the job, in cores.
-    pub cpu_cores: Option<f64>,
+    pub cpu_cores: Known,
     /// By position in `Sample::gpus`.
-    pub gpus: Vec<GpuReading>,
+    pub gpus: Vec<GpuPoint>,
     /// If two are at one place, the later one counts.
     pub workers: Vec<(WorkerPlace, WorkerNow)>,
-}
-
-/// What the history keeps of one rank.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RankReading {
-    /// Number of the rank: a job that is started again continues the past of the one before.
-    pub number: u32,
-    /// Share of the time spent waiting for data.
-    pub wait: Option<f64>,
-    /// Mean number of ready batches of its busiest loader, as a share of the capacity.
-    pub queue: Option<f64>,
-    /// Share of the time that the device computed, as reported by the rank.
-    pub device_busy: Option<f64>,
-}
-
-/// What the history keeps of one GPU.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct GpuReading {
-    pub util_percent: Option<f64>,
-    /// Share of the time that multiprocessors had work (`sm_active`), and used share of the device memory's bandwidth
-    /// (`dram`).
-    pub sm_active: Option<f64>,
-    pub dram: Option<f64>,
-    pub power_watts: Option<f64>,
-    /// Bytes per second received over PCIe.
-    pub pcie_rx: Option<f64>,
 }
 
 /// Maximum number of ranks in one point, over all jobs in its time.
@@ -54,12 +28,20 @@ const RANKS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Known(f32);
 
-impl Known {
-    #[expect(clippy::cast_possible_truncation, reason = "that is the point of it")]
-    fn new(value: Option<f64>) -> Self {
-        Self(value.map_or(f32::NAN, |value| value as f32))
+impl Default for Known {
+    fn default() -> Self {
+        Self(f32::NAN)
     }
+}
 
+impl From<Option<f64>> for Known {
+    #[expect(clippy::cast_possible_truncation, reason = "that is the point of it")]
+    fn from(value: Option<f64>) -> Self {
+        value.map_or_else(Self::default, |value| Self(value as f32))
+    }
+}
+
+impl Known {
     /// Returns the figure; `None` if it was not known.
     pub fn get(self) -> Option<f64> {
         (!self.0.is_nan()).then_some(f64::from(self.0))
@@ -67,10 +49,11 @@ impl Known {
 
     /// Returns the mean over both times of what is known.
     fn joined(self, own: f64, newer: Self, its: f64) -> Self {
-        match (self.get(), newer.get()) {
-            (Some(one), Some(other)) => Self::new(Some((one * own + other * its) / (own + its))),
-            (one, other) => Self::new(one.or(other)),
-        }
+        let mean = match (self.get(), newer.get()) {
+            (Some(one), Some(other)) => Some((one * own + other * its) / (own + its)),
+            (one, other) => one.or(other),
+        };
+        mean.into()
     }
 }
 
@@ -89,40 +72,34 @@ pub struct Point {
 }
 
 /// A rank in one reading or in several.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RankPoint {
-    number: u32,
+    /// Number of the rank: a job that is started again continues the past of the one before.
+    pub number: u32,
+    /// Share of the time spent waiting for data.
     pub wait: Known,
+    /// Mean number of ready batches of its busiest loader, as a share of the capacity.
     pub queue: Known,
+    /// Share of the time that the device computed, as reported by the rank.
     pub device_busy: Known,
 }
 
 /// A GPU in one reading or in several.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GpuPoint {
     pub util_percent: Known,
+    /// Share of the time that multiprocessors had work (`sm_active`), and used share of the device memory's bandwidth
+    /// (`dram`).
     pub sm_active: Known,
     pub dram: Known,
     pub power_watts: Known,
+    /// Bytes per second received over PCIe.
     pub pcie_rx: Known,
 }
 
 impl Point {
     /// Returns the point of one reading; `slots` are those of the reading's workers.
     pub(super) fn new(reading: Reading, from: f64, slots: &[Option<usize>]) -> Self {
-        let gpu = |gpu: GpuReading| GpuPoint {
-            util_percent: Known::new(gpu.util_percent),
-            sm_active: Known::new(gpu.sm_active),
-            dram: Known::new(gpu.dram),
-            power_watts: Known::new(gpu.power_watts),
-            pcie_rx: Known::new(gpu.pcie_rx),
-        };
-        let rank = |rank: RankReading| RankPoint {
-            number: rank.number,
-            wait: Known::new(rank.wait),
-            queue: Known::new(rank.queue),
-            device_busy: Known::new(rank.device_busy),
-        };
         let last = slots.iter().flatten().max();
         let mut workers = vec![None; last.map_or(0, |last| last + 1)];
         for ((_, now), slot) in reading.workers.iter().zip(slots) {
@@ -133,10 +110,10 @@ impl Point {
         Self {
             from,
             to: reading.to,
-            disk_read: Known::new(reading.disk_read),
-            cpu_cores: Known::new(reading.cpu_cores),
-            ranks: reading.ranks.into_iter().map(rank).collect(),
-            gpus: reading.gpus.into_iter().map(gpu).collect(),
+            disk_read: reading.disk_read,
+            cpu_cores: reading.cpu_cores,
+            ranks: reading.ranks.into(),
+            gpus: reading.gpus.into(),
             workers: workers.into(),
         }
     }

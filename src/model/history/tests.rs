@@ -19,11 +19,11 @@ fn reading(from: f64, to: f64, wait: Option<f64>) -> Reading {
     Reading {
         from,
         to,
-        ranks: vec![RankReading {
+        ranks: vec![RankPoint {
             number: 0,
-            wait,
-            queue: None,
-            device_busy: None,
+            wait: wait.into(),
+            queue: None.into(),
+            device_busy: None.into(),
         }],
         ..Reading::default()
     }

@@ -8,7 +8,7 @@ use pipetop::sample::{
 };
 use pipetop::testing::config::Config;
 use pipetop::testing::last_lines::Lines;
-use pipetop::testing::model::history::{GpuReading, RankReading, Reading};
+use pipetop::testing::model::history::{GpuPoint, RankPoint, Reading};
 use pipetop::testing::model::rates::{
     Activity, CgroupRates, DiskRates, GpuRates, HostRates, IoRates, JobRates, LoadRates,
     LoaderRates, QueueRates, RankRates, StepRates, WorkerRates,
@@ -374,18 +374,18 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
             let beat = f64::from((second + place) % 3) * lost * 30.0;
             (100.0 - lost * 90.0 + beat - 12.0 * lost).clamp(0.0, 100.0)
         };
-        let gpu = |place| GpuReading {
-            util_percent: Some(util(place)),
-            sm_active: Some(0.6 * util(place) / 100.0),
-            dram: Some(0.3 * util(place) / 100.0),
-            power_watts: Some(90.0 + 5.0 * util(place)),
-            pcie_rx: Some(2e7 * util(place)),
+        let gpu = |place| GpuPoint {
+            util_percent: Some(util(place)).into(),
+            sm_active: Some(0.6 * util(place) / 100.0).into(),
+            dram: Some(0.3 * util(place) / 100.0).into(),
+            power_watts: Some(90.0 + 5.0 * util(place)).into(),
+            pcie_rx: Some(2e7 * util(place)).into(),
         };
-        let rank = |number| RankReading {
+        let rank = |number| RankPoint {
             number,
-            wait: known.then_some(wait.min(1.0)),
-            queue: known.then_some(queue),
-            device_busy: known.then_some(1.0 - wait.min(1.0)),
+            wait: known.then_some(wait.min(1.0)).into(),
+            queue: known.then_some(queue).into(),
+            device_busy: known.then_some(1.0 - wait.min(1.0)).into(),
         };
         let places = (0..ranks).flat_map(|rank| (0..pace.workers).map(move |id| (rank, id)));
         let worker = |(rank, id)| {
@@ -400,8 +400,8 @@ fn remember(history: &mut History, pace: Pace, gpus: u32, ranks: u32) {
             from: f64::from(second),
             to: f64::from(second + 1),
             ranks: (0..ranks).map(rank).collect(),
-            disk_read: Some(212e6 * (0.98 + sway)),
-            cpu_cores: Some(4.9),
+            disk_read: Some(212e6 * (0.98 + sway)).into(),
+            cpu_cores: Some(4.9).into(),
             gpus: (0..gpus).map(gpu).collect(),
             workers: places.map(worker).collect(),
         });
@@ -502,7 +502,7 @@ fn job(pace: Pace, ranks: u32) -> JobRates {
             .collect(),
         cgroup: Some(CgroupRates::default()),
         cpus_allowed: Some(16),
-        cpu_cores: Some(4.9),
+        cpu_cores: Some(4.9).into(),
         read: Some(BytesPerSecond(212e6)),
         rchar: Some(BytesPerSecond(2.112e9)),
     }
