@@ -236,3 +236,41 @@ fn the_tables_of_the_page_are_those_of_the_runs() {
         assert!(page.contains(&table), "docs/accuracy.md lacks\n\n{table}");
     }
 }
+
+fn wait(low: f64, share: f64, high: f64) -> Estimate {
+    Estimate {
+        share: Share(share),
+        low: Share(low),
+        high: Share(high),
+        polls: 800,
+        unknown: Share::ZERO,
+        unclear: Share::ZERO,
+        early: None,
+    }
+}
+
+#[test]
+fn a_share_at_a_threshold_is_one_of_two_kinds() {
+    let chance = |kind, share| side_probability(kind, wait(share, share, share), OFF);
+    for kind in [Kind::DataBound, Kind::Balanced] {
+        assert!(chance(kind, 0.1) < 0.51, "{kind:?}");
+    }
+    assert!(chance(Kind::DataBound, 0.15) > 0.99);
+    assert!(chance(Kind::ComputeBound, 0.0) > 0.99);
+    assert!((0.8..0.9).contains(&chance(Kind::Balanced, 0.06)));
+}
+
+#[test]
+fn an_interval_counts_on_the_side_of_the_threshold() {
+    let chance = |kind, wait| side_probability(kind, wait, OFF);
+    assert!(chance(Kind::ComputeBound, wait(0.0, 0.01, 0.4)) < 0.7);
+    assert!(chance(Kind::DataBound, wait(0.2, 0.25, 0.9)) > 0.99);
+    assert!(chance(Kind::DataBound, wait(0.0, 0.25, 0.3)) < 0.9);
+}
+
+#[test]
+fn reported_values_have_no_error() {
+    let near = wait(0.104, 0.107, 0.11);
+    assert!(side_probability(Kind::DataBound, near, OFF) < 0.8);
+    assert!(side_probability(Kind::DataBound, near, 0.0) > 0.99);
+}
