@@ -18,6 +18,7 @@
 
 mod action;
 mod app;
+mod background;
 mod cli;
 mod config;
 mod diff;

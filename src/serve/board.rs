@@ -3,13 +3,14 @@
 //! Shared by the threads that sample and those that answer requests. Does not start threads or use files and sockets.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::exposition::Format;
 use super::job::{Job, Machine};
 use super::metrics::families;
 use super::totals::{GpuTotals, JobTotals, add_gpus};
+use crate::background::lock;
 use crate::engine::{Engine, State};
 use crate::report::Report;
 use crate::sample::Sample;
@@ -53,7 +54,7 @@ impl BoardState {
 
 impl Board {
     fn known(&self) -> MutexGuard<'_, BoardState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Starts watching a job, or restarts with one whose ranks have changed: the totals of remaining ranks are kept.

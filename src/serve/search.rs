@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::board::Board;
+use crate::background::OwnedThread;
 use crate::error::Hinted;
 use crate::job::{Candidate, NoTarget, Target};
 use crate::sample::Sample;
@@ -21,8 +21,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Watches until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Search {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnedThread,
 }
 
 struct SearchState {
@@ -50,7 +49,6 @@ impl Search {
         all: bool,
         board: Arc<Board>,
     ) -> Result<Self, Hinted> {
-        let (stop, stopped) = mpsc::channel();
         board.search_begins();
         let mut round = SearchState {
             discovery: Discovery::new(&options.proc_root),
@@ -60,8 +58,7 @@ impl Search {
             board,
             watched: BTreeMap::new(),
         };
-        let thread = std::thread::Builder::new().name("search".into());
-        let thread = thread.spawn(move || {
+        let thread = OwnedThread::start("search", move |stopped| {
             loop {
                 round.search();
                 let waited = stopped.recv_timeout(PAUSE);
@@ -71,18 +68,8 @@ impl Search {
             }
         });
         Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread.map_err(|error| Hinted::no_thread(&error))?),
+            _thread: thread.map_err(|error| Hinted::no_thread(&error))?,
         })
-    }
-}
-
-impl Drop for Search {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

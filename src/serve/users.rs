@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,6 +14,8 @@ use base64::prelude::BASE64_STANDARD;
 use bcrypt::HashParts;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+
+use crate::background::lock;
 
 /// Pause after a wrong password.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -71,8 +73,7 @@ impl BasicAuth {
         let matches = spawn_blocking(move || bcrypt::verify(password, &hash.unwrap_or_default()));
         let matches = matches!(matches.await, Ok(Ok(true)));
         if matches && known.is_some() {
-            let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-            right.insert(user, sent);
+            lock(&self.right).insert(user, sent);
             return true;
         }
         sleep(PAUSE).await;
@@ -80,8 +81,7 @@ impl BasicAuth {
     }
 
     fn is_known(&self, user: &str, sent: u64) -> bool {
-        let right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        right.get(user) == Some(&sent)
+        lock(&self.right).get(user) == Some(&sent)
     }
 }
 

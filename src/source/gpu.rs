@@ -16,6 +16,7 @@ pub use self::device::Gpu;
 use self::naming::named;
 pub(in crate::source) use self::users::Users;
 use super::nvml;
+use crate::background::lock;
 use crate::sample::{Gap, GpuSample};
 use crate::source::events::Events;
 use crate::units::Moment;
@@ -165,7 +166,7 @@ impl Drop for Gpus {
 impl Shared {
     /// Locked only to copy a reading in or out, never during a call of the driver.
     fn board(&self) -> MutexGuard<'_, GpuTable> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.board)
     }
 
     fn watch_all(

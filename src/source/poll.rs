@@ -30,10 +30,9 @@ mod waits_on;
 mod worker_view;
 
 use std::path::Path;
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
+use crate::background::{OwnedThread, lock};
 use crate::source::clock::Clock;
 pub(super) use blocked::only_waits;
 pub use iterators::MAIN_LOADER;
@@ -41,15 +40,14 @@ use poller::Poller;
 pub use seen::{
     IteratorSeen, MainSeen, PollTargets, QueueSeen, Seen, WatchedLoader, WatchedRank, WorkerSeen,
 };
-use seen::{SLOTS, count_activity, lock};
+use seen::{SLOTS, count_activity};
 
 /// The running poller. Dropping it stops it.
 #[derive(Debug)]
 pub struct PollerHandle {
     targets: Arc<Mutex<Option<PollTargets>>>,
     seen: Arc<Mutex<Seen>>,
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnedThread,
 }
 
 impl PollerHandle {
@@ -60,16 +58,11 @@ impl PollerHandle {
     pub fn start(proc_root: &Path, clock: Clock) -> std::io::Result<Self> {
         let targets = Arc::new(Mutex::new(None));
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let (stop, stopped) = mpsc::channel();
         let poller = Poller::new(proc_root, clock, Arc::clone(&targets), Arc::clone(&seen));
-        let thread = std::thread::Builder::new()
-            .name("poller".into())
-            .spawn(move || poller.run(&stopped))?;
         Ok(Self {
             targets,
             seen,
-            stop: Some(stop),
-            thread: Some(thread),
+            _thread: OwnedThread::start("poller", move |stopped| poller.run(stopped))?,
         })
     }
 
@@ -91,15 +84,5 @@ impl PollerHandle {
             main.waits.newest.clear();
         }
         copy
-    }
-}
-
-impl Drop for PollerHandle {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            // The panic hook has already reported a panic in that thread.
-            let _ = thread.join();
-        }
     }
 }

@@ -14,7 +14,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use nix::sys::socket::{
     bind, recvmsg, setsockopt, socket, sockopt,
 };
 
+use crate::background::lock;
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
 use crate::units::Pid;
@@ -128,10 +129,6 @@ impl Drop for Listener {
 }
 
 /// Locks the accounts, also after a thread panicked while it held the lock.
-fn lock(accounts: &Mutex<Accounts>) -> MutexGuard<'_, Accounts> {
-    accounts.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The part of the listener that its thread owns.
 struct Listening {
     socket: Arc<UnixDatagram>,

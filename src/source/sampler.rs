@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::background::OwnedThread;
 use crate::job::{Candidate, NoTarget, Target, resolve};
 use crate::sample::{Gap, GpuSample, JobCandidate, JobSample, PressureSample, Sample};
 use crate::source::clock::Clock;
@@ -54,8 +54,7 @@ pub enum Request {
 /// The running thread. Dropping it stops it.
 #[derive(Debug)]
 pub struct Sampler {
-    requests: Option<mpsc::Sender<Request>>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnedThread<Request>,
 }
 
 impl Sampler {
@@ -83,31 +82,15 @@ impl Sampler {
         job: Option<Candidate>,
         mut send: impl FnMut(Sample) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (requests, asked) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("sampler".into())
-            .spawn(move || SamplerState::new(options, common, job).run(&asked, &mut send))?;
+        let work = move |asked: &_| SamplerState::new(options, common, job).run(asked, &mut send);
         Ok(Self {
-            requests: Some(requests),
-            thread: Some(thread),
+            thread: OwnedThread::start("sampler", work)?,
         })
     }
 
     /// Sends a request, which applies from the next sample on.
     pub fn request(&self, request: Request) {
-        if let Some(requests) = &self.requests {
-            // If the sampler has ended, there is nothing to change.
-            let _ = requests.send(request);
-        }
-    }
-}
-
-impl Drop for Sampler {
-    fn drop(&mut self) {
-        self.requests.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.thread.send(request);
     }
 }
 

@@ -11,6 +11,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{Action, QueueSelector, tcflow, tcflush};
 
+use crate::background::lock;
+
 /// Called with whether there is output left to write.
 type OnChange = Box<dyn Fn(bool) + Send>;
 
@@ -132,7 +134,7 @@ impl TerminalWriter {
     }
 
     fn state(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 33] = [
+const ARROWS: [(&str, &[&str]); 34] = [
     ("units", &[]),
+    ("background", &[]),
     ("regular_file", &[]),
     ("last_lines", &["units"]),
     ("error", &["units"]),
@@ -22,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     (
         "source",
         &[
+            "background",
             "error",
             "foreign",
             "job",
@@ -56,7 +58,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ),
     ("options", &["error", "units", "verdict"]),
     ("doctor", &["loaders", "sample", "source", "units"]),
-    ("terminal", &["foreign"]),
+    ("terminal", &["background", "foreign"]),
     (
         "headless",
         &[
@@ -66,6 +68,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     (
         "serve",
         &[
+            "background",
             "engine",
             "error",
             "job",
@@ -82,6 +85,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
         "app",
         &[
             "action",
+            "background",
             "config",
             "engine",
             "job",
@@ -118,6 +122,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
         &[
             "action",
             "app",
+            "background",
             "config",
             "engine",
             "error",
@@ -142,6 +147,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
         "start",
         &[
             "app",
+            "background",
             "cli",
             "config",
             "diff",

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::super::figures::figures_of;
 use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal, trouble};
 use super::Io;
+use crate::background::lock;
 use crate::config::Config;
 use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
@@ -311,25 +312,21 @@ fn forward_events(
 /// Where keys are sent: the screen that was opened last.
 static KEY_RECEIVER: Mutex<Option<mpsc::Sender<std::io::Result<Event>>>> = Mutex::new(None);
 
-fn key_receiver() -> MutexGuard<'static, Option<mpsc::Sender<std::io::Result<Event>>>> {
-    KEY_RECEIVER.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Returns the keys as they arrive. They are read by a separate thread: on a terminal that was hung up, a read of
 /// crossterm 0.29 never returns, which must not keep the loop from ending. One thread serves all screens that are
 /// opened one after the other: the thread of an earlier screen would take a key from the next.
 pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event>> + Unpin> {
     let (send, mut keys) = mpsc::channel(64);
-    let is_read = key_receiver().replace(send).is_some();
+    let is_read = lock(&KEY_RECEIVER).replace(send).is_some();
     if !is_read {
         let read = || {
             loop {
                 let key = event::read();
                 let failed = key.is_err();
                 let to = if failed {
-                    key_receiver().take()
+                    lock(&KEY_RECEIVER).take()
                 } else {
-                    key_receiver().clone()
+                    lock(&KEY_RECEIVER).clone()
                 };
                 // A key between two screens is dropped.
                 let _ = to.map(|to| to.blocking_send(key));
@@ -341,7 +338,7 @@ pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event
         std::thread::Builder::new()
             .name("keys".into())
             .spawn(read)
-            .inspect_err(|_| drop(key_receiver().take()))?;
+            .inspect_err(|_| drop(lock(&KEY_RECEIVER).take()))?;
     }
     Ok(futures_util::stream::poll_fn(move |context| {
         keys.poll_recv(context)

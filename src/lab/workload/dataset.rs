@@ -10,11 +10,12 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
 
+use crate::background;
 use crate::units::Bytes;
 
 pub use draw::SIDE;
@@ -71,7 +72,7 @@ impl Dataset {
             return Err(ErrorKind::StorageFull.into());
         }
         let next = Mutex::new(missing.iter());
-        let next = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || background::lock(&next).next();
         let (made, results) = mpsc::channel();
         let make = |made: mpsc::Sender<_>| {
             while let Some(index) = next() {

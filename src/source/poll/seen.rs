@@ -3,7 +3,6 @@
 //! Does not depend on how polling is done.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::job::ResultPipe;
 use crate::sample::{
@@ -118,11 +117,6 @@ pub(super) fn count_activity(activity: &mut BTreeMap<String, u64>, function: Str
     if activity.len() < ACTIVITIES || activity.contains_key(&function) {
         *activity.entry(function).or_default() += 1;
     }
-}
-
-/// Locks the counters, also after a thread panicked while it held the lock.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts of the iterators of one loader, over all epochs.

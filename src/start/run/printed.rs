@@ -1,10 +1,10 @@
 //! Passes on the command's output from its file to where it would otherwise have gone.
 
 use std::io::{self, Write};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::background::OwnedThread;
 use crate::launch::Log;
 
 /// Time between two polls for more output.
@@ -13,16 +13,14 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The thread that passes it on; dropping it passes on the rest and ends the thread.
 #[derive(Debug)]
 pub(super) struct Printed {
-    end: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _thread: OwnedThread,
 }
 
 impl Printed {
     /// # Errors
     /// Returns an error if no thread can be started.
     pub(super) fn follow(mut log: Log, errors: bool) -> io::Result<Self> {
-        let (end, ended) = mpsc::channel();
-        let follow = move || {
+        let follow = move |ended: &Receiver<()>| {
             loop {
                 let last = ended.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
                 let passed = if errors {
@@ -35,20 +33,9 @@ impl Printed {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("log".into());
         Ok(Self {
-            end: Some(end),
-            thread: Some(thread.spawn(follow)?),
+            _thread: OwnedThread::start("log", follow)?,
         })
-    }
-}
-
-impl Drop for Printed {
-    fn drop(&mut self) {
-        self.end.take();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

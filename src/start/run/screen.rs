@@ -3,12 +3,13 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use super::command::{exit_code, log, name, start, supervisor_lost};
 use super::printed::Printed;
 use super::summary::Summary;
 use crate::app::{self, Launch, LaunchedCommand, QuitChoice, Setup};
+use crate::background::lock;
 use crate::cli::RunArgs;
 use crate::config::Config;
 use crate::error::Hinted;
@@ -70,15 +71,12 @@ pub(super) fn run(
             log,
             events,
             handle: running.handle().clone(),
-            each: Box::new(move |sample: &Sample| {
-                let mut summary = sum_up.lock().unwrap_or_else(PoisonError::into_inner);
-                summary.apply(sample);
-            }),
+            each: Box::new(move |sample: &Sample| lock(&sum_up).apply(sample)),
         }),
         caption: None,
     });
     let outcome = outcome.map_err(|error| no_screen(&error))?;
-    let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut summary = lock(&summary);
     summary.close();
     let code = match outcome.launched {
         Some(left) => close(args, &name, running, left, &summary)?,

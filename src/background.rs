@@ -1,0 +1,50 @@
+//! Threads that end with their owner, and locks that a panic does not close.
+//!
+//! Does not know what the threads do.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// A thread that takes messages. Dropping this closes its channel, which tells it to end, and waits for it.
+#[derive(Debug)]
+pub(crate) struct OwnedThread<T = ()> {
+    messages: Option<Sender<T>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<T: Send + 'static> OwnedThread<T> {
+    /// Starts `work`, which must end once its channel is closed.
+    pub(crate) fn start(
+        name: &str,
+        work: impl FnOnce(&Receiver<T>) + Send + 'static,
+    ) -> io::Result<Self> {
+        let (messages, taken) = mpsc::channel();
+        let thread = Builder::new().name(name.to_owned());
+        Ok(Self {
+            messages: Some(messages),
+            thread: Some(thread.spawn(move || work(&taken))?),
+        })
+    }
+
+    pub(crate) fn send(&self, message: T) {
+        // If the thread has ended, nobody needs the message.
+        let _ = self.messages.as_ref().map(|it| it.send(message));
+    }
+}
+
+impl<T> Drop for OwnedThread<T> {
+    fn drop(&mut self) {
+        self.messages.take();
+        if let Some(thread) = self.thread.take() {
+            // The panic hook has already reported a panic in that thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Locks, also after a thread panicked while it held the lock.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
