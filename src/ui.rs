@@ -216,14 +216,10 @@ pub fn choices(view: &View<'_>) -> Choices {
 
 /// Breaks a tour's caption into lines, and returns the area below them.
 fn captioned(view: &View<'_>, area: Rect) -> (Vec<Line<'static>>, Rect) {
-    let room = usize::from(area.width).saturating_sub(2);
+    let width = area.width.saturating_sub(1);
     let text = view.state.caption.iter();
-    let texts = text.flat_map(|text| format::wrap(text, room));
-    let lines = texts.map(|text| {
-        let mut row = view.row(area.width);
-        row.space(1).text(Role::Focus, &text);
-        row.line()
-    });
+    let lines =
+        text.flat_map(|text| view.paragraph(width, 1, (Role::Dim, ""), (Role::Focus, text)));
     let lines: Vec<_> = lines.take(usize::from(area.height / 8)).collect();
     let mut rest = area;
     layout::take(&mut rest, count(lines.len()));

@@ -5,13 +5,11 @@
 use super::report::{FleetRank, FleetReport, RunReport};
 use unicode_width::UnicodeWidthStr;
 
+use crate::ui::glyphs::{ASCII, UNICODE};
 use crate::units::{known, printable};
 
 /// Maximum width of a name in columns.
 const NAME: usize = 24;
-/// Bars for shares from 0 to 1.
-const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const ASCII_BARS: [char; 8] = ['_', '.', '-', '=', '+', '*', '%', '#'];
 
 /// A column: its head, and whether its cells are left-aligned.
 pub(super) type FleetColumn = (&'static str, bool);
@@ -140,11 +138,11 @@ fn history(values: &[Option<f64>], ascii: bool) -> String {
     if values.iter().all(Option::is_none) {
         return known(None::<f64>);
     }
-    let bars = if ascii { ASCII_BARS } else { BARS };
+    let glyphs = if ascii { &ASCII } else { &UNICODE };
     let bar = |value: &Option<f64>| {
-        let Some(value) = value else { return ' ' };
+        let Some(value) = value else { return " " };
         let reached = (1..8_u8).filter(|step| f64::from(*step) <= 8.0 * value);
-        bars[reached.count()]
+        glyphs.levels[reached.count()]
     };
     values.iter().map(bar).collect()
 }

@@ -45,15 +45,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, wanted: &
         .bold(Unknown, "LOOKING")
         .item(2, &[(Text, "for a training job")]);
     let mut lines = vec![first.line()];
-    let parts = format::wrap(wanted, usize::from(inner.width).saturating_sub(6));
-    for (place, part) in parts.iter().enumerate() {
-        lines.push(
-            view.row(inner.width)
-                .padded(Dim, if place == 0 { "for" } else { "" }, 6)
-                .sentence(Text, part)
-                .line(),
-        );
-    }
+    lines.extend(view.paragraph(inner.width, 6, (Dim, "for"), (Text, wanted)));
     if !launched {
         lines.push(ratatui::text::Line::default());
     }

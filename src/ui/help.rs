@@ -194,9 +194,7 @@ fn unknown(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         row.sentence(Text, &gap.reason);
         lines.push(row.line());
         if !gap.hint.is_empty() {
-            for text in format::wrap(&gap.hint, usize::from(width).saturating_sub(12)) {
-                lines.push(view.row(width).to(12).sentence(Dim, &text).line());
-            }
+            lines.extend(view.paragraph(width, 12, (Key, ""), (Dim, &gap.hint)));
         }
     }
     lines

@@ -136,8 +136,8 @@ pub(crate) fn side_by_side(
             let mut row = view.row(width);
             for (line, at) in [(left.get(place), 0), (right.get(place), from)] {
                 row.to(at);
-                for span in line.into_iter().flat_map(|line| &line.spans) {
-                    row.styled(span.style, &span.content);
+                if let Some(line) = line {
+                    row.append(line);
                 }
             }
             row.line()

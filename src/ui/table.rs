@@ -5,8 +5,9 @@
 
 use std::borrow::Cow;
 
+use super::format::UNKNOWN;
 use super::line_builder::LineBuilder;
-use crate::config::Role::{self, Dim, Focus};
+use crate::config::Role::{self, Dim, Focus, Unknown};
 
 /// Blank cells before a column of words.
 pub(super) const COLUMN_GAP: usize = 2;
@@ -50,8 +51,9 @@ impl TableColumn {
         self.cells
     }
 
-    /// Adds a cell of this column to a row.
+    /// Adds a cell of this column to a row; one that is not known has the colour of that.
     pub(super) fn put(&self, row: &mut LineBuilder<'_>, paint: Role, text: &str) {
+        let paint = if text == UNKNOWN { Unknown } else { paint };
         if self.words {
             row.space(COLUMN_GAP)
                 .padded(paint, text, self.cells - COLUMN_GAP);

@@ -136,7 +136,7 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let Some(verdict) = view.verdict else {
         return lines;
     };
-    let say = |label: &str, paint: Role, text: &str| {
+    let say = |label: &str, text: &str| {
         let mut row = view.row(width);
         // The label of the advice has the verdict's colour: after the verdict it is read first.
         let name = if label == "do" {
@@ -144,7 +144,7 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         } else {
             Role::Dim
         };
-        row.padded(name, label, LABEL).sentence(paint, text);
+        row.padded(name, label, LABEL).sentence(Role::Text, text);
         row.line()
     };
     let room = usize::from(width).saturating_sub(LABEL);
@@ -152,9 +152,9 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     if let Some(first) = advice.next() {
         // The first advice is shown in full: it may take a second line.
         let parts = format::wrap(first, room);
-        lines.push(say("do", Role::Text, &parts[0]));
+        lines.push(say("do", &parts[0]));
         if parts.len() > 1 {
-            lines.push(say("", Role::Text, &parts[1..].join(" ")));
+            lines.push(say("", &parts[1..].join(" ")));
         }
     }
     for (label, supports) in [("for", true), ("but", false)] {
@@ -170,19 +170,15 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         ));
     }
     for text in missing(view, verdict, room) {
-        // Without advice, what is missing is most important and is shown in full.
-        let parts = match verdict.advice[..] {
-            [] => format::wrap(&text, room),
-            _ => vec![text],
-        };
-        let labels = std::iter::once(format::UNKNOWN).chain(std::iter::repeat(""));
-        lines.extend(
-            labels
-                .zip(&parts)
-                .map(|(label, part)| say(label, Role::Text, part)),
-        );
+        if verdict.advice.is_empty() {
+            // Then it is most important and is shown in full.
+            let label = (Role::Dim, format::UNKNOWN);
+            lines.extend(view.paragraph(width, LABEL, label, (Role::Text, &text)));
+        } else {
+            lines.push(say(format::UNKNOWN, &text));
+        }
     }
-    lines.extend(advice.take(2).map(|text| say("also", Role::Text, text)));
+    lines.extend(advice.take(2).map(|text| say("also", text)));
     lines
 }
 

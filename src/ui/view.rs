@@ -233,6 +233,24 @@ impl<'a> View<'a> {
         self.figures()?.job.as_ref()
     }
 
+    /// Returns a text behind its label, on as many lines as it needs; `cells` is the room for the label.
+    pub(super) fn paragraph(
+        &self,
+        width: u16,
+        cells: usize,
+        label: (Role, &str),
+        (paint, text): (Role, &str),
+    ) -> Vec<Line<'static>> {
+        let parts = format::wrap(text, usize::from(width).saturating_sub(cells));
+        let line = |(place, part): (usize, &String)| {
+            let mut row = self.row(width);
+            row.padded(label.0, if place == 0 { label.1 } else { "" }, cells);
+            row.sentence(paint, part);
+            row.line()
+        };
+        parts.iter().enumerate().map(line).collect()
+    }
+
     pub(super) fn row(&self, width: u16) -> LineBuilder<'a> {
         LineBuilder::new(&self.config.theme, self.glyphs(), width)
     }

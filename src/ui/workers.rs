@@ -2,8 +2,6 @@
 
 pub(super) mod table;
 
-use std::cmp::Ordering;
-
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -168,12 +166,8 @@ fn ordered<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
         Some(_) => worker.load_ms,
     };
     // Highest first, unknown last; equal ones by loader and number.
-    order.sort_by(|(_, a), (_, b)| match (figure(a), figure(b)) {
-        (Some(a), Some(b)) => b.total_cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    });
+    let figure = |worker| figure(worker).unwrap_or(f64::NEG_INFINITY);
+    order.sort_by(|(_, a), (_, b)| figure(b).total_cmp(&figure(a)));
     if view.state.reversed {
         order.reverse();
     }

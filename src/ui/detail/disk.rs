@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use super::content::Content;
 use super::figures::{bar, heading, labelled};
-use crate::config::Role::{Dim, Full, Read, Text, Title, Unknown};
+use crate::config::Role::{Dim, Full, Read, Text, Title};
 use crate::model::rates::{DiskRates, Rates};
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
@@ -68,19 +68,13 @@ fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     let line = |process: &ProcessIo| {
         let mut row = view.row(width);
         row.padded(Text, &process.name, NAME);
-        let known = |known, paint| if known { paint } else { Unknown };
-        let rate = |rate: Option<BytesPerSecond>, paint| {
-            let text = format::rate(rate.map(|rate| rate.0));
-            (known(rate.is_some(), paint), text)
-        };
-        let blocked = format::percent(process.blocked);
-        let faults = format::per_second(process.faults);
+        let rate = |rate: Option<BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
         let cells = [
-            rate(process.read, Read),
-            rate(process.write, Full),
-            rate(process.asked, Text),
-            (known(process.blocked.is_some(), Text), blocked),
-            (known(process.faults.is_some(), Text), faults),
+            (Read, rate(process.read)),
+            (Full, rate(process.write)),
+            (Text, rate(process.asked)),
+            (Text, format::percent(process.blocked)),
+            (Text, format::per_second(process.faults)),
         ];
         for (column, (paint, text)) in columns.iter().zip(cells) {
             column.put(&mut row, paint, &text);

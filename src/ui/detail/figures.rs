@@ -27,19 +27,9 @@ pub(super) fn labelled(
     label: &str,
     text: &str,
 ) -> Vec<Line<'static>> {
-    let parts = format::wrap(text, usize::from(width).saturating_sub(cells));
-    let line = |(place, part): (usize, &String)| {
-        let mut row = view.row(width);
-        row.padded(Key, if place == 0 { label } else { "" }, cells);
-        let paint = if part == format::UNKNOWN {
-            Unknown
-        } else {
-            Text
-        };
-        row.sentence(paint, part);
-        row.line()
-    };
-    parts.iter().enumerate().map(line).collect()
+    let known = text != format::UNKNOWN;
+    let paint = if known { Text } else { Unknown };
+    view.paragraph(width, cells, (Key, label), (paint, text))
 }
 
 /// Returns a label, a share, and the share as a bar in the rest of the line; if the share is unknown, the reason.

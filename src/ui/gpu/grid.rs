@@ -34,10 +34,8 @@ pub(super) fn grid(
     let line = |row: usize| {
         let mut line = view.row(width);
         for (column, place) in (row..gpus.len()).step_by(rows).enumerate() {
-            line.to(indent + column * (cells + GAP));
-            for span in one(view, place, &gpus[place], cells).spans {
-                line.styled(span.style, &span.content);
-            }
+            line.to(indent + column * (cells + GAP))
+                .append(&one(view, place, &gpus[place], cells));
         }
         line.line()
     };

@@ -3,8 +3,8 @@
 use ratatui::text::Line;
 
 use crate::config::Role::{Dim, Text, Unknown};
+use crate::ui::View;
 use crate::ui::layout::BorderStyle;
-use crate::ui::{View, format};
 
 pub(super) fn no_gpu(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Line<'static>> {
     let gap = view.gap("nvml").or_else(|| view.gap("gpu"));
@@ -21,9 +21,7 @@ pub(super) fn no_gpu(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<Li
     first.text(Unknown, "n/a  ").sentence(Text, why);
     let mut lines = vec![first.line()];
     if let Some(gap) = gap.filter(|gap| !gap.hint.is_empty()) {
-        for text in format::wrap(&gap.hint, usize::from(width).saturating_sub(5)) {
-            lines.push(view.row(width).space(5).sentence(Dim, &text).line());
-        }
+        lines.extend(view.paragraph(width, 5, (Dim, ""), (Dim, &gap.hint)));
     }
     lines
 }

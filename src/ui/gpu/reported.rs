@@ -40,8 +40,6 @@ pub(super) fn reported(view: &View<'_>, width: u16, border: BorderStyle) -> Vec<
     row.figure(3, "copy ", &copy);
     let mut lines = vec![row.line()];
     let notice = device.notice.as_deref().unwrap_or_default();
-    for text in format::wrap(notice, usize::from(width).saturating_sub(indent)) {
-        lines.push(view.row(width).space(indent).sentence(Dim, &text).line());
-    }
+    lines.extend(view.paragraph(width, indent, (Dim, ""), (Dim, notice)));
     lines
 }

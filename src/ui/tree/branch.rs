@@ -94,13 +94,8 @@ impl Branch {
 
 /// Compares two figures; unknown ones come last in either direction.
 fn most_first(a: Option<i64>, b: Option<i64>, reversed: bool) -> Ordering {
-    match (a, b) {
-        (Some(a), Some(b)) if reversed => a.cmp(&b),
-        (Some(a), Some(b)) => b.cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    }
+    let (of_known, both) = (a.is_none().cmp(&b.is_none()), b.cmp(&a));
+    of_known.then(if reversed { both.reverse() } else { both })
 }
 
 /// Returns the whole tree in order, filtered. `None` while there is no job.

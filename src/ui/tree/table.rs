@@ -4,7 +4,7 @@ use ratatui::text::Line;
 
 use super::branch::{Branch, TreeLine};
 use super::state::{Node, Order};
-use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
+use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text};
 use crate::model::processes::Figures;
 use crate::ui::{View, format, table};
 
@@ -187,11 +187,7 @@ fn cell(column: TreeColumn, branch: &Branch) -> (Role, String) {
     if !has_one {
         return nothing;
     }
-    let (paint, text) = figure(column, figures);
-    if text == format::UNKNOWN {
-        return (Unknown, text);
-    }
-    (paint, text)
+    figure(column, figures)
 }
 
 fn figure(column: TreeColumn, figures: &Figures) -> (Role, String) {

@@ -3,7 +3,7 @@
 use ratatui::text::Line;
 
 use crate::config::Column;
-use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text, Unknown};
+use crate::config::Role::{self, Border, Cpu, Dim, Focus, Read, Runnable, Text};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::WorkerNow;
@@ -176,27 +176,16 @@ fn several(view: &View<'_>) -> bool {
 
 /// Returns the text of a column with a single figure.
 fn figure(column: Column, worker: &WorkerRates) -> (Role, String) {
-    let known = |known: bool, paint| if known { paint } else { Unknown };
     match column {
-        Column::Cpu => (known(worker.cpu.is_some(), Cpu), cpu(worker.cpu)),
+        Column::Cpu => (Cpu, cpu(worker.cpu)),
         Column::Delay => {
             let delayed = worker.run_delay.is_some_and(|share| share.0 >= 0.1);
             let paint = if delayed { Runnable } else { Text };
-            let share = format::percent(worker.run_delay);
-            (known(worker.run_delay.is_some(), paint), share)
+            (paint, format::percent(worker.run_delay))
         }
-        Column::Read => {
-            let read = worker.read.map(|rate| rate.0);
-            (known(read.is_some(), Read), format::bytes(read))
-        }
-        Column::Batches => {
-            let batches = worker.batches_per_s;
-            (known(batches.is_some(), Text), format::per_second(batches))
-        }
-        Column::Load => {
-            let load = format::millis(worker.load_ms);
-            (known(worker.load_ms.is_some(), Text), load)
-        }
+        Column::Read => (Read, format::bytes(worker.read.map(|rate| rate.0))),
+        Column::Batches => (Text, format::per_second(worker.batches_per_s)),
+        Column::Load => (Text, format::millis(worker.load_ms)),
         Column::Pid | Column::Now | Column::Past | Column::In => (Dim, worker.pid().to_string()),
     }
 }
