@@ -11,7 +11,18 @@ use serde::{Deserialize, Serialize};
 
 /// ID of a process or a thread, in the proc root that is used.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(transparent)]
 pub struct Pid(pub i32);
@@ -23,7 +34,9 @@ impl fmt::Display for Pid {
 }
 
 /// Identifies a process permanently: a pid is reused after its process ends, the pair is not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 pub struct ProcessKey {
     pub pid: Pid,
     /// Field 22 of `/proc/PID/stat`: clock ticks between boot and the start of the process.

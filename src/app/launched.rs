@@ -8,7 +8,7 @@ use crate::launch::{Ending, ExitTracker, SupervisorEvent};
 use crate::ui::CommandView;
 
 /// The command's part of the screen.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LaunchedCommand {
     name: String,
     output_path: String,
@@ -38,13 +38,7 @@ impl LaunchedCommand {
         Self {
             name,
             output_path,
-            printed: Lines::default(),
-            exit: ExitTracker::default(),
-            ended: None,
-            gone: false,
-            state: String::new(),
-            asked: false,
-            choice: None,
+            ..Self::default()
         }
     }
 

@@ -18,7 +18,7 @@ pub const BUILTIN_COMMAND: &str = "pipetop builtin-trainer ";
 pub const BUILTIN_MESSAGE: usize = 64;
 
 /// The facts that discovery needs about a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
     pub key: ProcessKey,
     pub parent: Pid,

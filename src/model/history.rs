@@ -29,7 +29,7 @@ pub use point::{GpuPoint, Known, Point, RankPoint, Reading, WorkerPlace};
 pub const HISTORY: usize = downsampling::MAX_ENTRIES;
 
 /// Everything that is drawn over time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct History {
     points: Downsampled<Point>,
     /// Slots by worker place, so that a worker that is started again keeps its slot.
@@ -39,20 +39,9 @@ pub struct History {
     timeline: Timeline,
 }
 
-impl Default for History {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl History {
     pub fn new() -> Self {
-        Self {
-            points: Downsampled::new(),
-            places: Places::default(),
-            marks: Marks::default(),
-            timeline: Timeline::default(),
-        }
+        Self::default()
     }
 
     /// Adds the reading that ended at `to`. If time ran backwards, the readings so far would be in the future and are

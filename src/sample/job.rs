@@ -12,7 +12,7 @@ use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, T
 use crate::units::ProcessKey;
 
 /// The watched job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JobSample {
     /// The process that represents the job: that of the lowest rank.
     pub key: ProcessKey,
@@ -37,18 +37,14 @@ impl JobSample {
         Self {
             key,
             command: command.into(),
-            run: None,
             access,
-            ranks: vec![],
-            cgroup: None,
-            cpus_allowed: None,
-            ended: false,
+            ..Self::default()
         }
     }
 }
 
 /// One trainer process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RankSample {
     pub key: ProcessKey,
     /// `RANK` in its environment; `None` if it is not set or cannot be read.
@@ -103,22 +99,7 @@ impl RankSample {
     pub fn new(key: ProcessKey) -> Self {
         Self {
             key,
-            rank: None,
-            world_size: None,
-            local_rank: None,
-            nccl: false,
-            process: ProcessSample::default(),
-            main: None,
-            recognised: None,
-            reported: None,
-            waits: Tail::default(),
-            activity: BTreeMap::new(),
-            gil_holders: BTreeMap::new(),
-            loaders: vec![],
-            passes: vec![],
-            saving: None,
-            not_data: BTreeMap::new(),
-            polls: PollTrace::default(),
+            ..Self::default()
         }
     }
 }

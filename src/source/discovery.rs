@@ -342,17 +342,9 @@ fn unread(stat: Stat) -> Process {
         key: stat.key,
         parent: stat.parent,
         comm: stat.comm,
-        command: String::new(),
         state: stat.state,
         kernel: stat.kernel,
-        rank: None,
-        world_size: None,
-        local_rank: None,
-        runs_python: None,
-        framework: None,
-        gpu: None,
-        only_waits: None,
-        pipes: None,
+        ..Process::default()
     }
 }
 

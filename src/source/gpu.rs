@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 pub use self::device::Gpu;
-use self::naming::named;
+use self::naming::{any, named};
 pub(in crate::source) use self::users::Users;
 use super::nvml;
 use crate::background::lock;
@@ -255,14 +255,7 @@ impl Shared {
         let Some(words) = &self.selection else {
             return Some(true);
         };
-        let answers: Vec<_> = words.iter().map(|word| named(word, index, uuid)).collect();
-        if answers.contains(&Some(true)) {
-            Some(true)
-        } else if answers.contains(&None) {
-            None
-        } else {
-            Some(false)
-        }
+        any(words.iter().map(|word| named(word, index, uuid)))
     }
 }
 

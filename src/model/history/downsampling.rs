@@ -24,17 +24,13 @@ pub(super) trait Entry: Sized {
     fn joined(self, newer: Self) -> Self;
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Downsampled<E> {
     /// Finest level first; in each, oldest entry first. Created as needed.
     levels: Vec<VecDeque<E>>,
 }
 
 impl<E: Entry> Downsampled<E> {
-    pub(super) fn new() -> Self {
-        Self { levels: Vec::new() }
-    }
-
     /// Adds the newest entry. What overflows the last level is dropped.
     pub(super) fn push(&mut self, entry: E) {
         let mut handed_on = entry;
@@ -111,7 +107,7 @@ mod tests {
     use super::*;
 
     /// A stretch of time with the lowest and highest of its values, and their number.
-    #[derive(Debug, Clone, PartialEq)]
+    #[derive(Debug, Clone, PartialEq, Default)]
     struct Spell {
         from: f64,
         to: f64,
@@ -149,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_million_entries_take_no_more_room_and_none_is_lost() {
-        let mut levels = Downsampled::new();
+        let mut levels = Downsampled::default();
         let mut most = 0;
         for at in 0..1_000_000_u32 {
             levels.push(spell(f64::from(at), f64::from(at + 1)));
@@ -184,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_oldest_entries_are_dropped_when_levels_are_full() {
-        let mut levels = Downsampled::new();
+        let mut levels = Downsampled::default();
         // The pauses prevent joining: each level passes on entries as they came.
         for at in 0..20_000_u32 {
             let at = f64::from(at) * 10.0;
@@ -203,7 +199,7 @@ mod tests {
             steps in prop::collection::vec((1..40_u32, 0..60_u32), 1..12_000),
             from in 0..400_000_u32, length in 1..100_000_u32,
         ) {
-            let mut levels = Downsampled::new();
+            let mut levels = Downsampled::default();
             let (mut now, mut read) = (0.0, 0.0);
             for (step, pause) in &steps {
                 // Mostly back to back, sometimes with a pause.

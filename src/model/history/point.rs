@@ -58,7 +58,7 @@ impl Known {
 }
 
 /// One reading, or several that were joined.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Point {
     /// The time that it covers, in seconds since pipetop started.
     pub from: f64,

@@ -14,6 +14,18 @@ pub(super) fn named(word: &str, index: u32, uuid: Option<&str>) -> Option<bool> 
     }
 }
 
+/// Returns true if one is true, false if all are false.
+pub(super) fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let answers: Vec<_> = answers.collect();
+    if answers.contains(&Some(true)) {
+        Some(true)
+    } else if answers.contains(&None) {
+        None
+    } else {
+        Some(false)
+    }
+}
+
 /// The properties by which a GPU can be named.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Named<'a> {

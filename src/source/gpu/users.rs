@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::naming::{Named, Visible, visible};
+use super::naming::{Named, Visible, any, visible};
 use crate::sample::{GpuSample, GpuUser, ProcessPlace, UsedBy};
 use crate::source::process::ProcessReader;
 use crate::units::{Pid, ProcessKey};
@@ -233,18 +233,6 @@ fn listed(pid: Pid, gpus: &[GpuSample]) -> Vec<(usize, Option<u32>)> {
         }
     }
     found
-}
-
-/// Returns true if one is true, false if all are false.
-fn any(answers: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    let answers: Vec<_> = answers.collect();
-    if answers.contains(&Some(true)) {
-        Some(true)
-    } else if answers.contains(&None) {
-        None
-    } else {
-        Some(false)
-    }
 }
 
 fn device_files(proc_root: &Path, pid: Pid) -> Files {

@@ -14,7 +14,7 @@ const MAX_LOADS: usize = 16;
 /// Largest ratio of the upper to the lower bound at which a load is reported: the uncertainty is half of the load then.
 const MAX_BOUNDS_RATIO: u32 = 3;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LoadTally {
     last: Option<LoadPoll>,
     /// Start of the batch that was in work at the last poll.
@@ -38,15 +38,6 @@ struct Begun {
 }
 
 impl LoadTally {
-    pub(super) fn new() -> Self {
-        Self {
-            last: None,
-            begun: None,
-            ended: Tail::default(),
-            short: 0,
-        }
-    }
-
     /// Returns the batch in work at the last poll.
     pub(super) fn work(&self) -> Option<BatchInWork> {
         self.last?.work
@@ -114,7 +105,7 @@ mod tests {
 
     /// Records polls that take 1 ms, at these milliseconds, with the batch in work at each.
     fn seen(polls: &[(u64, Option<u64>)]) -> LoadTally {
-        let mut tally = LoadTally::new();
+        let mut tally = LoadTally::default();
         for (at, number) in polls {
             let work = number.map(|number| BatchInWork { number, epoch: 1 });
             poll(&mut tally, *at, work);

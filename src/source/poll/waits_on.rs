@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::blocked::{Blocked, blocked_in};
+use crate::source::process::ProcessReader;
 use crate::units::{Pid, printable};
 
 /// Maximum number of threads or commands polled.
@@ -33,9 +34,8 @@ pub(super) fn waits_on(
         // Waits for a lock that another thread holds, or sleeps until it checks again.
         Blocked::Lock | Blocked::Timer => {
             let task = proc_root.join(format!("{worker}/task"));
-            let threads = numbers(&task)
-                .into_iter()
-                .filter(|thread| *thread != worker);
+            let threads = ProcessReader::new(proc_root).thread_numbers(worker);
+            let threads = threads.into_iter().filter(|thread| *thread != worker);
             let process = proc_root.join(worker.to_string());
             let threads = threads
                 .take(MAX_TASKS)
@@ -125,26 +125,17 @@ fn waits_for_threads(process: &Path, thread: Pid) -> bool {
 fn commands(proc_root: &Path, process: Pid) -> Vec<Pid> {
     let mut all: Vec<Pid> = Vec::new();
     let mut parents = vec![process];
+    let mut reader = ProcessReader::new(proc_root);
     for _ in 0..MAX_DEPTH {
-        let children = parents.iter().flat_map(|parent| {
-            let list = proc_root.join(format!("{parent}/task/{parent}/children"));
-            let list = fs::read_to_string(list).unwrap_or_default();
-            let numbers = list
-                .split_ascii_whitespace()
-                .filter_map(|number| number.parse().ok());
-            numbers.map(Pid).collect::<Vec<_>>()
-        });
+        let children = parents
+            .iter()
+            .filter_map(|parent| reader.children_of_main_thread(*parent).ok());
+        let children = children.flatten();
         parents = children.take(MAX_TASKS).collect();
         all.extend(&parents);
     }
     all.truncate(MAX_TASKS);
     all
-}
-
-fn numbers(folder: &Path) -> Vec<Pid> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    names.map(Pid).collect()
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl WorkerView {
         self.phase = stack.phase;
         self.in_loop = stack.in_loop;
         if self.in_loop.is_some() {
-            self.loads.get_or_insert_with(LoadTally::new);
+            self.loads.get_or_insert_default();
         }
         if stack.phase == WorkerPhase::Idle && poll.polled.is_some() {
             self.index_fd = poll.polled;

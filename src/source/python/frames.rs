@@ -139,7 +139,7 @@ pub(super) struct Walked {
 }
 
 /// Walks the main thread's frames.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Walker {
     interpreter: usize,
     /// Address of the main thread's state, once found.
@@ -161,14 +161,7 @@ impl Walker {
     pub(super) fn new(interpreter: usize) -> Self {
         Self {
             interpreter,
-            main: None,
-            followed: None,
-            code_type: None,
-            codes: HashMap::new(),
-            shapes: Shapes::default(),
-            polls: 0,
-            root: None,
-            other_root: None,
+            ..Self::default()
         }
     }
 

@@ -19,7 +19,7 @@ impl std::fmt::Debug for Tee {
     }
 }
 
-/// Where and what to read.
+/// Where and what to read. By default the real machine, each second.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `/proc`, or a folder that replaces it.

@@ -14,7 +14,7 @@ pub(super) const PARTS: usize = 60;
 /// Number of newest waits that are searched for a period.
 const WAITS: usize = 1024;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     seed: u64,
     span: Nanos,
@@ -45,19 +45,9 @@ impl Tally {
         Self {
             seed,
             span,
-            batches: 0,
-            taken: 0,
-            first: None,
-            waits_since: None,
-            waited: 0,
-            waits: VecDeque::new(),
-            ready: 0,
-            since: 0,
-            ready_time: 0.0,
-            empty: 0,
             parts: vec![0.0; PARTS],
-            part: 0,
             part_ends: part_end(span, 0),
+            ..Self::default()
         }
     }
 
