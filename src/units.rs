@@ -191,6 +191,12 @@ pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
     sorted
 }
 
+/// Returns the middle value, of two the higher; `None` if there are no values.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let sorted = sorted(values);
+    sorted.get(sorted.len() / 2).copied()
+}
+
 /// Shown for an unknown figure.
 pub const UNKNOWN: &str = "n/a";
 

@@ -29,6 +29,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Estimate;
 use crate::units::Share;
 
 pub use answer::Verdict;
@@ -43,6 +44,15 @@ pub struct Interval {
     pub share: Share,
     pub low: Share,
     pub high: Share,
+}
+
+impl From<Estimate> for Interval {
+    fn from(estimate: Estimate) -> Self {
+        let Estimate {
+            share, low, high, ..
+        } = estimate;
+        Self { share, low, high }
+    }
 }
 
 impl Interval {
@@ -153,6 +163,16 @@ pub struct Missing {
     pub why: String,
     /// How to get it. Empty: it cannot be had.
     pub hint: String,
+}
+
+impl Missing {
+    fn new(id: &str, why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            id: id.to_owned(),
+            why: why.into(),
+            hint: hint.into(),
+        }
+    }
 }
 
 /// Progress of the warm-up: first to the minimum for any verdict; then, if the shares are not clear, to what is enough

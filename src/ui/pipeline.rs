@@ -13,7 +13,7 @@ use super::state::Panel;
 use super::{View, format, panel};
 use crate::config::Role::{self, Dim, Text};
 use crate::model::rates::{LoaderRates, QueueRates, RankRates};
-use crate::units::{counted, sorted};
+use crate::units::{counted, median};
 use flow::flow;
 
 /// Most workers of a rank that get a cell each.
@@ -116,8 +116,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
 fn order(view: &View<'_>) -> Vec<usize> {
     let ranks = view.ranks();
     let wait = |rank: &RankRates| rank.wait.map(|wait| wait.share.0);
-    let waits = sorted(ranks.iter().filter_map(wait));
-    let median = waits.get(waits.len() / 2).copied();
+    let median = median(ranks.iter().filter_map(wait));
     let odd = |place: &usize| {
         let wait = wait(&ranks[*place]).zip(median);
         wait.is_some_and(|(wait, median)| (wait - median).abs() > OUTLIER)

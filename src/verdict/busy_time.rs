@@ -1,8 +1,8 @@
 //! Shares and thresholds that several rules use: how the workers spend their busy time, and what the trainer waits for.
 
-use super::context::{Context, mean};
+use super::context::Context;
 use crate::model::rates::{RankRates, WorkerRates};
-use crate::units::Share;
+use crate::units::{Share, mean};
 
 /// Part of the waits from which on one explanation counts for all of them.
 pub(super) const MIN_SHARE_OF_WAIT: f64 = 0.5;

@@ -31,11 +31,7 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     }
     let idle = context.gpu_idle().filter(|_| !context.waits_are_idle());
     let Some(idle) = idle else {
-        return Interval {
-            share: wait.share,
-            low: wait.low,
-            high: wait.high,
-        };
+        return wait.into();
     };
     if let Some(overlap) = context.overlap() {
         return Interval {

@@ -7,7 +7,7 @@ use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, Used, WorkerRates,
 };
 use crate::sample::{LoaderKind, QueueSource};
-use crate::units::Share;
+use crate::units::{Share, mean};
 use crate::verdict::Evidence;
 use crate::verdict::level::MODERATE;
 
@@ -316,19 +316,4 @@ pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share 
 fn idle_of<'a>(gpus: impl Iterator<Item = Used<'a>>) -> Option<Share> {
     let live = gpus.filter(|used| used.gpu.stale_seconds.is_none());
     mean(live.filter_map(|used| used.busy())).map(|busy| Share(1.0 - busy).clamped())
-}
-
-pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut sum, mut count) = (0.0, 0.0);
-    for value in values {
-        sum += value;
-        count += 1.0;
-    }
-    (count > 0.0).then(|| sum / count)
-}
-
-/// Returns the middle value.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }

@@ -107,15 +107,10 @@ fn scarcity_of_cpus(rank: &RankRates) -> Share {
 /// Also applies if no GPU is seen: ranks on CPUs wait for each other, too.
 pub(super) fn in_collectives(context: &Context<'_>) -> Option<Evidence> {
     let share = time_in_collectives(context.job, context.rank);
-    (share.0 >= MIN_COLLECTIVES).then(|| Evidence {
-        id: "collectives",
-        supports: true,
-        value: share.0,
-        threshold: Some(MIN_COLLECTIVES),
-        text: format!(
-            "main thread in collectives {share} of the time{}",
-            last_rank_suffix(context, share)
-        ),
+    (share.0 >= MIN_COLLECTIVES).then(|| {
+        let last = last_rank_suffix(context, share);
+        let text = format!("main thread in collectives {share} of the time{last}");
+        Evidence::supporting("collectives", share.0, MIN_COLLECTIVES, text)
     })
 }
 
@@ -137,13 +132,9 @@ fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
 
 /// Returns the fact that the rank's process has NCCL threads.
 fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
-    (kind == Kind::CommunicationBound && context.rank.nccl).then(|| Evidence {
-        id: "nccl-threads",
-        supports: true,
-        value: 1.0,
-        threshold: None,
-        text: "threads of NCCL run in this rank".to_owned(),
-    })
+    let text = "threads of NCCL run in this rank";
+    (kind == Kind::CommunicationBound && context.rank.nccl)
+        .then(|| Evidence::new("nccl-threads", true, 1.0, None, text))
 }
 
 /// Detects a job of several ranks whose GPU is always busy but hardly active. For ranks that were not started by a
@@ -157,14 +148,11 @@ fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
     let counters = gpu.counters;
     let (active, memory) = (counters.sm_active?, counters.dram?);
     let busy = gpu.busy?.0 >= BUSY;
-    (several && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| Evidence {
-        id: "collectives",
-        supports: true,
-        value: active.0,
-        threshold: Some(COLLECTIVE),
-        text: format!(
+    (several && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| {
+        let text = format!(
             "GPU never without a kernel, yet {active} of its SMs and {memory} of its memory in use"
-        ),
+        );
+        Evidence::supporting("collectives", active.0, COLLECTIVE, text)
     })
 }
 
@@ -194,13 +182,8 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MAJORITY,
         _ => return None,
     };
-    Some(Evidence {
-        id: "overlap",
-        supports,
-        value: part.0,
-        threshold: Some(MAJORITY),
-        text: format!("GPU idle {part} of the time that the trainer waits"),
-    })
+    let text = format!("GPU idle {part} of the time that the trainer waits");
+    Some(Evidence::new("overlap", supports, part.0, MAJORITY, text))
 }
 
 /// Users know this as "100 %, then 0 %, again and again".
@@ -246,13 +229,13 @@ fn swing(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::ComputeBound if slow => (false, related),
         _ => return None,
     };
-    Some(Evidence {
-        id: "gpu-swing",
+    Some(Evidence::new(
+        "gpu-swing",
         supports,
-        value: found.period,
-        threshold: None,
+        found.period,
+        None,
         text,
-    })
+    ))
 }
 
 fn counters(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Option<Evidence> {
@@ -268,22 +251,14 @@ fn counters(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Option<E
             format!("only {active} of the SMs and {memory} of the memory bandwidth in use")
         }
     };
-    Some(Evidence {
-        id: "sm-active",
-        supports: limit != Some(Limit::SmallKernels),
-        value: active.0,
-        threshold: Some(NEAR),
-        text,
-    })
+    let supports = limit != Some(Limit::SmallKernels);
+    Some(Evidence::new("sm-active", supports, active.0, NEAR, text))
 }
 
 fn throttled(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let reasons = context.gpu()?.now.throttle.as_ref()?;
-    (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| Evidence {
-        id: "clock-held-back",
-        supports: true,
-        value: 1.0,
-        threshold: None,
-        text: format!("the GPU's clock is held back: {}", reasons.join(", ")),
+    (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| {
+        let text = format!("the GPU's clock is held back: {}", reasons.join(", "));
+        Evidence::new("clock-held-back", true, 1.0, None, text)
     })
 }

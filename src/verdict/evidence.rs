@@ -38,13 +38,19 @@ pub(super) fn evidence(
 }
 
 impl Evidence {
-    fn new(id: &'static str, supports: bool, value: f64, threshold: f64, text: String) -> Self {
+    pub(super) fn new(
+        id: &'static str,
+        supports: bool,
+        value: f64,
+        threshold: impl Into<Option<f64>>,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             id,
             supports,
             value,
-            threshold: Some(threshold),
-            text,
+            threshold: threshold.into(),
+            text: text.into(),
         }
     }
 
@@ -58,13 +64,8 @@ fn waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let wait = context.wait()?.share;
     let much = wait.0 >= MODERATE;
     let supports = much == (kind == Kind::DataBound);
-    Some(Evidence::new(
-        "wait",
-        supports,
-        wait.0,
-        MODERATE,
-        format!("trainer in the loader {wait} of the time"),
-    ))
+    let text = format!("trainer in the loader {wait} of the time");
+    Some(Evidence::new("wait", supports, wait.0, MODERATE, text))
 }
 
 /// Returns what workers and queue look like under this cause.
@@ -90,13 +91,8 @@ fn queue(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evid
         Kind::ComputeBound | Kind::HostBound => !often,
         _ => return None,
     };
-    Some(Evidence::new(
-        "queue-empty",
-        supports,
-        empty.0,
-        OFTEN,
-        format!("queue empty {empty} of the time"),
-    ))
+    let text = format!("queue empty {empty} of the time");
+    Some(Evidence::new("queue-empty", supports, empty.0, OFTEN, text))
 }
 
 fn workers(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Evidence> {
@@ -117,10 +113,11 @@ fn workers(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Option<Ev
             hottest.map_or_else(String::new, |(name, share)| format!(": {share} in {name}"));
         format!("workers busy {busy}{inside}")
     };
+    let busy = busy.0;
     Some(Evidence::new(
         "workers-busy",
         supports,
-        busy.0,
+        busy,
         ALL_BUSY,
         text,
     ))
@@ -184,34 +181,27 @@ fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
 /// Returns that the loader's figures are from the epoch before: between two epochs there may be no loader.
 pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     let seconds = context.loader?.gone_seconds?;
-    Some(Missing {
-        id: "loader".into(),
-        why: format!("no loader now: its figures are from {seconds:.0} s ago"),
-        hint: "the next epoch starts its workers again".into(),
-    })
+    let why = format!("no loader now: its figures are from {seconds:.0} s ago");
+    let hint = "the next epoch starts its workers again";
+    Some(Missing::new("loader", why, hint))
 }
 
 /// Returns the signals that are not available: because of the access tier, and by the sources' own gaps.
 pub(super) fn missing(access: Tier, gaps: &[Gap]) -> Vec<Missing> {
     let right = match access {
-        Tier::T0 => Some(Missing {
-            id: "same-user".into(),
-            why: "cannot read what another user's process waits for".into(),
-            hint: "run pipetop as the job's user or as root".into(),
-        }),
-        Tier::T1 => Some(Missing {
-            id: "attach".into(),
-            why: "no permission to attach: cannot read Python stacks and loader settings".into(),
-            hint: "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`"
-                .into(),
-        }),
+        Tier::T0 => Some(Missing::new(
+            "same-user",
+            "cannot read what another user's process waits for",
+            "run pipetop as the job's user or as root",
+        )),
+        Tier::T1 => Some(Missing::new(
+            "attach",
+            "no permission to attach: cannot read Python stacks and loader settings",
+            "run as root or with CAP_SYS_PTRACE, or `sysctl kernel.yama.ptrace_scope=0`",
+        )),
         Tier::T2 | Tier::T3 => None,
     };
     let gaps = gaps.iter().filter(|gap| !gap.is_no_gpu());
-    let gaps = gaps.map(|gap| Missing {
-        id: gap.source.clone(),
-        why: gap.reason.clone(),
-        hint: gap.hint.clone(),
-    });
+    let gaps = gaps.map(|gap| Missing::new(&gap.source, &gap.reason, &gap.hint));
     right.into_iter().chain(gaps).collect()
 }

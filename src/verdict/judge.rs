@@ -279,25 +279,15 @@ fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) ->
             "look at what the main thread and the workers are blocked in".into(),
         )
     };
-    verdict.evidence.push(Evidence {
-        id: "no-progress",
-        supports: true,
-        value: progress.seconds_without_batch.unwrap_or(progress.seconds),
-        threshold: None,
-        text,
-    });
+    let seconds = progress.seconds_without_batch.unwrap_or(progress.seconds);
+    let fact = Evidence::new("no-progress", true, seconds, None, text);
+    verdict.evidence.push(fact);
     verdict.advice.push(advice);
     verdict
 }
 
 fn against(id: &'static str, text: String) -> Evidence {
-    Evidence {
-        id,
-        supports: false,
-        value: 1.0,
-        threshold: None,
-        text,
-    }
+    Evidence::new(id, false, 1.0, None, text)
 }
 
 fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict {
@@ -331,11 +321,7 @@ fn with_rank(context: &Context<'_>, verdict: Verdict) -> Verdict {
     Verdict {
         rank: context.rank.rank,
         rank_key: Some(context.rank.key),
-        wait: context.wait().map(|wait| Interval {
-            share: wait.share,
-            low: wait.low,
-            high: wait.high,
-        }),
+        wait: context.wait().map(Interval::from),
         gpu_idle: context.gpu_idle(),
         seconds: context.rates.seconds,
         batches: context.rank.step.batches,

@@ -12,6 +12,9 @@ use crate::model::rates::Estimate;
 use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
 
+/// What would show waits that are not seen.
+const LET_IT_REPORT: &str =
+    "start the job with `pipetop run`, or let it report its steps (docs/probe.md)";
 /// Id of the missing signal if waits for data are not seen.
 pub(super) const DATA_WAITS: &str = "data-waits";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
@@ -57,17 +60,11 @@ pub(super) fn unseen(context: &Context<'_>) -> Missing {
             "no known loader was seen",
             "let the job report its steps (docs/probe.md)",
         ),
-        Some(_) => (
-            "no batch was seen to leave the loader",
-            "start the job with `pipetop run`, or let it report its steps (docs/probe.md)",
-        ),
+        Some(_) => ("no batch was seen to leave the loader", LET_IT_REPORT),
     };
     let seen = main_functions(context);
-    Missing {
-        id: DATA_WAITS.into(),
-        why: format!("{why}: waits for data cannot be distinguished from other work{seen}"),
-        hint: hint.into(),
-    }
+    let why = format!("{why}: waits for data cannot be distinguished from other work{seen}");
+    Missing::new(DATA_WAITS, why, hint)
 }
 
 /// Returns the functions that the main thread was seen in most, in words that end a sentence.
@@ -96,13 +93,10 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
     } else {
         "its main thread waits, but not in the loader"
     };
-    context.gpu_idle().is_none().then(|| Missing {
-        id: "main-thread".into(),
-        why: format!(
-            "nothing of the process runs {blocked} of the time: {waits}{}",
-            main_functions(context)
-        ),
-        hint: "look at what that function waits for".into(),
+    context.gpu_idle().is_none().then(|| {
+        let seen = main_functions(context);
+        let why = format!("nothing of the process runs {blocked} of the time: {waits}{seen}");
+        Missing::new("main-thread", why, "look at what that function waits for")
     })
 }
 
@@ -111,13 +105,12 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
 pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
     let cpu = context.rank.main_cpu.filter(|cpu| cpu.0 >= HIGH)?;
     let blind = context.job.access == Tier::T1 && context.gpu_idle().is_none();
-    blind.then(|| Missing {
-        id: "main-thread".into(),
-        why: format!(
+    blind.then(|| {
+        let why = format!(
             "the main thread is on a CPU {cpu} of the time: without Python stacks or a GPU, work on batches cannot be \
              distinguished from the step"
-        ),
-        hint: "start the job with `pipetop run`, or let it report its steps (docs/probe.md)".into(),
+        );
+        Missing::new("main-thread", why, LET_IT_REPORT)
     })
 }
 
@@ -125,16 +118,12 @@ pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
 pub(super) fn unclear(wait: &Estimate) -> Missing {
     // Without stacks, the loader is known but not what it waits for.
     if wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
-        return Missing {
-            id: DATA_WAITS.into(),
-            why: format!(
-                "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be \
-                 distinguished from other work",
-                wait.unclear
-            ),
-            hint: "start the job with `pipetop run`, or let it report its steps (docs/probe.md)"
-                .into(),
-        };
+        let why = format!(
+            "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be \
+             distinguished from other work",
+            wait.unclear
+        );
+        return Missing::new(DATA_WAITS, why, LET_IT_REPORT);
     }
     // Without the time in which the loader was not recognised, the interval would be clear.
     let unrecognised = wait.high.0 - wait.low.0 - wait.unknown.0 <= UNCLEAR;
@@ -150,11 +139,8 @@ pub(super) fn unclear(wait: &Estimate) -> Missing {
             wait.low, wait.high
         )
     };
-    Missing {
-        id: DATA_WAITS.into(),
-        why,
-        hint: "watch for longer, or let the job report its steps (docs/probe.md)".into(),
-    }
+    let hint = "watch for longer, or let the job report its steps (docs/probe.md)";
+    Missing::new(DATA_WAITS, why, hint)
 }
 
 #[cfg(test)]

@@ -44,11 +44,7 @@ pub(super) fn what_if(
         load_ms: load.ok_or_else(|| unknown("the load time"))? * delayed.complement().0,
         step_ms: step.ok_or_else(|| unknown("the step time"))?,
         fed: fed(context),
-        wait: Interval {
-            share: wait.share,
-            low: wait.low,
-            high: wait.high,
-        },
+        wait: wait.into(),
     };
     if pipeline.load_ms <= 0.0 || pipeline.step_ms <= 0.0 {
         return Err("the times are too short for an estimate".to_owned());

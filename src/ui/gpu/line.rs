@@ -9,7 +9,7 @@ use crate::ui::history::{self, spark};
 use crate::ui::layout::BorderStyle;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::{View, axis, format};
-use crate::units::{Share, mean, sorted};
+use crate::units::{Share, mean, median, sorted};
 
 pub(super) fn full_name(gpu: &GpuRates) -> &str {
     gpu.now.name.as_deref().unwrap_or("")
@@ -197,8 +197,7 @@ pub(super) fn lags(gpus: &[GpuRates]) -> impl Fn(&GpuRates) -> bool + use<> {
             .is_some_and(|users| !users.is_empty())
     };
     let of_job = gpus.iter().filter(|gpu| used(gpu));
-    let busy = sorted(of_job.filter_map(|gpu| gpu.util_percent));
-    let median = busy.get(busy.len() / 2).copied();
+    let median = median(of_job.filter_map(|gpu| gpu.util_percent));
     move |gpu| {
         let both = gpu.util_percent.zip(median).filter(|_| used(gpu));
         both.is_some_and(|(busy, median)| median >= 10.0 && 2.0 * busy < median)

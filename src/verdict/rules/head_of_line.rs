@@ -1,8 +1,8 @@
 //! One slow worker holds up the others: batches are delivered in order, and a worker gets its next task only when
 //! a batch was taken.
 
-use crate::units::Share;
-use crate::verdict::context::{Context, median};
+use crate::units::{Share, median};
+use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
@@ -38,7 +38,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         .collect();
     workers.sort_by(|one, other| other.0.total_cmp(&one.0));
     let ((busiest, id), others) = workers.split_first()?;
-    let others = median(others.iter().map(|(busy, _)| *busy).collect())?;
+    let others = median(others.iter().map(|(busy, _)| *busy))?;
     let slower = busiest / others.max(0.01);
     (*busiest >= BUSY && 1.0 - others >= IDLE && slower >= SLOWER).then(|| {
         let text = format!(

@@ -1,7 +1,7 @@
 //! This rank waits for data much longer than the other ranks of the job, which then wait for it.
 
-use crate::units::Share;
-use crate::verdict::context::{Context, median};
+use crate::units::{Share, median};
+use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
@@ -27,7 +27,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         .ranks
         .iter()
         .filter(|rank| rank.key != context.rank.key);
-    let others = median(others.filter_map(|rank| Some(rank.wait?.share.0)).collect())?;
+    let others = median(others.filter_map(|rank| Some(rank.wait?.share.0)))?;
     (own - others >= MIN_DIFFERENCE).then(|| {
         let text = format!("other ranks wait {} of the time", Share(others));
         Evidence::supporting("straggler", own - others, MIN_DIFFERENCE, text)

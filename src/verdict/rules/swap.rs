@@ -1,6 +1,7 @@
 //! Workers wait for their memory that was swapped out.
 
-use crate::verdict::context::{Context, mean};
+use crate::units::mean;
+use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
