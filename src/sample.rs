@@ -91,6 +91,13 @@ impl Sample {
             gaps: vec![],
         }
     }
+
+    /// Returns the number of loader workers of all ranks.
+    pub fn workers(&self) -> usize {
+        let ranks = self.job.iter().flat_map(|job| &job.ranks);
+        let loaders = ranks.flat_map(|rank| &rank.loaders);
+        loaders.map(|loader| loader.workers.len()).sum()
+    }
 }
 
 /// A training job that could be watched.

@@ -171,12 +171,7 @@ fn process(status: &str) -> OwnProcess {
     const CAP_DAC_OVERRIDE: u32 = 1;
     const CAP_DAC_READ_SEARCH: u32 = 2;
     const CAP_SYS_PTRACE: u32 = 19;
-    let field = |name| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
+    let field = |name| file::field(status, name);
     let has = |set: u64, capability: u32| set >> capability & 1 == 1;
     let capabilities = field("CapEff:").and_then(|set| u64::from_str_radix(set, 16).ok());
     OwnProcess {

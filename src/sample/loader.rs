@@ -135,6 +135,16 @@ pub struct QueueTally {
 
 counts!(QueueTally: polls, empty, ready_sum, gone);
 
+impl QueueTally {
+    /// Counts a poll at which this many batches were ready.
+    pub fn count(&mut self, ready: u32) {
+        self.polls += 1;
+        self.empty += u64::from(ready == 0);
+        self.ready_sum += u64::from(ready);
+        self.ready = ready;
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueSource {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use procfs::DiskStat;
 
 use crate::sample::{DiskSample, Gap};
-use crate::source::file::{self, Failure, unparsable, unreadable};
+use crate::source::file::{self, Failure, field, unparsable, unreadable};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, Pid};
 
@@ -145,15 +145,9 @@ const KERNEL_MADE: [&str; 5] = ["proc", "sysfs", "devtmpfs", "devpts", "cgroup2"
 fn mount_read_from(fdinfo: &str) -> Option<i32> {
     const WRITE_ONLY: u32 = 0o1;
     const ACCESS: u32 = 0o3;
-    let field = |name| {
-        fdinfo
-            .lines()
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
-    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    let flags = u32::from_str_radix(field(fdinfo, "flags:")?, 8).ok()?;
     (flags & ACCESS != WRITE_ONLY).then_some(())?;
-    field("mnt_id:")?.parse().ok()
+    field(fdinfo, "mnt_id:")?.parse().ok()
 }
 
 /// Returns the storage of the files of `mount`. `mounts` are those of the same process.

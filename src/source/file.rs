@@ -1,7 +1,8 @@
 //! Files of the kernel and of control groups: how one is opened and read, and why one could not be.
 //!
 //! Reads at most a fixed number of bytes, and only regular files, because `--proc-root` may name a folder with anything
-//! in it. Keeps nothing open: for files that are read once a second or less. Does not depend on the content of files.
+//! in it. Keeps nothing open: for files that are read once a second or less. Knows the form of lines with a name, not
+//! what files hold.
 //!
 //! Only the thread that polls the job's tasks tens of times a second keeps files open, with its own readers. In one run
 //! of `benches/proc.rs`, CPU time of a reading: `schedstat` kept open 0.29 us, with procfs 1.86 us (6.4 times); `wchan`
@@ -75,6 +76,21 @@ pub fn read_with<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> io::Result<Cow<'a,
 pub fn parse<T: FromRead>(text: &str) -> Option<T> {
     text.is_ascii()
         .then(|| T::from_read(text.as_bytes()).ok())?
+}
+
+/// Returns the rest of the line that begins with this name: of `NSpid:\t7 1`, `7 1`.
+pub fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut lines = text.lines();
+    lines
+        .find_map(|line| line.strip_prefix(name))
+        .map(str::trim)
+}
+
+/// Returns the number after a name and a space: `nr_periods 12`.
+pub fn keyed(text: &str, name: &str) -> Option<u64> {
+    text.lines()
+        .filter_map(|line| line.split_once(' '))
+        .find_map(|(key, value)| (key == name).then(|| value.trim().parse().ok())?)
 }
 
 /// Returns a gap such as `cannot read /proc/stat: permission denied`.

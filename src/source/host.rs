@@ -66,7 +66,7 @@ impl Host {
             Err(error) => gaps.push(unreadable("host", &memory, &error)),
         }
         let vmstat = file::read(&self.proc_root.join("vmstat")).unwrap_or_default();
-        sample.swapped_in = counter(&vmstat, "pswpin");
+        sample.swapped_in = file::keyed(&vmstat, "pswpin");
         match pressure(|resource| self.proc_root.join("pressure").join(resource)) {
             Ok(pressure) => sample.pressure = Some(pressure),
             Err(gap) => gaps.push(gap),
@@ -203,20 +203,9 @@ pub fn cpus_in_list(list: &str) -> Option<u32> {
 
 /// Returns a figure of `/proc/meminfo`, which are all in KiB.
 fn meminfo(text: &str, name: &str) -> Option<Bytes> {
-    let figure = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let figure = file::field(text, name)?;
     let kib: u64 = figure.split_ascii_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024).map(Bytes)
-}
-
-/// Returns the value of a line of `/proc/vmstat`.
-fn counter(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-    lines
-        .find(|(known, _)| *known == name)?
-        .1
-        .trim()
-        .parse()
-        .ok()
 }
 
 #[cfg(test)]
@@ -238,9 +227,9 @@ mod tests {
     #[test]
     fn a_counter_has_the_whole_name() {
         let vmstat = "pswpin_other 1\npswpin 42\npswpout 7\n";
-        assert_eq!(counter(vmstat, "pswpin"), Some(42));
-        assert_eq!(counter("pswpin x\n", "pswpin"), None);
-        assert_eq!(counter("", "pswpin"), None);
+        assert_eq!(file::keyed(vmstat, "pswpin"), Some(42));
+        assert_eq!(file::keyed("pswpin x\n", "pswpin"), None);
+        assert_eq!(file::keyed("", "pswpin"), None);
     }
 
     #[test]

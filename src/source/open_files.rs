@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 
 use crate::sample::{JobSample, OpenFile, OpenFiles};
-use crate::source::file::{self, printable, unreadable};
+use crate::source::file::{self, field, printable, unreadable};
 use crate::source::mounts::{self, MountInfo};
 use crate::units::{Bytes, ProcessKey};
 
@@ -114,12 +114,8 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
         return None;
     }
     let info = file::read(&process.join(format!("fdinfo/{number}"))).ok()?;
-    let field = |name| {
-        let value = info.lines().find_map(|line| line.strip_prefix(name));
-        value.map(str::trim)
-    };
-    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
-    let mount: i32 = field("mnt_id:")?.parse().ok()?;
+    let flags = u32::from_str_radix(field(&info, "flags:")?, 8).ok()?;
+    let mount: i32 = field(&info, "mnt_id:")?.parse().ok()?;
     // Anonymous shared memory is not on any mount.
     let mount = mounts.iter().find(|known| known.mnt_id == mount)?;
     let folder = OFlags::from_bits_retain(flags).contains(OFlags::DIRECTORY);
@@ -138,7 +134,7 @@ fn open_file(process: &Path, number: u32, mounts: &[MountInfo]) -> Option<OpenFi
     let (path, deleted) = named(&target);
     Some(OpenFile {
         path: printable(&path),
-        position: field("pos:")?.parse().ok()?,
+        position: field(&info, "pos:")?.parse().ok()?,
         size,
         deleted,
     })

@@ -226,7 +226,7 @@ impl WatchedWorkers {
         let mut engine = Engine::new(Duration::MAX);
         // Earlier samples are dropped: a worker that is not in the first one has no rate.
         for sample in self.samples {
-            if workers(&sample) >= count as usize {
+            if sample.workers() >= count as usize {
                 engine.push(sample);
             }
         }
@@ -235,12 +235,6 @@ impl WatchedWorkers {
 }
 
 /// Returns the number of workers in a sample.
-fn workers(sample: &Sample) -> usize {
-    let ranks = sample.job.iter().flat_map(|job| &job.ranks);
-    let loaders = ranks.flat_map(|rank| &rank.loaders);
-    loaders.map(|loader| loader.workers.len()).sum()
-}
-
 fn worker_cpu(engine: &Engine) -> Option<f64> {
     let rank = engine.state().model.window()?.job.as_ref()?.ranks.first()?;
     let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::sample::{CgroupSample, Gap};
 use crate::source::cgroup::membership::CgroupVersion;
-use crate::source::file::{self, Failure, unreadable};
+use crate::source::file::{self, Failure, keyed, unreadable};
 use crate::source::host::cpus_in_list;
 use crate::units::Bytes;
 
@@ -120,13 +120,6 @@ pub(super) fn memory_used(version: CgroupVersion, group: &Path) -> Option<Bytes>
     // Version 1's plain figure excludes the groups below.
     let idle = keyed(&stat, "total_inactive_file").or_else(|| keyed(&stat, "inactive_file"))?;
     Some(Bytes(used.saturating_sub(idle)))
-}
-
-/// Returns the number after a name: `nr_periods 12`.
-fn keyed(text: &str, name: &str) -> Option<u64> {
-    text.lines()
-        .filter_map(|line| line.split_once(' '))
-        .find_map(|(key, value)| (key == name).then(|| value.trim().parse().ok())?)
 }
 
 #[cfg(test)]

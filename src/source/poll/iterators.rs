@@ -239,10 +239,7 @@ impl Iterators {
             if let Some(ready) = state.pinned {
                 let tally = seen.pinned.get_or_insert_default();
                 tally.source = QueueSource::Iterator;
-                tally.polls += 1;
-                tally.empty += u64::from(ready == 0);
-                tally.ready_sum += u64::from(ready);
-                tally.ready = ready;
+                tally.count(ready);
             }
             true
         });

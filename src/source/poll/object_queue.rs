@@ -57,16 +57,13 @@ impl ObjectQueue {
         self.pause = None;
         let tally = self.seen.and_then(|(_, tally)| tally);
         let tally = queue.ready.map(|ready| {
-            let before = tally.unwrap_or_default();
-            QueueTally {
-                polls: before.polls + 1,
-                empty: before.empty + u64::from(ready == 0),
-                ready_sum: before.ready_sum + u64::from(ready),
-                ready,
+            let mut tally = QueueTally {
                 capacity: queue.capacity,
                 source: QueueSource::Object,
-                gone: 0,
-            }
+                ..tally.unwrap_or_default()
+            };
+            tally.count(ready);
+            tally
         });
         self.seen = Some((queue.taken, tally));
     }

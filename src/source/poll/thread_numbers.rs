@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::source::file::field;
 use crate::units::Pid;
 
 #[derive(Debug)]
@@ -54,11 +55,9 @@ impl ThreadNumbers {
 
 /// Returns the numbers of a thread, from our namespace to its own: `NSpid` of proc(5). `None` before Linux 4.1.
 fn numbers(status: &str) -> Option<impl DoubleEndedIterator<Item = Pid>> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
     Some(
-        line.split_whitespace()
+        field(status, "NSpid:")?
+            .split_whitespace()
             .filter_map(|number| number.parse().ok().map(Pid)),
     )
 }

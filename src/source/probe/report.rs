@@ -96,10 +96,7 @@ impl Totals {
                 source: QueueSource::Probe,
                 ..QueueTally::default()
             });
-            queue.polls += 1;
-            queue.empty += u64::from(ready == 0);
-            queue.ready_sum += u64::from(ready);
-            queue.ready = ready;
+            queue.count(ready);
         }
         self.last_number = Some(step.number);
         self.last_to = step.step_to;

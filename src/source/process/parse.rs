@@ -5,7 +5,7 @@ use std::time::Duration;
 use procfs::process::{Io, Schedstat};
 
 use crate::sample::IoSample;
-use crate::source::file::parse;
+use crate::source::file::{field, parse};
 use crate::units::{Bytes, Pid, ProcessKey, printable};
 
 /// `PF_KTHREAD` of `include/linux/sched.h`.
@@ -79,9 +79,7 @@ pub(super) fn schedstat(text: &str) -> Option<(Duration, Duration)> {
 /// Returns the number of CPUs in the mask `Cpus_allowed` of a `status` file. Not parsed with procfs, which rejects the
 /// whole file if one of some twenty other lines is missing, as in sandboxes that write it themselves.
 pub(super) fn cpus_in_mask(status: &str) -> Option<u32> {
-    let mask = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed:"))?;
+    let mask = field(status, "Cpus_allowed:")?;
     let digits = mask.chars().filter_map(|digit| digit.to_digit(16));
     let cpus = digits.map(u32::count_ones).sum();
     (cpus > 0).then_some(cpus)

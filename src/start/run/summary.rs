@@ -58,12 +58,17 @@ impl Summary {
 
     /// Adds the remaining samples, except those after the workers' end: the figures are those of the training.
     pub(super) fn close(&mut self) {
-        let mut most = self.engine.state().model.sample().map_or(0, workers);
+        let mut most = self
+            .engine
+            .state()
+            .model
+            .sample()
+            .map_or(0, Sample::workers);
         for sample in std::mem::take(&mut self.last) {
-            if workers(&sample) < most {
+            if sample.workers() < most {
                 break;
             }
-            most = workers(&sample);
+            most = sample.workers();
             self.engine.push(sample);
         }
     }
@@ -106,12 +111,6 @@ impl Summary {
             ),
         }
     }
-}
-
-fn workers(sample: &Sample) -> usize {
-    let ranks = sample.job.iter().flat_map(|job| &job.ranks);
-    let loaders = ranks.flat_map(|rank| &rank.loaders);
-    loaders.map(|loader| loader.workers.len()).sum()
 }
 
 #[cfg(test)]
