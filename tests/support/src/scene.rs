@@ -502,7 +502,7 @@ fn job(pace: Pace, ranks: u32) -> JobRates {
             .collect(),
         cgroup: Some(CgroupRates::default()),
         cpus_allowed: Some(16),
-        cpu_cores: Some(4.9).into(),
+        cpu_cores: Some(4.9),
         read: Some(BytesPerSecond(212e6)),
         rchar: Some(BytesPerSecond(2.112e9)),
     }
