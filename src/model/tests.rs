@@ -456,6 +456,9 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         pinning: next(),
         network: next(),
         blocked: next(),
+        delayed: next(),
+        delayed_in_loader: next(),
+        delay: Duration::from_nanos(next()),
         gil: Some(GilTally {
             in_loader: next(),
             outside: next(),

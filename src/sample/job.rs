@@ -170,6 +170,14 @@ pub struct MainTally {
     /// Part of `other`: asleep neither in a timer nor in a wait that has a name, without an accelerator.
     #[serde(default)]
     pub blocked: u64,
+    /// Part of all polls: those that began well after they were due, as no CPU was free; and those of them in the loader.
+    #[serde(default)]
+    pub delayed: u64,
+    #[serde(default)]
+    pub delayed_in_loader: u64,
+    /// How much later than they were due all the polls began, added up.
+    #[serde(default)]
+    pub delay: Duration,
     /// Part of all polls: asleep until another thread of the process releases Python's lock (the GIL). `None` if such
     /// waits cannot be distinguished from others.
     #[serde(default)]
@@ -179,7 +187,7 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, network, blocked);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, network, blocked, delayed, delayed_in_loader, delay);
 
 impl MainTally {
     /// Returns the polls in the loader.

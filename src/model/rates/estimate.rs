@@ -23,7 +23,8 @@
 //!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
 //!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too.
 //! - Polls that misjudge how long the main thread was ready, which the kernel counts exactly, may misjudge what it did
-//!   by as much: both ends allow for that, beyond two standard deviations.
+//!   by as much: both ends allow for that, beyond two standard deviations. So they do for what delayed polls may get
+//!   wrong, unless batches are so slow that a poll hardly misses what it was meant to see.
 //! - If the job reports its steps, `p` = waited / (waited + stepped) is exact for the time, and the interval is about
 //!   how well the window represents the job. The pairs are then complete, from one end of a step to another, so nothing
 //!   is cut. Unreported time may have been all wait or none, and widens the interval by that.

@@ -283,7 +283,8 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
             .all(|loader| loader.kind != LoaderKind::PytorchMain);
     // If batches come faster than polls can separate the waits, or if no wait was seen to end, each batch counts as one
     // wait.
-    let period = sums.batches().per_second().map(|rate| 1.0 / rate);
+    let rate = sums.batches().per_second();
+    let period = rate.map(|rate| 1.0 / rate);
     let merged = period.is_some_and(|period| period < MIN_BATCH_SECONDS);
     let nothing = VecDeque::new();
     let (waits, episodes) = if merged || sums.waits_ended == 0 {
@@ -311,7 +312,7 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
     let bursts = sums.batches().batches as f64 / workers.max(1) as f64;
     let least = if merged { bursts } else { 0.0 };
     let blocks = Blocks::of_waits(&sums.waits, least);
-    estimate::wait(polled, waits, episodes, unseen, &blocks)
+    estimate::wait(&polled.with_delays(rate), waits, episodes, unseen, &blocks)
 }
 
 /// Whether waits would have been seen. A child that looks like a worker and gave no batch does not show that there were

@@ -16,6 +16,11 @@ const MAX_FUNCTIONS: usize = 8;
 const POLL: Duration = Duration::from_millis(10);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 30;
+/// By how much the share that delayed polls see may differ from the one when they were due, within two standard deviations:
+/// measured in ten jobs of 5 to 20 ms a batch beside 15 busy threads on two CPUs.
+const DELAYED_OFF: f64 = 0.25;
+/// From a wait to a step, and from that to the next wait.
+const CHANGES_A_BATCH: f64 = 2.0;
 /// Standard deviations within which a difference is chance.
 const CHANCE: f64 = 2.0;
 
@@ -28,6 +33,8 @@ pub(super) struct MainGrown {
     pub(super) waited_before: u64,
     /// By how much the polls misjudge the share of time in which the thread was ready, beyond chance.
     pub(super) skew: Share,
+    /// By how much delayed polls may misjudge the share of waits.
+    pub(super) delayed: Share,
 }
 
 /// Returns the growth of the main thread's tally; from `recognised` on, polls tell waits from steps.
@@ -42,6 +49,7 @@ pub(super) fn main(
     let tally = main_grown(late.unwrap_or(older), newer?)?;
     Some(MainGrown {
         skew: skew(&tally).unwrap_or_default(),
+        delayed: delayed(&tally),
         tally: post_stratified(tally),
         before: before.map_or(0, |before| before.polls),
         waited_before: before.map_or(0, MainTally::in_loader),
@@ -73,6 +81,42 @@ fn skew(polled: &MainTally) -> Option<Share> {
     let spread = seen.0 * seen.complement().0;
     let by_chance = CHANCE * (spread / polled.observed.max(1) as f64).sqrt();
     Some(Share((seen.0 - counted.clamped().0).abs() - by_chance).clamped())
+}
+
+impl MainGrown {
+    /// Returns the same with the skew that delays may bring in a job with so many batches a second. A delayed poll sees
+    /// something else than it was meant to only if the thread went on to the next wait or step meanwhile.
+    pub(super) fn with_delays(self, batches_per_second: Option<f64>) -> Self {
+        let changes = batches_per_second.map_or(f64::INFINITY, |batches| {
+            let delay = self.tally.delay.as_secs_f64() / self.tally.observed.max(1) as f64;
+            CHANGES_A_BATCH * batches * delay
+        });
+        let skew = self.skew.0.max(self.delayed.0.min(changes));
+        Self {
+            skew: Share(skew).clamped(),
+            ..self
+        }
+    }
+}
+
+/// Returns by how much delayed polls may misjudge the share of waits. A poll waits for a CPU as long as the job keeps it busy,
+/// and so comes at moments that the job chooses: what it sees then is not what it would have seen when it was due. That is at
+/// least what delayed polls were off by when measured, and at least as far as they move the share.
+fn delayed(polled: &MainTally) -> Share {
+    let in_loader = |of: u64, polls: u64| Share::of(of as f64, polls as f64);
+    let all = in_loader(polled.in_loader(), polled.polls);
+    let in_time = in_loader(
+        polled.in_loader().saturating_sub(polled.delayed_in_loader),
+        polled.polls.saturating_sub(polled.delayed),
+    );
+    let part = Share::of(polled.delayed as f64, polled.polls as f64).unwrap_or_default();
+    match (all, in_time) {
+        (Some(all), Some(in_time)) => {
+            Share((all.0 - in_time.0).abs().max(DELAYED_OFF * part.0)).clamped()
+        }
+        // All were delayed.
+        _ => Share::ONE,
+    }
 }
 
 /// Returns the polls at which the thread was on a CPU or waiting for one.

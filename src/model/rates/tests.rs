@@ -597,6 +597,7 @@ fn polled(tally: MainTally, before: u64) -> MainGrown {
         before,
         waited_before: 0,
         skew: Share::ZERO,
+        delayed: Share::ZERO,
     }
 }
 
@@ -664,6 +665,44 @@ fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
         interval(&skewed).high.0 - interval(&even).high.0,
         skewed.skew.0,
     );
+}
+
+/// Of 1000 polls that see 480 waits, 400 were delayed and see 120, the others 360: six in ten.
+#[test]
+fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
+    let newer = |delay: u64| MainTally {
+        polls: 1000,
+        observed: 1000,
+        waiting: 480,
+        other: 520,
+        delayed: 400,
+        delayed_in_loader: 120,
+        delay: Duration::from_millis(1000 * delay),
+        ..MainTally::default()
+    };
+    let skew = |delay, batches| {
+        let grown = tally::main(None, Some(newer(delay)), None).unwrap();
+        grown.with_delays(batches).skew.0
+    };
+    close(skew(2, Some(150.0)), 0.6 - 0.48);
+    close(skew(2, None), 0.6 - 0.48);
+    // In 2 ms, one in 25 goes on from a wait or a step of 50 ms.
+    close(skew(2, Some(10.0)), 0.04);
+    close(skew(0, Some(150.0)), 0.0);
+    let even = MainTally {
+        delayed_in_loader: 192,
+        ..newer(2)
+    };
+    let even = tally::main(None, Some(even), None).unwrap();
+    close(even.with_delays(Some(150.0)).skew.0, 0.25 * 0.4);
+    // In time, all of them.
+    let in_time = MainTally {
+        delayed: 0,
+        delayed_in_loader: 0,
+        ..newer(0)
+    };
+    let in_time = tally::main(None, Some(in_time), None).unwrap();
+    assert_eq!(in_time.with_delays(None).skew, Share::ZERO);
 }
 
 #[test]

@@ -14,6 +14,9 @@ const BEAT: Duration = Duration::from_millis(10);
 /// Most beats counted between two polls: after a longer gap the machine was asleep, and nothing is known of that time.
 const MAX_BEATS: u64 = 100;
 
+/// A poll that begins this much after it was due is delayed: a main thread with short steps does something else by then.
+const DELAYED: Duration = Duration::from_micros(500);
+
 /// Result of one poll.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +42,8 @@ pub(super) struct Beat {
     pub(super) pinning: bool,
     /// Blocked on a network.
     pub(super) network: bool,
+    /// How much later it was seen than it was meant to be.
+    pub(super) delay: Duration,
 }
 
 impl Beat {
@@ -109,6 +114,7 @@ impl Beats {
             .min(MAX_BEATS);
         self.counted = Some((beat, seen));
         self.tally.observed += 1;
+        self.tally.delay += seen.delay;
         if let Some(saving) = self.saving.as_mut().filter(|_| seen.saves) {
             *saving += beats;
         }
@@ -178,6 +184,10 @@ impl Beats {
         if seen.doing == Doing::Loading && seen.network {
             tally.network += beats;
         }
+        if seen.delay >= DELAYED {
+            tally.delayed += beats;
+            tally.delayed_in_loader += if seen.doing.is_in_loader() { beats } else { 0 };
+        }
         let is_ready = seen.thread == ThreadState::Ready;
         if let Some(ready) = tally.ready.as_mut().filter(|_| is_ready) {
             match seen.doing {
@@ -233,6 +243,7 @@ mod tests {
             dispatched: false,
             pinning: false,
             network: false,
+            delay: Duration::ZERO,
         }
     }
 
@@ -311,6 +322,25 @@ mod tests {
         }
         beats.drop_unclear();
         assert_eq!((beats.tally.unseen, beats.tally.in_generator), (1, 1));
+    }
+
+    #[test]
+    fn delayed_polls_are_counted_for_themselves() {
+        let mut beats = Beats::default();
+        for (at, doing, delay) in [
+            (10, Doing::Waiting, 80),
+            (40, Doing::Loading, 2000),
+            (60, Doing::Running, 500),
+            (70, Doing::Running, 20),
+        ] {
+            let seen = seen(doing, ThreadState::Ready);
+            let delay = Duration::from_micros(delay);
+            beats.count(Duration::from_millis(at), Beat { delay, ..seen });
+        }
+        let tally = beats.tally;
+        assert_eq!((tally.polls, tally.in_loader()), (7, 5));
+        assert_eq!((tally.delayed, tally.delayed_in_loader), (4, 3));
+        assert_eq!(tally.delay, Duration::from_micros(2600));
     }
 
     #[test]

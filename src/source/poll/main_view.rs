@@ -130,7 +130,8 @@ impl MainView {
         self.iterators.follow(&rank.loaders);
     }
 
-    pub(super) fn poll(&mut self, now: Duration) {
+    /// `delay`: how much later than it was due the poll comes.
+    pub(super) fn poll(&mut self, now: Duration, delay: Duration) {
         // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
         let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
         let Ok(poll) = self.thread.poll() else {
@@ -167,6 +168,7 @@ impl MainView {
             dispatched: self.fed.dispatched,
             pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),
             network: poll.blocked == Blocked::Network,
+            delay,
         };
         self.beats.count(now, beat);
         self.iterators

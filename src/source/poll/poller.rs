@@ -107,8 +107,8 @@ impl Poller {
                 self.follow(&targets);
             }
             if cfg!(debug_assertions) {
-                self.round(round, late);
-            } else if foreign::call(|| self.round(round, late)).is_none() {
+                self.round(round, due, late);
+            } else if foreign::call(|| self.round(round, due, late)).is_none() {
                 // One odd moment of a job must not hide the rest. A debug build ends here, so that tests show the fault.
                 tracing::error!("a round of polls was lost to a panic");
             }
@@ -217,11 +217,12 @@ impl Poller {
         }
     }
 
-    fn round(&mut self, round: usize, late: bool) {
+    fn round(&mut self, round: usize, due: Duration, late: bool) {
         let now = self.clock.since_start();
+        let delay = now.saturating_sub(due);
         let part = round % ROUNDS_PER_WORKER_POLL;
         for view in &mut self.mains {
-            view.poll(now);
+            view.poll(now, delay);
         }
         for (worker, (trainer, _)) in self
             .workers
