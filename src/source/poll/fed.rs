@@ -33,6 +33,8 @@ pub(super) struct FeedEvidence {
     pub(super) trains: bool,
     /// At the last stack it was waiting for another thread.
     for_thread: bool,
+    /// At the last stack something was handed over to it.
+    pub(super) hands_over: bool,
     /// At the last stack: what it was waiting for, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
     /// At the last stack it was waiting for a batch that another rank sends.
@@ -77,6 +79,7 @@ impl FeedEvidence {
         (self.saves, self.trains) = (stack.saves, stack.trains);
         self.in_generator = stack.in_generator;
         self.dispatched = stack.dispatched;
+        self.hands_over = stack.hands_over;
         self.shares |= stack.dispatched && matches!(stack.asks, Some(Asks::Loader(_)));
         let Some(asks) = stack.asks else {
             self.pytorch |= stack.loader != InLoader::Outside;
@@ -162,10 +165,13 @@ fn reads(blocked: Blocked) -> bool {
     )
 }
 
-/// Returns what a main thread that asks for a batch does: what it is blocked in shows whether it waits for another
-/// thread or loads the batch itself.
-pub(super) fn asking(blocked: Blocked) -> Doing {
+/// Returns what a main thread that asks for a batch does: what it is blocked in shows whether it waits for another thread
+/// or loads the batch itself. Where the standard library hands the batch over, it loads nothing: it reads and unpacks what
+/// is there, or sleeps until it is.
+pub(super) fn asking(blocked: Blocked, hands_over: bool) -> Doing {
     match blocked {
+        Blocked::Running | Blocked::Disk if hands_over => Doing::Receiving,
+        Blocked::Network | Blocked::Timer if hands_over => Doing::Waiting,
         Blocked::Running | Blocked::Disk | Blocked::Network | Blocked::Timer => Doing::Loading,
         _ => Doing::Waiting,
     }
@@ -208,6 +214,15 @@ mod tests {
             ..for_thread
         };
         assert!(!after(&communicates, Blocked::Lock));
+    }
+
+    #[test]
+    fn a_batch_that_is_handed_over_is_not_loaded() {
+        assert_eq!(asking(Blocked::Running, false), Doing::Loading);
+        assert_eq!(asking(Blocked::Running, true), Doing::Receiving);
+        assert_eq!(asking(Blocked::Timer, false), Doing::Loading);
+        assert_eq!(asking(Blocked::Timer, true), Doing::Waiting);
+        assert_eq!(asking(Blocked::PipeRead, false), Doing::Waiting);
     }
 
     #[test]

@@ -220,7 +220,7 @@ impl MainView {
             (Some(InLoader::Waiting | InLoader::Starting), _) => Doing::Waiting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
             (Some(InLoader::Loading), _) => Doing::Loading,
-            (Some(InLoader::Asking), blocked) => asking(blocked),
+            (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.hands_over),
             (None, Blocked::Unix | Blocked::PipeRead) if self.has_workers => Doing::Receiving,
             (_, Blocked::Running) => Doing::Running,
             (_, Blocked::Disk) => Doing::Disk,

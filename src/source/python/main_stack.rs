@@ -33,6 +33,8 @@ pub struct MainStack {
     pub in_generator: bool,
     /// Whether it waits for another thread, in the standard library.
     pub for_thread: bool,
+    /// Whether the standard library hands something over to it.
+    pub hands_over: bool,
     /// Whether it waits until another thread ends.
     pub joins: bool,
     /// Whether it does what only training does.
@@ -157,6 +159,7 @@ impl Stacks {
                 let meaning = frame.code.meaning;
                 meaning.waits || meaning.hands_over
             }),
+            hands_over: frames.iter().any(|frame| frame.code.meaning.hands_over),
             joins: frames.iter().take(JOIN).any(joins),
             trains: frames.iter().any(|frame| frame.code.meaning.trains),
             queue: self.queues.seen(),

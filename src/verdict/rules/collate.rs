@@ -1,5 +1,6 @@
 //! The trainer's main thread works on batches that worker processes have made: it regroups, collates or transforms them.
 
+use crate::units::Share;
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, is_held_up, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
@@ -21,7 +22,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    let loading = most_of_the_wait(context, context.rank.loading)?;
+    // A thread that is ready to run but has no CPU looks like one that works.
+    let delay = context.rank.main_run_delay.unwrap_or_default();
+    let works = Share(context.rank.loading?.0 - delay.0).clamped();
+    let loading = most_of_the_wait(context, Some(works))?;
     let takes_batches = !context.loads_in_main() && !context.workers().is_empty();
     (takes_batches && !is_held_up(context, loading)).then(|| {
         let text = format!(
