@@ -1,6 +1,7 @@
 //! The trainer's main thread loads its batches itself: `num_workers=0`, or a loader of its own without workers.
 
 use crate::sample::LoaderKind;
+use crate::units::Share;
 use crate::verdict::busy_time::{MIN_SHARE_OF_WAIT, most_of_the_wait, network_in_main};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation, texts};
@@ -34,7 +35,13 @@ pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
 }
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    let loading = most_of_the_wait(context, context.rank.loading)?;
+    // What a loop of its own receives from a socket, another program may have made.
+    let own = context
+        .loader
+        .is_some_and(|loader| loader.kind == LoaderKind::Other);
+    let received = context.rank.network.filter(|_| own).unwrap_or_default();
+    let loading = Share(context.rank.loading?.0 - received.0).clamped();
+    let loading = most_of_the_wait(context, Some(loading))?;
     let computes = context.loads_in_main() && network_in_main(context).is_none();
     computes.then(|| {
         let text = format!("the main thread loads batches itself {loading} of the time");
