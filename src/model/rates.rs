@@ -182,8 +182,11 @@ pub struct RankRates {
     pub slow_overlaps: Vec<Overlap>,
     /// The device that the rank computes on, by its own reports. `None` if it reports nothing.
     pub device: Option<DeviceRates>,
-    /// Hottest functions of the main thread, by share of the polls with a stack.
+    /// Hottest functions of the main thread, by share of the polls whose stack names one.
     pub activity: Vec<Activity>,
+    /// Share of all polls whose stack names a function: others find it in a wait, or in none. `None` in recordings of older
+    /// versions.
+    pub named: Option<Share>,
     /// Asleep until another thread of the process releases Python's lock (the GIL). `None` if such waits cannot be
     /// distinguished from others.
     pub gil: Option<GilRates>,

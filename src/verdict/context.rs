@@ -307,9 +307,12 @@ impl<'a> Context<'a> {
 pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
     let seen = rank.activity.iter();
     let seen = seen.filter(|activity| is_one(&activity.name));
-    let without = [rank.waiting, rank.receiving].into_iter().flatten();
-    let with_stack = 1.0 - without.map(|share| share.0).sum::<f64>();
-    Share(with_stack * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
+    let in_waits = || {
+        let waits = [rank.waiting, rank.receiving].into_iter().flatten();
+        waits.map(|share| share.0).sum::<f64>()
+    };
+    let named = rank.named.map_or_else(|| 1.0 - in_waits(), |named| named.0);
+    Share(named * seen.map(|activity| activity.share.0).sum::<f64>()).clamped()
 }
 
 /// Returns the mean share of time that these GPUs ran no kernel. `None` without a current reading.

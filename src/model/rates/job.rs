@@ -190,6 +190,7 @@ fn rank(
             .map(|reported| reported.device)
             .or_else(|| device_without_figures(newer.reported.as_ref()?)),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
+        named: named(older, newer),
         gil: main.and_then(|main| gil(&main)),
         gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
         loaders,
@@ -248,6 +249,15 @@ fn slow_overlaps(waits: &VecDeque<Wait>, slow: &SlowOscillations) -> Vec<Overlap
     let slow = slow.iter();
     slow.filter_map(|(gpu, pieces)| overlap(*gpu, waits, pieces))
         .collect()
+}
+
+/// Returns the share of the polls whose stack names a function.
+pub(super) fn named(older: Option<&RankSample>, newer: &RankSample) -> Option<Share> {
+    let named = |rank: &RankSample| rank.activity.values().sum::<u64>();
+    let polled = |rank: &RankSample| rank.main.map_or(0, |main| main.observed);
+    let before = older.map_or((0, 0), |older| (named(older), polled(older)));
+    let named = named(newer).checked_sub(before.0)?;
+    Share::of(named as f64, polled(newer).checked_sub(before.1)? as f64)
 }
 
 /// Returns the share of time in which the main thread is `asleep` and no other thread is on a CPU.

@@ -8,7 +8,7 @@ use crate::model::literals::{
 };
 use crate::model::{between, rates_of};
 use crate::sample::{
-    BatchClock, BatchCount, IoSample, LoaderKind, MainTally, ReadyTally, Sample, Wait,
+    BatchClock, BatchCount, IoSample, LoaderKind, MainTally, RankSample, ReadyTally, Sample, Wait,
 };
 
 fn job(rates: Option<Rates>) -> JobRates {
@@ -665,6 +665,25 @@ fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
         interval(&skewed).high.0 - interval(&even).high.0,
         skewed.skew.0,
     );
+}
+
+#[test]
+fn functions_are_named_in_a_part_of_all_polls() {
+    let at = |observed, activity: &[(&str, u64)]| RankSample {
+        main: Some(MainTally {
+            observed,
+            ..MainTally::default()
+        }),
+        activity: activity
+            .iter()
+            .map(|(name, polls)| ((*name).to_owned(), *polls))
+            .collect(),
+        ..RankSample::new(key(1))
+    };
+    let older = at(200, &[("a (train.py)", 100)]);
+    let newer = at(1200, &[("a (train.py)", 150), ("b (train.py)", 250)]);
+    assert_eq!(job::named(Some(&older), &newer), Some(Share(0.3)));
+    assert_eq!(job::named(None, &at(0, &[("a (train.py)", 7)])), None);
 }
 
 /// Of 1000 polls that see 480 waits, 400 were delayed and see 120, the others 360: six in ten.

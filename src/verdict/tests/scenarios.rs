@@ -115,6 +115,8 @@ struct Rank {
     /// Functions that the main thread was seen in.
     #[serde(default)]
     activity: Vec<Seen>,
+    /// Share of the polls whose stack names a function; absent = all but those in waits.
+    named: Option<f64>,
     /// What it waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
@@ -509,6 +511,7 @@ fn rank(scenario: &Scenario) -> RankRates {
             rests_with_each_step: rank.rests,
         }),
         activity: rank.activity.iter().map(activity).collect(),
+        named: rank.named.map(Share),
         gil: rank.gil.map(|gil| GilRates {
             in_loader: Share(rank.gil_in_loader),
             outside: Share(gil - rank.gil_in_loader),

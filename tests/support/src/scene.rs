@@ -595,6 +595,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         slow_overlaps: vec![],
         device: None,
         activity: Vec::new(),
+        named: None,
         gil: None,
         gil_holders: Vec::new(),
         loaders: vec![loader],
