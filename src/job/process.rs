@@ -56,6 +56,11 @@ pub struct PipeEnd {
 }
 
 impl Process {
+    /// Whether PyTorch has named it a worker of its loader.
+    pub fn is_pytorch_worker(&self) -> bool {
+        self.comm == WORKER_COMM
+    }
+
     /// Whether it is a Python interpreter, by its program, its name or its command line. The process can set the last
     /// two itself.
     pub fn is_python(&self) -> bool {

@@ -115,6 +115,7 @@ fn settings(loader: &LoaderReport) -> String {
     let kind = match loader.kind {
         LoaderKind::Other => loader.name.as_deref().unwrap_or("the program's own loader"),
         LoaderKind::PytorchProcesses => "PyTorch DataLoader",
+        LoaderKind::Processes => "child processes, of an unknown loader",
         LoaderKind::PytorchMain => "PyTorch DataLoader in the main thread",
         LoaderKind::Builtin => "built-in loader",
         LoaderKind::Reported => "unknown loader; the job reports its steps",

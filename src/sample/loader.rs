@@ -65,6 +65,8 @@ impl LoaderSample {
 pub enum LoaderKind {
     /// PyTorch `DataLoader` with worker processes.
     PytorchProcesses,
+    /// Child processes that look like the workers of a loader; nothing shows yet whose they are.
+    Processes,
     /// PyTorch `DataLoader` with `num_workers=0`.
     PytorchMain,
     /// The loader of the built-in job: worker processes with queues like PyTorch's.

@@ -148,7 +148,10 @@ fn settings(loader: &LoaderRates) -> Vec<String> {
                     .unwrap_or_else(|| "own loader".to_owned()),
             );
         }
-        LoaderKind::PytorchProcesses | LoaderKind::Builtin | LoaderKind::Other => {
+        LoaderKind::PytorchProcesses
+        | LoaderKind::Processes
+        | LoaderKind::Builtin
+        | LoaderKind::Other => {
             let count = set
                 .num_workers
                 .map_or(loader.workers.len() as u64, u64::from);

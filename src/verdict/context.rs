@@ -136,7 +136,10 @@ impl<'a> Context<'a> {
     /// Returns the share of time at which no batch was ready, or how often the trainer found none when it requested one.
     pub(super) fn queue_empty_any_source(&self) -> Option<Share> {
         let loader = self.loader?;
-        let pins = loader.kind == LoaderKind::PytorchProcesses;
+        let pins = matches!(
+            loader.kind,
+            LoaderKind::PytorchProcesses | LoaderKind::Processes
+        );
         if pins && loader.settings.pin_memory == Some(true) {
             return None;
         }

@@ -144,7 +144,7 @@ pub(super) fn more_workers(
     let (loader, workers) = (context.loader?, workers?);
     let name = match (threads(context), loader.kind) {
         (Some(_), _) => "loader threads",
-        (None, LoaderKind::Other) => "loader processes",
+        (None, LoaderKind::Other | LoaderKind::Processes) => "loader processes",
         (None, _) => "num_workers",
     };
     let (now, advised) = (workers.now, workers.advised?);

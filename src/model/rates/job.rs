@@ -330,7 +330,8 @@ fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<S
 fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
     let in_use = |loader: &LoaderSample| {
         let counted = loader.batches.is_some_and(|batches| batches.count > 0);
-        counted || loader.kind != LoaderKind::PytorchProcesses
+        let by_children = [LoaderKind::PytorchProcesses, LoaderKind::Processes];
+        counted || !by_children.contains(&loader.kind)
     };
     wait.share > Share::ZERO || loaders.iter().any(in_use)
 }

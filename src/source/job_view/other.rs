@@ -4,15 +4,31 @@
 
 use std::collections::BTreeMap;
 
-use crate::job::Loader;
+use crate::job::{Loader, Process, Tree};
 use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, PollTrace, WorkerSample};
-use crate::source::poll::{MAIN_LOADER, MainSeen};
+use crate::source::poll::{MAIN_LOADER, MainSeen, Seen};
 use crate::source::process::ProcessReader;
 use crate::source::python::Asks;
-use crate::units::Pid;
+use crate::units::{Pid, ProcessKey};
 
 /// Number used for a loader that is only known from the main thread's stacks.
 const OTHER_LOADER: u64 = MAIN_LOADER - 2;
+
+/// Returns the kind of a loader whose workers are child processes. They are PyTorch's if its iterator or its shared memory
+/// counts their batches (`counted`), or by the name or the stack of one: any program may fork children that write to a pipe.
+pub(super) fn kind(tree: &Tree<'_>, loader: &Loader, seen: &Seen, counted: bool) -> LoaderKind {
+    let by_stack = |key: &ProcessKey| {
+        let seen = seen.workers.get(key);
+        seen.is_some_and(|worker| worker.id.is_some() || worker.loads.is_some())
+    };
+    let by_name = |key: &ProcessKey| tree.get(key.pid).is_some_and(Process::is_pytorch_worker);
+    let mut workers = loader.workers.iter();
+    if counted || workers.any(|key| by_stack(key) || by_name(key)) {
+        LoaderKind::PytorchProcesses
+    } else {
+        LoaderKind::Processes
+    }
+}
 
 /// Assigns what feeds the main thread to the loader with workers that is not PyTorch's, or else adds a loader without
 /// worker processes. If only the place in the training loop is known and there is a loader of PyTorch, it is part of that.
@@ -101,4 +117,54 @@ pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
     let seen = main.not_data.iter();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::literals::key;
+    use crate::source::poll::WorkerSeen;
+
+    #[test]
+    fn children_that_nothing_shows_to_be_pytorchs_are_of_an_unknown_loader() {
+        let child = |comm: &str| Process {
+            key: key(7),
+            parent: Pid(1),
+            comm: comm.to_owned(),
+            command: String::new(),
+            state: 'S',
+            kernel: false,
+            rank: None,
+            world_size: None,
+            local_rank: None,
+            runs_python: None,
+            framework: None,
+            gpu: None,
+            only_waits: None,
+            pipes: None,
+        };
+        let loader = Loader {
+            pipe: None,
+            pipe_is_seen: false,
+            workers: vec![key(7)],
+        };
+        let of = |comm: &str, seen: &Seen, counted| {
+            let processes = [child(comm)];
+            kind(&Tree::new(&processes), &loader, seen, counted)
+        };
+        let nothing = Seen::default();
+        assert_eq!(of("python", &nothing, false), LoaderKind::Processes);
+        assert_eq!(of("python", &nothing, true), LoaderKind::PytorchProcesses);
+        assert_eq!(
+            of("pt_data_worker", &nothing, false),
+            LoaderKind::PytorchProcesses
+        );
+        let in_its_loop = WorkerSeen {
+            id: Some(0),
+            ..WorkerSeen::default()
+        };
+        let mut seen = Seen::default();
+        seen.workers.insert(key(7), in_its_loop);
+        assert_eq!(of("python", &seen, false), LoaderKind::PytorchProcesses);
+    }
 }

@@ -257,7 +257,7 @@ impl RankView {
             kind: if self.builtin {
                 LoaderKind::Builtin
             } else {
-                LoaderKind::PytorchProcesses
+                other::kind(tree, loader, seen, yielded.is_some() || taken.is_some())
             },
             name: None,
             workers,

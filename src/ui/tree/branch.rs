@@ -191,9 +191,10 @@ impl TreeBuilder<'_> {
                 .name
                 .clone()
                 .unwrap_or_else(|| "the program's own".to_owned()),
-            LoaderKind::PytorchProcesses | LoaderKind::Builtin | LoaderKind::Other => {
-                counted(loader.workers.len(), "worker")
-            }
+            LoaderKind::PytorchProcesses
+            | LoaderKind::Processes
+            | LoaderKind::Builtin
+            | LoaderKind::Other => counted(loader.workers.len(), "worker"),
         };
         branch.below = loader
             .workers

@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
     let kind = situation.context.loader.map(|loader| loader.kind);
-    if kind == Some(LoaderKind::Other) {
+    if matches!(kind, Some(LoaderKind::Other | LoaderKind::Processes)) {
         return texts(&[
             "hand over fewer, larger arrays, or leave them in shared memory and hand over their names",
         ]);
