@@ -186,9 +186,7 @@ fn rank(
         },
         overlaps: all.window.overlaps(newer.key),
         slow_overlaps: slow_overlaps(&session.waits, all.slow),
-        device: reported
-            .map(|reported| reported.device)
-            .or_else(|| device_without_figures(newer.reported.as_ref()?)),
+        device: device(reported, newer.reported.as_ref()),
         activity: tally::activity(older.map(|older| &older.activity), &newer.activity),
         named: named(older, newer),
         gil: main.and_then(|main| gil(&main)),
@@ -336,8 +334,12 @@ fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
     wait.share > Share::ZERO || loaders.iter().any(in_use)
 }
 
-/// Returns a device of which only the name or a notice is known: it was not reported on in this time.
-fn device_without_figures(reported: &Reported) -> Option<DeviceRates> {
+/// Returns the device that the rank reports, or only its name and notice if it was not reported on in this time.
+fn device(grown: Option<Grown>, reported: Option<&Reported>) -> Option<DeviceRates> {
+    if let Some(grown) = grown {
+        return Some(grown.device);
+    }
+    let reported = reported?;
     (reported.device.is_some() || reported.notice.is_some()).then(|| DeviceRates {
         name: reported.device.clone(),
         notice: reported.notice.clone(),
