@@ -4,9 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::units::printable;
+
+/// Maximum length of an error or a warning in characters.
+const MAX_TEXT: usize = 200;
+
 /// A labelled series of points.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
+    /// Without control characters.
     pub(super) labels: BTreeMap<String, String>,
     /// Time in seconds since 1970 and value, oldest first; a single point for an instant query. Never empty.
     pub(super) points: Vec<(f64, f64)>,
@@ -77,7 +83,7 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
     let answer: Body = serde_json::from_str(body).map_err(|_| None)?;
     let found = match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => data.result,
-        ("error", _) => return Err(Some(answer.error.unwrap_or_default())),
+        ("error", _) => return Err(Some(quoted(&answer.error.unwrap_or_default()))),
         _ => return Err(None),
     };
     let series = found.into_iter().map(|found| Series {
@@ -87,10 +93,24 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
             .chain(&found.values)
             .filter_map(ResponsePoint::finite)
             .collect(),
-        labels: found.metric,
+        labels: found
+            .metric
+            .into_iter()
+            .map(|(name, text)| (name, printable(&text)))
+            .collect(),
     });
     let series = series.filter(|series| !series.points.is_empty());
-    Ok((series.collect(), answer.warnings))
+    let warnings = answer.warnings.iter().map(|text| quoted(text));
+    Ok((series.collect(), warnings.collect()))
+}
+
+/// Returns the beginning of a text of the server, which may contain anything and be of any length.
+fn quoted(text: &str) -> String {
+    let start: String = text.chars().take(MAX_TEXT + 1).collect();
+    match start.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => printable(&start[..end]) + "..",
+        None => printable(&start),
+    }
 }
 
 #[cfg(test)]
@@ -110,6 +130,21 @@ mod tests {
         assert_eq!(found, [("a \"b\"", 0.25)]);
         assert_eq!(series[0].label("rank"), "");
         assert_eq!(warnings, ["one store is away"]);
+    }
+
+    #[test]
+    fn texts_of_the_server_are_short_and_printable() {
+        let body = r#"{"status":"success","data":{"result":[
+            {"metric":{"run":"a\u001b[2J","kind":"b\u009b2J"},"value":[1,"1"]}]},"warnings":["c\u0007"]}"#;
+        let (series, warnings) = parse(body).unwrap();
+        let labels: Vec<_> = series[0].labels.values().map(String::as_str).collect();
+        assert_eq!(labels, ["b\u{fffd}2J", "a\u{fffd}[2J"]);
+        assert_eq!(warnings, ["c\u{fffd}"]);
+        let long = format!(
+            r#"{{"status":"error","error":"{}"}}"#,
+            "é".repeat(5_000_000)
+        );
+        assert_eq!(parse(&long), Err(Some("é".repeat(200) + "..")));
     }
 
     #[test]

@@ -18,6 +18,10 @@ use crate::error::Hinted;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum length of an answer in bytes: ten thousand ranks need two fifths of it. A dozen answers are read in parallel.
 const MAX_ANSWER_BYTES: u64 = 32 << 20;
+/// The path of a query.
+const QUERY: &str = "/api/v1/query";
+/// Maximum length of an address that is repeated.
+const MAX_ADDRESS: usize = 200;
 
 /// Credentials for the server. They come from the environment or from a file, because every user can read command
 /// lines.
@@ -60,6 +64,8 @@ impl Client {
         let agent = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             .http_status_as_error(false)
+            // A redirect loses the query, or the credentials.
+            .max_redirects(0)
             .tls_config(tls.build())
             .user_agent(concat!("pipetop/", env!("CARGO_PKG_VERSION")))
             .build();
@@ -72,7 +78,7 @@ impl Client {
 
     /// Returns status and body of the answer to a query.
     fn ask(&self, query: &str) -> Result<(StatusCode, String), Hinted> {
-        let mut request = self.agent.post(format!("{}/api/v1/query", self.url));
+        let mut request = self.agent.post(format!("{}{QUERY}", self.url));
         if let Some(credentials) = &self.credentials {
             request = request.header("Authorization", credentials.header());
         }
@@ -86,10 +92,29 @@ impl Client {
                 "set PIPETOP_PROMETHEUS_TOKEN, or PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD",
             ));
         }
+        if status.is_redirection() {
+            let to = response.headers().get("location");
+            let to = to.map(|to| String::from_utf8_lossy(to.as_bytes()).into_owned());
+            return Err(self.redirected(to.as_deref()));
+        }
         let body = response.body_mut().with_config().limit(MAX_ANSWER_BYTES);
         let body = body.read_to_string();
         let body = body.map_err(|error| self.unreachable(&error))?;
         Ok((status, body))
+    }
+
+    /// The server names another address.
+    fn redirected(&self, to: Option<&str>) -> Hinted {
+        let message = format!("{} redirects to another address", self.url);
+        // Anything but an address of this interface is something else: a page for signing in.
+        let address = to.and_then(|to| to.strip_suffix(QUERY));
+        match address.filter(|to| to.starts_with("http") && to.len() < MAX_ADDRESS) {
+            Some(address) => Hinted::new(message, format!("give it: --prometheus {address}")),
+            None => Hinted::new(
+                message,
+                "give the address of the Prometheus behind it, as in --prometheus http://HOST:9090",
+            ),
+        }
     }
 
     fn unreachable(&self, error: &Error) -> Hinted {

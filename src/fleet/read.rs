@@ -14,6 +14,9 @@ use crate::units::whole;
 /// `pipetop rules` uses the same.
 const STRAGGLER: f64 = 0.1;
 
+/// Most of anything that is counted: more is no figure of pipetop.
+const MOST: f64 = 1e9;
+
 /// A server that answers queries.
 pub(super) trait QueryServer: Sync {
     /// Returns the series of a query.
@@ -82,7 +85,27 @@ struct Answers(BTreeMap<(FleetFigure, String), Vec<Series>>);
 
 /// Converts a number of things.
 fn count(value: Option<f64>) -> u64 {
-    value.map_or(0, |value| whole(value) as u64)
+    value
+        .and_then(amount)
+        .map_or(0, |value| whole(value) as u64)
+}
+
+/// Returns a share; `None` if it cannot be one.
+fn share(value: f64) -> Option<f64> {
+    // The rates of two counters may differ in the last digits.
+    (-0.01..=1.01)
+        .contains(&value)
+        .then_some(value.clamp(0.0, 1.0) + 0.0)
+}
+
+/// Returns how many there are of something, or how long something took; `None` if it cannot be.
+fn amount(value: f64) -> Option<f64> {
+    (0.0..=MOST).contains(&value).then_some(value)
+}
+
+/// Returns what identifies a rank of a run.
+fn place(series: &Series) -> [&str; 2] {
+    ["rank", "instance"].map(|name| series.label(name))
 }
 
 impl Answers {
@@ -117,7 +140,7 @@ impl Answers {
         let kind = self.max_series(FleetFigure::Kinds, run);
         let cause = self.max_series(FleetFigure::Causes, run);
         let cause = cause.filter(|cause| cause.value() > 0.0 && cause.label("cause") != "unknown");
-        let lost_share = self.value(FleetFigure::Lost, run);
+        let lost_share = self.value(FleetFigure::Lost, run).and_then(share);
         let all = count(self.value(FleetFigure::Ranks, run));
         let ranks = self.ranks_of(run);
         RunReport {
@@ -131,35 +154,45 @@ impl Answers {
             lost_share,
             history: self.history_of(run),
             ranks_lost: lost_share.map(|share| share * all as f64),
-            batches_per_s: self.value(FleetFigure::Batches, run),
+            batches_per_s: self.value(FleetFigure::Batches, run).and_then(amount),
             slowest: ranks.first().cloned(),
-            age_seconds: self.value(FleetFigure::Ages, run),
+            // The clocks of two machines may differ.
+            age_seconds: self
+                .value(FleetFigure::Ages, run)
+                .and_then(|age| amount(age.max(0.0))),
             all_ranks: if with_ranks { ranks } else { vec![] },
         }
     }
 
     /// Returns the ranks, the one that waits longest first.
     fn ranks_of(&self, run: &str) -> Vec<FleetRank> {
-        let middle = self.value(FleetFigure::MiddleWait, run);
+        let middle = self.value(FleetFigure::MiddleWait, run).and_then(share);
         let mut series: Vec<&Series> = self.of(FleetFigure::Waits, run).iter().collect();
         series.sort_by(|a, b| {
             let order = b.value().total_cmp(&a.value());
             order.then_with(|| a.label("rank").cmp(b.label("rank")))
         });
-        let place =
-            |series: &Series| ["rank", "instance"].map(|name| series.label(name).to_owned());
-        let of_rank = |figure: FleetFigure, rank: &Series| {
-            let mut series = self.of(figure, run).iter();
-            let found = series.find(|series| place(series) == place(rank))?;
-            Some(found.value())
+        let by_place = |figure: FleetFigure| -> BTreeMap<_, _> {
+            let series = self.of(figure, run).iter();
+            series
+                .map(|series| (place(series), series.value()))
+                .collect()
         };
-        let ranks = series.into_iter().map(|rank| FleetRank {
-            rank: rank.label("rank").to_owned(),
-            instance: rank.label("instance").to_owned(),
-            wait_share: Some(rank.value()),
-            queue_occupancy: of_rank(FleetFigure::Queues, rank),
-            gpu_busy_share: of_rank(FleetFigure::Gpus, rank),
-            straggler: middle.is_some_and(|middle| rank.value() - middle > STRAGGLER),
+        let queues = by_place(FleetFigure::Queues);
+        let gpus = by_place(FleetFigure::Gpus);
+        let of =
+            |figures: &BTreeMap<_, _>, rank| figures.get(&place(rank)).copied().and_then(share);
+        let ranks = series.into_iter().map(|rank| {
+            let wait_share = share(rank.value());
+            let behind = wait_share.zip(middle).map(|(wait, middle)| wait - middle);
+            FleetRank {
+                rank: rank.label("rank").to_owned(),
+                instance: rank.label("instance").to_owned(),
+                wait_share,
+                queue_occupancy: of(&queues, rank),
+                gpu_busy_share: of(&gpus, rank),
+                straggler: behind.is_some_and(|behind| behind > STRAGGLER),
+            }
         });
         ranks.collect()
     }
@@ -182,7 +215,7 @@ impl Answers {
             let due = newest - f64::from(back) * step;
             let mut points = line.points.iter();
             let point = points.find(|(at, _)| (at - due).abs() < step / 2.0);
-            point.map(|(_, value)| *value)
+            point.and_then(|(_, value)| share(*value))
         };
         (0..POINTS).rev().map(at).collect()
     }
@@ -314,5 +347,67 @@ mod tests {
         assert_eq!(queues, [Some(0.25), None]);
         let gpus: Vec<_> = ranks.iter().map(|rank| rank.gpu_busy_share).collect();
         assert_eq!(gpus, [None, Some(0.6)]);
+    }
+
+    /// Answers each query with this value for one rank.
+    struct Always(f64);
+
+    impl QueryServer for Always {
+        fn series(&self, _: &str) -> Result<Answer, Hinted> {
+            let labels = [("run", "a"), ("rank", "1"), ("cause", "disk")];
+            let points = [(3600.0, self.0)];
+            Ok((vec![series(&labels, &points)], vec![]))
+        }
+    }
+
+    #[test]
+    fn figures_that_cannot_be_are_unknown() {
+        for value in [1e300, -5.0, 1e12] {
+            let report = read(&Always(value), Some("a")).unwrap();
+            let run = &report.runs[0];
+            let rank = &run.all_ranks[0];
+            let shares = [
+                run.lost_share,
+                run.history[15],
+                run.ranks_lost,
+                run.batches_per_s,
+                rank.wait_share,
+                rank.queue_occupancy,
+                rank.gpu_busy_share,
+            ];
+            assert_eq!(shares, [None; 7], "{value}");
+            assert_eq!((run.nodes, run.ranks, run.agree), (0, 0, 0));
+            // A clock that is ahead is no age.
+            assert_eq!(run.age_seconds, (value < 0.0).then_some(0.0));
+            assert!(!rank.straggler);
+        }
+        // The rates of two counters.
+        let report = read(&Always(1.000_001), Some("a")).unwrap();
+        assert_eq!(report.runs[0].lost_share, Some(1.0));
+    }
+
+    /// A run with many ranks, in each answer.
+    struct Large;
+
+    impl QueryServer for Large {
+        fn series(&self, _: &str) -> Result<Answer, Hinted> {
+            let rank = |rank: u32| {
+                let (rank, node) = (rank.to_string(), format!("gpu-{}:9977", rank / 8));
+                let labels = [("run", "a"), ("rank", &rank), ("instance", &node)];
+                value(&labels, 0.5)
+            };
+            Ok(((0..20_000).map(rank).collect(), vec![]))
+        }
+    }
+
+    /// Pairing each rank with each other would take minutes.
+    #[test]
+    fn a_run_of_twenty_thousand_ranks_is_read() {
+        let report = read(&Large, Some("a")).unwrap();
+        let ranks = &report.runs[0].all_ranks;
+        assert_eq!(ranks.len(), 20_000);
+        let known = |rank: &FleetRank| (rank.queue_occupancy, rank.gpu_busy_share);
+        let half = (Some(0.5), Some(0.5));
+        assert!(ranks.iter().all(|rank| known(rank) == half));
     }
 }

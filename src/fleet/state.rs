@@ -61,15 +61,29 @@ impl FleetScreen {
     }
 
     /// Returns the command that opens pipetop on the machine of the selected rank.
+    ///
+    /// `None` if the names cannot be those of a job and a machine: they are put into a shell, and who may export
+    /// metrics chooses them.
     pub(super) fn command(&self) -> Option<String> {
         let FleetPage::Ranks(run) = &self.page else {
             return None;
         };
         let host = self.ranks().get(self.picked)?.host();
-        Some(match run.strip_prefix("slurm-") {
-            Some(job) => format!("srun --overlap --jobid {job} -w {host} --pty pipetop"),
-            None => format!("ssh -t {host} pipetop"),
-        })
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let word = |text: &str, signs: &[u8]| {
+            let usual = |byte: u8| byte.is_ascii_alphanumeric() || signs.contains(&byte);
+            text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.bytes().all(usual)
+        };
+        if !word(host, b".-_:%") {
+            return None;
+        }
+        match run.strip_prefix("slurm-") {
+            Some(job) if word(job, b"_+") => Some(format!(
+                "srun --overlap --jobid {job} -w {host} --pty pipetop"
+            )),
+            Some(_) => None,
+            None => Some(format!("ssh -t {host} pipetop")),
+        }
     }
 
     pub(super) fn take(&mut self, (page, reading): FleetReading) {
@@ -78,21 +92,43 @@ impl FleetScreen {
         }
         match reading {
             Ok(report) => {
+                let picked = self.name(self.picked);
                 self.report = Some(report);
                 self.age = Some(Duration::ZERO);
                 self.trouble = None;
-                self.pick(self.picked);
+                // The order changes with the figures. The first line is that of the worst, whichever it is.
+                let same = (0..self.count()).find(|place| self.name(*place) == picked);
+                let place = same.filter(|_| self.picked > 0);
+                self.pick(place.unwrap_or(self.picked));
             }
             Err(error) => self.trouble = Some(error.message),
         }
     }
 
-    fn pick(&mut self, place: usize) {
-        let count = match self.page {
+    /// Returns how many lines the page has.
+    fn count(&self) -> usize {
+        match self.page {
             FleetPage::Runs => self.runs().len(),
             FleetPage::Ranks(_) => self.ranks().len(),
-        };
-        self.picked = place.min(count.saturating_sub(1));
+        }
+    }
+
+    /// Returns what the line in this place is about: a run, or a rank and where it runs.
+    fn name(&self, place: usize) -> Option<[String; 2]> {
+        match self.page {
+            FleetPage::Runs => {
+                let run = self.runs().get(place)?;
+                Some([run.run.clone(), String::new()])
+            }
+            FleetPage::Ranks(_) => {
+                let rank = self.ranks().get(place)?;
+                Some([rank.rank.clone(), rank.instance.clone()])
+            }
+        }
+    }
+
+    fn pick(&mut self, place: usize) {
+        self.picked = place.min(self.count().saturating_sub(1));
     }
 
     /// Opens another page, without data of the one before.

@@ -71,9 +71,9 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
     let verdict = match &run.verdict {
         // The nodes do not all have the same verdict.
         Some(kind) if run.agree < run.nodes => {
-            format!("{} {}/{}", words(kind), run.agree, run.nodes)
+            format!("{} {}/{}", short(&words(kind)), run.agree, run.nodes)
         }
-        Some(kind) => words(kind),
+        Some(kind) => short(&words(kind)),
         None => "n/a".to_owned(),
     };
     let slowest = run.slowest.as_ref().filter(|rank| rank.straggler);
@@ -83,7 +83,7 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
         run.nodes.to_string(),
         run.ranks.to_string(),
         verdict,
-        run.cause.clone().unwrap_or_default(),
+        run.cause.as_deref().map(short).unwrap_or_default(),
         share(run.lost_share),
         history(&run.history, ascii),
         figure(run.ranks_lost),
@@ -91,7 +91,7 @@ pub(super) fn cells(run: &RunReport, ascii: bool) -> [String; 12] {
         slowest.map_or_else(String::new, |rank| {
             format!("{} on {}", short(&rank.rank), short(rank.host()))
         }),
-        known(run.age_seconds.map(|age| format!("{:.0} s", age.max(0.0)))),
+        known(run.age_seconds.map(|age| format!("{age:.0} s"))),
     ]
 }
 

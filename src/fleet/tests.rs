@@ -145,3 +145,85 @@ fn the_last_values_stay_with_their_age_without_a_server() {
     screen.take((FleetPage::Runs, Ok(runs())));
     assert_eq!(screen.trouble, None);
 }
+
+#[test]
+fn a_selected_line_stays_with_its_run_and_the_first_with_the_worst() {
+    let mut screen = screen();
+    screen.take((FleetPage::Runs, Ok(runs())));
+    let mut turned = runs();
+    turned.runs.reverse();
+    screen.take((FleetPage::Runs, Ok(turned.clone())));
+    assert_eq!(screen.picked, 0);
+    key(&mut screen, KeyCode::End);
+    screen.take((FleetPage::Runs, Ok(runs())));
+    key(&mut screen, KeyCode::Enter);
+    assert_eq!(screen.page, FleetPage::Ranks("slurm-4711".to_owned()));
+
+    screen.take((screen.page.clone(), Ok(ranks())));
+    key(&mut screen, KeyCode::Down);
+    let before = screen.command();
+    let mut turned = ranks();
+    turned.runs[0].all_ranks.rotate_left(1);
+    turned.runs[0].all_ranks.swap(0, 1);
+    screen.take((screen.page.clone(), Ok(turned)));
+    assert_eq!(screen.command(), before);
+    // A run whose selected rank is gone.
+    let mut fewer = ranks();
+    fewer.runs[0].all_ranks.truncate(1);
+    screen.take((screen.page.clone(), Ok(fewer)));
+    assert_eq!(screen.picked, 0);
+}
+
+#[test]
+fn a_command_is_printed_for_names_of_jobs_and_machines_only() {
+    let command = |run: &str, instance: &str| {
+        let mut screen = screen();
+        screen.page = FleetPage::Ranks(run.to_owned());
+        let mut whole = ranks();
+        whole.runs[0].all_ranks[0].instance = instance.to_owned();
+        screen.take((screen.page.clone(), Ok(whole)));
+        let shown = picture(&screen, 120, 10).to_string();
+        let printed = screen.command();
+        assert_eq!(shown.contains("look there"), printed.is_some());
+        assert_eq!(shown.contains("print the command"), printed.is_some());
+        printed
+    };
+    let there = |run: &str, instance: &str| command(run, instance).unwrap();
+    assert_eq!(there("pod-1", "gpu-03:9977"), "ssh -t gpu-03 pipetop");
+    assert_eq!(there("pod-1", "[fe80::1]:9977"), "ssh -t fe80::1 pipetop");
+    let job = "srun --overlap --jobid 47_1 -w gpu-03 --pty pipetop";
+    assert_eq!(there("slurm-47_1", "gpu-03:9977"), job);
+    for instance in [
+        "",
+        ":9977",
+        "$(reboot):1",
+        "a b",
+        "-oProxyCommand=reboot:22",
+        "a\u{1b}[2J:1",
+        "gpu-1,gpu-2:1",
+    ] {
+        assert_eq!(command("pod-1", instance), None, "{instance}");
+    }
+    for run in ["slurm-1;reboot", "slurm-", "slurm-`id`", "slurm--1"] {
+        assert_eq!(command(run, "gpu-03:9977"), None, "{run}");
+    }
+}
+
+#[test]
+fn what_the_server_could_not_read_is_on_the_screen() {
+    let mut screen = screen();
+    let mut report = runs();
+    report.warnings = vec!["a store is away".to_owned(), "another".to_owned()];
+    screen.take((FleetPage::Runs, Ok(report)));
+    insta::assert_snapshot!("note", picture(&screen, 80, 8));
+    let low = picture(&screen, 80, 4).to_string();
+    assert!(!low.contains("note") && low.contains("slurm-4711"), "{low}");
+}
+
+#[test]
+fn a_run_without_ranks_is_no_empty_table() {
+    let mut screen = screen();
+    screen.page = FleetPage::Ranks("slurm-1".to_owned());
+    screen.take((screen.page.clone(), Ok(FleetReport::default())));
+    insta::assert_snapshot!("no_ranks", picture(&screen, 80, 6));
+}

@@ -14,6 +14,9 @@ use crate::ui::layout::take_last;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::panel::write;
 
+/// Height up to which all lines are left to the table.
+const LOW: u16 = 4;
+const NO_RANKS: &str = "no rank of this run was seen in the last two minutes";
 /// Number of spaces between two columns.
 const COLUMN_GAP: usize = 2;
 
@@ -40,9 +43,23 @@ pub(super) fn draw(screen: &FleetScreen, frame: &mut Frame<'_>) {
         row.space(1).sentence(Trouble, trouble);
         lines.push(row.line());
     }
+    lines.extend(note(screen, area.width).filter(|_| rest.height > LOW));
     let body = usize::from(rest.height).saturating_sub(lines.len());
     lines.extend(rows(screen, area.width, body));
     write(frame, rest, lines);
+}
+
+/// Returns what the server says of its figures, for example that it could not read all of them.
+fn note(screen: &FleetScreen, width: u16) -> Option<Line<'static>> {
+    let warnings = &screen.report.as_ref()?.warnings;
+    let more = match warnings.len() {
+        0 | 1 => String::new(),
+        all => format!(" (and {} more)", all - 1),
+    };
+    let mut row = line(screen, width);
+    row.text(Dim, " note: ")
+        .sentence(Text, &format!("{}{more}", warnings.first()?));
+    Some(row.line())
 }
 
 fn line(screen: &FleetScreen, width: u16) -> LineBuilder<'_> {
@@ -84,14 +101,15 @@ fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
                 .collect();
             let roles: Vec<_> = runs.iter().map(run_roles).collect();
             if runs.is_empty() && screen.report.is_some() {
-                let mut row = line(screen, width);
-                row.text(Text, " ").sentence(Unknown, table::NO_RUNS);
-                return vec![Line::default(), row.line()];
+                return nothing(screen, width, table::NO_RUNS);
             }
             marked(screen, width, room, &table::RUNS, &cells, &roles)
         }
         FleetPage::Ranks(_) => {
             let ranks = screen.ranks();
+            if ranks.is_empty() && screen.report.is_some() {
+                return nothing(screen, width, NO_RANKS);
+            }
             let cells: Vec<_> = ranks
                 .iter()
                 .map(|rank| table::rank_cells(rank).to_vec())
@@ -100,6 +118,13 @@ fn rows(screen: &FleetScreen, width: u16, room: usize) -> Vec<Line<'static>> {
             marked(screen, width, room, &table::RANKS, &cells, &roles)
         }
     }
+}
+
+/// Returns the lines of a page with no table.
+fn nothing(screen: &FleetScreen, width: u16, why: &str) -> Vec<Line<'static>> {
+    let mut row = line(screen, width);
+    row.text(Text, " ").sentence(Unknown, why);
+    vec![Line::default(), row.line()]
 }
 
 /// Returns the role (colour) of a cell, by its column.
@@ -196,6 +221,10 @@ fn footer(screen: &FleetScreen, width: u16) -> Line<'static> {
             (Action::Quit, "quit"),
         ],
     };
+    let command = screen.command().is_some();
+    let keys = keys
+        .iter()
+        .filter(|(action, _)| *action != Action::PrintCommand || command);
     for (action, words) in keys {
         if let Some(key) = screen.config.keys.keys(*action).first() {
             row.space(1).item(

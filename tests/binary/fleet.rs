@@ -140,7 +140,7 @@ fn credentials_come_from_the_environment_or_a_file() {
 
 #[test]
 fn other_servers_are_one_line_and_a_hint() {
-    let cases: [(&str, Body, &str); 5] = [
+    let cases: [(&str, Body, &str); 7] = [
         (
             "200 OK",
             |_| "<html>hello</html>".to_owned(),
@@ -155,6 +155,16 @@ fn other_servers_are_one_line_and_a_hint() {
             "401 Unauthorized",
             |_| String::new(),
             "refuses the request: 401",
+        ),
+        (
+            "301 Moved Permanently\r\nLocation: https://there/prom/api/v1/query",
+            |_| String::new(),
+            "redirects to another address\nhint: give it: --prometheus https://there/prom\n",
+        ),
+        (
+            "307 Temporary Redirect\r\nLocation: /login",
+            |_| String::new(),
+            "redirects to another address\nhint: give the address of the Prometheus behind it",
         ),
         (
             "400 Bad Request",
@@ -177,9 +187,10 @@ fn other_servers_are_one_line_and_a_hint() {
         }
         assert_eq!(output.status.code(), Some(1));
         let errors = String::from_utf8_lossy(&output.stderr);
-        let (error, _) = refused(&errors);
+        let (error, hint) = refused(&errors);
+        let said = format!("{error}\nhint: {hint}\n");
         assert!(
-            error.contains(message) && !error.contains('\u{1b}'),
+            said.contains(message) && !said.contains('\u{1b}'),
             "{errors}"
         );
     }
