@@ -50,6 +50,7 @@ mod start;
 mod terminal;
 mod ui;
 pub mod units;
+mod untrusted;
 mod verdict;
 
 use std::process::ExitCode;

@@ -213,14 +213,15 @@ pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { plural })
 }
 
-/// Replaces what a terminal would interpret: control characters, and characters that change the direction of writing.
-/// Names, paths and command lines may contain anything.
+/// Whether a terminal would interpret the character: a control character, or one that changes the direction of writing.
+pub(crate) fn is_obeyed(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Replaces what a terminal would interpret. Names, paths and command lines may contain anything.
 pub fn printable(text: &str) -> String {
-    let obeyed = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(obeyed, "\u{fffd}")
+    text.replace(is_obeyed, "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::units::printable;
+use crate::untrusted;
 
 /// Maximum length of an error or a warning in characters.
 const MAX_TEXT: usize = 200;
@@ -12,7 +12,6 @@ const MAX_TEXT: usize = 200;
 /// A labelled series of points.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Series {
-    /// Without control characters.
     pub(super) labels: BTreeMap<String, String>,
     /// Time in seconds since 1970 and value, oldest first; a single point for an instant query. Never empty.
     pub(super) points: Vec<(f64, f64)>,
@@ -80,7 +79,7 @@ impl ResponsePoint {
 /// # Errors
 /// Returns the server's error message, or `None` if the body is not that of a Prometheus.
 pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
-    let answer: Body = serde_json::from_str(body).map_err(|_| None)?;
+    let answer: Body = untrusted::from_json(body.as_bytes()).map_err(|_| None)?;
     let found = match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => data.result,
         ("error", _) => return Err(Some(quoted(&answer.error.unwrap_or_default()))),
@@ -93,11 +92,7 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
             .chain(&found.values)
             .filter_map(ResponsePoint::finite)
             .collect(),
-        labels: found
-            .metric
-            .into_iter()
-            .map(|(name, text)| (name, printable(&text)))
-            .collect(),
+        labels: found.metric,
     });
     let series = series.filter(|series| !series.points.is_empty());
     let warnings = answer.warnings.iter().map(|text| quoted(text));
@@ -108,8 +103,8 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
 fn quoted(text: &str) -> String {
     let start: String = text.chars().take(MAX_TEXT + 1).collect();
     match start.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => printable(&start[..end]) + "..",
-        None => printable(&start),
+        Some((end, _)) => start[..end].to_owned() + "..",
+        None => start,
     }
 }
 

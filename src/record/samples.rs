@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use zstd::stream::read::Decoder;
 
 use super::format::{GROUP_BYTES, MAX_LINE, RecordError};
 use super::group::Group;
 use crate::sample::Sample;
 use crate::units::Moment;
+use crate::untrusted;
 
 /// The readable samples of a recording, or of a running job's ring.
 #[derive(Debug, Default)]
@@ -287,8 +289,8 @@ fn damaged(why: &str) -> RecordError {
     }
 }
 
-pub(super) fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, RecordError> {
-    serde_json::from_slice(line).map_err(|error| damaged(&error.to_string()))
+pub(super) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, RecordError> {
+    untrusted::from_json(line).map_err(|error| damaged(&error.to_string()))
 }
 
 fn ends(text: &[u8]) -> Vec<usize> {

@@ -180,6 +180,24 @@ fn fields_of_later_versions_are_ignored() {
     assert_eq!(recording.read(0).unwrap().0, training(1.0));
 }
 
+/// pipetop writes no such names, but a recording may come from anyone.
+#[test]
+fn names_in_a_foreign_recording_are_printable() {
+    let place = Place::new();
+    let path = place.recorded(1);
+    let mut bytes = fs::read(&path).unwrap();
+    let mut sample = training(1.0);
+    sample.job.as_mut().unwrap().command = "train\u{1b}[2J\u{9b}m\u{202e}.py".into();
+    let mut line = serde_json::to_vec(&sample).unwrap();
+    line.push(b'\n');
+    bytes.extend(zstd::encode_all(&line[..], 1).unwrap());
+    fs::write(&path, bytes).unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    let (read, _) = recording.read(1).unwrap();
+    let shown = "train\u{fffd}[2J\u{fffd}m\u{fffd}.py";
+    assert_eq!(read.job.unwrap().command, shown);
+}
+
 #[test]
 fn nothing_is_overwritten() {
     let place = Place::new();

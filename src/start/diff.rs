@@ -14,6 +14,7 @@ use crate::report::Report;
 use crate::setup::{FAILED_IF, print};
 use crate::source::Source;
 use crate::units::printable;
+use crate::untrusted;
 
 /// Most bytes of a report: one with a thousand workers has less than a megabyte.
 const MAX_REPORT: u64 = 16 << 20;
@@ -68,7 +69,7 @@ fn report(path: &Path) -> Result<Report, Hinted> {
         format_args!("cannot read {}", path.display()),
         "give a recording, or a report made with --once --json",
     )?;
-    serde_json::from_slice(&text).map_err(|_| foreign(path, &text))
+    untrusted::from_json(&text).map_err(|_| foreign(path, &text))
 }
 
 /// What a file is that is no report of this version.

@@ -11,6 +11,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
     ("background", &[]),
     ("regular_file", &[]),
     ("last_lines", &["units"]),
+    ("untrusted", &["units"]),
     ("error", &["units"]),
     ("action", &[]),
     ("foreign", &[]),
@@ -19,7 +20,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
     ("sample", &["units"]),
     ("job", &["units"]),
     ("probe", &["units"]),
-    ("record", &["regular_file", "sample", "units"]),
+    ("record", &["regular_file", "sample", "units", "untrusted"]),
     (
         "source",
         &[
@@ -107,7 +108,14 @@ const ARROWS: [(&str, &[&str]); 34] = [
     (
         "fleet",
         &[
-            "action", "app", "config", "error", "terminal", "ui", "units",
+            "action",
+            "app",
+            "config",
+            "error",
+            "terminal",
+            "ui",
+            "units",
+            "untrusted",
         ],
     ),
     (
@@ -171,6 +179,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "setup",
             "source",
             "units",
+            "untrusted",
             "verdict",
         ],
     ),
