@@ -37,7 +37,8 @@ pub use gpu::{
     NO_PERMISSION, PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    DeviceTime, GilTally, JobSample, MainTally, Passes, RankSample, ReadyTally, Reported, Wait,
+    DeviceTime, EVENTS, GilTally, JobSample, MainTally, Passes, RankSample, ReadyTally, Reported,
+    Wait,
 };
 pub use loader::{
     BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,

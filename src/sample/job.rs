@@ -11,6 +11,9 @@ use super::counts::counts;
 use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
+/// What a main thread waits for in an event loop, in no function of its program.
+pub const EVENTS: &str = "events";
+
 /// The watched job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JobSample {

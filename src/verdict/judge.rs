@@ -10,7 +10,9 @@ use super::early;
 use super::evidence::{earlier_epoch, evidence, missing};
 use super::level::SLIGHT;
 use super::rules::{Cause, cause};
-use super::waits::{Waits, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen};
+use super::waits::{
+    IDLES, Waits, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen,
+};
 use super::what_if::what_if;
 use super::workers::{headspace, workers};
 use super::worst::worst_rank;
@@ -192,6 +194,11 @@ fn judged(
         verdict.missing.insert(0, unseen(context));
         return verdict;
     };
+    if let Some(idle) = idles(context) {
+        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+        verdict.missing.insert(0, idle);
+        return verdict;
+    }
     let kind = kind(context, waits);
     let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));
     if let (Kind::ComputeBound | Kind::Balanced, Some(unseen)) = (kind, unclassified()) {
@@ -274,10 +281,11 @@ fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) ->
         verdict.confidence = Share(0.8);
         let seconds = progress.seconds_without_batch.unwrap_or_default();
         let text = format!("no batch was taken for {seconds:.0} s");
-        (
-            text,
-            "look at what the main thread and the workers are blocked in".into(),
-        )
+        let look = "look at what the main thread and the workers are blocked in".to_owned();
+        match idles(context) {
+            Some(idle) => (format!("{text}: {IDLES}"), idle.hint),
+            None => (text, look),
+        }
     };
     let seconds = progress.seconds_without_batch.unwrap_or(progress.seconds);
     let fact = Evidence::new("no-progress", true, seconds, None, text);

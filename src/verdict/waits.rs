@@ -9,7 +9,7 @@ use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
 use crate::model::rates::Estimate;
-use crate::sample::{LoaderKind, Tier};
+use crate::sample::{EVENTS, LoaderKind, Tier};
 use crate::units::Share;
 
 /// What would show waits that are not seen.
@@ -17,6 +17,9 @@ const LET_IT_REPORT: &str =
     "start the job with `pipetop run`, or let it report its steps (docs/probe.md)";
 /// Id of the missing signal if waits for data are not seen.
 pub(super) const DATA_WAITS: &str = "data-waits";
+/// What a main thread does that is in no function of its program.
+pub(super) const IDLES: &str =
+    "the main thread waits for events, as a notebook's does between two cells";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
 const MAX_FUNCTIONS: usize = 3;
 const MIN_SHARE: f64 = 0.1;
@@ -97,6 +100,18 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
         let seen = main_functions(context);
         let why = format!("nothing of the process runs {blocked} of the time: {waits}{seen}");
         Missing::new("main-thread", why, "look at what that function waits for")
+    })
+}
+
+/// Returns the missing signal if the main thread is in no function of the program for much of the time: there, it neither
+/// trains nor waits for a batch, and all shares of the time are too low.
+pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
+    let mut waits = context.rank.not_data.iter();
+    let idle = waits.find(|wait| wait.name == EVENTS)?;
+    (idle.share.0 >= HIGH).then(|| Missing {
+        id: "main-thread".into(),
+        why: format!("nothing trains {} of the time: {IDLES}", idle.share),
+        hint: "watch it while it trains".into(),
     })
 }
 

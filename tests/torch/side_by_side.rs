@@ -21,6 +21,7 @@ const STARVED: Situation = light("starved");
 // The loader just keeps up: either kind is right, data-bound is not.
 const MATCHED: Situation = light("matched").kinds(&["balanced", "compute-bound"]);
 const OVER_PROVISIONED: Situation = light("over-provisioned").kinds(&["compute-bound"]);
+const CELLS: Situation = light("cells").kinds(&["unknown"]);
 const SLOW_DISK: Limit = Limit::ReadBytesPerSecond(8 << 20);
 
 #[test]
@@ -45,6 +46,24 @@ fn matching_over_own(report: &Report, job: &Job) -> Result<f64, String> {
     let own = 2.0 / step;
     note(&format!("{matching} workers match, of itself {own:.1}"));
     Ok(matching / own)
+}
+
+/// Shares of a window in which nothing trains for most of the time would be too low, whatever the advice.
+#[test]
+fn cells_of_a_notebook_with_pauses() {
+    each_python(CELLS, |python| {
+        let job = CELLS.job(python)?;
+        let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
+        let kind = report.kind();
+        let why = report.list("/verdict/missing").iter();
+        let why = why.filter_map(|missing| missing.get("why")?.as_str());
+        let said = why.filter(|why| why.contains("waits for events")).count();
+        let outcome = ensure(
+            kind == "unknown" && said == 1 && report.advice().next().is_none(),
+            || format!("{kind}, with {said} reasons"),
+        );
+        about(&report, outcome)
+    });
 }
 
 #[test]

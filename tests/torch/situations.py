@@ -345,12 +345,35 @@ def marks(directory):
     os._exit(1)
 
 
+def cells(directory, until):
+    """A kernel of a notebook: a cell trains for three seconds, then the kernel waits six seconds for the next one."""
+    import asyncio
+
+    loader, truth = loads(Sleeping(0.4), 2, persistent_workers=True), Truth(directory)
+
+    def cell():
+        end = time.monotonic() + 3.0
+        for _ in batches(loader, truth):
+            time.sleep(0.05)
+            if time.monotonic() > end:
+                return
+
+    async def kernel():
+        while time.monotonic() < until:
+            cell()
+            await asyncio.sleep(6.0)
+
+    asyncio.run(kernel())
+
+
 def main():
     name, directory = sys.argv[1:3]
     until = time.monotonic() + float(sys.argv[3] if len(sys.argv) > 3 else 120)
     torch.manual_seed(0)
     if name == "marks":
         return marks(directory)
+    if name == "cells":
+        return cells(directory, until)
     loader, step = SITUATIONS[name](directory)
     for batch in batches(loader, Truth(directory)):
         step(batch)

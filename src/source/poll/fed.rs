@@ -31,6 +31,8 @@ pub(super) struct FeedEvidence {
     pub(super) saves: bool,
     /// At the last stack it was doing what only training does.
     pub(super) trains: bool,
+    /// At the last stack it was waiting in an event loop, in no function of the program.
+    idles: bool,
     /// At the last stack it was waiting for another thread.
     for_thread: bool,
     /// At the last stack something was handed over to it.
@@ -71,12 +73,14 @@ impl FeedEvidence {
     /// Forgets what only the last stack showed, as there are no more.
     pub(super) fn lose_stack(&mut self) {
         (self.saves, self.trains, self.in_generator) = (false, false, false);
+        self.idles = false;
     }
 
     fn take(&mut self, now: Duration, stack: &MainStack) {
         self.ahead = stack.queue.is_some_and(|queue| queue.ahead);
         self.not_data = stack.not_data;
         (self.saves, self.trains) = (stack.saves, stack.trains);
+        self.idles = stack.idles;
         self.in_generator = stack.in_generator;
         self.dispatched = stack.dispatched;
         self.hands_over = stack.hands_over;
@@ -126,6 +130,12 @@ impl FeedEvidence {
     /// may make the step.
     pub(super) fn is_blocked(&self, blocked: Blocked) -> bool {
         !self.for_thread && blocked.is_for_others()
+    }
+
+    /// Whether it neither trains nor asks for a batch: it waits for events, and a loader that iterates in this thread feeds
+    /// it.
+    pub(super) fn is_idle(&self, by_pytorch: bool, blocked: Blocked) -> bool {
+        self.idles && by_pytorch && blocked.is_for_others()
     }
 
     /// What is known of the main thread beside its stack.
@@ -244,6 +254,23 @@ mod tests {
         };
         assert!(!after(&ready, Blocked::Timer));
         assert!(after(&ready, Blocked::Network));
+    }
+
+    #[test]
+    fn nothing_trains_while_an_event_loop_waits() {
+        let mut fed = FeedEvidence::default();
+        let kernel = MainStack {
+            idles: true,
+            ..MainStack::default()
+        };
+        fed.stack(Duration::ZERO, &kernel, Blocked::Network);
+        // `select`, `poll` or `epoll_wait`.
+        assert!(fed.is_idle(true, Blocked::Network) && fed.is_idle(true, Blocked::Poll));
+        assert!(!fed.is_idle(true, Blocked::Running));
+        // It may be waiting for a batch of another loader.
+        assert!(!fed.is_idle(false, Blocked::Network));
+        fed.stack(Duration::ZERO, &MainStack::default(), Blocked::Network);
+        assert!(!fed.is_idle(true, Blocked::Network));
     }
 
     #[test]

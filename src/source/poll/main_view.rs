@@ -17,7 +17,7 @@ use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
 use super::waits::TrainerWaits;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
-use crate::sample::PollTrace;
+use crate::sample::{EVENTS, PollTrace};
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
@@ -146,6 +146,7 @@ impl MainView {
         if self.by_pytorch() {
             self.beats.drop_unclear();
         }
+        let idle = !inside && self.fed.is_idle(self.by_pytorch(), poll.blocked);
         let beat = Beat {
             doing,
             thread: match poll.blocked {
@@ -153,8 +154,8 @@ impl MainView {
                 _ => ThreadState::Asleep,
             },
             for_gil,
-            // Without workers and without a stack, any of this could be loading.
-            unseen: self.in_loader.is_none() && !self.has_workers,
+            // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
+            unseen: idle || (self.in_loader.is_none() && !self.has_workers),
             unclear: if self.thread.attachable() {
                 !self.by_pytorch() && self.fed.is_unclear()
             } else {
@@ -163,7 +164,9 @@ impl MainView {
             },
             in_generator: self.fed.in_generator,
             saves: self.fed.saves && !inside,
-            not_data: self.fed.not_data.or_else(|| not_data(poll.blocked)),
+            not_data: (self.fed.not_data)
+                .or_else(|| not_data(poll.blocked))
+                .or_else(|| idle.then_some(EVENTS)),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
             pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),

@@ -4,7 +4,7 @@
 
 use super::frames::{Frame, Walked};
 use super::iterator;
-use super::naming::{IMPORTS, InLoader, activity, in_loader, loader_frame, loading, saves};
+use super::naming::{IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
 use super::{PythonError, QueueState, Stacks, places};
 
@@ -37,6 +37,8 @@ pub struct MainStack {
     pub hands_over: bool,
     /// Whether it waits until another thread ends.
     pub joins: bool,
+    /// Whether it waits in an event loop until there is something to do.
+    pub idles: bool,
     /// Whether it does what only training does.
     pub trains: bool,
     /// How often a training loop was found around the one known before; 1 with the first one found.
@@ -160,6 +162,7 @@ impl Stacks {
                 meaning.waits || meaning.hands_over
             }),
             hands_over: frames.iter().any(|frame| frame.code.meaning.hands_over),
+            idles: idles(&places),
             joins: frames.iter().take(JOIN).any(joins),
             trains: frames.iter().any(|frame| frame.code.meaning.trains),
             queue: self.queues.seen(),

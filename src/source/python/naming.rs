@@ -166,6 +166,16 @@ pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerP
     }
 }
 
+/// Whether the thread waits in an event loop of `asyncio` for something to do: it is in no function of the program, as a
+/// notebook's kernel is between two cells.
+pub(super) fn idles(places: &[&CodeLocation]) -> bool {
+    let [select, within, ..] = places else {
+        return false;
+    };
+    let by_loop = within.function() == "_run_once" && within.is_in(&["asyncio/base_events.py"]);
+    by_loop && select.function() == "select" && select.is_in(&["/selectors.py"])
+}
+
 /// Whether a checkpoint is being written by functions of PyTorch or safetensors.
 pub(super) fn saves(places: &[&CodeLocation]) -> bool {
     let distributed = |place: &CodeLocation| place.file.contains("torch/distributed/checkpoint/");

@@ -54,6 +54,32 @@ fn a_poll_of_the_result_queue_is_waiting() {
 }
 
 #[test]
+fn only_the_select_of_an_event_loop_is_idle() {
+    let idle = |frames: &[&str]| idles(&places(frames).iter().collect::<Vec<_>>());
+    let kernel = [
+        "L/selectors.py:EpollSelector.select",
+        "L/asyncio/base_events.py:BaseEventLoop._run_once",
+        "L/asyncio/base_events.py:BaseEventLoop.run_forever",
+        "/site/ipykernel/kernelapp.py:IPKernelApp.start",
+        "/site/ipykernel_launcher.py:<module>",
+    ];
+    assert!(idle(&kernel));
+    // In a cell.
+    let cell = [&["/tmp/ipykernel_7/1.py:train"], &kernel[1..]].concat();
+    assert!(!idle(&cell));
+    // A program that waits for its own sockets, or its child.
+    let own = [
+        "L/selectors.py:EpollSelector.select",
+        "/home/me/serve.py:main",
+    ];
+    let child = [
+        "L/selectors.py:_PollLikeSelector.select",
+        "L/subprocess.py:Popen._communicate",
+    ];
+    assert!(!idle(&own) && !idle(&child) && !idle(&kernel[..1]));
+}
+
+#[test]
 fn a_pinned_loader_waits_on_a_condition() {
     let stack = [
         "L/threading.py:wait",
