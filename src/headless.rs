@@ -16,6 +16,7 @@ use crate::report::Report;
 use crate::sample::Sample;
 use crate::source::Source;
 use crate::source::sampler::Options;
+use crate::units::ProcessKey;
 use crate::verdict::Kind;
 
 /// Long enough for a verdict on a job in steady state: ten seconds if the case is not clear.
@@ -50,6 +51,8 @@ pub struct Observer {
     began: Option<Duration>,
     /// The time of the first sample.
     first: Option<Duration>,
+    /// The job of the newest sample that had one.
+    job: Option<ProcessKey>,
 }
 
 impl Observer {
@@ -62,6 +65,7 @@ impl Observer {
             engine: Engine::new(if how.once { Duration::MAX } else { WINDOW }),
             began: None,
             first: None,
+            job: None,
         }
     }
 
@@ -73,6 +77,14 @@ impl Observer {
         let at = sample.at.since_start;
         let nothing = sample.job.is_none();
         let first = *self.first.get_or_insert(at);
+        let another = sample.job.as_ref().and_then(|job| {
+            let before = self.job.replace(job.key)?;
+            let command = || output::command(&job.command);
+            (before != job.key).then(|| format!("now watching pid {}: {}", job.key.pid, command()))
+        });
+        if let Some(another) = another.filter(|_| !self.how.once && !self.how.json) {
+            writeln!(out, "{:.0} s  {another}", at.as_secs_f64())?;
+        }
         let model = &self.engine.push(sample).model;
         let batches = model.progress().batches.map(|batches| batches > 0);
         let waits_known = || {

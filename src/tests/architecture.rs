@@ -63,7 +63,8 @@ const ARROWS: [(&str, &[&str]); 34] = [
     (
         "headless",
         &[
-            "engine", "error", "job", "output", "record", "report", "sample", "source", "verdict",
+            "engine", "error", "job", "output", "record", "report", "sample", "source", "units",
+            "verdict",
         ],
     ),
     (

@@ -195,6 +195,25 @@ fn lines_continue_until_the_job_ends_and_report_it() {
 }
 
 #[test]
+fn lines_say_which_job_follows_one_that_has_ended() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let word = folder.path().file_name().expect("a name").display();
+    let mut job = StandIn::start_in(folder.path(), 2);
+    let lines = Running::start(&word.to_string());
+    let before = lines.until("lines", |output| output.lines().count() >= 3);
+    assert!(!before.contains("now watching"), "{before}");
+    job.end();
+    lines.until("the end", |output| output.contains("has ended"));
+    let next = StandIn::start_in(folder.path(), 2);
+    let said = format!("  now watching pid {}: ", next.pid());
+    let seen = lines.until("figures of the next", |output| {
+        let after = output.split_once(&said);
+        after.is_some_and(|(_, after)| after.contains("WARMING UP"))
+    });
+    assert_eq!(seen.matches("now watching").count(), 1, "{seen}");
+}
+
+#[test]
 fn a_trainer_that_becomes_another_program_than_python_has_ended() {
     let job = StandIn::replaced(1);
     let lines = Running::start(&job.pid().to_string());
