@@ -19,7 +19,7 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, JobSample, LoaderKind, LoaderSample, MainTally, Passes, ProcessSample,
+    CgroupSample, EVENTS, JobSample, LoaderKind, LoaderSample, MainTally, Passes, ProcessSample,
     RankSample, Reported, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
@@ -150,6 +150,15 @@ fn rank(
     };
     let loaders = loaders(older, newer, (sums, session), wait.map(|wait| wait.share));
     let loading = of_wait(|main| main.loading);
+    let not_data = tally::not_data(
+        older.map(|older| &older.not_data),
+        &newer.not_data,
+        polled.map_or(0, |polled| polled.tally.polls + polled.before),
+    );
+    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
+    let stopped = polls(|main| main.stopped);
+    let no_step =
+        Share(stopped.map_or(0.0, |share| share.0) + idle.map_or(0.0, |idle| idle.share.0));
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
@@ -166,23 +175,19 @@ fn rank(
         pinning: of_wait(|main| main.pinning),
         network: of_wait(|main| main.network),
         disk: polls(|main| main.disk),
-        stopped: polls(|main| main.stopped),
+        stopped,
         blocked: blocked(polls(|main| main.blocked), usage),
         main_cpu: usage.main_cpu,
         main_run_delay: usage.run_delay,
         io: io(usage),
-        not_data: tally::not_data(
-            older.map(|older| &older.not_data),
-            &newer.not_data,
-            polled.map_or(0, |polled| polled.tally.polls + polled.before),
-        ),
+        not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: validation(older, newer, polled.as_ref(), wait),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),
-            None => step(sums, wait, polls(|main| main.stopped), loading, &loaders),
+            None => step(sums, wait, no_step, loading, &loaders),
         },
         overlaps: all.window.overlaps(newer.key),
         slow_overlaps: slow_overlaps(&session.waits, all.slow),
@@ -368,7 +373,7 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
 fn step(
     sums: &RankSums,
     wait: Option<Estimate>,
-    stopped: Option<Share>,
+    no_step: Share,
     loading: Option<Share>,
     loaders: &[LoaderRates],
 ) -> StepRates {
@@ -378,10 +383,9 @@ fn step(
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
     // Where all of the time was a wait, no step was seen: it is not one of no length.
-    // Nor was any while it was stopped.
-    let stopped = stopped.unwrap_or_default();
+    // Nor was any while it was stopped, or waited for events.
     let wait = wait.map(|wait| wait.share);
-    let stepping = wait.map(|wait| Share(wait.complement().0 - stopped.0));
+    let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
     StepRates {
         batches: sums.batches().known(),
         batches_per_s,

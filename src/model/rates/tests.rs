@@ -8,7 +8,8 @@ use crate::model::literals::{
 };
 use crate::model::{between, rates_of};
 use crate::sample::{
-    BatchClock, BatchCount, IoSample, LoaderKind, MainTally, RankSample, ReadyTally, Sample, Wait,
+    BatchClock, BatchCount, EVENTS, IoSample, LoaderKind, MainTally, RankSample, ReadyTally,
+    Sample, Wait,
 };
 
 fn job(rates: Option<Rates>) -> JobRates {
@@ -371,6 +372,15 @@ fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
     (main.running, main.stopped) = (main.running - stopped, main.stopped + stopped);
     let rank = &job(between(&training(4.0), &newer)).ranks[0];
     close(rank.stopped.map(|share| share.0), 0.2);
+    close(rank.step.wait_ms, 60.0);
+    close(rank.step.step_ms, 20.0);
+}
+
+#[test]
+fn the_time_in_which_a_kernel_waited_for_a_cell_is_no_step() {
+    let mut newer = training(6.0);
+    first_rank(&mut newer).not_data = [(EVENTS.to_owned(), 2 * 20)].into();
+    let rank = &job(between(&training(4.0), &newer)).ranks[0];
     close(rank.step.wait_ms, 60.0);
     close(rank.step.step_ms, 20.0);
 }
