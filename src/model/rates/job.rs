@@ -12,8 +12,8 @@ use crate::model::rates::reported::Grown;
 use crate::model::rates::sequential::Blocks;
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{
-    CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates, RankRates,
-    StepRates, ValidationRates, estimate, loader, tally,
+    Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
+    RankRates, StepRates, ValidationRates, estimate, loader, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
@@ -150,15 +150,9 @@ fn rank(
     };
     let loaders = loaders(older, newer, (sums, session), wait.map(|wait| wait.share));
     let loading = of_wait(|main| main.loading);
-    let not_data = tally::not_data(
-        older.map(|older| &older.not_data),
-        &newer.not_data,
-        polled.map_or(0, |polled| polled.tally.polls + polled.before),
-    );
-    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
+    let not_data = not_data(older, newer, polled.as_ref());
     let stopped = polls(|main| main.stopped);
-    let no_step =
-        Share(stopped.map_or(0.0, |share| share.0) + idle.map_or(0.0, |idle| idle.share.0));
+    let no_step = no_step(stopped, &not_data);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
@@ -370,6 +364,26 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
     }
 }
 
+/// Returns what the main thread waited for other than batches.
+fn not_data(
+    older: Option<&RankSample>,
+    newer: &RankSample,
+    polled: Option<&MainGrown>,
+) -> Vec<Activity> {
+    tally::not_data(
+        older.map(|older| &older.not_data),
+        &newer.not_data,
+        polled.map_or(0, |polled| polled.tally.polls + polled.before),
+    )
+}
+
+/// Returns the share of the time in which nothing trained: the main thread was stopped, or waited for events.
+fn no_step(stopped: Option<Share>, not_data: &[Activity]) -> Share {
+    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
+    let idle = idle.map_or(Share::ZERO, |idle| idle.share);
+    Share(stopped.unwrap_or_default().0 + idle.0)
+}
+
 fn step(
     sums: &RankSums,
     wait: Option<Estimate>,
@@ -383,7 +397,6 @@ fn step(
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
     // Where all of the time was a wait, no step was seen: it is not one of no length.
-    // Nor was any while it was stopped, or waited for events.
     let wait = wait.map(|wait| wait.share);
     let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
     StepRates {
