@@ -12,6 +12,7 @@ mod gpu;
 mod job;
 mod loader;
 mod machine;
+mod polled_wait;
 mod ratio;
 mod reported;
 mod sequential;

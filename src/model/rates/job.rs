@@ -9,18 +9,17 @@ use crate::model::overlap::overlap;
 use crate::model::periodicity;
 use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
-use crate::model::rates::sequential::Blocks;
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
-    RankRates, StepRates, ValidationRates, estimate, loader, tally,
+    RankRates, StepRates, ValidationRates, estimate, loader, polled_wait, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, EVENTS, JobSample, LoaderKind, LoaderSample, MainTally, Passes, ProcessSample,
-    RankSample, Reported, Tier, Wait,
+    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample,
+    Reported, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -102,9 +101,6 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
     }
 }
 
-/// Seconds between two batches from which on polls of the main thread see each wait separately.
-const MIN_BATCH_SECONDS: f64 = 0.15;
-
 fn rank(
     older: Option<&RankSample>,
     newer: &RankSample,
@@ -132,11 +128,11 @@ fn rank(
     let delay = (access < Tier::T2).then(|| usage.run_delay.unwrap_or(Share::ZERO));
     let wait = match exact {
         Some(reported) => Some(estimate::reported(reported, &sums.waits)),
-        None => polled.map(|polled| seen(&polled, newer, sums, delay)),
+        None => polled.map(|polled| polled_wait::estimate(&polled, newer, sums, delay)),
     };
     // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
     let wait = wait.filter(|wait| wait.low > Share::ZERO || wait.high < Share::ONE);
-    let wait = wait.filter(|wait| exact.is_some() || is_seen(wait, &newer.loaders));
+    let wait = wait.filter(|wait| exact.is_some() || polled_wait::is_seen(wait, &newer.loaders));
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
@@ -278,59 +274,6 @@ fn gil(main: &MainTally) -> Option<GilRates> {
         in_loader: share(tally.in_loader)?,
         outside: share(tally.outside)?,
     })
-}
-
-/// Returns the wait share by polls of the main thread. Without stacks, `delay` is the share of time that it was ready
-/// without a CPU.
-fn seen(polled: &MainGrown, newer: &RankSample, sums: &RankSums, delay: Option<Share>) -> Estimate {
-    let fed = !newer.loaders.is_empty()
-        && newer
-            .loaders
-            .iter()
-            .all(|loader| loader.kind != LoaderKind::PytorchMain);
-    // If batches come faster than polls can separate the waits, or if no wait was seen to end, each batch counts as one
-    // wait.
-    let rate = sums.batches().per_second();
-    let period = rate.map(|rate| 1.0 / rate);
-    let merged = period.is_some_and(|period| period < MIN_BATCH_SECONDS);
-    let nothing = VecDeque::new();
-    let (waits, episodes) = if merged || sums.waits_ended == 0 {
-        (&nothing, sums.batches().batches)
-    } else {
-        (&sums.waits, sums.waits_ended)
-    };
-    let other = |loader: &LoaderSample| loader.kind == LoaderKind::Other;
-    let unseen = if newer.loaders.iter().any(other) || polled.tally.in_generator > 0 {
-        estimate::Unclassified::Unknown
-    } else if fed {
-        delay.map_or(
-            estimate::Unclassified::Workers,
-            estimate::Unclassified::WorkersNoStacks,
-        )
-    } else {
-        estimate::Unclassified::Loads
-    };
-    // With batches too fast to be separated, workers in step make one burst of one batch each.
-    let workers: usize = newer
-        .loaders
-        .iter()
-        .map(|loader| loader.workers.len())
-        .sum();
-    let bursts = sums.batches().batches as f64 / workers.max(1) as f64;
-    let least = if merged { bursts } else { 0.0 };
-    let blocks = Blocks::of_waits(&sums.waits, least);
-    estimate::wait(&polled.with_delays(rate), waits, episodes, unseen, &blocks)
-}
-
-/// Whether waits would have been seen. A child that looks like a worker and gave no batch does not show that there were
-/// none: waits for another loader are not seen.
-fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
-    let in_use = |loader: &LoaderSample| {
-        let counted = loader.batches.is_some_and(|batches| batches.count > 0);
-        let by_children = [LoaderKind::PytorchProcesses, LoaderKind::Processes];
-        counted || !by_children.contains(&loader.kind)
-    };
-    wait.share > Share::ZERO || loaders.iter().any(in_use)
 }
 
 /// Returns the device that the rank reports, or only its name and notice if it was not reported on in this time.
