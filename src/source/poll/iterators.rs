@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::moves::Moves;
+use super::priority;
 use super::seen::{IteratorSeen, WatchedLoader};
 use super::turns::Turns;
 use crate::sample::{MainTally, Passes, QueueSource};
@@ -149,7 +150,8 @@ impl Iterators {
         if !self.tracked.is_empty() {
             self.pause = (2 * self.pause).clamp(SEARCH_PAUSE, MAX_PAUSE);
         }
-        for iterator in stacks.find_iterators().unwrap_or_default() {
+        let found = priority::in_turns(|| stacks.find_iterators());
+        for iterator in found.unwrap_or_default() {
             let address = iterator.address();
             let mut tracked = self.tracked.iter();
             if !tracked.any(|known| known.iterator.address() == address) {

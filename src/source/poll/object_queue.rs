@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::priority;
 use crate::sample::{QueueSource, QueueTally};
 use crate::source::python::{QueueState, Stacks};
 
@@ -35,7 +36,7 @@ impl ObjectQueue {
         self.due = now + pause;
         self.pause = Some((2 * pause).min(MAX_PAUSE));
         // An inconsistent read: the next search may find it.
-        let _ = stacks.find_queues();
+        let _ = priority::in_turns(|| stacks.find_queues());
         self.known = stacks.has_queues();
     }
 

@@ -52,6 +52,37 @@ pub(super) fn raise() {
     }
 }
 
+/// Runs work that takes many times as long as a poll, in turns with the job as any thread does: in real time it would keep
+/// a CPU from the job until it is done. Attaching to a Python takes up to 50 ms, a search of its memory 10 ms.
+pub(super) fn in_turns<T>(work: impl FnOnce() -> T) -> T {
+    // It also ends when the work panics.
+    let _real_time = leave_real_time().then_some(RealTime);
+    work()
+}
+
+/// Real time that was left for some work, and begins again after it.
+struct RealTime;
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        raise();
+    }
+}
+
+/// Returns whether the thread had real time.
+#[expect(unsafe_code, reason = "no crate has these calls")]
+fn leave_real_time() -> bool {
+    const THIS_THREAD: libc::pid_t = 0;
+    let none = libc::sched_param { sched_priority: 0 };
+    // What a thread has set, it may not take back without the right to.
+    let ordinary = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
+    // Safety: the kernel only reads what is passed.
+    unsafe {
+        libc::sched_getscheduler(THIS_THREAD) == libc::SCHED_RR | libc::SCHED_RESET_ON_FORK
+            && libc::sched_setscheduler(THIS_THREAD, ordinary, &raw const none) == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rustix::process::getpriority_process;
@@ -90,5 +121,18 @@ mod tests {
         let raised = super::NICE.min(before.1);
         assert!(nice == before.1 || nice == raised, "{nice}");
         assert_eq!((self::policy(), getpriority_process(None).unwrap()), before);
+    }
+
+    #[test]
+    fn long_work_is_not_in_real_time() {
+        let raised = || {
+            super::raise();
+            let before = policy();
+            let during = super::in_turns(policy);
+            (before, during, policy())
+        };
+        let (before, during, after) = std::thread::spawn(raised).join().unwrap();
+        assert_eq!(during, libc::SCHED_OTHER.cast_unsigned());
+        assert_eq!(after, before);
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::priority;
 use crate::source::process::numbers_as_here;
 use crate::source::python::{PythonError, Stacks};
 use crate::units::Pid;
@@ -42,10 +43,10 @@ impl PythonView {
     /// stacks of its parent as a model.
     pub(super) fn stacks(&mut self, now: Duration, parent: Option<&Stacks>) -> Option<&mut Stacks> {
         if self.stacks.is_none() && !self.refused && now >= self.retry_at {
-            let attached = match parent {
+            let attached = priority::in_turns(|| match parent {
                 Some(parent) => Stacks::attach_like(self.pid, parent),
                 None => Stacks::attach(self.pid),
-            };
+            });
             match attached {
                 Ok(stacks) => {
                     self.stacks = Some(stacks);
