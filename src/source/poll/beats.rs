@@ -142,9 +142,10 @@ impl Beats {
         self.tally.unseen -= std::mem::take(&mut self.unclear);
     }
 
-    /// Records the number of nested training loops found. From the last one found on, it is known whether the thread
-    /// asks for a batch.
-    pub(super) fn record_loops(&mut self, loops: u32) {
+    /// Records a stack and the number of nested training loops found. From the first stack on, checkpoints are seen; from
+    /// the last loop found on, it is known whether the thread asks for a batch.
+    pub(super) fn record_stack(&mut self, loops: u32) {
+        self.saving.get_or_insert(0);
         if loops == self.loops_found {
             return;
         }
@@ -263,7 +264,7 @@ mod tests {
     fn polls_count_from_when_the_training_loop_was_found() {
         let mut beats = Beats::default();
         steps(&mut beats, 10..1010);
-        beats.record_loops(1);
+        beats.record_stack(1);
         steps(&mut beats, 1010..1510);
         assert_eq!(
             counted(&beats),
@@ -272,10 +273,10 @@ mod tests {
         );
         beats.restart_counts(true);
         assert_eq!(counted(&beats), Some(100));
-        beats.record_loops(1);
+        beats.record_stack(1);
         assert_eq!(counted(&beats), Some(100));
         // What was taken for the loop was a generator that the loop calls.
-        beats.record_loops(2);
+        beats.record_stack(2);
         assert_eq!(counted(&beats), Some(150));
     }
 
@@ -283,11 +284,11 @@ mod tests {
     fn polls_count_from_when_a_loader_was_seen_by_name() {
         let mut beats = Beats::default();
         steps(&mut beats, 10..1010);
-        beats.record_loops(1);
+        beats.record_stack(1);
         steps(&mut beats, 1010..1510);
         beats.restart_counts(false);
         assert_eq!(counted(&beats), Some(150));
-        beats.record_loops(2);
+        beats.record_stack(2);
         assert_eq!(counted(&beats), Some(150));
     }
 

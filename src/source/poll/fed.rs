@@ -12,6 +12,10 @@ use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
 const FORGET_AFTER: Duration = Duration::from_secs(30);
 /// Number of stacks that must have shown a loader.
 const MIN_SIGHTINGS: u32 = 2;
+/// Beside a loader of PyTorch, a place in the loop is more than where that loader is entered if it is in this many stacks
+/// at least, and in one for so many in the loader.
+const AT_PLACE: u32 = 3;
+const PART_AT_PLACE: u32 = 4;
 
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Default)]
@@ -20,6 +24,9 @@ pub(super) struct FeedEvidence {
     asks: Option<(Asks, Duration, u32)>,
     /// A loader of PyTorch was seen.
     pytorch: bool,
+    /// While it is open whether a place in the training loop feeds the thread beside a loader of PyTorch: number of stacks
+    /// that showed it at the place, and in the loader.
+    at_place: Option<(u32, u32)>,
     /// The queue that feeds it is filled ahead of time, and the thread did not wait for it.
     ahead: bool,
     /// A loader known by its name shares batches with other ranks.
@@ -53,12 +60,18 @@ enum Unclear {
 }
 
 impl FeedEvidence {
-    /// Records a stack. Returns true if it is the first that shows such a loader: earlier polls may have been in it. A
-    /// loader known by its name beside PyTorch's loaders is a separate one, such as a validation loader; a place in the
-    /// training loop also asks PyTorch's loaders for batches.
-    pub(super) fn stack(&mut self, now: Duration, stack: &MainStack, blocked: Blocked) -> bool {
+    /// Records a stack. Returns true once it shows such a loader: earlier polls may have been in it. A loader known by its
+    /// name beside PyTorch's loaders is a separate one, such as a validation loader; a place in the training loop also asks
+    /// PyTorch's loaders for batches (`by_pytorch`), and counts only if more than that is done there.
+    pub(super) fn stack(
+        &mut self,
+        now: Duration,
+        stack: &MainStack,
+        blocked: Blocked,
+        by_pytorch: bool,
+    ) -> bool {
         let nothing_met = self.asks.is_none() && !self.ahead;
-        let another = self.pytorch && stack.asks != Some(Asks::Site);
+        let pytorch = self.pytorch;
         self.take(now, stack);
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
         self.for_thread = stack.for_thread;
@@ -67,7 +80,29 @@ impl FeedEvidence {
         } else {
             stack.unclear.then_some(Unclear::PlaceUnknown)
         };
-        nothing_met && self.asks.is_some() && !another
+        let first = nothing_met && self.asks.is_some();
+        let at_place = stack.asks == Some(Asks::Site);
+        let beside = pytorch || (at_place && by_pytorch);
+        if first && at_place && beside {
+            self.at_place = Some((0, 0));
+        }
+        (first && !beside) || self.is_more_than_pytorch(stack)
+    }
+
+    /// Whether the stacks show by now that the thread is at the place in the loop for more than to enter PyTorch's loader.
+    fn is_more_than_pytorch(&mut self, stack: &MainStack) -> bool {
+        let Some((at_place, in_loader)) = self.at_place.as_mut() else {
+            return false;
+        };
+        match stack.asks {
+            Some(Asks::Site) => *at_place += 1,
+            _ => *in_loader += u32::from(stack.loader != InLoader::Outside),
+        }
+        let more = *at_place >= AT_PLACE && PART_AT_PLACE * *at_place >= *in_loader;
+        if more {
+            self.at_place = None;
+        }
+        more
     }
 
     /// Forgets what only the last stack showed, as there are no more.
@@ -194,7 +229,7 @@ mod tests {
 
     fn after(stack: &MainStack, blocked: Blocked) -> bool {
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, stack, blocked);
+        fed.stack(Duration::ZERO, stack, blocked, false);
         fed.is_unclear()
     }
 
@@ -213,17 +248,51 @@ mod tests {
             ..MainStack::default()
         };
         let mut fed = FeedEvidence::default();
-        fed.stack(Duration::ZERO, &pytorch, Blocked::Poll);
-        fed.stack(Duration::ZERO, &for_thread, Blocked::Lock);
+        fed.stack(Duration::ZERO, &pytorch, Blocked::Poll, false);
+        fed.stack(Duration::ZERO, &for_thread, Blocked::Lock, false);
         assert!(!fed.is_unclear());
         assert!(!fed.is_blocked(Blocked::Lock));
-        fed.stack(Duration::ZERO, &step, Blocked::Lock);
+        fed.stack(Duration::ZERO, &step, Blocked::Lock, false);
         assert!(fed.is_blocked(Blocked::Lock) && !fed.is_blocked(Blocked::Timer));
         let communicates = MainStack {
             not_data: Some("communication"),
             ..for_thread
         };
         assert!(!after(&communicates, Blocked::Lock));
+    }
+
+    #[test]
+    fn where_pytorchs_loader_is_entered_is_no_other_loader() {
+        let at_place = MainStack {
+            loader: InLoader::Asking,
+            asks: Some(Asks::Site),
+            ..MainStack::default()
+        };
+        let in_loader = MainStack {
+            loader: InLoader::Loading,
+            ..MainStack::default()
+        };
+        let mut fed = FeedEvidence::default();
+        let mut begins = |stack: &MainStack, by_pytorch| {
+            fed.stack(Duration::ZERO, stack, Blocked::Running, by_pytorch)
+        };
+        // Between two batches, now and then.
+        for _ in 0..50 {
+            assert!(!begins(&at_place, true));
+            for _ in 0..20 {
+                assert!(!begins(&in_loader, true));
+            }
+        }
+        // A batch is put together there, too.
+        let mut fed = FeedEvidence::default();
+        let mut begins =
+            |stack: &MainStack| fed.stack(Duration::ZERO, stack, Blocked::Running, true);
+        let stacks = [&in_loader, &at_place, &at_place, &in_loader, &at_place];
+        assert_eq!(stacks.map(&mut begins), [false, false, false, false, true]);
+        assert!(!begins(&at_place));
+        // Without a loader of PyTorch, it is what feeds the thread.
+        let mut fed = FeedEvidence::default();
+        assert!(fed.stack(Duration::ZERO, &at_place, Blocked::Running, false));
     }
 
     #[test]
@@ -263,13 +332,18 @@ mod tests {
             idles: true,
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, &kernel, Blocked::Network);
+        fed.stack(Duration::ZERO, &kernel, Blocked::Network, false);
         // `select`, `poll` or `epoll_wait`.
         assert!(fed.is_idle(true, Blocked::Network) && fed.is_idle(true, Blocked::Poll));
         assert!(!fed.is_idle(true, Blocked::Running));
         // It may be waiting for a batch of another loader.
         assert!(!fed.is_idle(false, Blocked::Network));
-        fed.stack(Duration::ZERO, &MainStack::default(), Blocked::Network);
+        fed.stack(
+            Duration::ZERO,
+            &MainStack::default(),
+            Blocked::Network,
+            false,
+        );
         assert!(!fed.is_idle(true, Blocked::Network));
     }
 
@@ -282,7 +356,7 @@ mod tests {
             dispatched: true,
             ..MainStack::default()
         };
-        fed.stack(Duration::ZERO, &named, Blocked::Lock);
+        fed.stack(Duration::ZERO, &named, Blocked::Lock, false);
         assert!(!fed.reads_for_itself(true));
     }
 }

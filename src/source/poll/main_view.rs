@@ -302,9 +302,8 @@ impl MainView {
         };
         let asleep = times.filter(|_| poll.blocked != Blocked::Running);
         let context = self.fed.context(self.iterators.yields(), poll.blocked);
-        let unmoved = asleep.is_some() && asleep == self.asleep_at_stack;
+        let unmoved = self.asleep_at_stack.take() == asleep && asleep.is_some();
         let unmoved = unmoved.then(|| stacks.main_if_unchanged(context)).flatten();
-        self.asleep_at_stack = None;
         // After an inconsistent read the last result is kept.
         let Some(stack) = unmoved.or_else(|| stacks.main_thread(context).ok()) else {
             return;
@@ -314,9 +313,9 @@ impl MainView {
         if poll.blocked == Blocked::Timer && stack.loader != InLoader::Outside {
             self.slept_inside = Some(now);
         }
-        self.beats.saving = self.beats.saving.or(Some(0));
-        self.beats.record_loops(stack.loops_found);
-        if self.fed.stack(now, &stack, poll.blocked) {
+        self.beats.record_stack(stack.loops_found);
+        let by_pytorch = self.iterators.has_any();
+        if self.fed.stack(now, &stack, poll.blocked, by_pytorch) {
             self.beats.restart_counts(stack.asks == Some(Asks::Site));
         }
         if let (InLoader::Waiting, Some(fd)) = (stack.loader, poll.polled)

@@ -88,7 +88,8 @@ impl Poller {
         priority::raise();
         let mut period = PERIOD;
         let mut round = 0_usize;
-        let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15);
+        // Two that watch the same job do not poll it at the same moments.
+        let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()));
         let mut due = self.clock.since_start();
         let mut budget_since = (due, thread_cpu());
         let mut first = due;
