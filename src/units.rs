@@ -214,14 +214,14 @@ pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
 }
 
 /// Whether a terminal would interpret the character: a control character, or one that changes the direction of writing.
-pub(crate) fn is_obeyed(c: char) -> bool {
+pub(crate) fn is_terminal_control(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Replaces what a terminal would interpret. Names, paths and command lines may contain anything.
 pub fn printable(text: &str) -> String {
-    text.replace(is_obeyed, "\u{fffd}")
+    text.replace(is_terminal_control, "\u{fffd}")
 }
 
 #[cfg(test)]

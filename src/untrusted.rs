@@ -5,7 +5,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::units::{is_obeyed, printable};
+use crate::units::{is_terminal_control, printable};
 
 /// # Errors
 /// Returns an error if the text is not JSON, or not that of a `T`.
@@ -16,7 +16,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<
     serde_json::from_value(cleaned(serde_json::from_slice(text)?))
 }
 
-/// Whether no string of the document can hold a character that a terminal obeys, written out or as an escape.
+/// Whether no string of the document can hold a control character of terminals, written out or as an escape.
 fn is_printable(text: &[u8]) -> bool {
     if !text.iter().any(|byte| matches!(byte, b'\\' | 0x7f..)) {
         return true;
@@ -31,7 +31,7 @@ fn is_printable(text: &[u8]) -> bool {
             (true, _) => matches!(c, '"' | '\\' | '/'),
             // Between strings.
             (false, '\n' | '\r' | '\t') => true,
-            (false, _) => !is_obeyed(c),
+            (false, _) => !is_terminal_control(c),
         };
         escaped = !escaped && c == '\\';
         plain

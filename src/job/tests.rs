@@ -9,15 +9,9 @@ fn process(pid: i32, parent: i32, comm: &str, command: &str) -> Process {
         comm: comm.into(),
         command: command.into(),
         state: 'S',
-        kernel: false,
-        rank: None,
-        world_size: None,
-        local_rank: None,
-        runs_python: None,
         framework: Some(false),
-        gpu: None,
-        only_waits: None,
         pipes: Some(vec![]),
+        ..Process::default()
     }
 }
 

@@ -62,15 +62,8 @@ mod tests {
             comm: "python3".to_owned(),
             command: command.to_owned(),
             state: 'S',
-            kernel: false,
-            rank: None,
-            world_size: None,
-            local_rank: None,
-            runs_python: None,
             framework: Some(true),
-            gpu: None,
-            only_waits: None,
-            pipes: None,
+            ..Process::default()
         }
     }
 

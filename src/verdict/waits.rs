@@ -108,10 +108,9 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
 pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     let mut waits = context.rank.not_data.iter();
     let idle = waits.find(|wait| wait.name == EVENTS)?;
-    (idle.share.0 >= HIGH).then(|| Missing {
-        id: "main-thread".into(),
-        why: format!("nothing trains {} of the time: {IDLES}", idle.share),
-        hint: "watch it while it trains".into(),
+    (idle.share.0 >= HIGH).then(|| {
+        let why = format!("nothing trains {} of the time: {IDLES}", idle.share);
+        Missing::new("main-thread", why, "watch it while it trains")
     })
 }
 

@@ -129,19 +129,8 @@ mod tests {
     fn children_that_nothing_shows_to_be_pytorchs_are_of_an_unknown_loader() {
         let child = |comm: &str| Process {
             key: key(7),
-            parent: Pid(1),
             comm: comm.to_owned(),
-            command: String::new(),
-            state: 'S',
-            kernel: false,
-            rank: None,
-            world_size: None,
-            local_rank: None,
-            runs_python: None,
-            framework: None,
-            gpu: None,
-            only_waits: None,
-            pipes: None,
+            ..Process::default()
         };
         let loader = Loader {
             pipe: None,

@@ -6,6 +6,8 @@
 
 use std::mem::size_of;
 
+/// The calling thread, for the scheduler's calls.
+const THIS_THREAD: libc::pid_t = 0;
 /// Real-time priority, if that is permitted: the lowest.
 const REAL_TIME: u32 = 1;
 /// Length of a turn in nanoseconds: the shortest that the kernel allows. A round of polls takes about as long.
@@ -22,7 +24,6 @@ const NICE: i32 = -10;
 /// - Else a higher priority, and short turns, which since Linux 6.12 begin sooner and add up to no more time.
 #[expect(unsafe_code, reason = "no crate has these calls")]
 pub(super) fn raise() {
-    const THIS_THREAD: libc::pid_t = 0;
     const NO_FLAGS: libc::c_uint = 0;
     let size = size_of::<libc::sched_attr>();
     // Safety: it is made of numbers, and the kernel writes no more than its size.
@@ -72,7 +73,6 @@ impl Drop for RealTime {
 /// Returns whether the thread had real time.
 #[expect(unsafe_code, reason = "no crate has these calls")]
 fn leave_real_time() -> bool {
-    const THIS_THREAD: libc::pid_t = 0;
     let none = libc::sched_param { sched_priority: 0 };
     // What a thread has set, it may not take back without the right to.
     let ordinary = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
