@@ -34,6 +34,8 @@ pub enum TrainerNow {
     Waiting,
     /// In the step, or elsewhere outside of the loader.
     Stepping,
+    /// In an event loop, in no function of its program.
+    Idle,
     Stopped,
 }
 
@@ -62,6 +64,7 @@ impl SlotState for TrainerNow {
         Some(match self {
             Self::Waiting => b'w',
             Self::Stepping => b's',
+            Self::Idle => b'i',
             Self::Stopped => b't',
         })
     }
@@ -70,6 +73,7 @@ impl SlotState for TrainerNow {
         match byte {
             b'w' => Some(Self::Waiting),
             b's' => Some(Self::Stepping),
+            b'i' => Some(Self::Idle),
             b't' => Some(Self::Stopped),
             _ => None,
         }

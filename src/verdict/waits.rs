@@ -9,7 +9,7 @@ use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
 use crate::model::rates::Estimate;
-use crate::sample::{EVENTS, LoaderKind, Tier};
+use crate::sample::{LoaderKind, Tier};
 use crate::units::Share;
 
 /// What would show waits that are not seen.
@@ -106,10 +106,9 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
 /// Returns the missing signal if the main thread is in no function of the program for much of the time: there, it neither
 /// trains nor waits for a batch, and all shares of the time are too low.
 pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
-    let mut waits = context.rank.not_data.iter();
-    let idle = waits.find(|wait| wait.name == EVENTS)?;
-    (idle.share.0 >= HIGH).then(|| {
-        let why = format!("nothing trains {} of the time: {IDLES}", idle.share);
+    let idle = context.rank.idle;
+    (idle.0 >= HIGH).then(|| {
+        let why = format!("nothing trains {idle} of the time: {IDLES}");
         Missing::new("main-thread", why, "watch it while it trains")
     })
 }

@@ -236,6 +236,21 @@ fn a_step_in_which_the_device_idles_is_not_called_computing() {
 }
 
 #[test]
+fn a_trainer_that_waits_for_events_is_not_called_computing() {
+    let mut scene = builtin();
+    scene.each_job(|job| {
+        let rank = &mut job.ranks[0];
+        if let Some(wait) = &mut rank.wait {
+            wait.share = Share(0.2);
+        }
+        rank.idle = Share(0.3);
+    });
+    find(&screen(&scene, 120, 40), "computing 50 %");
+    scene.each_job(|job| job.ranks[0].idle = Share(0.6));
+    find(&screen(&scene, 120, 40), "idle 60 %");
+}
+
+#[test]
 fn a_device_shown_by_the_driver_is_not_repeated() {
     let mut scene = starved();
     let told = |scene: &mut Scene, name: &str| {

@@ -18,8 +18,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample,
-    Reported, Tier, Wait,
+    CgroupSample, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample, Reported,
+    Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -148,7 +148,8 @@ fn rank(
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
     let stopped = polls(|main| main.stopped);
-    let no_step = no_step(stopped, &not_data);
+    let idle = tally::idle(&not_data);
+    let no_step = Share(stopped.unwrap_or_default().0 + idle.0);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
@@ -171,6 +172,7 @@ fn rank(
         main_run_delay: usage.run_delay,
         io: io(usage),
         not_data,
+        idle,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: validation(older, newer, polled.as_ref(), wait),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
@@ -318,13 +320,6 @@ fn not_data(
         &newer.not_data,
         polled.map_or(0, |polled| polled.tally.polls + polled.before),
     )
-}
-
-/// Returns the share of the time in which nothing trained: the main thread was stopped, or waited for events.
-fn no_step(stopped: Option<Share>, not_data: &[Activity]) -> Share {
-    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
-    let idle = idle.map_or(Share::ZERO, |idle| idle.share);
-    Share(stopped.unwrap_or_default().0 + idle.0)
 }
 
 fn step(

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::{MainTally, TrainerNow};
+use crate::sample::{EVENTS, MainTally, TrainerNow};
 use crate::units::Pid;
 
 /// Unit of time in which the states of the main thread are counted.
@@ -52,6 +52,7 @@ impl Beat {
         match self.doing {
             Doing::Stopped => Some(TrainerNow::Stopped),
             doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
+            _ if self.not_data == Some(EVENTS) => Some(TrainerNow::Idle),
             _ => (!self.unseen && !self.unclear && !self.in_generator)
                 .then_some(TrainerNow::Stepping),
         }
@@ -323,6 +324,25 @@ mod tests {
         }
         beats.drop_unclear();
         assert_eq!((beats.tally.unseen, beats.tally.in_generator), (1, 1));
+    }
+
+    #[test]
+    fn a_wait_for_events_is_no_step() {
+        let idle = Beat {
+            not_data: Some(EVENTS),
+            unseen: true,
+            ..seen(Doing::Other, ThreadState::Asleep)
+        };
+        assert_eq!(idle.now(), Some(TrainerNow::Idle));
+        let waits = Beat {
+            doing: Doing::Waiting,
+            ..idle
+        };
+        assert_eq!(waits.now(), Some(TrainerNow::Waiting));
+        assert_eq!(
+            seen(Doing::Other, ThreadState::Asleep).now(),
+            Some(TrainerNow::Stepping)
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown};
+use crate::config::Role::{self, Compute, Cpu, Dim, Text, Trouble, Unknown, Wait};
 use crate::model::WorkerPlace;
 use crate::model::rates::{LoaderRates, QueueRates};
 use crate::sample::LoaderKind;
@@ -11,6 +11,7 @@ use crate::ui::glyphs::doing;
 use crate::ui::line_builder::LineBuilder;
 use crate::ui::view::Attach;
 use crate::ui::{View, axis, format};
+use crate::units::Share;
 use crate::verdict::Kind;
 
 /// Most boxes of the queue; a larger one is drawn to scale.
@@ -210,17 +211,21 @@ fn trainer(view: &View<'_>) -> (Role, String) {
         return (Unknown, "n/a".to_owned());
     };
     let loading = rank.loading.unwrap_or_default();
+    let idle = rank.idle;
+    let stepping = Share(wait.share.complement().0 - idle.0).clamped();
     if loading.0 >= 0.5 {
         (Cpu, format!("loading {loading}"))
     } else if wait.share.0 >= 0.5 {
         (Trouble, format!("waiting {}", wait.share))
+    } else if idle >= stepping && idle > Share::ZERO {
+        (Wait, format!("idle {idle}"))
     } else if view
         .verdict
         .is_some_and(|verdict| verdict.kind == Kind::HostBound)
     {
         // A step in which the device mostly idles does not count as computing.
-        (Cpu, format!("in the step {}", wait.share.complement()))
+        (Cpu, format!("in the step {stepping}"))
     } else {
-        (Compute, format!("computing {}", wait.share.complement()))
+        (Compute, format!("computing {stepping}"))
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum TrainerCell {
         share: f64,
         worker: Option<u32>,
     },
+    /// In no function of its program.
+    Idle,
     Stopped,
 }
 
@@ -111,6 +113,9 @@ pub(super) fn trainer(
         if count(TrainerNow::Stopped) * 2 > all {
             return Some(TrainerCell::Stopped);
         }
+        if count(TrainerNow::Idle) * 2 > all {
+            return Some(TrainerCell::Idle);
+        }
         let next = waits.partition_point(|wait| seconds(wait.to) <= from);
         let inside = || {
             let inside = waits[next..].iter();
@@ -199,7 +204,7 @@ mod tests {
     fn shares(cells: &[Option<TrainerCell>]) -> Vec<Option<(f64, Option<u32>)>> {
         let share = |cell: &Option<TrainerCell>| match (*cell)? {
             TrainerCell::Stepping { share, worker } => Some(((share * 100.0).round(), worker)),
-            TrainerCell::Stopped => None,
+            TrainerCell::Idle | TrainerCell::Stopped => None,
         };
         cells.iter().map(share).collect()
     }
@@ -302,19 +307,20 @@ mod tests {
 
     #[test]
     fn an_unfinished_wait_comes_from_polls() {
-        use TrainerNow::{Stepping, Stopped, Waiting};
+        use TrainerNow::{Idle, Stepping, Stopped, Waiting};
         let waits = [wait(0, 100, 4)];
         let slots: Vec<_> = [
             [Waiting; 4],
             [Stepping; 4],
             [Stepping, Waiting, Waiting, Waiting],
             [Stopped; 4],
+            [Idle, Idle, Idle, Waiting],
         ]
         .concat()
         .into_iter()
         .map(Some)
         .collect();
-        let shown = trainer(&seen(&slots), 0, &waits, &cells(5, 100), |_| None);
+        let shown = trainer(&seen(&slots), 0, &waits, &cells(6, 100), |_| None);
         assert_eq!(
             shares(&shown),
             [
@@ -322,10 +328,12 @@ mod tests {
                 Some((100.0, None)),
                 Some((25.0, None)),
                 None,
+                None,
                 None
             ]
         );
         assert_eq!(shown[3], Some(TrainerCell::Stopped));
+        assert_eq!(shown[4], Some(TrainerCell::Idle));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
 use super::cells::{self, TrainerCell};
-use crate::config::Role::{self, Compute, Dim, Focus, Full, Text, Trouble, Unknown};
+use crate::config::Role::{self, Compute, Dim, Focus, Full, Text, Trouble, Unknown, Wait};
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, WorkerRates};
 use crate::model::timeline::Slot;
 use crate::model::{Axis, MarkKind, WorkerPlace};
@@ -201,6 +201,7 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Timel
     let theme = &view.config.theme;
     let cell = |cell: Option<TrainerCell>| match cell {
         None => (Style::new(), view.glyphs().gap),
+        Some(TrainerCell::Idle) => (theme.style(Wait), view.glyphs().sign(Wait)),
         Some(TrainerCell::Stopped) => (theme.style(Trouble), view.glyphs().sign(Trouble)),
         Some(TrainerCell::Stepping { share, worker }) => {
             let style = match worker {
