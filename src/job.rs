@@ -12,9 +12,9 @@ mod tree;
 pub use candidates::{Candidate, NoTarget, Target, below, resolve};
 pub use command::{script, skips_site};
 pub use loaders::{Loader, ResultPipe, loaders};
-pub use process::{
-    BUILTIN_COMMAND, BUILTIN_MESSAGE, BUILTIN_TRAINER, BUILTIN_WORKER, PipeEnd, Process, Tree,
-};
+pub use process::{BUILTIN_COMMAND, BUILTIN_MESSAGE, PipeEnd, Process, Tree};
+#[cfg(feature = "lab")]
+pub use process::{BUILTIN_TRAINER, BUILTIN_WORKER};
 pub use tree::{ProcessTree, ancestors, descendants};
 
 #[cfg(test)]

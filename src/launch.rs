@@ -21,10 +21,16 @@ mod signals;
 mod supervisor;
 
 pub use exit_tracker::ExitTracker;
-pub use hook::{Cache, Hook, LoaderOverrides};
+#[cfg(feature = "lab")]
+pub use hook::Cache;
+pub use hook::{Hook, LoaderOverrides};
 pub use limits::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
 pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
-pub use signals::{Forward, Interrupt};
-pub use supervisor::{OWN_PROGRAM, supervise};
+pub use signals::Forward;
+#[cfg(feature = "lab")]
+pub use signals::not_ignored;
+#[cfg(feature = "lab")]
+pub use supervisor::OWN_PROGRAM;
+pub use supervisor::supervise;

@@ -38,6 +38,7 @@ use marks::Watch;
 pub use marks::{Mark, MarkKind, Marks};
 pub use oscillation::Oscillation;
 pub use overlap::Overlap;
+#[cfg(feature = "lab")]
 pub use periodicity::period_batches;
 pub use processes::ProcessFigures;
 use processes::ProcessReadings;

@@ -10,12 +10,14 @@
 //! step 17 112233445566 112233449999 112233555555 ready=3 copy=1200000 busy=98000000
 //! ```
 
+#[cfg(feature = "lab")]
 mod writer;
 
 use std::fmt;
 
 use rustix::time::{ClockId, clock_gettime};
 
+#[cfg(feature = "lab")]
 pub use writer::ProbeWriter;
 
 /// The environment variable that names the socket: a path, or `@` and an abstract name.

@@ -5,6 +5,7 @@
 mod demo;
 mod experiments;
 mod simulate;
+mod value;
 mod workload;
 
 use clap::Subcommand;

@@ -5,13 +5,18 @@
 pub mod calibrate;
 pub mod command;
 pub mod headspace;
+pub mod interrupt;
 pub mod simulate;
 pub mod sweep;
 
+use std::path::Path;
 use std::time::Duration;
 
+use crate::job::Candidate;
 use crate::lab::workload::clock::nanoseconds;
 use crate::probe::Step;
+use crate::source::process::ProcessReader;
+use crate::units::Pid;
 
 /// Rounds a figure of a JSON document: further digits are noise.
 fn rounded(value: f64) -> f64 {
@@ -45,4 +50,16 @@ fn steady(steps: &[Step], capacity: u32) -> &[Step] {
         .position(|step| step.wait_from >= after)
         .map_or(steps.len(), |at| at.max(filled));
     steps.get(from..).unwrap_or_default()
+}
+
+/// Returns the job of a trainer that was just started and need not look like one yet. `None` if it is gone.
+pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
+    let mut reader = ProcessReader::new(proc_root);
+    let stat = reader.stat(trainer).ok()?;
+    Some(Candidate {
+        ranks: vec![stat.key],
+        command: reader.command(trainer).unwrap_or_default(),
+        workers: 0,
+        starter: None,
+    })
 }

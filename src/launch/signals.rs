@@ -1,13 +1,10 @@
-//! Signals that pipetop receives: forwarded to the command, or stored as a request to end, so that what was launched is
-//! ended first. Signals that pipetop was started to ignore, as by `nohup`, stay ignored, also by the command.
+//! Signals that pipetop receives and forwards to the command. Those that pipetop was started to ignore, as by `nohup`, stay
+//! ignored, also by the command.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::process::Signal;
-use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use super::running::Running;
@@ -63,38 +60,9 @@ impl Forward {
     }
 }
 
-/// Whether a signal was received that ends pipetop.
-#[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<AtomicUsize>);
-
-impl Interrupt {
-    /// Listens from now on; a second signal ends pipetop at once.
-    ///
-    /// # Errors
-    /// Returns an error if the signals cannot be registered.
-    pub fn listen() -> io::Result<Self> {
-        let ours = Self::default();
-        let again = Arc::new(AtomicBool::new(false));
-        for number in not_ignored([Signal::INT, Signal::TERM, Signal::HUP]) {
-            // Handlers run in the order of registration: the first signal finds nothing set.
-            flag::register_conditional_default(number, Arc::clone(&again))?;
-            flag::register(number, Arc::clone(&again))?;
-            let value = usize::try_from(number).unwrap_or_default();
-            flag::register_usize(number, Arc::clone(&ours.0), value)?;
-        }
-        Ok(ours)
-    }
-
-    /// Returns the number of the signal. `None` if none was received.
-    pub fn received(&self) -> Option<i32> {
-        let number = i32::try_from(self.0.load(Ordering::SeqCst)).ok();
-        number.filter(|number| *number > 0)
-    }
-}
-
 /// Returns the numbers of these signals, without those that we ignore. All of them if the kernel does not list ignored
 /// signals.
-fn not_ignored<const N: usize>(signals: [Signal; N]) -> impl Iterator<Item = i32> {
+pub fn not_ignored<const N: usize>(signals: [Signal; N]) -> impl Iterator<Item = i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));

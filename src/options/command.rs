@@ -20,11 +20,13 @@ pub struct Words {
     words: Vec<OsString>,
 }
 
-impl Words {
-    pub(crate) fn new(words: Vec<OsString>) -> Self {
+impl From<Vec<OsString>> for Words {
+    fn from(words: Vec<OsString>) -> Self {
         Self { words }
     }
+}
 
+impl Words {
     /// Returns the environment variables before the command, and the command.
     pub fn parts(&self) -> (Vec<(OsString, OsString)>, Vec<OsString>) {
         let mut environment = vec![];

@@ -93,19 +93,6 @@ pub(crate) fn span(text: &str) -> Result<Duration, Hinted> {
     within(text, &SPANS)
 }
 
-/// Parses a time in milliseconds, with or without a fraction.
-pub(crate) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
-    let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
-    let number = number(text, 0.0..=3_600_000.0, hint)?;
-    Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
-}
-
-/// Parses a number from 0 to 1000.
-pub(crate) fn factor(text: &str) -> Result<f64, Hinted> {
-    let hint = "use a number from 0 to 1000, such as 0.5";
-    number(text, 0.0..=1000.0, hint)
-}
-
 /// Parses a share of at most 100 %: `5%` or `5`.
 pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     let hint = "use a percentage from 0 to 100, such as 5%";
@@ -170,7 +157,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     bytes.ok_or_else(|| Hinted::new("out of range", hint))
 }
 
-fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Result<f64, Hinted> {
+/// Parses a number within a range.
+pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Result<f64, Hinted> {
     match text.parse::<f64>() {
         Ok(number) if range.contains(&number) => Ok(number),
         Ok(number) if number.is_finite() => Err(Hinted::new("out of range", hint)),

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::process::{Process, StatM};
+use procfs::process::StatM;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::sample::{Gap, HostSample, OwnSample, PressureSample};
@@ -73,14 +73,6 @@ impl Host {
         }
         (sample, gaps)
     }
-}
-
-/// Returns the CPU time of this process and of its children that have ended, in seconds.
-pub fn cpu_with_children() -> Option<f64> {
-    let own = Process::myself().and_then(|own| own.stat()).ok()?;
-    let of_children = u64::try_from(own.cutime + own.cstime).ok()?;
-    let ticks = own.utime + own.stime + of_children;
-    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 /// Reads the totals of the three pressure files of the machine or of one control group, since boot or since the group

@@ -102,18 +102,6 @@ pub fn find(proc_root: &Path, target: &Target) -> Result<Option<Candidate>, NoTa
     Discovery::new(proc_root).find(target)
 }
 
-/// Returns the job of a trainer that was just started and need not look like one yet. `None` if it is gone.
-pub fn launched(proc_root: &Path, trainer: Pid) -> Option<Candidate> {
-    let mut reader = ProcessReader::new(proc_root);
-    let stat = reader.stat(trainer).ok()?;
-    Some(Candidate {
-        ranks: vec![stat.key],
-        command: reader.command(trainer).unwrap_or_default(),
-        workers: 0,
-        starter: None,
-    })
-}
-
 /// The state kept from one round to the next.
 struct SamplerState {
     options: Options,

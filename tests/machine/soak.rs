@@ -1,5 +1,4 @@
-//! Days of uptime in seconds: a model, a verdict and a screen that get far more than they may keep. And two minutes of
-//! the real program.
+//! Days of uptime in seconds: a model, a verdict and a screen that get far more than they may keep.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -12,7 +11,7 @@ use pipetop::testing::ui::{Attach, UiState, View, draw};
 use pipetop::units::{Moment, Pid, ProcessKey};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use support::machine::{Place, Share, note, torches};
+use support::machine::{Place, Share, note};
 use support::noise::Noise;
 
 use crate::allocated::{in_use, since};
@@ -166,22 +165,4 @@ fn memory_stays_the_same_however_long_it_runs() {
         ));
         assert!(grown < 2 << 20, "{grown} bytes more");
     }
-}
-
-/// What `cargo bench --bench soak` runs for hours.
-#[test]
-fn two_minutes_of_everything_that_changes_leave_nothing_open() {
-    let _place = Place::take(Share::Half);
-    let python = torches().first().map(|python| python.path.as_str());
-    let mut seen = Vec::new();
-    support::soak::soak(2, python, |usage| {
-        note(&format!("{usage:?}"));
-        seen.push(*usage);
-    });
-    let [first, last] = seen[..] else {
-        unreachable!("two rounds");
-    };
-    // Each round has hundreds of workers, whose descriptors would accumulate.
-    assert!(last.descriptors < first.descriptors + 10, "{seen:?}");
-    assert!(last.threads < first.threads + 4, "{seen:?}");
 }

@@ -26,6 +26,7 @@ mod ranks;
 mod report;
 mod run;
 mod side_by_side;
+mod soak;
 mod timeline;
 mod trial;
 mod truth;

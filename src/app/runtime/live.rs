@@ -84,6 +84,10 @@ pub struct AppOutcome {
     /// That verdict in one line. `None` if there was no job.
     pub verdict: Option<String>,
     /// The user has quit, rather than moved on.
+    #[cfg_attr(
+        not(any(feature = "lab", feature = "testing")),
+        expect(dead_code, reason = "only a tour moves on")
+    )]
     pub left: bool,
     /// The launched command, its output that was not read yet, and its remaining events.
     pub launched: Option<(

@@ -39,7 +39,7 @@ pub struct CommandArgs {
 impl CommandArgs {
     /// Returns the command; `None` for the built-in job.
     pub fn words(&self) -> Option<Words> {
-        (!self.command.is_empty()).then(|| Words::new(self.command.clone()))
+        (!self.command.is_empty()).then(|| Words::from(self.command.clone()))
     }
 
     /// # Errors

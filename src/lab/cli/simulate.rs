@@ -3,9 +3,10 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use super::value;
 use crate::error::Hinted;
 use crate::lab::experiments::simulate::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
-use crate::options::value;
+use crate::options::value::within;
 
 /// Runs to average if anything is random.
 const RUNS: u32 = 10;
@@ -132,5 +133,5 @@ impl SimulateArgs {
 
 fn span(text: &str) -> Result<Duration, Hinted> {
     const SPANS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(7 * 24);
-    value::within(text, &SPANS)
+    within(text, &SPANS)
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser};
 
+use super::value;
 use crate::error::Hinted;
 use crate::lab::workload::presets::{self, DEFAULT, PRESETS, Preset};
 use crate::lab::workload::settings::{DeviceKind, JobSettings, Load, StepTime, WorkerLaunch};
-use crate::options::value;
+use crate::options::value::{bytes, span};
 
 /// Settings of the built-in job; the preset gives those that are omitted.
 #[expect(
@@ -83,7 +84,7 @@ pub struct WorkloadArgs {
     device: Option<DeviceKind>,
 
     /// Size of the image files to generate, e.g. `64MiB`; kept in the cache directory
-    #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub dataset_size: Option<u64>,
 
     /// Read image files with direct I/O, bypassing the page cache
@@ -107,7 +108,7 @@ pub struct ExtentArgs {
     steps: Option<u64>,
 
     /// Stop after this time
-    #[arg(long, value_name = "DURATION", value_parser = value::span)]
+    #[arg(long, value_name = "DURATION", value_parser = span)]
     duration: Option<Duration>,
 }
 

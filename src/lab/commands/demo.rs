@@ -11,6 +11,7 @@ use crate::error::Hinted;
 use crate::job::Target;
 use crate::lab::cli::{DemoArgs, TrainerArgs, WorkerArgs};
 use crate::lab::experiments::command::{LaunchedJob, TrialError};
+use crate::lab::experiments::launched;
 use crate::lab::progress::ProgressLine;
 use crate::lab::workload::WorkloadError;
 use crate::lab::workload::dataset::{self, Dataset};
@@ -19,7 +20,7 @@ use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
 use crate::options::PathArgs;
 use crate::setup::{WINDOW, config, exists, has_screen, listen, no_screen, print, sampling, show};
-use crate::source::sampler::{Options, launched};
+use crate::source::sampler::Options;
 use crate::ui::format::wrap;
 use crate::units::Bytes;
 

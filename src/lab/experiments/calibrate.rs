@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 use super::command::{LaunchedJob, TrialError};
 use crate::engine::Engine;
 use crate::error::Hinted;
+use crate::lab::experiments::launched;
 use crate::lab::workload::JobSettings;
 use crate::lab::workload::presets::Preset;
 use crate::launch::LoaderOverrides;
 use crate::sample::{Sample, Tail, Wait};
 use crate::setup::listen;
-use crate::source::sampler::{Options, Sampler, launched};
+use crate::source::sampler::{Options, Sampler};
 use crate::units::{Share, known};
 use crate::verdict::{Cause, Kind};
 

@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use crate::error::Hinted;
 use crate::job::Target;
+use crate::lab::experiments::interrupt::Interrupt;
 use crate::lab::workload::JobSettings;
 use crate::lab::workload::clock::{nanoseconds, sleep_until};
-use crate::launch::{Ending, Interrupt, LaunchSpec, LoaderOverrides};
+use crate::launch::{Ending, LaunchSpec, LoaderOverrides};
 use crate::probe::now;
 use crate::sample::{Gap, Sample};
 use crate::setup::listen;

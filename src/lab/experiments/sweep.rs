@@ -12,10 +12,11 @@ use std::time::Duration;
 use super::taken;
 use crate::engine::Engine;
 use crate::job::Target;
+use crate::lab::experiments::launched;
 use crate::lab::workload::cpus_allowed;
 use crate::probe::Step;
 use crate::sample::Sample;
-use crate::source::sampler::{Options, Sampler, launched};
+use crate::source::sampler::{Options, Sampler};
 use crate::units::{Pid, Share, counted};
 
 pub use json::{csv, json};

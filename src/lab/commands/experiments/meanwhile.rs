@@ -5,10 +5,12 @@
 use std::io::Write;
 use std::time::Duration;
 
+use procfs::process::Process;
+
 use crate::lab::experiments::sweep::text::BUSY;
 use crate::options::PathArgs;
 use crate::source::clock::Clock;
-use crate::source::host::{Host, cpu_with_children};
+use crate::source::host::Host;
 
 /// CPU times at the start of the experiment.
 pub(super) struct OtherLoad {
@@ -53,6 +55,14 @@ fn times(host: &Host) -> Option<Times> {
         busy: sample.cpu_busy?.as_secs_f64(),
         ours: cpu_with_children()?,
     })
+}
+
+/// Returns the CPU time of this process and of its children that have ended, in seconds.
+fn cpu_with_children() -> Option<f64> {
+    let own = Process::myself().and_then(|own| own.stat()).ok()?;
+    let of_children = u64::try_from(own.cutime + own.cstime).ok()?;
+    let ticks = own.utime + own.stime + of_children;
+    Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
 fn warning(before: Times, now: Times, took: Duration) -> Option<String> {

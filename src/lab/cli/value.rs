@@ -1,0 +1,19 @@
+//! Parsers for the values of the lab's options.
+
+use std::time::Duration;
+
+use crate::error::Hinted;
+use crate::options::value::number;
+
+/// Parses a time in milliseconds, with or without a fraction.
+pub(super) fn milliseconds(text: &str) -> Result<Duration, Hinted> {
+    let hint = "use a number of milliseconds from 0 to 3600000, such as 40 or 0.5";
+    let number = number(text, 0.0..=3_600_000.0, hint)?;
+    Ok(Duration::try_from_secs_f64(number / 1000.0).unwrap_or_default())
+}
+
+/// Parses a number from 0 to 1000.
+pub(super) fn factor(text: &str) -> Result<f64, Hinted> {
+    let hint = "use a number from 0 to 1000, such as 0.5";
+    number(text, 0.0..=1000.0, hint)
+}

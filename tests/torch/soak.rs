@@ -1,0 +1,21 @@
+//! Two minutes of the real program while everything around it changes, which leave nothing open.
+
+use support::machine::{Place, Share, note, torches};
+
+/// What `cargo bench --bench soak` runs for hours.
+#[test]
+fn two_minutes_of_everything_that_changes_leave_nothing_open() {
+    let _place = Place::take(Share::Quarter);
+    let python = torches().first().map(|python| python.path.as_str());
+    let mut seen = Vec::new();
+    support::soak::soak(2, python, |usage| {
+        note(&format!("{usage:?}"));
+        seen.push(*usage);
+    });
+    let [first, last] = seen[..] else {
+        unreachable!("two rounds");
+    };
+    // Each round has hundreds of workers, whose descriptors would accumulate.
+    assert!(last.descriptors < first.descriptors + 10, "{seen:?}");
+    assert!(last.threads < first.threads + 4, "{seen:?}");
+}
