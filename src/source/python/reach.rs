@@ -23,9 +23,9 @@ const OF_INSTANCE: usize = 64;
 
 /// Depth to which generators within generators are followed to find an iterator.
 const MAX_ITERATOR_DEPTH: u32 = 4;
-/// Maximum number of objects in a search for iterators: a stack holds some hundreds, but generators that hold each
-/// other have no end.
-const OBJECTS_FOR_ITERATORS: u32 = 20_000;
+/// Number of objects read in a search for iterators after which nothing more is followed: a stack holds some hundreds, but
+/// generators that hold each other have no end.
+const OBJECTS_FOR_ITERATORS: usize = 20_000;
 
 /// A deque that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,19 +174,19 @@ impl Reach<'_> {
         &mut self,
         objects: Vec<usize>,
         depth: u32,
-        left: &mut u32,
+        left: &mut usize,
         found: &mut Vec<usize>,
     ) {
         for object in objects {
-            if depth == 0 || *left == 0 || found.contains(&object) {
+            if depth == 0 || found.contains(&object) {
                 continue;
             }
-            *left -= 1;
             let held = match self.shape(object) {
                 Ok(Shape::Iterator) => {
                     found.push(object);
                     continue;
                 }
+                _ if *left == 0 => continue,
                 Ok(Shape::DataLoader) => self.kept_iterator(object),
                 Ok(shape @ (Shape::Generator | Shape::Wraps(_))) => self.held(shape, object),
                 // One of the user's own that goes round and round; what it holds may hold much.
@@ -195,7 +195,9 @@ impl Reach<'_> {
                 }
                 _ => continue,
             };
-            self.iterators_of(held.unwrap_or_default(), depth - 1, left, found);
+            let held = held.unwrap_or_default();
+            *left = left.saturating_sub(held.len());
+            self.iterators_of(held, depth - 1, left, found);
         }
     }
 
