@@ -28,14 +28,13 @@ pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
 /// would help.
 pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<WorkerAdvice> {
     let loader = context.loader?;
-    let now = loader.settings.num_workers.or_else(|| threads(context))?;
-    let (load, step) = context.load_and_step();
+    let now = loader.settings.num_workers.or_else(|| seen(context))?;
     // The time in which a worker waits for a CPU is no work: other workers would not do it.
     let delayed = context
         .of_busy(|worker| worker.run_delay)
         .unwrap_or_default();
-    let match_step = load.zip(step).and_then(|(load, step)| {
-        let workers = load * delayed.complement().0 / step.max(0.001);
+    let match_step = load_per_step(context).and_then(|steps| {
+        let workers = steps * delayed.complement().0;
         // Do not add a worker because of a rounding error above a whole number.
         whole((workers - 0.02).ceil().max(1.0))
     });
@@ -50,11 +49,29 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
     })
 }
 
-/// Returns how many threads of the trainer load. `None` if processes load, or no loading was seen.
-fn threads(context: &Context<'_>) -> Option<u32> {
+/// Returns how many steps one worker's load takes. Where batches are not counted, from the shares of the time that the
+/// workers load and that the trainer steps: a batch takes both.
+fn load_per_step(context: &Context<'_>) -> Option<f64> {
+    if let (Some(load), Some(step)) = context.load_and_step() {
+        return Some(load / step.max(0.001));
+    }
+    seen(context)?;
+    let busy = context.workers().iter().map(|worker| worker.busy);
+    let busy: Option<f64> = busy.map(|busy| Some(busy?.0)).sum();
+    let stepping = context.wait()?.share.complement().0;
+    Some(busy? / stepping.max(0.01))
+}
+
+/// Returns how many workers were seen. `None` if none was.
+fn seen(context: &Context<'_>) -> Option<u32> {
+    let workers = u32::try_from(context.workers().len()).ok();
+    workers.filter(|workers| *workers > 0)
+}
+
+/// Whether threads of the trainer load.
+fn threads(context: &Context<'_>) -> bool {
     let workers = context.workers();
-    let all = !workers.is_empty() && workers.iter().all(|worker| worker.thread);
-    all.then(|| u32::try_from(workers.len()).ok()).flatten()
+    !workers.is_empty() && workers.iter().all(|worker| worker.thread)
 }
 
 /// Only one thread at a time runs Python. If the threads use more CPUs than this in total, they do most of their work
@@ -64,7 +81,7 @@ const ONE_AT_A_TIME: f64 = 1.0;
 /// Returns whether threads load and Python's lock may limit them to one CPU.
 pub(super) fn gil_limited(context: &Context<'_>) -> bool {
     let cpu = context.workers_cpu();
-    threads(context).is_some() && cpu.is_some_and(|cpu| cpu <= ONE_AT_A_TIME)
+    threads(context) && cpu.is_some_and(|cpu| cpu <= ONE_AT_A_TIME)
 }
 
 /// Part of the CPU time that a worker could use from which on it is worth adding.
@@ -143,9 +160,9 @@ pub(super) fn more_workers(
 ) -> Option<String> {
     let (loader, workers) = (context.loader?, workers?);
     let name = match (threads(context), loader.kind) {
-        (Some(_), _) => "loader threads",
-        (None, LoaderKind::Other | LoaderKind::Processes) => "loader processes",
-        (None, _) => "num_workers",
+        (true, _) => "loader threads",
+        (false, LoaderKind::Other | LoaderKind::Processes) => "loader processes",
+        (false, _) => "num_workers",
     };
     let (now, advised) = (workers.now, workers.advised?);
     // The gain is at most the ratio of the numbers of workers with a CPU each, and at most that of free loading.

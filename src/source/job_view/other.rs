@@ -44,15 +44,22 @@ pub(super) fn add(
         Some(Asks::Loader(name)) => Some(name.to_owned()),
         None | Some(Asks::Site) => None,
     };
+    // Whoever sends tensors to another process counts shared memory as PyTorch's workers do.
+    let by_tensors = |count: BatchCount| {
+        count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)
+    };
     let is_pytorch = |loader: &LoaderSample| {
         let by_loop = loader.workers.iter().any(|worker| worker.loads.is_some());
-        by_loop || loader.batches.is_some() || main.iterators.contains_key(&loader.id)
+        let counted = loader.batches.is_some_and(|count| !by_tensors(count));
+        by_loop || counted || main.iterators.contains_key(&loader.id)
     };
     if name.is_none() && loaders.iter().any(is_pytorch) {
         return;
     }
     // A stage after PyTorch's loader passes on batches that are already counted there.
-    let counted = loaders.iter().any(|loader| loader.batches.is_some());
+    let counted = loaders
+        .iter()
+        .any(|loader| is_pytorch(loader) && loader.batches.is_some());
     let count = main
         .queue
         .filter(|_| !counted)
@@ -155,5 +162,28 @@ mod tests {
         let mut seen = Seen::default();
         seen.workers.insert(key(7), in_its_loop);
         assert_eq!(of("python", &seen, false), LoaderKind::PytorchProcesses);
+    }
+    #[test]
+    fn tensors_that_are_sent_do_not_make_a_loader_pytorchs() {
+        let kind = |asks, source| {
+            let batches = Some(BatchCount { count: 9, source });
+            let mut loaders = vec![LoaderSample {
+                batches,
+                ..LoaderSample::new(1, LoaderKind::PytorchProcesses)
+            }];
+            let main = MainSeen {
+                asks,
+                ..MainSeen::default()
+            };
+            add(&mut loaders, &[], &main, Vec::new);
+            assert_eq!(loaders.len(), 1);
+            (loaders[0].kind, loaders[0].batches.is_some())
+        };
+        let sent = BatchClock::SharedMemory;
+        assert_eq!(kind(Some(Asks::Site), sent), (LoaderKind::Other, false));
+        let by_its_iterator = kind(Some(Asks::Site), BatchClock::Iterator);
+        assert_eq!(by_its_iterator, (LoaderKind::PytorchProcesses, true));
+        // Without stacks, nothing shows another place.
+        assert_eq!(kind(None, sent), (LoaderKind::PytorchProcesses, true));
     }
 }
