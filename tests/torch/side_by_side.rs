@@ -173,18 +173,8 @@ fn stopped_job() {
 }
 
 #[test]
-fn starved_without_ptrace() {
-    check_without_ptrace(STARVED);
-}
-
-#[test]
-fn matched_without_ptrace() {
-    check_without_ptrace(MATCHED);
-}
-
-#[test]
-fn over_provisioned_without_ptrace() {
-    check_without_ptrace(OVER_PROVISIONED);
+fn jobs_without_ptrace() {
+    check_without_ptrace(&[STARVED, MATCHED, OVER_PROVISIONED]);
 }
 
 #[test]

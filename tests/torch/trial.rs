@@ -223,8 +223,8 @@ pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -
     });
 }
 
-/// Checks it as the same user without the right to attach, as under Yama.
-pub(crate) fn check_without_ptrace(situation: Situation) {
+/// Checks them as the same user without the right to attach, as under Yama: all at once, as these jobs sleep.
+pub(crate) fn check_without_ptrace(situations: &[Situation]) {
     if torches().is_empty() {
         return skip("no Python with torch");
     }
@@ -245,13 +245,17 @@ pub(crate) fn check_without_ptrace(situation: Situation) {
     } else {
         Start::Plain
     };
-    let situation = Situation {
-        start,
-        share: Share::Whole,
-        ..situation
-    };
+    let jobs: Vec<(Situation, &Python)> = situations
+        .iter()
+        .map(|situation| Situation {
+            start,
+            share: Share::Whole,
+            ..*situation
+        })
+        .flat_map(|situation| torches().iter().map(move |python| (situation, python)))
+        .collect();
     // With no other test beside them: without stacks, nothing shows whether a thread that waits for a CPU is in the loader.
-    all_at_once(torches(), |python| {
+    all_at_once(&jobs, |(situation, python)| {
         situation.run(python, |python| {
             let job = situation.job(python)?;
             two_of_three_at_once(|| {
