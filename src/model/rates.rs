@@ -168,8 +168,6 @@ pub struct RankRates {
     pub io: Option<IoRates>,
     /// Shares of the time in waits for something other than a batch, longest first.
     pub not_data: Vec<Activity>,
-    /// Part of `not_data`: in an event loop, in no function of the program. Nothing trains there.
-    pub idle: Share,
     /// Passes over the main dataset since attaching, with the one in progress. `None` if no iterator shows it.
     pub epoch: Option<u64>,
     /// Time spent on data other than the training data. `None` if no iterator shows it.

@@ -106,7 +106,7 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
 /// Returns the missing signal if the main thread is in no function of the program for much of the time: there, it neither
 /// trains nor waits for a batch, and all shares of the time are too low.
 pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
-    let idle = context.rank.idle;
+    let idle = context.rank.idle();
     (idle.0 >= HIGH).then(|| {
         let why = format!("nothing trains {idle} of the time: {IDLES}");
         Missing::new("main-thread", why, "watch it while it trains")

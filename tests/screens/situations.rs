@@ -2,9 +2,9 @@
 
 use crossterm::event::Event as Input;
 use pipetop::sample::{
-    Absent, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link, LoaderKind,
-    LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample, ProcessSeen,
-    QueueSource, Tier, Wait, WorkerNow, Xid,
+    Absent, EVENTS, GpuCounters, GpuHealth, GpuInstance, GpuProcess, JobCandidate, Link,
+    LoaderKind, LoaderSettings, OpenFile, OpenFiles, ProcessPlace, ProcessRole, ProcessSample,
+    ProcessSeen, QueueSource, Tier, Wait, WorkerNow, Xid,
 };
 use pipetop::testing::action::Action;
 use pipetop::testing::app::{App, Event};
@@ -237,16 +237,22 @@ fn a_step_in_which_the_device_idles_is_not_called_computing() {
 
 #[test]
 fn a_trainer_that_waits_for_events_is_not_called_computing() {
+    let idle = |share| {
+        vec![Activity {
+            name: EVENTS.to_owned(),
+            share: Share(share),
+        }]
+    };
     let mut scene = builtin();
     scene.each_job(|job| {
         let rank = &mut job.ranks[0];
         if let Some(wait) = &mut rank.wait {
             wait.share = Share(0.2);
         }
-        rank.idle = Share(0.3);
+        rank.not_data = idle(0.3);
     });
     find(&screen(&scene, 120, 40), "computing 50 %");
-    scene.each_job(|job| job.ranks[0].idle = Share(0.6));
+    scene.each_job(|job| job.ranks[0].not_data = idle(0.6));
     find(&screen(&scene, 120, 40), "idle 60 %");
 }
 

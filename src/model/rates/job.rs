@@ -18,8 +18,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample, Reported,
-    Tier, Wait,
+    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample,
+    Reported, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -148,8 +148,7 @@ fn rank(
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
     let stopped = polls(|main| main.stopped);
-    let idle = tally::idle(&not_data);
-    let no_step = Share(stopped.unwrap_or_default().0 + idle.0);
+    let no_step = Share(stopped.unwrap_or_default().0 + idle(&not_data).0);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
         key: newer.key,
@@ -172,7 +171,6 @@ fn rank(
         main_run_delay: usage.run_delay,
         io: io(usage),
         not_data,
-        idle,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: validation(older, newer, polled.as_ref(), wait),
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
@@ -320,6 +318,18 @@ fn not_data(
         &newer.not_data,
         polled.map_or(0, |polled| polled.tally.polls + polled.before),
     )
+}
+
+impl RankRates {
+    /// Returns the share of the time in an event loop, in no function of the program: nothing trains there.
+    pub fn idle(&self) -> Share {
+        idle(&self.not_data)
+    }
+}
+
+fn idle(not_data: &[Activity]) -> Share {
+    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
+    idle.map_or(Share::ZERO, |idle| idle.share)
 }
 
 fn step(

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{EVENTS, MainTally, QueueSource, QueueTally, ReadyTally};
+use crate::sample::{MainTally, QueueSource, QueueTally, ReadyTally};
 use crate::units::Share;
 
 /// Number of functions kept of an activity: the hottest.
@@ -210,12 +210,6 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
     };
     let grown = newer.since(Some(older))?;
     (grown.polls > 0).then_some(grown)
-}
-
-/// Returns the share of the time in an event loop, of the shares that [`not_data`] returns.
-pub(super) fn idle(not_data: &[Activity]) -> Share {
-    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
-    idle.map_or(Share::ZERO, |idle| idle.share)
 }
 
 /// Returns the share of each function in all polls. Empty if a count went backwards.

@@ -211,7 +211,7 @@ fn trainer(view: &View<'_>) -> (Role, String) {
         return (Unknown, "n/a".to_owned());
     };
     let loading = rank.loading.unwrap_or_default();
-    let idle = rank.idle;
+    let idle = rank.idle();
     let stepping = Share(wait.share.complement().0 - idle.0).clamped();
     if loading.0 >= 0.5 {
         (Cpu, format!("loading {loading}"))

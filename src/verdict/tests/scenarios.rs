@@ -120,9 +120,6 @@ struct Rank {
     /// What it waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
-    /// In an event loop, as a share of the time.
-    #[serde(default)]
-    idle: f64,
     /// Share of the time that the main thread waits for the interpreter's lock; absent = not known.
     gil: Option<f64>,
     /// Part of that in the loader.
@@ -489,7 +486,6 @@ fn rank(scenario: &Scenario) -> RankRates {
         main_run_delay: rank.run_delay.map(Share),
         io: None,
         not_data: rank.not_data.iter().map(activity).collect(),
-        idle: Share(rank.idle),
         epoch: rank.epoch,
         validation: rank.validation.map(|(time, waiting)| ValidationRates {
             time: Share(time),
