@@ -87,7 +87,7 @@ pub(super) fn is_clear(context: &Context<'_>, progress: &Progress, kind: Kind) -
     let everywhere = || {
         ends.iter().all(|wait| {
             ends.iter()
-                .all(|idle| kind_at(context.rates, progress, wait, idle) == Some(kind))
+                .all(|idle| kind_at(context, kind, progress, wait, idle) == Some(kind))
         })
     };
     may_be && counted && idle_has_ends(context) && everywhere()
@@ -100,20 +100,24 @@ fn idle_has_ends(context: &Context<'_>) -> bool {
     !read || gpus.all(|used| used.instance().is_none() && used.gpu.early_idle.is_some())
 }
 
-/// Returns the kind at these ends of the intervals. `None` if an interval is not known.
+/// Returns the kind at these ends of the intervals. `None` if an interval is not known. A rank that waits for data is
+/// enough for `data-bound`: the other ranks keep their shares then.
 fn kind_at(
-    rates: &Rates,
+    context: &Context<'_>,
+    expected: Kind,
     progress: &Progress,
     wait_end: impl Fn(Bounds) -> Share,
     idle_end: impl Fn(Bounds) -> Share,
 ) -> Option<Kind> {
-    let mut rates = rates.clone();
+    let judged = context.rank.key;
+    let mut rates = context.rates.clone();
     for gpu in &mut rates.gpus {
         if let Some(ends) = gpu.early_idle {
             gpu.busy = Some(idle_end(ends).complement());
         }
     }
-    for rank in rates.job.iter_mut().flat_map(|job| &mut job.ranks) {
+    let ranks = rates.job.iter_mut().flat_map(|job| &mut job.ranks);
+    for rank in ranks.filter(|rank| expected != Kind::DataBound || rank.key == judged) {
         let wait = rank.wait.as_mut()?;
         let ends = wait.early?;
         wait.share = wait_end(ends);

@@ -654,7 +654,7 @@ fn rates(scenario: &Scenario) -> Rates {
         .zip(&scenario.other_ranks_wait)
         .map(|(pid, wait)| RankRates {
             key: key(pid),
-            wait: Some(estimate(*wait, 0.02, scenario.rank.early_within)),
+            wait: Some(estimate(*wait, 0.02, None)),
             dispatched: scenario.others_get_batches.then_some(Share(*wait)),
             loaders: vec![],
             ..first.clone()
