@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Model, Rates};
 pub use crate::sample::{Gap, JobCandidate, Tier};
-use crate::units::{Moment, Share};
+use crate::units::{Moment, ProcessKey, Share};
 use crate::verdict::Verdict;
 use round::{bytes_per_s, number, percent, round, share};
 
@@ -88,7 +88,8 @@ pub struct WindowReport {
     pub own_cpu_percent: Option<f64>,
 }
 
-/// The newest reading alone: figures of the time since the one before, for the first rank of the job.
+/// The newest reading alone: figures of the time since the one before, for the rank that the verdict is about, or else
+/// the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatestReport {
     /// Seconds from the start of pipetop to this reading. null: no reading yet.
@@ -139,16 +140,18 @@ impl Report {
             host: rates.map(HostReport::new).unwrap_or_default(),
             verdict: VerdictReport::new(verdict, rates),
             gaps: gaps.iter().cloned().chain(ended).collect(),
-            latest: LatestReport::new(at, model.latest()),
+            latest: LatestReport::new(at, model.latest(), verdict.rank_key),
             candidates: candidates.to_vec(),
         }
     }
 }
 
 impl LatestReport {
-    fn new(at: Option<Moment>, rates: Option<&Rates>) -> Self {
+    fn new(at: Option<Moment>, rates: Option<&Rates>, judged: Option<ProcessKey>) -> Self {
         let job = rates.and_then(|rates| rates.job.as_ref());
-        let rank = job.and_then(|job| job.ranks.first());
+        let mut ranks = job.map_or(&[][..], |job| &job.ranks).iter();
+        let first = ranks.as_slice().first();
+        let rank = ranks.find(|rank| Some(rank.key) == judged).or(first);
         let queue = rank.and_then(|rank| rank.main_loader()?.queue);
         let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
         let util = crate::units::mean(gpus.iter().filter_map(|gpu| gpu.util_percent));

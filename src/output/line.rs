@@ -1,10 +1,10 @@
 //! One plain line per interval, for a stdout that is not a terminal: a log, a pipe, a CI run.
 //!
 //! Waits, steps and batches cover the verdict's window, since an interval may contain less than a batch; all other
-//! figures cover the last interval.
+//! figures cover the last interval. They are those of the rank that the verdict is about.
 
 use super::format::{batches_per_second, bytes_per_second, ms, percent, ready};
-use crate::report::{Headline, Report};
+use crate::report::{Headline, RankReport, Report};
 use crate::units::known;
 
 /// Returns the line of an interval:
@@ -19,7 +19,10 @@ pub(crate) fn line(report: &Report) -> String {
     if job.ended {
         return format!("{seconds:.0} s  the job has ended; last verdict: {judgement}");
     }
-    let rank = job.ranks.first();
+    let judged = |rank: &&RankReport| Some(rank.pid) == report.verdict.pid;
+    let rank = job.ranks.iter().find(judged).or(job.ranks.first());
+    let named = rank.filter(|_| job.ranks.len() > 1);
+    let named = named.and_then(|rank| Some(format!("rank {}  ", rank.rank?)));
     let step = rank.map(|rank| &rank.step);
     // A short interval may have no poll of the queue.
     let queue = latest
@@ -27,7 +30,8 @@ pub(crate) fn line(report: &Report) -> String {
         .as_ref()
         .or(rank.and_then(|rank| rank.queue.as_ref()));
     format!(
-        "{seconds:.0} s  wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
+        "{seconds:.0} s  {}wait {}  queue {}  step {}  {}  gpu {}  disk {}  {judgement}",
+        named.unwrap_or_default(),
         known(rank.and_then(|rank| rank.wait_share)),
         known(queue.map(ready)),
         ms(step.and_then(|step| step.step_ms)),

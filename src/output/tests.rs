@@ -1,7 +1,7 @@
 use super::*;
 use crate::report::tests::literals::{candidate, empty_report, full_report, rich_report};
 use crate::report::{Gap, Missing, Report};
-use crate::units::Share;
+use crate::units::{Pid, Share};
 
 #[test]
 fn the_text_opens_with_the_verdict_and_its_reasons() {
@@ -102,6 +102,19 @@ fn a_line_has_waits_and_steps_of_the_window_and_else_the_figures_of_its_interval
         line(&none),
         "0 s  several training jobs; choose one: pipetop 7 or 9"
     );
+}
+
+#[test]
+fn a_line_is_about_the_rank_of_the_verdict() {
+    let mut report = full_report();
+    let ranks = &mut report.job.as_mut().unwrap().ranks;
+    let mut fed = ranks[0].clone();
+    (fed.rank, fed.pid, fed.wait_share) = (Some(0), Pid(1), Some(Share::ZERO));
+    ranks[0].rank = Some(1);
+    report.verdict.pid = Some(ranks[0].pid);
+    ranks.insert(0, fed);
+    let line = line(&report);
+    assert!(line.starts_with("7 s  rank 1  wait 60 %  "), "{line}");
 }
 
 #[test]
