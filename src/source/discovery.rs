@@ -67,6 +67,11 @@ impl Discovery {
     /// Returns an error if it names no job, several, or something that is not a training job.
     pub fn find(&mut self, target: &Target) -> Result<Option<Candidate>, NoTarget> {
         let processes = self.everything();
+        // htop shows each thread with a number of its own.
+        let target = &match target {
+            Target::Pid(pid) => Target::Pid(self.reader.process_of(*pid).unwrap_or(*pid)),
+            other => other.clone(),
+        };
         let found = resolve(&processes, target, &self.own_ancestors(&processes));
         match &self.gap {
             // A process that could not be read may be the one that is meant.
@@ -394,6 +399,26 @@ mod tests {
             }
         }
         assert_eq!(discovery.known.len(), 3);
+    }
+
+    #[test]
+    fn the_number_of_a_thread_means_its_process() {
+        let root = tempfile::tempdir().unwrap();
+        let stat = "42 (python3) S 1 1 1 0 -1 0 10 0 7 0 250 50 0 0 20 0 9 0 99 0 2048 0";
+        let files = [
+            ("42/stat", stat),
+            ("42/cmdline", "python3\0"),
+            ("57/status", "Name:\tpython3\nTgid:\t42\nPid:\t57\n"),
+        ];
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mut discovery = Discovery::new(root.path());
+        let mut find = |pid| discovery.find(&Target::Pid(Pid(pid)));
+        assert_eq!(find(57), find(42));
+        assert_eq!(find(58), Err(NoTarget::NoProcess(Pid(58))));
     }
 
     #[test]

@@ -304,6 +304,12 @@ impl ProcessReader {
         }
     }
 
+    /// Returns the process that a thread belongs to.
+    pub fn process_of(&mut self, thread: Pid) -> Option<Pid> {
+        let status = self.text(thread, "status")?;
+        file::field(&status, "Tgid:")?.parse().ok().map(Pid)
+    }
+
     /// Returns the number of CPUs that the main thread may run on (`Cpus_allowed` of `status`).
     pub fn cpus_allowed(&mut self, pid: Pid) -> Option<u32> {
         cpus_in_mask(&self.text(pid, "status")?)
