@@ -265,6 +265,11 @@ pub struct LoaderRates {
     pub batches_per_s: Option<f64>,
     /// Share of the time that the trainer spent in it. `None` unless it is known for each of the trainer's loaders.
     pub wait: Option<Share>,
+    /// It goes through data that is not trained on.
+    pub validates: bool,
+    /// Time between two of its batches minus the wait, while the trainer goes through its data. `None` unless the trainer
+    /// goes through that of another loader at other times, for a validation.
+    pub step_ms: Option<f64>,
     /// Batches that the trainer has taken from it so far, by the iterator's own counter; `None` if that is not read,
     /// since other clocks cannot tell whose batch is the next.
     pub batches_taken: Option<u64>,

@@ -28,6 +28,9 @@ pub struct LoaderSample {
     /// Polls that found the trainer in it. `None` if polls do not show which of its loaders a trainer is in.
     #[serde(default)]
     pub waits: Option<u64>,
+    /// The data that its newest iterator goes through: one of the rank's `passes`. `None` if no iterator shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<u64>,
     /// Number of ready batches, poll by poll: the newest.
     #[serde(
         rename = "queue_looks",
@@ -50,6 +53,7 @@ impl LoaderSample {
             queue: None,
             batches: None,
             waits: None,
+            dataset: None,
             queue_polls: PollTrace::default(),
         }
     }

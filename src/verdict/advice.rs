@@ -50,7 +50,12 @@ pub(super) fn advice_of_all(
         let part = part.and_then(|(own, all)| Share::of(own.0, all.share.0));
         let stall = part.map_or(stall, |part| stall.times(part));
         let own = of_one(&context, found, stall).into_iter();
-        own.map(|line| format!("{}: {line}", loader.title()))
+        let part = if loader.validates {
+            " (validation)"
+        } else {
+            ""
+        };
+        own.map(move |line| format!("{}{part}: {line}", loader.title()))
     })
     .collect()
 }
@@ -141,6 +146,10 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     };
     let busy = situation.context.mean_share(|worker| worker.busy);
     let slow = busy.is_none_or(|busy| busy.0 >= MODERATE);
+    // Shares of the time alone are too little to say how fast loading is.
+    let (Some(_), Some(_)) = situation.context.load_and_step() else {
+        return vec![];
+    };
     // Workers that are idle all the time do not make slow batches.
     if !slow || workers.match_step.is_none_or(|wanted| wanted > workers.now) {
         return vec![];

@@ -50,7 +50,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the milliseconds that a worker takes for a batch, and those between two batches of the loader minus the
-    /// rank's waits.
+    /// rank's waits, in the loader's own time.
     pub(super) fn load_and_step(&self) -> (Option<f64>, Option<f64>) {
         let step = self.rank.step;
         let loader = self
@@ -66,6 +66,9 @@ impl<'a> Context<'a> {
             busy.sum()
         };
         let load = busy.map(|busy| 1000.0 * busy / rate);
+        if let Some(step) = loader.and_then(|loader| loader.step_ms) {
+            return (load, Some(step));
+        }
         let step = self
             .wait()
             .map(|wait| 1000.0 * wait.share.complement().0 / rate);

@@ -50,6 +50,30 @@ fn two_loaders_that_start_anew_every_few_seconds() {
     });
 }
 
+/// The workers of the validation are idle most of the time, and yet too few.
+#[test]
+fn a_training_and_a_validation_that_both_wait() {
+    each_torch(Share::Quarter, |python| {
+        let script = script().with_file_name("validation_beside.py");
+        let mut job = Job::script(&python.path, &[], Share::Quarter, &script, &["60".into()])
+            .expect("the script starts");
+        job.reach(30, Some(0)).expect("batches");
+        let output = Command::new(PIPETOP)
+            .args([&job.pid().to_string(), "--once", "--json", "--for", "14s"])
+            .to_end();
+        let report = report(&output.stdout);
+        let advice = format!("{:#}", report["verdict"]["advice"]);
+        note(&advice);
+        let advised = |words: &str| advice.contains(words);
+        assert!(advised("loader 1: num_workers 2 -> "), "{report:#}");
+        assert!(
+            advised("loader 2 (validation): num_workers 2 -> "),
+            "{report:#}"
+        );
+        assert!(!advised("prefetch_factor"), "{report:#}");
+    });
+}
+
 fn running(arguments: &[&str], check: impl Fn(&Value, f64, &[Truth; 2]) + Sync) {
     each_torch(Share::Quarter, |python| {
         let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();

@@ -144,7 +144,9 @@ fn rank(
         }
         None => polls(of),
     };
-    let loaders = loaders(older, newer, (sums, session), wait.map(|wait| wait.share));
+    let validation = validation(older, newer, polled.as_ref(), wait);
+    let in_all = (wait.map(|wait| wait.share), validation);
+    let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
     let stopped = polls(|main| main.stopped);
@@ -172,7 +174,7 @@ fn rank(
         io: io(usage),
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
-        validation: validation(older, newer, polled.as_ref(), wait),
+        validation,
         startup: wait.and_then(|_| periodicity::startup(sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
@@ -222,7 +224,8 @@ fn loaders<'a>(
     older: Option<&'a RankSample>,
     newer: &'a RankSample,
     sums: (&RankSums, &RankSums),
-    wait: Option<Share>,
+    (wait, validation): (Option<Share>, Option<ValidationRates>),
+    interval: &SampleInterval,
 ) -> Vec<LoaderRates> {
     let of = |rank: &'a RankSample, id| rank.loaders.iter().find(|loader| loader.id == id);
     let before = |id| older.and_then(|older| of(older, id));
@@ -234,6 +237,16 @@ fn loaders<'a>(
         let before = before(id).and_then(|loader| loader.waits);
         of(newer, id)?.waits?.checked_sub(before.unwrap_or(0))
     });
+    if let Some(validation) = validation {
+        for loader in &mut loaders {
+            let dataset = of(newer, loader.id).and_then(|loader| loader.dataset);
+            let mut validated = datasets::validations(&newer.passes);
+            loader.validates = validated.any(|passes| Some(passes.dataset) == dataset);
+        }
+        loader::steps_in_turn(&mut loaders, validation.time, |id| {
+            Share::of(sums.0.loader(id).seconds, interval.seconds)
+        });
+    }
     loaders
 }
 

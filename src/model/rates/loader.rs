@@ -36,6 +36,8 @@ pub(super) fn rates(
         queue: queue.and_then(self::queue),
         batches_per_s,
         wait: None,
+        validates: false,
+        step_ms: None,
         batches_taken: newer
             .batches
             .filter(|batches| batches.source == BatchClock::Iterator)
@@ -273,6 +275,33 @@ pub(super) fn divide_wait(
     let all: f64 = counted.iter().map(|(_, polls)| polls).sum();
     for (loader, polls) in counted {
         loader.wait = Share::of(polls * wait.0, all);
+    }
+}
+
+/// Computes the steps of loaders that the trainer takes batches from at different times: those for validation, which
+/// takes this share of the time, and the others. `counted` is the share of the time in which a loader's batches were
+/// counted: it is hardly longer than the loader's own time if its workers end with each pass.
+pub(super) fn steps_in_turn(
+    loaders: &mut [LoaderRates],
+    validation: Share,
+    counted: impl Fn(u64) -> Option<Share>,
+) {
+    let in_use = |loader: &&LoaderRates| loader.batches_per_s.is_some_and(|rate| rate > 0.0);
+    if !loaders.iter().filter(in_use).any(|loader| loader.validates) {
+        return;
+    }
+    let step = |loader: &LoaderRates| {
+        let own = if loader.validates {
+            validation
+        } else {
+            validation.complement()
+        };
+        let stepping = Share::of(own.0 - loader.wait?.0, own.0).filter(|share| share.0 > 0.0)?;
+        let rate = loader.batches_per_s.filter(|rate| *rate > 0.0)?;
+        Some(1000.0 * stepping.0 / (rate * (counted(loader.id)?.0 / own.0).max(1.0)))
+    };
+    for loader in loaders {
+        loader.step_ms = step(loader);
     }
 }
 

@@ -585,6 +585,38 @@ fn of_loaders_that_take_turns_the_busiest_stands_for_the_rank() {
 }
 
 #[test]
+fn each_loader_has_the_step_of_its_own_time() {
+    let job = job(between(&training(4.0), &training(6.0)));
+    let loader = |id, validates, batches_per_s, wait| LoaderRates {
+        id,
+        validates,
+        batches_per_s: Some(batches_per_s),
+        wait: Some(Share(wait)),
+        ..job.ranks[0].loaders[0].clone()
+    };
+    let steps = |mut loaders: [LoaderRates; 2], counted: [f64; 2]| {
+        let counted = |id: u64| Some(Share(counted[usize::try_from(id).unwrap()]));
+        loader::steps_in_turn(&mut loaders, Share(0.25), counted);
+        loaders.map(|loader| loader.step_ms)
+    };
+    // Of 4 s, one is a validation: ten batches of 20 ms, each after a wait of 80 ms.
+    let training = loader(0, false, 20.0, 0.35);
+    let kept = steps([training.clone(), loader(1, true, 2.5, 0.2)], [1.0, 1.0]);
+    close(kept[0], 20.0);
+    close(kept[1], 20.0);
+    // Its workers end with each pass, and its last batches are not seen.
+    for counted in [0.25, 0.125] {
+        let ended = [training.clone(), loader(1, true, 10.0, 0.2)];
+        close(steps(ended, [1.0, counted])[1], 20.0);
+    }
+    // Nothing is known of steps of which each takes a batch of both.
+    let in_turn = [training.clone(), loader(1, false, 20.0, 0.2)];
+    assert_eq!(steps(in_turn, [1.0, 1.0]), [None, None]);
+    let all_waits = steps([training, loader(1, true, 2.5, 0.25)], [1.0, 1.0]);
+    assert_eq!(all_waits[1], None);
+}
+
+#[test]
 fn waits_are_shared_out_by_the_polls_in_each_loader() {
     let loaders = |polls: [Option<u64>; 2]| {
         let job = job(between(&training(4.0), &training(6.0)));

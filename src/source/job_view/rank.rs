@@ -235,10 +235,7 @@ impl RankView {
             count,
             source: BatchClock::SharedMemory,
         });
-        let yielded = iterator.map(|iterator| BatchCount {
-            count: iterator.batches,
-            source: BatchClock::Iterator,
-        });
+        let yielded = iterator.map(IteratorSeen::yielded);
         let made = self.builtin.then(|| builtin::batches(&workers)).flatten();
         let settings = if self.builtin {
             let trainer = tree.get(self.key.pid);
@@ -272,6 +269,7 @@ impl RankView {
                 .map_or_else(PollTrace::default, |queue| self.new_polls(&queue.polls)),
             batches: yielded.or(taken).or(made),
             waits: iterator.map(|iterator| iterator.waits),
+            dataset: iterator.and_then(|iterator| iterator.dataset),
             settings,
         }
     }
@@ -348,11 +346,9 @@ fn add_reported(loaders: &mut Vec<LoaderSample>, reported: &RankReported) {
 fn main_loader(iterator: &IteratorSeen) -> LoaderSample {
     LoaderSample {
         settings: iterator.settings.clone(),
-        batches: Some(BatchCount {
-            count: iterator.batches,
-            source: BatchClock::Iterator,
-        }),
+        batches: Some(iterator.yielded()),
         waits: Some(iterator.waits),
+        dataset: iterator.dataset,
         ..LoaderSample::new(MAIN_LOADER, LoaderKind::PytorchMain)
     }
 }

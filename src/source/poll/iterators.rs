@@ -235,6 +235,9 @@ impl Iterators {
             };
             seen.batches += state.yielded - since;
             tracked.yielded = state.yielded;
+            let of = |known: &&DatasetPasses| Some(known.dataset) == tracked.iterator.dataset();
+            let dataset = dataset_passes.iter().find(of);
+            seen.dataset = dataset.map(|known| known.passes.dataset);
             if seen.settings != *tracked.iterator.settings() {
                 seen.settings = tracked.iterator.settings().clone();
             }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::job::ResultPipe;
 use crate::sample::{
-    Gap, LoaderSettings, MainTally, Passes, PollTrace, QueueTally, Tail, Wait, WorkerLoads,
-    WorkerTally,
+    BatchClock, BatchCount, Gap, LoaderSettings, MainTally, Passes, PollTrace, QueueTally, Tail,
+    Wait, WorkerLoads, WorkerTally,
 };
 use crate::source::python::{Asks, PythonError};
 use crate::source::shared_memory::SegmentClock;
@@ -127,6 +127,18 @@ pub struct IteratorSeen {
     pub settings: LoaderSettings,
     /// Polls that found the trainer in this loader.
     pub waits: u64,
+    /// The data that it goes through, as in [`MainSeen::passes`].
+    pub dataset: Option<u64>,
     /// Pinned batches that are ready, if a thread pins them.
     pub pinned: Option<QueueTally>,
+}
+
+impl IteratorSeen {
+    /// Returns the loader's batches by this clock.
+    pub fn yielded(&self) -> BatchCount {
+        BatchCount {
+            count: self.batches,
+            source: BatchClock::Iterator,
+        }
+    }
 }

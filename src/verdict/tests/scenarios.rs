@@ -165,6 +165,8 @@ struct Rank {
 struct OtherLoader {
     wait: f64,
     batches_per_s: f64,
+    /// Length of its steps if it is that of the validation.
+    validation_step_ms: Option<f64>,
     workers: Vec<Worker>,
 }
 
@@ -403,6 +405,8 @@ fn loader(rank: &Rank) -> LoaderRates {
         }),
         batches_per_s: rank.batches_per_s,
         wait: rank.loader_wait.map(Share),
+        validates: false,
+        step_ms: None,
         batches_taken: None,
         workers,
     }
@@ -422,6 +426,8 @@ fn other_loaders(rank: &Rank) -> impl Iterator<Item = LoaderRates> {
             },
             workers,
             wait: Some(Share(other.wait)),
+            validates: other.validation_step_ms.is_some(),
+            step_ms: other.validation_step_ms,
             batches_per_s: Some(other.batches_per_s),
             ..loader
         }

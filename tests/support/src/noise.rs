@@ -238,6 +238,7 @@ impl Noise {
                     source: BatchClock::Iterator,
                 }),
                 waits: Some(second * 30),
+                dataset: None,
                 queue_polls: self.polls(second, &[0, 1, 2, 3, 2 * self.workers]),
             }],
             polls: self.polls(second, &[TrainerNow::Waiting, TrainerNow::Stepping]),

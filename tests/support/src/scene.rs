@@ -545,6 +545,8 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         }),
         batches_per_s: Some(rate),
         wait: None,
+        validates: false,
+        step_ms: None,
         batches_taken: Some(970),
     };
     RankRates {
