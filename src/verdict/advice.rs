@@ -150,8 +150,11 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     let (Some(_), Some(_)) = situation.context.load_and_step() else {
         return vec![];
     };
+    // A reserve that is never used up is large enough.
+    let empty = situation.context.queue_empty_at_most();
+    let enough = empty.is_some_and(|empty| empty.0 < MODERATE);
     // Workers that are idle all the time do not make slow batches.
-    if !slow || workers.match_step.is_none_or(|wanted| wanted > workers.now) {
+    if enough || !slow || workers.match_step.is_none_or(|wanted| wanted > workers.now) {
         return vec![];
     }
     let gain = gain(situation.stall, f64::INFINITY);
