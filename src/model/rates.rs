@@ -316,6 +316,10 @@ pub struct WorkerRates {
     pub asleep: Option<Share>,
     /// Of the time: blocked on a disk or the network in calls that open, list or ask about files.
     pub about_files: Option<Share>,
+    /// A command that the worker waits for is on a CPU, or runnable.
+    pub commands: Option<Share>,
+    /// Of `asleep`: on a lock or a queue that processes share.
+    pub locked: Option<Share>,
     /// From block devices, and by read calls from anywhere.
     pub read: Option<BytesPerSecond>,
     pub rchar: Option<BytesPerSecond>,

@@ -553,6 +553,8 @@ fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
         handover: next(),
         other: next(),
         about_files: next(),
+        commands: next(),
+        locked: next(),
         now: WorkerNow::Cpu,
     }
 }

@@ -98,11 +98,17 @@ pub struct WorkerTally {
     /// Of those blocked on a disk or a network: in calls that open, list or ask about files.
     #[serde(default)]
     pub about_files: u64,
+    /// Of those on a CPU: a command that it waits for was, not the worker itself.
+    #[serde(default)]
+    pub commands: u64,
+    /// Of those asleep: on a lock or a queue that processes share.
+    #[serde(default)]
+    pub locked: u64,
     /// What it was doing at the last poll.
     pub now: WorkerNow,
 }
 
-counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files);
+counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked);
 
 impl WorkerTally {
     /// Returns the sum of both; `now` is that of `more`.
@@ -117,6 +123,8 @@ impl WorkerTally {
             handover: self.handover.saturating_add(more.handover),
             other: self.other.saturating_add(more.other),
             about_files: self.about_files.saturating_add(more.about_files),
+            commands: self.commands.saturating_add(more.commands),
+            locked: self.locked.saturating_add(more.locked),
             now: more.now,
         }
     }

@@ -60,11 +60,17 @@ pub(super) fn delayed(context: &Context<'_>) -> Option<Share> {
     context.of_busy(|worker| worker.run_delay)
 }
 
-/// Returns the share of the workers' busy time on a CPU or waiting for one. `None` also if it is below [`MOSTLY_CPU`].
+/// Returns the share of the workers' busy time in which they wait for a lock or a queue that processes share.
+pub(super) fn locked(context: &Context<'_>) -> Option<Share> {
+    context.of_busy(|worker| worker.locked)
+}
+
+/// Returns the share of the workers' busy time on a CPU or waiting for one, themselves or their commands. `None` also if it is below [`MOSTLY_CPU`].
 pub(super) fn mostly_cpu(context: &Context<'_>) -> Option<Share> {
     let on_cpu = |worker: &WorkerRates| {
-        let running = Share(worker.cpu?.min(1.0));
-        Some(Share(running.0 + worker.run_delay.map_or(0.0, |delay| delay.0)).clamped())
+        let running = worker.cpu?.min(1.0);
+        let besides = [worker.run_delay, worker.commands].into_iter().flatten();
+        Some(Share(running + besides.map(|share| share.0).sum::<f64>()).clamped())
     };
     context
         .of_busy(on_cpu)

@@ -16,6 +16,7 @@ mod head_of_line;
 mod in_main;
 mod ipc;
 mod launch;
+mod lock;
 mod logging;
 mod memory_pressure;
 mod metadata;
@@ -80,6 +81,7 @@ causes! {
     FewShards: few_shards,
     HeadOfLine: head_of_line,
     Ipc: ipc,
+    Lock: lock,
     Swap: swap,
     MemoryPressure: memory_pressure,
     PageCache: page_cache,

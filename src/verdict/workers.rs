@@ -1,5 +1,6 @@
 //! The number of workers that would match the step, the number that the CPUs can feed, and the gain from free loading.
 
+use super::busy_time::{delayed, locked};
 use super::context::Context;
 use super::{Headspace, Interval, WorkerAdvice};
 use crate::sample::LoaderKind;
@@ -29,10 +30,9 @@ pub(super) fn headspace(context: &Context<'_>, stall: Interval) -> Headspace {
 pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<WorkerAdvice> {
     let loader = context.loader?;
     let now = loader.settings.num_workers.or_else(|| seen(context))?;
-    // The time in which a worker waits for a CPU is no work: other workers would not do it.
-    let delayed = context
-        .of_busy(|worker| worker.run_delay)
-        .unwrap_or_default();
+    // The time in which a worker waits for a CPU or for another worker is no work: other workers would not do it.
+    let delayed = [delayed(context), locked(context)].into_iter().flatten();
+    let delayed = Share(delayed.map(|share| share.0).sum()).clamped();
     let match_step = load_per_step(context).and_then(|steps| {
         let workers = steps * delayed.complement().0;
         // Do not add a worker because of a rounding error above a whole number.
@@ -119,11 +119,10 @@ pub(super) fn cpu_per_worker(context: &Context<'_>) -> Option<f64> {
         .filter_map(|worker| Some(worker.busy?.0))
         .sum();
     // The time that they would use if they got it.
-    let delayed = context
-        .workers()
-        .iter()
-        .filter_map(|worker| Some(worker.run_delay?.0));
-    let per_worker = (context.workers_cpu()? + delayed.sum::<f64>()) / busy.max(0.01);
+    let besides = context.workers().iter();
+    let besides = besides.flat_map(|worker| [worker.run_delay, worker.commands]);
+    let besides: f64 = besides.flatten().map(|share| share.0).sum();
+    let per_worker = (context.workers_cpu()? + besides) / busy.max(0.01);
     // With less than this, the CPU does not limit them.
     (per_worker >= 0.1).then_some(per_worker.min(1.0))
 }

@@ -145,6 +145,8 @@ fn worker(
         handover: slept(|tally| tally.handover),
         asleep: slept(|tally| tally.other),
         about_files: slept(|tally| tally.about_files),
+        commands: polls(|tally| tally.commands),
+        locked: slept(|tally| tally.locked),
         read: usage.read,
         rchar: usage.rchar,
         write: usage.write,

@@ -9,6 +9,7 @@ use crate::sample::{BatchClock, BatchCount, LoaderKind, LoaderSample, PollTrace,
 use crate::source::poll::{MAIN_LOADER, MainSeen, Seen};
 use crate::source::process::ProcessReader;
 use crate::source::python::Asks;
+use crate::source::shared_memory::SegmentClock;
 use crate::units::{Pid, ProcessKey};
 
 /// Number used for a loader that is only known from the main thread's stacks.
@@ -17,17 +18,40 @@ const OTHER_LOADER: u64 = MAIN_LOADER - 2;
 /// Returns the kind of a loader whose workers are child processes. They are PyTorch's if its iterator or its shared memory
 /// counts their batches (`counted`), or by the name or the stack of one: any program may fork children that write to a pipe.
 pub(super) fn kind(tree: &Tree<'_>, loader: &Loader, seen: &Seen, counted: bool) -> LoaderKind {
+    if counted || is_pytorchs(tree, loader, seen) {
+        LoaderKind::PytorchProcesses
+    } else {
+        LoaderKind::Processes
+    }
+}
+
+/// Returns whether the workers were seen at work, and not in the loop of PyTorch's. Whoever sends tensors to another process
+/// counts shared memory as they do.
+pub(super) fn is_elsewhere(tree: &Tree<'_>, loader: &Loader, seen: &Seen) -> bool {
+    let mut workers = loader
+        .workers
+        .iter()
+        .filter_map(|key| seen.workers.get(key));
+    workers.any(|worker| worker.elsewhere) && !is_pytorchs(tree, loader, seen)
+}
+
+/// Returns the batches that PyTorch's workers made and the trainer took.
+pub(super) fn taken(segments: &SegmentClock) -> Option<BatchCount> {
+    segments.taken().map(|count| BatchCount {
+        count,
+        source: BatchClock::SharedMemory,
+    })
+}
+
+/// Whether one of the workers is PyTorch's by its name or its stack.
+fn is_pytorchs(tree: &Tree<'_>, loader: &Loader, seen: &Seen) -> bool {
     let by_stack = |key: &ProcessKey| {
         let seen = seen.workers.get(key);
         seen.is_some_and(|worker| worker.id.is_some() || worker.loads.is_some())
     };
     let by_name = |key: &ProcessKey| tree.get(key.pid).is_some_and(Process::is_pytorch_worker);
     let mut workers = loader.workers.iter();
-    if counted || workers.any(|key| by_stack(key) || by_name(key)) {
-        LoaderKind::PytorchProcesses
-    } else {
-        LoaderKind::Processes
-    }
+    workers.any(|key| by_stack(key) || by_name(key))
 }
 
 /// Assigns what feeds the main thread to the loader with workers that is not PyTorch's, or else adds a loader without
@@ -162,6 +186,41 @@ mod tests {
         let mut seen = Seen::default();
         seen.workers.insert(key(7), in_its_loop);
         assert_eq!(of("python", &seen, false), LoaderKind::PytorchProcesses);
+    }
+
+    #[test]
+    fn children_that_work_in_another_loop_are_not_pytorchs() {
+        let loader = Loader {
+            pipe: None,
+            pipe_is_seen: false,
+            workers: vec![key(7), key(8)],
+        };
+        let of = |comm: &str, each: [WorkerSeen; 2]| {
+            let processes = [Process {
+                key: key(7),
+                comm: comm.to_owned(),
+                ..Process::default()
+            }];
+            let seen = Seen {
+                workers: (7..).map(key).zip(each).collect(),
+                ..Seen::default()
+            };
+            is_elsewhere(&Tree::new(&processes), &loader, &seen)
+        };
+        let unseen = WorkerSeen::default;
+        let elsewhere = || WorkerSeen {
+            elsewhere: true,
+            ..WorkerSeen::default()
+        };
+        let in_its_loop = || WorkerSeen {
+            id: Some(0),
+            ..WorkerSeen::default()
+        };
+        assert!(of("python", [elsewhere(), unseen()]));
+        assert!(!of("python", [unseen(), unseen()]));
+        // One that has only begun is outside the loop, too.
+        assert!(!of("python", [elsewhere(), in_its_loop()]));
+        assert!(!of("pt_data_worker", [elsewhere(), unseen()]));
     }
     #[test]
     fn tensors_that_are_sent_do_not_make_a_loader_pytorchs() {

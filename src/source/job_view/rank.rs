@@ -230,11 +230,8 @@ impl RankView {
             .map(|(place, key)| self.worker(reader, *key, place, seen, segments))
             .collect();
         workers.sort_by_key(|worker| (worker.id, worker.key));
-        let taken = segments.and_then(SegmentClock::taken);
-        let taken = taken.map(|count| BatchCount {
-            count,
-            source: BatchClock::SharedMemory,
-        });
+        let segments = segments.filter(|_| !other::is_elsewhere(tree, loader, seen));
+        let taken = segments.and_then(other::taken);
         let yielded = iterator.map(IteratorSeen::yielded);
         let made = self.builtin.then(|| builtin::batches(&workers)).flatten();
         let settings = if self.builtin {

@@ -174,6 +174,13 @@ impl SystemCall {
         ABOUT_FILES.contains(&self.number)
     }
 
+    /// It waits on a futex that other processes may wake, too: a lock or a semaphore that processes share.
+    pub(super) fn is_shared_futex(self) -> bool {
+        /// `FUTEX_PRIVATE_FLAG`.
+        const PRIVATE: u64 = 128;
+        self.futex().is_some() && self.arguments[1] & PRIVATE == 0
+    }
+
     /// Where it is a wait on a futex: the address of that.
     pub(super) fn futex(self) -> Option<u64> {
         const FUTEX: u64 = if cfg!(target_arch = "x86_64") {
@@ -236,6 +243,9 @@ mod tests {
             Some(0x7f20)
         );
         assert_eq!(call(&waits), None);
+        let shared = |text: &str| SystemCall::parse(text).is_some_and(SystemCall::is_shared_futex);
+        assert!(!shared(&waits) && shared(&waits.replace("0x189", "0x109")));
+        assert!(!shared("230 0x1 0x1 0x7ff 0x0 0x0 0x0 0x1 0x2"));
         assert_eq!(call("-1 0x1 0x2"), None);
         assert_eq!(call(""), None);
     }

@@ -42,6 +42,8 @@ pub(super) struct FeedEvidence {
     idles: bool,
     /// At the last stack it was waiting for another thread.
     for_thread: bool,
+    /// It was seen to wait for another thread.
+    waits_for_threads: bool,
     /// At the last stack something was handed over to it.
     pub(super) hands_over: bool,
     /// At the last stack: what it was waiting for, if that is not a batch.
@@ -75,6 +77,7 @@ impl FeedEvidence {
         self.take(now, stack);
         let outside = stack.loader == InLoader::Outside && stack.not_data.is_none();
         self.for_thread = stack.for_thread;
+        self.waits_for_threads |= stack.for_thread;
         self.unclear = if outside && (stack.for_thread || reads(blocked)) {
             Some(Unclear::Waits)
         } else {
@@ -159,6 +162,17 @@ impl FeedEvidence {
             Some(Unclear::PlaceUnknown) => !self.ahead,
         };
         unclear && !self.pytorch && !known
+    }
+
+    /// Whether another thread may take batches from PyTorch's loader and hand them over: this one was seen to wait for
+    /// another thread, and never in the loader.
+    pub(super) fn may_get_from_thread(&self) -> bool {
+        self.waits_for_threads && !self.pytorch
+    }
+
+    /// Whether it may be waiting for a batch that another thread takes from PyTorch's loader.
+    pub(super) fn may_wait_for_thread(&self) -> bool {
+        self.for_thread && self.may_get_from_thread() && self.is_unclear()
     }
 
     /// Whether it is asleep until something else acts. Not where the standard library waits for another thread: that one
@@ -248,9 +262,13 @@ mod tests {
             ..MainStack::default()
         };
         let mut fed = FeedEvidence::default();
+        fed.stack(Duration::ZERO, &for_thread, Blocked::Lock, true);
+        assert!(fed.may_wait_for_thread());
+        fed.stack(Duration::ZERO, &step, Blocked::Timer, true);
+        assert!(fed.may_get_from_thread() && !fed.may_wait_for_thread());
         fed.stack(Duration::ZERO, &pytorch, Blocked::Poll, false);
         fed.stack(Duration::ZERO, &for_thread, Blocked::Lock, false);
-        assert!(!fed.is_unclear());
+        assert!(!fed.is_unclear() && !fed.may_wait_for_thread() && !fed.may_get_from_thread());
         assert!(!fed.is_blocked(Blocked::Lock));
         fed.stack(Duration::ZERO, &step, Blocked::Lock, false);
         assert!(fed.is_blocked(Blocked::Lock) && !fed.is_blocked(Blocked::Timer));

@@ -143,10 +143,11 @@ impl MainView {
         let doing = self.doing(now, poll, times, for_gil);
         let inside = doing.is_in_loader();
         self.iterators.count_wait(inside, poll.polled);
-        if self.by_pytorch() {
+        let by_pytorch = self.by_pytorch();
+        if by_pytorch && !self.fed.may_get_from_thread() {
             self.beats.drop_unclear();
         }
-        let idle = !inside && self.fed.is_idle(self.by_pytorch(), poll.blocked);
+        let idle = !inside && self.fed.is_idle(by_pytorch, poll.blocked);
         let beat = Beat {
             doing,
             thread: match poll.blocked {
@@ -157,7 +158,7 @@ impl MainView {
             // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
             unseen: idle || (self.in_loader.is_none() && !self.has_workers),
             unclear: if self.thread.attachable() {
-                !self.by_pytorch() && self.fed.is_unclear()
+                !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {
                 // Without stacks: another thread may take what the workers load.
                 poll.blocked == Blocked::Lock && self.has_workers

@@ -97,6 +97,8 @@ pub struct WorkerSeen {
     pub tally: WorkerTally,
     pub polls: PollTrace,
     pub activity: BTreeMap<String, u64>,
+    /// At its last stack it was at work, and not in the loop of PyTorch's workers.
+    pub elsewhere: bool,
     /// The loader's number of the worker; the following settings are also from its frames.
     pub id: Option<u32>,
     pub num_workers: Option<u32>,

@@ -145,6 +145,11 @@ impl ThreadView {
         self.call().is_some_and(SystemCall::is_about_files)
     }
 
+    /// It waits for a lock or a semaphore that processes share. No also where that cannot be seen.
+    pub(super) fn is_on_shared_futex(&self) -> bool {
+        self.call().is_some_and(SystemCall::is_shared_futex)
+    }
+
     fn call(&self) -> Option<SystemCall> {
         let mut buffer = [0; 256];
         let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;

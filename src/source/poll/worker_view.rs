@@ -119,12 +119,16 @@ impl WorkerView {
             // Not counted: it is unknown what it polls for.
             _ => return,
         };
-        let blocked = if idle || self.builtin {
+        let locked = !idle && self.is_locked(poll.blocked);
+        let blocked = if idle || self.builtin || locked {
             poll.blocked
         } else {
             self.held_up_by(now, poll)
         };
         count(&mut self.seen.tally, blocked, idle);
+        self.seen.tally.locked += u64::from(locked);
+        let command = blocked == Blocked::Running && self.command(poll.blocked).is_some();
+        self.seen.tally.commands += u64::from(command && !idle);
         let slow = matches!(poll.blocked, Blocked::Disk | Blocked::Network);
         if slow && !idle && self.thread.is_about_files() {
             self.seen.tally.about_files += 1;
@@ -133,6 +137,19 @@ impl WorkerView {
             self.seen.tally.now = WorkerNow::Starting;
         }
         self.seen.polls.record(now, self.seen.tally.now, SLOTS);
+    }
+
+    /// Whether it waits for a lock that another process holds. Of workers that are not PyTorch's, a semaphore may be that of
+    /// a queue that has no room or no work.
+    fn is_locked(&self, blocked: Blocked) -> bool {
+        match blocked {
+            Blocked::FileLock => true,
+            Blocked::Lock => {
+                let busy = self.in_loop.is_some() && self.phase == WorkerPhase::Busy;
+                busy && self.thread.is_on_shared_futex()
+            }
+            _ => false,
+        }
     }
 
     /// Returns what holds the worker up. If it sleeps, that is what it waits for elsewhere.
@@ -234,6 +251,7 @@ impl WorkerView {
         self.stack_at = Some(now);
         self.phase = stack.phase;
         self.in_loop = stack.in_loop;
+        self.seen.elsewhere = stack.in_loop.is_none() && stack.phase == WorkerPhase::Busy;
         if self.in_loop.is_some() {
             self.loads.get_or_insert_default();
         }

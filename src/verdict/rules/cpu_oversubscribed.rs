@@ -33,7 +33,7 @@ fn cpu_wanted(context: &Context<'_>) -> f64 {
     };
     let workers = context.workers().iter();
     let workers: f64 = workers
-        .map(|worker| wanted(worker.cpu, worker.run_delay))
+        .map(|worker| wanted(worker.cpu, worker.run_delay) + wanted(None, worker.commands))
         .sum();
     let rank = context.rank;
     workers + wanted(rank.main_cpu.map(|cpu| cpu.0), rank.main_run_delay)

@@ -1,5 +1,6 @@
 //! Workers are busy computing: decoding, augmenting, tokenising.
 
+use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::busy_time::{MOSTLY_CPU, mostly_cpu};
 use crate::verdict::context::Context;
@@ -19,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let wanted = mostly_cpu(context)?;
-    let cpu = context.of_busy(|worker| worker.cpu.map(|cpu| Share(cpu.min(1.0))));
+    let cpu = context.of_busy(on_cpu);
     // Show the same figure that was compared.
     let (share, how) = match cpu.filter(|cpu| cpu.0 >= MOSTLY_CPU) {
         Some(cpu) => (cpu, "are on the CPU"),
@@ -35,6 +36,12 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         MOSTLY_CPU,
         text,
     ))
+}
+
+/// Returns the time in which a worker or its command was on a CPU. That of a command includes its waits for one.
+fn on_cpu(worker: &WorkerRates) -> Option<Share> {
+    let commands = worker.commands.unwrap_or_default();
+    Some(Share(worker.cpu?.min(1.0) + commands.0).clamped())
 }
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {

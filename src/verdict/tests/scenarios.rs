@@ -257,6 +257,12 @@ struct Worker {
     /// Of `disk` and `network`: in calls that open, list or ask about files.
     #[serde(default)]
     about_files: f64,
+    /// A command that it waits for is on a CPU.
+    #[serde(default)]
+    commands: f64,
+    /// Of `asleep`: on a lock that processes share.
+    #[serde(default)]
+    locked: f64,
     /// Page faults a second that had to wait for a read.
     major_faults: Option<f64>,
     /// Bytes per second from block devices, and by read calls.
@@ -353,6 +359,8 @@ fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
             handover: Some(Share::ZERO),
             asleep: Some(Share(worker.asleep)),
             about_files: Some(Share(worker.about_files)),
+            commands: Some(Share(worker.commands)),
+            locked: Some(Share(worker.locked)),
             read: worker.read.map(BytesPerSecond),
             rchar: worker.rchar.map(BytesPerSecond),
             write: None,

@@ -650,6 +650,8 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         handover: Some(Share::ZERO),
         asleep: Some(Share::ZERO),
         about_files: Some(Share::ZERO),
+        commands: Some(Share::ZERO),
+        locked: Some(Share::ZERO),
         read: Some(BytesPerSecond(212e6 / f64::from(pace.workers.max(1)))),
         rchar: Some(BytesPerSecond(2.112e9 / f64::from(pace.workers.max(1)))),
         write: Some(BytesPerSecond(0.0)),

@@ -1,0 +1,35 @@
+//! Workers wait for a lock or a queue that they share: what they do under it, one of them does at a time.
+
+use crate::verdict::busy_time::{MIN_SHARE_OF_BUSY, locked};
+use crate::verdict::context::Context;
+use crate::verdict::rule::{Picture, Resource, Rule};
+use crate::verdict::{Evidence, Kind};
+
+pub(super) const RULE: Rule = Rule {
+    words: "a lock between workers",
+    checks: &[(Kind::DataBound, check)],
+    resource: Resource::Other,
+    picture: Picture::BusyWorkers,
+    more_workers_help: false,
+    what_if: false,
+    advice: |situation| {
+        let hottest = situation.context.hottest();
+        let inside = hottest.map_or_else(String::new, |(name, _)| format!(" in {name}"));
+        vec![
+            format!(
+                "hold the lock{inside} for less of the work, or fill the queue there faster: more workers would wait, too"
+            ),
+            "give each worker its own file, connection or queue in place of a shared one".into(),
+        ]
+    },
+};
+
+fn check(context: &Context<'_>) -> Option<Evidence> {
+    let share = locked(context)?;
+    (share.0 >= MIN_SHARE_OF_BUSY).then(|| {
+        let text = format!(
+            "workers wait {share} of their busy time for a lock or a queue that processes share"
+        );
+        Evidence::supporting("lock-wait", share.0, MIN_SHARE_OF_BUSY, text)
+    })
+}
