@@ -51,7 +51,9 @@ pub(super) fn waits_on(
         // Waits for the output of a command, or for its end.
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
             let commands = commands(proc_root, worker);
-            let all = commands.iter().map(|command| at(proc_root, *command));
+            let all = commands
+                .iter()
+                .map(|command| command_at(proc_root, *command));
             let Some(blocked) = most_active(all) else {
                 // Another process fills a pipe, no network.
                 let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
@@ -62,7 +64,7 @@ pub(super) fn waits_on(
             };
             let who = commands
                 .iter()
-                .find(|command| at(proc_root, **command) == blocked)?;
+                .find(|command| command_at(proc_root, **command) == blocked)?;
             let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
             Some(WaitsOn {
                 blocked,
@@ -95,6 +97,24 @@ fn is_pipe(proc_root: &Path, process: Pid, descriptor: i32) -> bool {
 fn at(folder: &Path, number: Pid) -> Blocked {
     let wchan = fs::read_to_string(folder.join(format!("{number}/wchan")));
     wchan.map_or(Blocked::Other, |wchan| blocked_in(&wchan))
+}
+
+/// Returns what a command is blocked in. One that polls and has a socket open waits for that, as `curl` does.
+fn command_at(proc_root: &Path, command: Pid) -> Blocked {
+    match at(proc_root, command) {
+        Blocked::Poll if has_socket(proc_root, command) => Blocked::Network,
+        blocked => blocked,
+    }
+}
+
+/// No also where its descriptors cannot be read.
+fn has_socket(proc_root: &Path, process: Pid) -> bool {
+    let Ok(open) = fs::read_dir(proc_root.join(format!("{process}/fd"))) else {
+        return false;
+    };
+    let links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let mut links = links.take(MAX_TASKS);
+    links.any(|link| link.to_string_lossy().starts_with("socket:"))
 }
 
 /// Whether the thread runs an event loop that can only be woken by other threads, as asyncio does with a pair of
@@ -236,6 +256,22 @@ mod tests {
             assert_eq!(seen(&[shell, (9, "hrtimer_nanosleep")], blocked), None);
         }
         assert_eq!(seen(&[shell, (9, "sk_wait_data")], Blocked::Unix), None);
+    }
+
+    #[test]
+    fn a_command_that_polls_waits_for_its_socket() {
+        let root = tree(&[(5, "pipe_read")], &[(8, "do_wait"), (9, "do_sys_poll")]);
+        let seen = || waits_on(root.path(), Pid(5), Blocked::PipeRead, None);
+        let folder = root.path().join("9/fd");
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink("pipe:[7]", folder.join("1")).unwrap();
+        assert_eq!(seen(), None);
+        std::os::unix::fs::symlink("socket:[8]", folder.join("5")).unwrap();
+        let network = WaitsOn {
+            blocked: Blocked::Network,
+            command: Some("curl".to_owned()),
+        };
+        assert_eq!(seen(), Some(network));
     }
 
     #[test]
