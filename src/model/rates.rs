@@ -363,13 +363,6 @@ impl RankRates {
 }
 
 impl Rates {
-    /// Returns how many CPUs neither the job nor pipetop uses but others do. `None` if a part is not known.
-    pub fn used_by_others(&self, job: &JobRates) -> Option<f64> {
-        let busy = self.host.cpu?.0 * f64::from(self.host.cpus);
-        let own = self.own_cpu.map_or(0.0, |cpu| cpu.0);
-        Some((busy - job.cpu_cores? - own).max(0.0))
-    }
-
     /// Keeps loaders from `before`, while this time covers them, for ranks without one: between epochs there may be none,
     /// or nothing but the place in the training loop.
     pub(super) fn keep_loaders(&mut self, before: &Self, seconds: f64) {

@@ -1,9 +1,9 @@
-//! Rates of the machine: host and disks. Does not depend on the job.
+//! Rates of the machine: host and disks, and what others use of it.
 
 use std::time::Duration;
 
 use crate::model::interval::{count_grown, seconds_grown};
-use crate::model::rates::{DiskRates, HostRates};
+use crate::model::rates::{DiskRates, HostRates, JobRates, Rates};
 use crate::sample::{DiskSample, HostSample, PressureSample};
 use crate::units::{BytesPerSecond, Share};
 
@@ -54,4 +54,13 @@ fn disk(older: &DiskSample, newer: &DiskSample, seconds: f64) -> Option<DiskRate
         queue_depth: time(|disk| disk.queued)? / seconds,
         holds_job_files: newer.holds_job_files,
     })
+}
+
+impl Rates {
+    /// Returns how many CPUs neither the job nor pipetop uses but others do. `None` if a part is not known.
+    pub fn used_by_others(&self, job: &JobRates) -> Option<f64> {
+        let busy = self.host.cpu?.0 * f64::from(self.host.cpus);
+        let own = self.own_cpu.map_or(0.0, |cpu| cpu.0);
+        Some((busy - job.cpu_cores? - own).max(0.0))
+    }
 }

@@ -11,8 +11,8 @@ use super::slots::Slots;
 use super::{builtin, other};
 use crate::job::{Loader, Process, Tree, loaders};
 use crate::sample::{
-    BatchClock, BatchCount, Gap, LoaderKind, LoaderSample, LoaderSettings, PollTrace,
-    ProcessSample, QueueTally, RankSample, Tail, Tier, Wait, WorkerSample,
+    Gap, LoaderKind, LoaderSample, LoaderSettings, PollTrace, ProcessSample, QueueTally,
+    RankSample, Tail, Tier, Wait, WorkerSample,
 };
 use crate::source::events::Events;
 use crate::source::file::unreadable;
