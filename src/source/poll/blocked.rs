@@ -39,7 +39,7 @@ impl Blocked {
 }
 
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 48] = [
+const PLACES: [(&str, Blocked); 49] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -69,6 +69,8 @@ const PLACES: [(&str, Blocked); 48] = [
     ("jbd2_", Blocked::Disk),
     ("xfs_", Blocked::Disk),
     ("throtl_", Blocked::Disk),
+    // Too much that was written is not on its disk yet.
+    ("balance_dirty", Blocked::Disk),
     ("sk_wait_data", Blocked::Network),
     ("wait_woken", Blocked::Network),
     ("tcp_", Blocked::Network),
@@ -174,6 +176,18 @@ impl SystemCall {
         ABOUT_FILES.contains(&self.number)
     }
 
+    /// It writes to a file, or waits until what was written is on its disk.
+    pub(super) fn is_writing(self) -> bool {
+        /// `write`, `pwrite`, `writev`, `msync`, `sendfile`, `fsync`, `fdatasync`, `sync`, `sync_file_range`, `pwritev`,
+        /// `syncfs`, `copy_file_range`, `pwritev2`, by the same tables.
+        const WRITES: &[u64] = if cfg!(target_arch = "x86_64") {
+            &[1, 18, 20, 26, 40, 74, 75, 162, 277, 296, 306, 326, 328]
+        } else {
+            &[64, 68, 66, 227, 71, 82, 83, 81, 84, 70, 267, 285, 287]
+        };
+        WRITES.contains(&self.number)
+    }
+
     /// It waits on a futex that other processes may wake, too: a lock or a semaphore that processes share.
     pub(super) fn is_shared_futex(self) -> bool {
         /// `FUTEX_PRIVATE_FLAG`.
@@ -276,6 +290,13 @@ mod tests {
         };
         assert!(of(openat).is_about_files() && of(newfstatat).is_about_files());
         assert!(!of(read).is_about_files() && !of(pread).is_about_files());
+        let (write, fsync) = if cfg!(target_arch = "x86_64") {
+            (1, 74)
+        } else {
+            (64, 82)
+        };
+        assert!(of(write).is_writing() && of(fsync).is_writing());
+        assert!(!of(read).is_writing() && !of(openat).is_writing());
     }
 
     proptest::proptest! {

@@ -207,11 +207,12 @@ impl FeedEvidence {
 }
 
 /// Returns what a main thread outside a loader waits for, judged only by what it is blocked in: the reader of its
-/// output, or another process that holds a lock.
-pub(super) fn not_data(blocked: Blocked) -> Option<&'static str> {
+/// output, another process that holds a lock, or a file that it writes.
+pub(super) fn not_data(blocked: Blocked, writes: impl FnOnce() -> bool) -> Option<&'static str> {
     match blocked {
         Blocked::PipeWrite => Some("logging"),
         Blocked::FileLock => Some("a file lock"),
+        Blocked::Disk | Blocked::Network if writes() => Some("a file that it writes"),
         _ => None,
     }
 }
@@ -277,6 +278,15 @@ mod tests {
             ..for_thread
         };
         assert!(!after(&communicates, Blocked::Lock));
+    }
+
+    #[test]
+    fn what_is_written_is_no_data() {
+        let waits = |blocked, writes| not_data(blocked, || writes);
+        assert_eq!(waits(Blocked::Disk, true), Some("a file that it writes"));
+        assert_eq!(waits(Blocked::Disk, false), None);
+        assert_eq!(waits(Blocked::Lock, true), None);
+        assert_eq!(waits(Blocked::PipeWrite, true), Some("logging"));
     }
 
     #[test]

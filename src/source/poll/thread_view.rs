@@ -145,6 +145,11 @@ impl ThreadView {
         self.call().is_some_and(SystemCall::is_about_files)
     }
 
+    /// It is in a call that writes to a file. No also where that cannot be seen.
+    pub(super) fn is_writing(&self) -> bool {
+        self.call().is_some_and(SystemCall::is_writing)
+    }
+
     /// It waits for a lock or a semaphore that processes share. No also where that cannot be seen.
     pub(super) fn is_on_shared_futex(&self) -> bool {
         self.call().is_some_and(SystemCall::is_shared_futex)

@@ -1,11 +1,11 @@
-//! The main thread waits until a checkpoint is written.
+//! The main thread waits until a checkpoint or another file is written.
 
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "writing checkpoints",
+    words: "writing files",
     checks: &[(Kind::HostBound, check)],
     resource: Resource::Other,
     picture: Picture::ReadyBatches,
@@ -13,12 +13,13 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "save checkpoints less often, or to a faster disk",
+            "save checkpoints and other files less often, or to a faster disk",
             "save in the background: torch.distributed.checkpoint.async_save, or a copy in memory that a thread writes",
         ])
     },
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    context.mostly_waits_for("checkpoint")
+    let waits = ["checkpoint", "a file that it writes"];
+    waits.iter().find_map(|what| context.mostly_waits_for(what))
 }
