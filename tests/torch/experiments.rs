@@ -162,7 +162,7 @@ fn a_sweep_finds_the_cpus() {
             "--compute",
             "200000",
         ];
-        let found = Stand::new().document("sweep --json --workers 1,2,4 --for 2s", &words);
+        let found = Stand::new().document("sweep --json --workers 1,2,4 --for 5s", &words);
         let of = |key: &str| found[key].as_u64().expect("a count");
         let rows = found["rows"].as_array().expect("rows");
         let row = |workers: u64| rows.iter().find(|row| row["workers"] == workers);

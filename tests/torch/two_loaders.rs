@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::machine::{Python, Share, each_torch, note};
+use support::machine::{Python, Share, each_torch, last_torch, note};
 use support::run_folder::RunFolder;
 use support::waiting::ToEnd;
 
@@ -53,7 +53,7 @@ fn two_loaders_that_start_anew_every_few_seconds() {
 /// The workers of the validation are idle most of the time, and yet too few.
 #[test]
 fn a_training_and_a_validation_that_both_wait() {
-    each_torch(Share::Quarter, |python| {
+    last_torch(Share::Quarter, |python| {
         let script = script().with_file_name("validation_beside.py");
         let mut job = Job::script(&python.path, &[], Share::Quarter, &script, &["60".into()])
             .expect("the script starts");

@@ -39,7 +39,7 @@ impl Blocked {
 }
 
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 49] = [
+const PLACES: [(&str, Blocked); 54] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -71,6 +71,11 @@ const PLACES: [(&str, Blocked); 49] = [
     ("throtl_", Blocked::Disk),
     // Too much that was written is not on its disk yet.
     ("balance_dirty", Blocked::Disk),
+    ("__sync_dirty", Blocked::Disk),
+    ("__wait_on_buffer", Blocked::Disk),
+    ("bit_wait_io", Blocked::Disk),
+    ("ext4_", Blocked::Disk),
+    ("btrfs_", Blocked::Disk),
     ("sk_wait_data", Blocked::Network),
     ("wait_woken", Blocked::Network),
     ("tcp_", Blocked::Network),

@@ -208,7 +208,7 @@ impl FeedEvidence {
 
 /// Returns what a main thread outside a loader waits for, judged only by what it is blocked in: the reader of its
 /// output, another process that holds a lock, or a file that it writes.
-pub(super) fn not_data(blocked: Blocked, writes: impl FnOnce() -> bool) -> Option<&'static str> {
+pub(super) fn not_data(blocked: Blocked, writes: impl Fn() -> bool) -> Option<&'static str> {
     match blocked {
         Blocked::PipeWrite => Some("logging"),
         Blocked::FileLock => Some("a file lock"),
