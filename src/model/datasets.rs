@@ -27,8 +27,8 @@ pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
 }
 
 /// The others, unless these are trained on, too. Where nothing shows training, only those with clearly fewer batches (two
-/// that take turns have about as many). Of more than two only once the trainer came back from them: a job may make a new
-/// dataset for each epoch.
+/// that take turns have about as many) in shorter passes. Of more than two only once the trainer came back from them, and to
+/// them: a job may make a new dataset for each epoch, also where an earlier one was.
 pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     let training = training(all);
     all.iter().filter(move |passes| {
@@ -36,8 +36,11 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
             return false;
         };
         if training.trained < MIN_TRAINING_POLLS {
-            return (training.returns > 0 || all.len() == 2)
-                && passes.batches as f64 <= LESS_THAN * training.batches as f64;
+            let come_and_go = training.returns > 0 && passes.begun > 1;
+            let is_less = |of: fn(&Passes) -> f64| of(passes) <= LESS_THAN * of(training);
+            return (come_and_go || all.len() == 2)
+                && is_less(|passes| passes.batches as f64)
+                && is_less(|passes| passes.batches as f64 / passes.begun.max(1) as f64);
         }
         let is_known = training.returns > 0 || outside(passes) >= MIN_POLLS_OUTSIDE;
         is_known && rate(passes) < LESS_THAN * rate(training)
@@ -107,6 +110,21 @@ mod tests {
             found(&[once(0, 90, trained), once(1, 50, evaluated)]).1,
             [1]
         );
+    }
+
+    #[test]
+    fn a_new_dataset_where_an_earlier_one_was_is_no_validation() {
+        let again = |dataset, begun, batches| Passes {
+            begun,
+            ..passes(dataset, batches, (0, 0, 0))
+        };
+        let validations = |all: &[Passes]| found(all).1;
+        let epochs = [again(0, 5, 60), again(1, 2, 24)];
+        assert!(validations(&epochs).is_empty());
+        // The newest has only begun.
+        let begun = [epochs[0], epochs[1], again(2, 1, 3)];
+        assert!(validations(&begun).is_empty());
+        assert_eq!(validations(&[epochs[0], again(1, 5, 25)]), [1]);
     }
 
     #[test]
