@@ -36,11 +36,14 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
             return false;
         };
         if training.trained < MIN_TRAINING_POLLS {
-            let come_and_go = training.returns > 0 && passes.begun > 1;
-            let is_less = |of: fn(&Passes) -> f64| of(passes) <= LESS_THAN * of(training);
+            let come_and_go = training.returns > 0 && passes.begun > 2;
+            let [few, many] = [passes, training].map(|passes| passes.batches as f64);
+            // The last pass of the training data may only have begun.
+            let many_a_pass = many / training.begun.saturating_sub(1).max(1) as f64;
+            let few_a_pass = few / passes.begun.max(1) as f64;
             return (come_and_go || all.len() == 2)
-                && is_less(|passes| passes.batches as f64)
-                && is_less(|passes| passes.batches as f64 / passes.begun.max(1) as f64);
+                && few <= LESS_THAN * many
+                && few_a_pass <= LESS_THAN * many_a_pass;
         }
         let is_known = training.returns > 0 || outside(passes) >= MIN_POLLS_OUTSIDE;
         is_known && rate(passes) < LESS_THAN * rate(training)
@@ -125,6 +128,8 @@ mod tests {
         let begun = [epochs[0], epochs[1], again(2, 1, 3)];
         assert!(validations(&begun).is_empty());
         assert_eq!(validations(&[epochs[0], again(1, 5, 25)]), [1]);
+        // The second pass of the training data has only begun.
+        assert_eq!(validations(&[again(0, 2, 42), again(1, 1, 12)]), [1]);
     }
 
     #[test]
