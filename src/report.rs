@@ -149,9 +149,8 @@ impl Report {
 impl LatestReport {
     fn new(at: Option<Moment>, rates: Option<&Rates>, judged: Option<ProcessKey>) -> Self {
         let job = rates.and_then(|rates| rates.job.as_ref());
-        let mut ranks = job.map_or(&[][..], |job| &job.ranks).iter();
-        let first = ranks.as_slice().first();
-        let rank = ranks.find(|rank| Some(rank.key) == judged).or(first);
+        let judged = judged.and_then(|key| job?.rank(key));
+        let rank = judged.or_else(|| job?.ranks.first());
         let queue = rank.and_then(|rank| rank.main_loader()?.queue);
         let gpus = rates.map_or(&[][..], |rates| &rates.gpus);
         let util = crate::units::mean(gpus.iter().filter_map(|gpu| gpu.util_percent));

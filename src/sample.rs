@@ -38,7 +38,7 @@ pub use gpu::{
 };
 pub use job::{
     DeviceTime, EVENTS, GilTally, JobSample, MainTally, Passes, RankSample, ReadyTally, Reported,
-    Wait,
+    WRITTEN_FILE, Wait,
 };
 pub use loader::{
     BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,

@@ -13,6 +13,8 @@ use crate::units::ProcessKey;
 
 /// What a main thread waits for in an event loop, in no function of its program.
 pub const EVENTS: &str = "events";
+/// What it waits for in a call that writes to a file, in any function.
+pub const WRITTEN_FILE: &str = "a file that it writes";
 
 /// The watched job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -132,8 +132,7 @@ impl<'a> View<'a> {
     /// Returns the same rank in the last interval.
     pub(super) fn rank_now(&self) -> Option<&'a RankRates> {
         let key = self.rank()?.key;
-        let job = self.latest?.job.as_ref()?;
-        job.ranks.iter().find(|rank| rank.key == key)
+        self.latest?.job.as_ref()?.rank(key)
     }
 
     /// Returns the loader that feeds the rank: of several, the one that delivers most.

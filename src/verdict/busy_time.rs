@@ -65,7 +65,8 @@ pub(super) fn locked(context: &Context<'_>) -> Option<Share> {
     context.of_busy(|worker| worker.locked)
 }
 
-/// Returns the share of the workers' busy time on a CPU or waiting for one, themselves or their commands. `None` also if it is below [`MOSTLY_CPU`].
+/// Returns the share of the workers' busy time in which they or their commands are on a CPU or wait for one. `None` also if
+/// it is below [`MOSTLY_CPU`].
 pub(super) fn mostly_cpu(context: &Context<'_>) -> Option<Share> {
     let on_cpu = |worker: &WorkerRates| {
         let running = worker.cpu?.min(1.0);

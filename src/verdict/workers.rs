@@ -31,10 +31,10 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
     let loader = context.loader?;
     let now = loader.settings.num_workers.or_else(|| seen(context))?;
     // The time in which a worker waits for a CPU or for another worker is no work: other workers would not do it.
-    let delayed = [delayed(context), locked(context)].into_iter().flatten();
-    let delayed = Share(delayed.map(|share| share.0).sum()).clamped();
+    let held_up = [delayed(context), locked(context)].into_iter().flatten();
+    let held_up = Share(held_up.map(|share| share.0).sum()).clamped();
     let match_step = load_per_step(context).and_then(|steps| {
-        let workers = steps * delayed.complement().0;
+        let workers = steps * held_up.complement().0;
         // Do not add a worker because of a rounding error above a whole number.
         whole((workers - 0.02).ceil().max(1.0))
     });

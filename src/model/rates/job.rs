@@ -333,6 +333,12 @@ fn not_data(
     )
 }
 
+impl JobRates {
+    pub fn rank(&self, key: ProcessKey) -> Option<&RankRates> {
+        self.ranks.iter().find(|rank| rank.key == key)
+    }
+}
+
 impl RankRates {
     /// Returns the share of the time in an event loop, in no function of the program: nothing trains there.
     pub fn idle(&self) -> Share {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::beats::Doing;
 use super::blocked::Blocked;
+use crate::sample::WRITTEN_FILE;
 use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
@@ -212,7 +213,7 @@ pub(super) fn not_data(blocked: Blocked, writes: impl Fn() -> bool) -> Option<&'
     match blocked {
         Blocked::PipeWrite => Some("logging"),
         Blocked::FileLock => Some("a file lock"),
-        Blocked::Disk | Blocked::Network if writes() => Some("a file that it writes"),
+        Blocked::Disk | Blocked::Network if writes() => Some(WRITTEN_FILE),
         _ => None,
     }
 }
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn what_is_written_is_no_data() {
         let waits = |blocked, writes| not_data(blocked, || writes);
-        assert_eq!(waits(Blocked::Disk, true), Some("a file that it writes"));
+        assert_eq!(waits(Blocked::Disk, true), Some(WRITTEN_FILE));
         assert_eq!(waits(Blocked::Disk, false), None);
         assert_eq!(waits(Blocked::Lock, true), None);
         assert_eq!(waits(Blocked::PipeWrite, true), Some("logging"));

@@ -166,7 +166,7 @@ impl MainView {
             in_generator: self.fed.in_generator,
             saves: self.fed.saves && !inside,
             not_data: (self.fed.not_data)
-                .or_else(|| not_data(poll.blocked, || self.thread.is_writing()))
+                .or_else(|| not_data(poll.blocked, || !inside && self.thread.is_writing()))
                 .or_else(|| idle.then_some(EVENTS)),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,

@@ -50,11 +50,11 @@ pub(super) fn waits_on(
         }
         // Waits for the output of a command, or for its end.
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
-            let commands = commands(proc_root, worker);
-            let all = commands
-                .iter()
-                .map(|command| command_at(proc_root, *command));
-            let Some(blocked) = most_active(all) else {
+            let commands = commands(proc_root, worker).into_iter();
+            let commands: Vec<(Pid, Blocked)> = commands
+                .map(|command| (command, command_at(proc_root, command)))
+                .collect();
+            let Some(blocked) = most_active(commands.iter().map(|(_, at)| *at)) else {
                 // Another process fills a pipe, no network.
                 let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
                 return pipe.then_some(WaitsOn {
@@ -62,9 +62,7 @@ pub(super) fn waits_on(
                     command: None,
                 });
             };
-            let who = commands
-                .iter()
-                .find(|command| command_at(proc_root, **command) == blocked)?;
+            let (who, _) = commands.iter().find(|(_, at)| *at == blocked)?;
             let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
             Some(WaitsOn {
                 blocked,

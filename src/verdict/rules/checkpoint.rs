@@ -1,5 +1,6 @@
 //! The main thread waits until a checkpoint or another file is written.
 
+use crate::sample::WRITTEN_FILE;
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -20,6 +21,6 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    let waits = ["checkpoint", "a file that it writes"];
+    let waits = ["checkpoint", WRITTEN_FILE];
     waits.iter().find_map(|what| context.mostly_waits_for(what))
 }
