@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
             format!(
                 "hold the lock{inside} for less of the work, or fill the queue there faster: more workers would wait, too"
             ),
-            "give each worker its own file, connection or queue in place of a shared one".into(),
+            "give each worker its own file, connection or queue".into(),
         ]
     },
 };
@@ -27,9 +27,7 @@ pub(super) const RULE: Rule = Rule {
 fn check(context: &Context<'_>) -> Option<Evidence> {
     let share = locked(context)?;
     (share.0 >= MIN_SHARE_OF_BUSY).then(|| {
-        let text = format!(
-            "workers wait {share} of their busy time for a lock or a queue that processes share"
-        );
+        let text = format!("workers wait {share} of their busy time for a shared lock or queue");
         Evidence::supporting("lock-wait", share.0, MIN_SHARE_OF_BUSY, text)
     })
 }
