@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::readings::{newest, wait_for_steps};
 use support::session::Session;
 use support::traces::{Member, Place, files, sockets_of};
-use support::waiting::{ToEnd, wait};
+use support::waiting::{ToEnd, pause, wait};
 
 use crate::plain::{Plain, document, lossy, number, refused};
 
@@ -224,7 +224,15 @@ fn a_deleted_dataset_ends_the_job_and_names_the_missing_file() {
     let place = Place::new();
     let mut plain = Plain::start(&place, &format!("{FILES} --interval 200ms"));
     let members = plain.seen(&place, WORKERS);
+    let trainer = members.iter().find(|one| one.is_trainer);
+    let trainer = trainer.expect("a trainer");
+    // As on a busy machine, the message about the end comes late.
+    let supervisor = trainer.parent().expect("it runs");
+    supervisor.signal(Signal::STOP);
     fs::remove_dir_all(place.cache().join("pipetop")).expect("it is there");
+    wait("the trainer's end", || trainer.has_exited().then_some(()));
+    pause(Duration::from_millis(500));
+    supervisor.signal(Signal::CONT);
     assert_eq!(plain.ended(), Some(1));
     let (error, hint) = refused(&plain.errors());
     assert!(

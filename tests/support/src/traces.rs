@@ -28,8 +28,27 @@ pub struct Member {
 
 impl Member {
     pub fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.pid).expect("a number");
-        kill_process(pid, Signal::KILL).expect("it runs");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Returns the process that started it.
+    pub fn parent(&self) -> Option<Self> {
+        let pid = Stat::read(self.pid)?.parent;
+        Some(Self {
+            pid,
+            started: Stat::read(pid)?.started,
+            is_trainer: false,
+        })
+    }
+
+    /// Whether it has ended, and its parent may not have noticed it so far.
+    pub fn has_exited(&self) -> bool {
+        Stat::read(self.pid).is_none_or(|stat| stat.state == 'Z')
     }
 }
 

@@ -6,6 +6,8 @@ use std::process::ExitStatus;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use procfs::process::Process;
+
 use super::output::CommandOutput;
 use crate::error::Hinted;
 use crate::launch::{Ending, LaunchError, LaunchSpec, OutputTarget, Running, SupervisorEvent};
@@ -13,8 +15,10 @@ use crate::units::Pid;
 
 /// How long to wait for the last processes of a job that has ended.
 const END_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the message about its end may take.
+/// How long to wait for the message about the end of a job that may be about to end,
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(50);
+/// and of one that has ended: on a busy machine the message can be late.
+const LATE_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +94,12 @@ impl LaunchedJob {
         self.ended.is_some() || self.wait(Duration::ZERO) || self.ended.is_some()
     }
 
+    /// Whether its process has exited, even if no message about that has come so far.
+    fn has_exited(&self) -> bool {
+        let stat = Process::new(self.pid().0).and_then(|process| process.stat());
+        stat.map_or(true, |stat| matches!(stat.state, 'Z' | 'X'))
+    }
+
     /// Returns how it failed by itself, according to its exit code.
     pub(super) fn failed(&self) -> Option<Ending> {
         self.ended.filter(|ended| ended.code() != 0)
@@ -101,7 +111,12 @@ impl LaunchedJob {
 
     /// Returns why the built-in job failed. `None` if it is running or has succeeded.
     pub fn failure(&mut self) -> Option<Hinted> {
-        let gone = self.ended.is_none() && self.wait(MESSAGE_TIMEOUT);
+        let longest = if self.has_exited() {
+            LATE_MESSAGE_TIMEOUT
+        } else {
+            MESSAGE_TIMEOUT
+        };
+        let gone = self.ended.is_none() && self.wait(longest);
         let ended = self.failed()?;
         // The workers end with the trainer; their output may still be on its way.
         let _ = gone || self.wait(END_TIMEOUT);
