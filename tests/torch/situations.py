@@ -346,13 +346,15 @@ def marks(directory):
 
 
 def cells(directory, until):
-    """A kernel of a notebook: a cell trains for three seconds, then the kernel waits six seconds for the next one."""
+    """A kernel of a notebook: a cell trains for six seconds, then the kernel waits 20 seconds for the next one, so that
+    a report of the first 12 seconds always ends between two cells.
+    """
     import asyncio
 
     loader, truth = loads(Sleeping(0.4), 2, persistent_workers=True), Truth(directory)
 
     def cell():
-        end = time.monotonic() + 3.0
+        end = time.monotonic() + 6.0
         for _ in batches(loader, truth):
             time.sleep(0.05)
             if time.monotonic() > end:
@@ -361,7 +363,7 @@ def cells(directory, until):
     async def kernel():
         while time.monotonic() < until:
             cell()
-            await asyncio.sleep(6.0)
+            await asyncio.sleep(20.0)
 
     asyncio.run(kernel())
 
