@@ -4,19 +4,30 @@
 
 use crate::sample::Passes;
 
-/// Polls (of 10 ms) spent in training-only code, from which on they decide which dataset is trained on.
-const MIN_TRAINING_POLLS: u64 = 20;
-/// Polls outside of the loader, from which on a dataset without training-only code counts as not trained on.
-const MIN_POLLS_OUTSIDE: u64 = 50;
-/// Of the time outside of the loader that the training data's has in what only training does, or of its batches: with less,
-/// a dataset is not trained on. Where one gives way to another, up to 0.2 s are taken for the wrong one's.
+/// Polls (of 10 ms) that one stack stands for; from one in training-only code on, the dataset with most is the training data.
+const POLLS_OF_A_STACK: u64 = 20;
+/// Polls, and share of the time outside of the loader, that the training data must have in training-only code, so that its
+/// absence elsewhere shows soon.
+const MIN_VISIBLE_POLLS: u64 = 5 * POLLS_OF_A_STACK;
+const MIN_VISIBLE: f64 = 0.1;
+/// A dataset is not trained on if it has less than this part of the training data's share. Where one gives way to another,
+/// up to 0.2 s are taken for the wrong one's.
 const LESS_THAN: f64 = 0.5;
+/// Standard errors by which the shares must differ: by chance they do so once in a hundred.
+const CLEARLY: f64 = 2.33;
+/// Part of the training data's batches from which on a dataset has about as many. The last ones of a pass may not be seen.
+const FEWER: f64 = 0.6;
+
+/// Batches and polls of a turn, from which on it is a long one. Of datasets that take turns in each step, some turns may
+/// not be seen.
+const MIN_BATCHES_OF_TURN: u64 = 3;
+const MIN_POLLS_OF_TURN: u64 = 100;
 
 /// Returns the dataset that is trained on: the one with the most time in training-only code or, if that was not seen,
 /// the one that most batches came from.
 pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
     let trained = |passes: &Passes| {
-        if passes.trained >= MIN_TRAINING_POLLS {
+        if passes.trained >= POLLS_OF_A_STACK {
             passes.trained
         } else {
             0
@@ -26,37 +37,55 @@ pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
         .max_by_key(|passes| (trained(passes), passes.batches))
 }
 
-/// The others, unless these are trained on, too. Where nothing shows training, only those with clearly fewer batches (two
-/// that take turns have about as many) in shorter passes. Of more than two only once the trainer came back from them, and to
-/// them: a job may make a new dataset for each epoch, also where an earlier one was.
+/// The others, unless these are trained on, too. Where hardly anything shows training, only those with clearly fewer batches
+/// (two that take turns have about as many) in shorter passes. Of more than two only once the trainer came back from them,
+/// and to them: a job may make a new dataset for each epoch, also where an earlier one was.
 pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     let training = training(all);
     all.iter().filter(move |passes| {
         let Some(training) = training.filter(|training| training.dataset != passes.dataset) else {
             return false;
         };
-        if training.trained < MIN_TRAINING_POLLS {
-            let come_and_go = training.returns > 0 && passes.begun > 2;
-            let [few, many] = [passes, training].map(|passes| passes.batches as f64);
-            // The last pass of the training data may only have begun.
-            let many_a_pass = many / training.begun.saturating_sub(1).max(1) as f64;
-            let few_a_pass = few / passes.begun.max(1) as f64;
-            return (come_and_go || all.len() == 2)
-                && few <= LESS_THAN * many
-                && few_a_pass <= LESS_THAN * many_a_pass;
+        if training.trained >= MIN_VISIBLE_POLLS && rate(training) >= MIN_VISIBLE {
+            return is_trained_less(passes, training);
         }
-        let is_known = training.returns > 0 || outside(passes) >= MIN_POLLS_OUTSIDE;
-        is_known && rate(passes) < LESS_THAN * rate(training)
+        let come_and_go = training.returns > 0 && passes.begun > 2;
+        let fewer = |of: fn(&Passes) -> u64| of(passes) as f64 <= FEWER * of(training) as f64;
+        (come_and_go || all.len() == 2)
+            && passes.longest > 0
+            && fewer(|passes| passes.longest)
+            && fewer(|passes| passes.batches)
     })
+}
+
+/// Returns whether a dataset has clearly less training-only time than the training data. That time is known from stacks,
+/// which may miss short steps by chance.
+fn is_trained_less(passes: &Passes, training: &Passes) -> bool {
+    let [own, most] = [passes, training].map(|passes| outside(passes) / POLLS_OF_A_STACK as f64);
+    let both = (passes.trained + training.trained) as f64 / (outside(passes) + outside(training));
+    let error = (both * (1.0 - both) * (1.0 / own + 1.0 / most)).sqrt();
+    let less = rate(training) - rate(passes);
+    rate(passes) < LESS_THAN * rate(training) && less >= CLEARLY * error
 }
 
 /// Returns the training-only share of the time outside of the loader.
 fn rate(passes: &Passes) -> f64 {
-    passes.trained as f64 / outside(passes).max(1) as f64
+    passes.trained as f64 / outside(passes)
 }
 
-fn outside(passes: &Passes) -> u64 {
-    passes.polls.saturating_sub(passes.waited)
+/// Returns the polls outside of the loader, at least one.
+fn outside(passes: &Passes) -> f64 {
+    passes.polls.saturating_sub(passes.waited).max(1) as f64
+}
+
+/// Whether the trainer takes many batches from one dataset, for a second or longer, before it goes to another. It does so
+/// for any validation.
+pub(super) fn take_long_turns(all: &[Passes]) -> bool {
+    let long = |passes: &Passes| {
+        let turns = passes.returns + 1;
+        passes.batches >= MIN_BATCHES_OF_TURN * turns && passes.polls >= MIN_POLLS_OF_TURN * turns
+    };
+    all.len() > 1 && (all.iter().all(long) || validations(all).next().is_some())
 }
 
 #[cfg(test)]
@@ -68,6 +97,7 @@ mod tests {
             dataset,
             begun: 1,
             batches,
+            longest: batches,
             returns: 1,
             polls,
             waited,
@@ -78,6 +108,25 @@ mod tests {
     fn found(all: &[Passes]) -> (Option<u64>, Vec<u64>) {
         let validations = validations(all).map(|passes| passes.dataset).collect();
         (training(all).map(|passes| passes.dataset), validations)
+    }
+
+    #[test]
+    fn turns_of_many_batches_are_told_from_those_of_each_step() {
+        let returning = |dataset, returns| Passes {
+            returns,
+            ..passes(dataset, 100, (1000, 200, 0))
+        };
+        assert!(!take_long_turns(&[returning(0, 9)]));
+        assert!(take_long_turns(&[returning(0, 9), returning(1, 9)]));
+        // Fast steps, of which only some were seen.
+        assert!(!take_long_turns(&[returning(0, 20), returning(1, 20)]));
+        let step_of_seconds = |dataset| Passes {
+            returns: 99,
+            ..passes(dataset, 100, (20_000, 200, 0))
+        };
+        assert!(!take_long_turns(&[step_of_seconds(0), step_of_seconds(1)]));
+        let validation = passes(1, 10, (50, 10, 0));
+        assert!(take_long_turns(&[returning(0, 0), validation]));
     }
 
     #[test]
@@ -108,7 +157,9 @@ mod tests {
         // Its first steps may not have been seen in what only training does.
         let (trained, begins) = ((900, 100, 300), (60, 20, 0));
         assert!(not(&[once(0, 90, trained), once(1, 5, begins)]));
-        let evaluated = (140, 20, 0);
+        // Six stacks may have missed the short steps of another epoch by chance, twelve hardly.
+        assert!(not(&[once(0, 90, trained), once(1, 50, (140, 20, 0))]));
+        let evaluated = (260, 20, 0);
         assert_eq!(
             found(&[once(0, 90, trained), once(1, 50, evaluated)]).1,
             [1]
@@ -117,19 +168,42 @@ mod tests {
 
     #[test]
     fn a_new_dataset_where_an_earlier_one_was_is_no_validation() {
-        let again = |dataset, begun, batches| Passes {
+        let again = |dataset, begun, (batches, longest)| Passes {
             begun,
+            longest,
             ..passes(dataset, batches, (0, 0, 0))
         };
         let validations = |all: &[Passes]| found(all).1;
-        let epochs = [again(0, 5, 60), again(1, 2, 24)];
+        let epochs = [again(0, 5, (60, 12)), again(1, 2, (24, 12))];
         assert!(validations(&epochs).is_empty());
         // The newest has only begun.
-        let begun = [epochs[0], epochs[1], again(2, 1, 3)];
+        let begun = [epochs[0], epochs[1], again(2, 1, (3, 3))];
         assert!(validations(&begun).is_empty());
-        assert_eq!(validations(&[epochs[0], again(1, 5, 25)]), [1]);
+        assert_eq!(validations(&[epochs[0], again(1, 5, (25, 5))]), [1]);
         // The second pass of the training data has only begun.
-        assert_eq!(validations(&[again(0, 2, 42), again(1, 1, 12)]), [1]);
+        let [few, many] = [again(1, 1, (12, 12)), again(0, 2, (42, 40))];
+        assert_eq!(validations(&[few, many]), [1]);
+    }
+
+    #[test]
+    fn the_longest_passes_are_compared() {
+        let again = |longest| Passes {
+            begun: 2,
+            longest,
+            ..passes(0, 90, (0, 0, 0))
+        };
+        let other = |batches| passes(1, batches, (0, 0, 0));
+        // Of one pass and a tenth; not of one of 90.
+        assert!(found(&[other(50), again(80)]).1.is_empty());
+        assert_eq!(found(&[other(40), again(80)]).1, [1]);
+    }
+
+    #[test]
+    fn short_steps_that_stacks_missed_by_chance_are_no_validation() {
+        let [seen_once, never] = [passes(0, 80, (450, 50, 20)), passes(1, 60, (900, 500, 0))];
+        assert!(found(&[seen_once, never]).1.is_empty());
+        // What is hardly seen anywhere shows nothing: the batches do.
+        assert_eq!(found(&[seen_once, passes(1, 40, (900, 500, 0))]).1, [1]);
     }
 
     #[test]

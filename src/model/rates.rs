@@ -268,7 +268,7 @@ pub struct LoaderRates {
     /// It goes through data that is not trained on.
     pub validates: bool,
     /// Time between two of its batches minus the wait, while the trainer goes through its data. `None` unless the trainer
-    /// goes through that of another loader at other times, for a validation.
+    /// goes through that of another loader at other times, for example for a validation.
     pub step_ms: Option<f64>,
     /// Batches that the trainer has taken from it so far, by the iterator's own counter; `None` if that is not read,
     /// since other clocks cannot tell whose batch is the next.

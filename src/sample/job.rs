@@ -118,7 +118,10 @@ pub struct Passes {
     pub begun: u64,
     /// Batches of all these passes, including those before attaching of the pass that was then in progress.
     pub batches: u64,
-    /// How often the trainer came back to it from another dataset. 0 in recordings of older versions, as below.
+    /// Batches of the longest of these passes. 0 in recordings of older versions, as below.
+    #[serde(default)]
+    pub longest: u64,
+    /// How often the trainer came back to it from another dataset.
     #[serde(default)]
     pub returns: u64,
     /// Time that the main thread spent on it, waits and steps, in polls of 10 ms. Incomplete if datasets alternate in

@@ -48,19 +48,24 @@ fn restarted_iterators_are_epochs_and_validations() {
     // Ten batches a second: 100 of training, then 30 of validation, and again.
     let marks = marks(40, |at, rank| {
         let (round, second) = (u64::from(at / 13), u64::from(at % 13));
-        let pass = |dataset, begun, batches| Passes {
+        let pass = |dataset, begun, longest, batches| Passes {
             dataset,
             begun,
             batches,
+            longest,
             returns: begun - 1,
             ..Passes::default()
         };
-        rank.passes
-            .push(pass(0, round + 1, 50 + round * 100 + second.min(10) * 10));
+        let trained = 50 + round * 100 + second.min(10) * 10;
+        rank.passes.push(pass(0, round + 1, 100, trained));
         if at >= 11 {
             let begun = round + u64::from(second > 10);
             let now = second.saturating_sub(10) * 10;
-            rank.passes.push(pass(1, begun, round * 20 + now));
+            rank.passes.push(pass(1, begun, 20, round * 20 + now));
+        }
+        // The newest is the last.
+        if second <= 10 {
+            rank.passes.reverse();
         }
     });
     let kinds = kinds(&marks);

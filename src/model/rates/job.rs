@@ -144,8 +144,14 @@ fn rank(
         }
         None => polls(of),
     };
-    let validation = validation(older, newer, polled.as_ref(), wait);
-    let in_all = (wait.map(|wait| wait.share), validation);
+    let on_data = polled.as_ref().map(|polled| TimeOnData {
+        older: older.map_or(&[], |older| &older.passes),
+        newer: &newer.passes,
+        all: polled.tally.polls + polled.before,
+        inside: polled.tally.in_loader() + polled.waited_before,
+    });
+    let validation = on_data.as_ref().and_then(|data| data.validation(wait));
+    let in_all = (wait.map(|wait| wait.share), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
@@ -192,39 +198,50 @@ fn rank(
     }
 }
 
-/// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
-fn validation(
-    older: Option<&RankSample>,
-    newer: &RankSample,
-    polled: Option<&MainGrown>,
-    wait: Option<Estimate>,
-) -> Option<ValidationRates> {
-    let polled = polled?;
-    let before = older.map_or(&[][..], |older| &older.passes);
-    let grown = |newer: &Passes| {
-        let older = before.iter().find(|older| older.dataset == newer.dataset);
+/// Time that the main thread spent on each dataset and, in it, in the loader: in polls.
+struct TimeOnData<'a> {
+    older: &'a [Passes],
+    newer: &'a [Passes],
+    all: u64,
+    inside: u64,
+}
+
+impl TimeOnData<'_> {
+    fn of(&self, newer: &Passes) -> (u64, u64) {
+        let older = self
+            .older
+            .iter()
+            .find(|older| older.dataset == newer.dataset);
         let older = older.copied().unwrap_or_default();
         let polls = newer.polls.saturating_sub(older.polls);
         (polls, newer.waited.saturating_sub(older.waited))
-    };
-    let validations = datasets::validations(&newer.passes).map(grown);
-    let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let main = polled.tally;
-    let inside = main.in_loader() + polled.waited_before;
-    let of_wait = Share::of(waited as f64, inside as f64).unwrap_or_default();
-    let all = main.polls + polled.before;
-    datasets::training(&newer.passes)?;
-    Some(ValidationRates {
-        time: Share::of(polls as f64, all as f64)?.clamped(),
-        waiting: Share(of_wait.clamped().0 * wait?.share.0),
-    })
+    }
+
+    /// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
+    fn validation(&self, wait: Option<Estimate>) -> Option<ValidationRates> {
+        datasets::training(self.newer)?;
+        let validations = datasets::validations(self.newer).map(|passes| self.of(passes));
+        let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let of_wait = Share::of(waited as f64, self.inside as f64).unwrap_or_default();
+        Some(ValidationRates {
+            time: Share::of(polls as f64, self.all as f64)?.clamped(),
+            waiting: Share(of_wait.clamped().0 * wait?.share.0),
+        })
+    }
+
+    /// Returns the share of the time spent on a dataset. `None` unless the trainer goes through one after the other.
+    fn share(&self, dataset: u64) -> Option<Share> {
+        let newer = self.newer.iter().find(|newer| newer.dataset == dataset)?;
+        let share = Share::of(self.of(newer).0 as f64, self.all as f64)?;
+        datasets::take_long_turns(self.newer).then(|| share.clamped())
+    }
 }
 
 fn loaders<'a>(
     older: Option<&'a RankSample>,
     newer: &'a RankSample,
     sums: (&RankSums, &RankSums),
-    (wait, validation): (Option<Share>, Option<ValidationRates>),
+    (wait, on_data): (Option<Share>, Option<&TimeOnData<'_>>),
     interval: &SampleInterval,
 ) -> Vec<LoaderRates> {
     let of = |rank: &'a RankSample, id| rank.loaders.iter().find(|loader| loader.id == id);
@@ -237,15 +254,17 @@ fn loaders<'a>(
         let before = before(id).and_then(|loader| loader.waits);
         of(newer, id)?.waits?.checked_sub(before.unwrap_or(0))
     });
-    if let Some(validation) = validation {
+    if let Some(on_data) = on_data {
+        let dataset = |id| of(newer, id)?.dataset;
         for loader in &mut loaders {
-            let dataset = of(newer, loader.id).and_then(|loader| loader.dataset);
             let mut validated = datasets::validations(&newer.passes);
-            loader.validates = validated.any(|passes| Some(passes.dataset) == dataset);
+            loader.validates = validated.any(|passes| Some(passes.dataset) == dataset(loader.id));
         }
-        loader::steps_in_turn(&mut loaders, validation.time, |id| {
-            Share::of(sums.0.loader(id).seconds, interval.seconds)
-        });
+        loader::steps_in_turn(
+            &mut loaders,
+            |loader| on_data.share(dataset(loader.id)?),
+            |id| Share::of(sums.0.loader(id).seconds, interval.seconds),
+        );
     }
     loaders
 }

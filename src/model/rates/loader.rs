@@ -280,24 +280,16 @@ pub(super) fn divide_wait(
     }
 }
 
-/// Computes the steps of loaders that the trainer takes batches from at different times: those for validation, which
-/// takes this share of the time, and the others. `counted` is the share of the time in which a loader's batches were
-/// counted: it is hardly longer than the loader's own time if its workers end with each pass.
+/// Computes the steps of loaders that the trainer takes batches from at different times, such as those for training and
+/// for validation. `own` is the share of the time that it goes through the data of a loader, and `counted` the share in
+/// which the loader's batches were counted: that is hardly longer than its own if its workers end with each pass.
 pub(super) fn steps_in_turn(
     loaders: &mut [LoaderRates],
-    validation: Share,
+    own: impl Fn(&LoaderRates) -> Option<Share>,
     counted: impl Fn(u64) -> Option<Share>,
 ) {
-    let in_use = |loader: &&LoaderRates| loader.batches_per_s.is_some_and(|rate| rate > 0.0);
-    if !loaders.iter().filter(in_use).any(|loader| loader.validates) {
-        return;
-    }
     let step = |loader: &LoaderRates| {
-        let own = if loader.validates {
-            validation
-        } else {
-            validation.complement()
-        };
+        let own = own(loader)?;
         let stepping = Share::of(own.0 - loader.wait?.0, own.0).filter(|share| share.0 > 0.0)?;
         let rate = loader.batches_per_s.filter(|rate| *rate > 0.0)?;
         Some(1000.0 * stepping.0 / (rate * (counted(loader.id)?.0 / own.0).max(1.0)))

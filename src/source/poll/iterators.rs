@@ -365,6 +365,7 @@ fn pass(dataset_passes: &mut Vec<DatasetPasses>, datasets: &mut u64, dataset: us
                 dataset: *datasets,
                 begun: 1,
                 batches: yielded,
+                longest: yielded,
                 ..Passes::default()
             },
             batches: yielded,
@@ -378,6 +379,7 @@ fn pass(dataset_passes: &mut Vec<DatasetPasses>, datasets: &mut u64, dataset: us
     let since = if next { 0 } else { known.batches };
     known.passes.begun += u64::from(next);
     known.passes.batches += yielded - since;
+    known.passes.longest = known.passes.longest.max(yielded);
     known.batches = yielded;
     dataset_passes.push(known);
 }
@@ -416,14 +418,15 @@ mod tests {
             pass(&mut dataset_passes, &mut datasets, dataset, yielded);
         }
         let passes: Vec<_> = dataset_passes.iter().map(|known| known.passes).collect();
-        let wanted = |dataset, begun, batches, returns| Passes {
+        let wanted = |dataset, begun, (batches, longest), returns| Passes {
             dataset,
             begun,
             batches,
+            longest,
             returns,
             ..Passes::default()
         };
-        assert_eq!(passes, [wanted(0, 3, 48, 1), wanted(1, 2, 8, 1)]);
+        assert_eq!(passes, [wanted(0, 3, (48, 41), 1), wanted(1, 2, (8, 6), 1)]);
         // Of many, those are kept that the trainer comes back to.
         for other in 100..200 {
             pass(&mut dataset_passes, &mut datasets, 7, 5);
@@ -431,8 +434,8 @@ mod tests {
         }
         assert_eq!(dataset_passes.len(), DATASETS);
         let last = dataset_passes.last().unwrap();
-        assert_eq!(last.passes, wanted(101, 1, 1, 0));
+        assert_eq!(last.passes, wanted(101, 1, (1, 1), 0));
         let kept = dataset_passes[DATASETS - 2].passes;
-        assert_eq!(kept, wanted(0, 3, 48, 101));
+        assert_eq!(kept, wanted(0, 3, (48, 41), 101));
     }
 }
