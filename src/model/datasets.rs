@@ -13,8 +13,10 @@ const MIN_VISIBLE: f64 = 0.1;
 /// A dataset is not trained on if it has less than this part of the training data's share. Where one gives way to another,
 /// up to 0.2 s are taken for the wrong one's.
 const LESS_THAN: f64 = 0.5;
-/// Standard errors by which the shares must differ: by chance they do so once in a hundred.
+/// Standard errors by which the shares must differ: by chance they do so once in a hundred, and as rarely for one of many
+/// datasets, if a job makes one for each epoch.
 const CLEARLY: f64 = 2.33;
+const CLEARLY_OF_MANY: f64 = 3.5;
 /// Part of the training data's batches from which on a dataset has about as many. The last ones of a pass may not be seen.
 const FEWER: f64 = 0.6;
 
@@ -47,7 +49,12 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
             return false;
         };
         if training.trained >= MIN_VISIBLE_POLLS && rate(training) >= MIN_VISIBLE {
-            return is_trained_less(passes, training);
+            let errors = if all.len() == 2 {
+                CLEARLY
+            } else {
+                CLEARLY_OF_MANY
+            };
+            return is_trained_less(passes, training, errors);
         }
         let come_and_go = training.returns > 0 && passes.begun > 2;
         let fewer = |of: fn(&Passes) -> u64| of(passes) as f64 <= FEWER * of(training) as f64;
@@ -58,14 +65,14 @@ pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     })
 }
 
-/// Returns whether a dataset has clearly less training-only time than the training data. That time is known from stacks,
-/// which may miss short steps by chance.
-fn is_trained_less(passes: &Passes, training: &Passes) -> bool {
+/// Returns whether a dataset has less training-only time than the training data, by this many standard errors. That time is
+/// known from stacks, which may miss short steps by chance.
+fn is_trained_less(passes: &Passes, training: &Passes, errors: f64) -> bool {
     let [own, most] = [passes, training].map(|passes| outside(passes) / POLLS_OF_A_STACK as f64);
     let both = (passes.trained + training.trained) as f64 / (outside(passes) + outside(training));
     let error = (both * (1.0 - both) * (1.0 / own + 1.0 / most)).sqrt();
     let less = rate(training) - rate(passes);
-    rate(passes) < LESS_THAN * rate(training) && less >= CLEARLY * error
+    rate(passes) < LESS_THAN * rate(training) && less >= errors * error
 }
 
 /// Returns the training-only share of the time outside of the loader.
@@ -157,6 +164,14 @@ mod tests {
         // Its first steps may not have been seen in what only training does.
         let (trained, begins) = ((900, 100, 300), (60, 20, 0));
         assert!(not(&[once(0, 90, trained), once(1, 5, begins)]));
+        // Seen of a job with epochs of a second, whose backward pass few stacks met.
+        let few = [0, 8, 0, 3, 1].map(|trained| (100, 38, trained));
+        let epochs = (0..).zip(few).map(|(id, time)| once(id, 60, time));
+        let newest = Passes {
+            begun: 2,
+            ..passes(9, 120, (207, 80, 23))
+        };
+        assert!(not(&epochs.chain([newest]).collect::<Vec<_>>()));
         // Six stacks may have missed the short steps of another epoch by chance, twelve hardly.
         assert!(not(&[once(0, 90, trained), once(1, 50, (140, 20, 0))]));
         let evaluated = (260, 20, 0);
@@ -213,6 +228,9 @@ mod tests {
             passes(1, 100, (2000, 500, 900)),
         ];
         assert_eq!(found(&all), (Some(1), vec![0]));
+        // Of three, too.
+        let another = passes(2, 9, (60, 20, 0));
+        assert_eq!(found(&[all[0], all[1], another]).1, [0]);
     }
 
     #[test]
