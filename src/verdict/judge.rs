@@ -27,6 +27,8 @@ const MIN_TIMES: u32 = 2;
 /// A job is stuck without a batch for this many times the usual pause, and at least this long.
 const STALLED_PAUSES: f64 = 20.0;
 const STALLED_SECONDS: f64 = 10.0;
+/// Id of the fact that no batch was taken, for how many seconds.
+pub(super) const NO_PROGRESS: &str = "no-progress";
 
 /// What may change only after several judgements.
 type VerdictKey = (Kind, Option<Cause>, Option<ProcessKey>);
@@ -288,7 +290,7 @@ fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) ->
         }
     };
     let seconds = progress.seconds_without_batch.unwrap_or(progress.seconds);
-    let fact = Evidence::new("no-progress", true, seconds, None, text);
+    let fact = Evidence::new(NO_PROGRESS, true, seconds, None, text);
     verdict.evidence.push(fact);
     verdict.advice.push(advice);
     verdict
