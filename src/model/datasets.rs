@@ -11,6 +11,10 @@ const MIN_POLLS_OUTSIDE: u64 = 50;
 /// Of the time outside of the loader that the training data's has in what only training does, or of its batches: with less,
 /// a dataset is not trained on. Where one gives way to another, up to 0.2 s are taken for the wrong one's.
 const LESS_THAN: f64 = 0.5;
+/// Polls in training-only code that a dataset would have if it were trained on, from which on fewer show that it is not. A
+/// stack counts for all polls until the next one, some 10 to 20, and one of many datasets has few by chance.
+const ENOUGH_OF_TWO: f64 = 40.0;
+const ENOUGH_OF_MANY: f64 = 400.0;
 
 /// Returns the dataset that is trained on: the one with the most time in training-only code or, if that was not seen,
 /// the one that most batches came from.
@@ -26,27 +30,31 @@ pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
         .max_by_key(|passes| (trained(passes), passes.batches))
 }
 
-/// The others, unless these are trained on, too. Where nothing shows training, only those with clearly fewer batches (two
-/// that take turns have about as many) in shorter passes. Of more than two only once the trainer came back from them, and to
-/// them: a job may make a new dataset for each epoch, also where an earlier one was.
+/// The others, unless these are trained on, too: with clearly fewer batches (two that take turns have about as many) in
+/// shorter passes, or with far less in training-only code than so much time would have if they were trained on. Of more
+/// than two only once the trainer came back to them, or by more time: a job may make a new dataset for each epoch, also where
+/// an earlier one was, and stacks are too rare to show all of them alike.
 pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     let training = training(all);
     all.iter().filter(move |passes| {
         let Some(training) = training.filter(|training| training.dataset != passes.dataset) else {
             return false;
         };
+        let two = all.len() == 2;
+        let [few, many] = [passes, training].map(|passes| passes.batches as f64);
+        // The last pass of the training data may only have begun.
+        let many_a_pass = many / training.begun.saturating_sub(1).max(1) as f64;
+        let few_a_pass = few / passes.begun.max(1) as f64;
+        let shorter = (two || passes.begun > 2)
+            && few <= LESS_THAN * many
+            && few_a_pass <= LESS_THAN * many_a_pass;
         if training.trained < MIN_TRAINING_POLLS {
-            let come_and_go = training.returns > 0 && passes.begun > 2;
-            let [few, many] = [passes, training].map(|passes| passes.batches as f64);
-            // The last pass of the training data may only have begun.
-            let many_a_pass = many / training.begun.saturating_sub(1).max(1) as f64;
-            let few_a_pass = few / passes.begun.max(1) as f64;
-            return (come_and_go || all.len() == 2)
-                && few <= LESS_THAN * many
-                && few_a_pass <= LESS_THAN * many_a_pass;
+            return shorter && (two || training.returns > 0);
         }
         let is_known = training.returns > 0 || outside(passes) >= MIN_POLLS_OUTSIDE;
-        is_known && rate(passes) < LESS_THAN * rate(training)
+        let if_trained = rate(training) * outside(passes) as f64;
+        let enough = if two { ENOUGH_OF_TWO } else { ENOUGH_OF_MANY };
+        is_known && (shorter || if_trained >= enough) && rate(passes) < LESS_THAN * rate(training)
     })
 }
 
@@ -108,6 +116,17 @@ mod tests {
         // Its first steps may not have been seen in what only training does.
         let (trained, begins) = ((900, 100, 300), (60, 20, 0));
         assert!(not(&[once(0, 90, trained), once(1, 5, begins)]));
+        // Seen of a job with epochs of a second, whose backward pass few stacks met.
+        let few = [0, 8, 0, 3, 1].map(|trained| (100, 38, trained));
+        let mut epochs: Vec<_> = (0..)
+            .zip(few)
+            .map(|(id, time)| once(id, 60, time))
+            .collect();
+        epochs.push(Passes {
+            begun: 2,
+            ..passes(9, 120, (207, 80, 23))
+        });
+        assert!(not(&epochs));
         let evaluated = (140, 20, 0);
         assert_eq!(
             found(&[once(0, 90, trained), once(1, 50, evaluated)]).1,
@@ -139,6 +158,8 @@ mod tests {
             passes(1, 100, (2000, 500, 900)),
         ];
         assert_eq!(found(&all), (Some(1), vec![0]));
+        let another = passes(2, 9, (60, 20, 0));
+        assert_eq!(found(&[all[0], all[1], another]).1, [0]);
     }
 
     #[test]
