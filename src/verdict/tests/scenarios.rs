@@ -143,6 +143,7 @@ struct Rank {
     in_order: Option<bool>,
     pin_memory: Option<bool>,
     persistent_workers: Option<bool>,
+    stopped: Option<f64>,
     /// Since its workers ended, as between two epochs.
     gone_seconds: Option<f64>,
     queue_empty: Option<f64>,
@@ -505,7 +506,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         pinning: rank.waiting.map(|_| Share(rank.pinning)),
         network: rank.waiting.map(|_| Share(rank.network)),
         disk: None,
-        stopped: None,
+        stopped: rank.stopped.map(Share),
         blocked: rank.blocked.map(Share),
         main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
