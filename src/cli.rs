@@ -1,6 +1,6 @@
 //! The command line: commands, options, and usage errors with one line and one hint.
 //!
-//! Parses the arguments only; does not check whether a process, a file or a theme exists.
+//! Parses the arguments only; does not check whether a process or a file exists.
 
 mod diff;
 mod fleet;
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     pub target: Option<TargetArg>,
 
     /// The process to watch; the same as TARGET
-    #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target")]
+    #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target", allow_negative_numbers = true)]
     pid: Option<TargetArg>,
 
     #[command(flatten)]

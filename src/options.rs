@@ -8,6 +8,7 @@ pub(crate) mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::config::ThemeName;
 use crate::verdict::Kind;
 
 pub(crate) use command::Words;
@@ -29,20 +30,20 @@ pub struct WatchArgs {
     pub json: bool,
 
     /// How long to watch, e.g. `14s` or `2min`; a number alone is seconds
-    #[arg(long = "for", value_name = "DURATION", value_parser = value::span)]
+    #[arg(long = "for", value_name = "DURATION", value_parser = value::span, allow_negative_numbers = true)]
     pub span: Option<Duration>,
 
     /// Time between samples, e.g. `1s` or `500ms`
-    #[arg(long, value_name = "DURATION", value_parser = value::interval)]
+    #[arg(long, value_name = "DURATION", value_parser = value::interval, allow_negative_numbers = true)]
     pub interval: Option<Duration>,
 
     /// GPUs to show: comma-separated indices or UUIDs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu, allow_negative_numbers = true)]
     pub gpu: Vec<GpuChoice>,
 
-    /// Colour theme: dark, light, colour-blind or mono
+    /// Colour theme
     #[arg(long, value_name = "NAME")]
-    pub theme: Option<String>,
+    pub theme: Option<ThemeName>,
 
     /// Draw with ASCII characters only
     #[arg(long)]
@@ -57,7 +58,7 @@ pub struct WatchArgs {
     pub record: Option<PathBuf>,
 
     /// Rotate the recording at this size, keeping the full file as FILE.1 [default: 1GiB]
-    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size)]
+    #[arg(long, value_name = "SIZE", requires = "record", value_parser = value::file_size, allow_negative_numbers = true)]
     pub record_size: Option<u64>,
 
     /// Omit command lines from the recording

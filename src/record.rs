@@ -71,7 +71,7 @@ impl Recorder {
                     let gap = Gap::new(
                         SOURCE,
                         format!("recording stopped: {error}"),
-                        "the part before can be replayed",
+                        "what is in the file can be replayed",
                     );
                     if let Ok(mut failed) = failed.lock() {
                         *failed = Some(gap);

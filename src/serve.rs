@@ -58,8 +58,8 @@ impl Exporter {
     pub(crate) fn run(self) -> Result<(), Hinted> {
         let board = Arc::new(Board::default());
         let server = self.endpoints.serve(Arc::clone(&board))?;
-        let file = self.textfile.map(Textfile::new);
-        if let Some(file) = &file {
+        let mut file = self.textfile.map(Textfile::new);
+        if let Some(file) = &mut file {
             write_file(file, &board)?;
         }
         server.announce(std::io::stdout());
@@ -78,7 +78,7 @@ impl Exporter {
             tokio::select! {
                 _ = typed.recv() => {}
                 _ = terminate.recv() => {}
-                () = keep(file.as_ref(), &board) => {}
+                () = keep(file.as_mut(), &board) => {}
             }
             Ok(())
         })
@@ -86,7 +86,7 @@ impl Exporter {
 }
 
 /// Keeps the file up to date while it is polled.
-async fn keep(file: Option<&Textfile>, board: &Board) {
+async fn keep(file: Option<&mut Textfile>, board: &Board) {
     let Some(file) = file else {
         return pending().await;
     };
@@ -104,9 +104,10 @@ async fn keep(file: Option<&Textfile>, board: &Board) {
     }
 }
 
-fn write_file(file: &Textfile, board: &Board) -> Result<(), Hinted> {
-    file.write(&board.metrics(Format::Text)).explain(
+fn write_file(file: &mut Textfile, board: &Board) -> Result<(), Hinted> {
+    let written = file.write(&board.metrics(Format::Text));
+    written.explain(
         format_args!("cannot write {}", file.path().display()),
-        "--textfile needs a file in a folder where new files can be made",
+        "--textfile needs a file of its own in a folder where new files can be made",
     )
 }

@@ -9,10 +9,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
-
 use crate::app::{self, Setup};
-use crate::config::{Config, Environment, Overrides, ThemeName};
+use crate::config::{Config, Environment, Overrides};
 use crate::error::{Explain as _, Hinted};
 pub(crate) use crate::headless::WINDOW;
 use crate::headless::{Observation, observe};
@@ -184,15 +182,6 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 /// Loads the user's settings: command line over file over default. The user's names of loaders are checked, too: with
 /// some of them ignored, figures would be missing and nothing would say why.
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
-    let theme = watch.theme.as_deref().map(|name| {
-        ThemeName::from_str(name, false).map_err(|_| {
-            let name = name.escape_debug();
-            Hinted::new(
-                format!("unknown theme `{name}`"),
-                "use dark, light, colour-blind or mono",
-            )
-        })
-    });
     let gpus = watch.gpu.iter().map(|gpu| match gpu {
         GpuChoice::Index(index) => index.to_string(),
         GpuChoice::Uuid(uuid) => uuid.clone(),
@@ -201,7 +190,7 @@ pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hin
     let overrides = Overrides {
         interval: watch.interval,
         ascii: watch.ascii,
-        theme: theme.transpose()?,
+        theme: watch.theme,
         gpus: (!gpus.is_empty()).then_some(gpus),
     };
     let path = places.config.as_deref();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::config::ThemeName;
 use crate::error::Hinted;
 
 /// Show all runs in a Prometheus server, those that lose most first
@@ -33,9 +34,9 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Colour theme: dark, light, colour-blind or mono
+    /// Colour theme
     #[arg(long, value_name = "NAME")]
-    pub theme: Option<String>,
+    pub theme: Option<ThemeName>,
 
     /// Draw with ASCII characters only
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::options::{WatchArgs, value};
 use crate::verdict::Kind;
@@ -39,9 +40,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Colour theme: dark, light, colour-blind or mono
+    /// Colour theme
     #[arg(long, value_name = "NAME")]
-    pub theme: Option<String>,
+    pub theme: Option<ThemeName>,
 
     /// Draw with ASCII characters only
     #[arg(long)]
@@ -70,7 +71,7 @@ impl ReplayArgs {
         WatchArgs {
             once: self.once,
             json: self.json,
-            theme: self.theme.clone(),
+            theme: self.theme,
             ascii: self.ascii,
             fail_if: self.fail_if.clone(),
             ..WatchArgs::default()

@@ -4,6 +4,7 @@ mod lab;
 use std::time::Duration;
 
 use super::*;
+use crate::config::ThemeName;
 use crate::options::GpuChoice;
 use crate::units::Pid;
 use crate::verdict::Kind;
@@ -93,7 +94,7 @@ fn every_option_is_read() {
     assert_eq!(watch.interval, Some(Duration::from_millis(500)));
     let uuid = GpuChoice::Uuid("GPU-8f2a".to_owned());
     assert_eq!(watch.gpu, [GpuChoice::Index(0), uuid]);
-    assert_eq!(watch.theme.as_deref(), Some("mono"));
+    assert_eq!(watch.theme, Some(ThemeName::Mono));
     assert_eq!(watch.fail_if, [Kind::DataBound, Kind::Stalled]);
     let places = args.places;
     assert_eq!(places.config, Some(PathBuf::from("c.toml")));

@@ -321,6 +321,21 @@ fn full_disk_stops_recording_with_gap() {
 }
 
 #[test]
+fn a_recording_that_another_program_removes_or_cuts_off_is_a_gap() {
+    type Harm = fn(&std::path::Path) -> std::io::Result<()>;
+    let harms: [Harm; 2] = [|path| fs::remove_file(path), |path| fs::write(path, "")];
+    for harm in harms {
+        let place = Place::new();
+        let recorder = Recorder::start(&place.options()).unwrap();
+        assert_eq!(recorder.take(&training(0.0)), None);
+        harm(&place.options().path).unwrap();
+        recorder.take(&training(1.0));
+        let gap = recorder.finish().expect("it says so");
+        assert!(gap.reason.contains("removed or cut off"), "{}", gap.reason);
+    }
+}
+
+#[test]
 fn a_recorder_writes_all_until_it_is_dropped() {
     let place = Place::new();
     let options = place.options();

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -140,6 +140,11 @@ impl Writer {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.length += bytes.len() as u64;
+        let file = self.file.metadata()?;
+        let gone = file.nlink() == 0 && !self.options.path.exists();
+        if gone || file.len() < self.length {
+            return Err(io::Error::other("the file was removed or cut off"));
+        }
         Ok(())
     }
 }
@@ -147,7 +152,7 @@ impl Writer {
 /// Creates a file that only its owner can read: command lines can hold private data.
 fn create(options: &RecordOptions) -> io::Result<File> {
     let mut new = OpenOptions::new();
-    new.write(true).create_new(true).mode(0o600);
+    new.append(true).create_new(true).mode(0o600);
     new.open(&options.path)
 }
 

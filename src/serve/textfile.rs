@@ -3,54 +3,71 @@
 //!
 //! Does not depend on the content.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Dropping it removes the file: a file that is no longer updated must not be read.
 #[derive(Debug)]
-pub(super) struct Textfile(PathBuf);
+pub(super) struct Textfile {
+    path: PathBuf,
+    /// What was last written, kept open so that no other file gets its number.
+    written: Option<File>,
+}
 
 impl Textfile {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self(path)
+        let written = None;
+        Self { path, written }
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Replaces the content of the file.
     ///
     /// # Errors
-    /// Returns an error if its folder cannot be written to.
-    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+    /// Returns an error if its folder cannot be written to, or another program writes the file, too.
+    pub(super) fn write(&mut self, text: &str) -> io::Result<()> {
         if self.is_something_else() {
             return Err(io::Error::other("not a regular file"));
         }
-        let folder = self.0.parent().filter(|folder| *folder != Path::new(""));
+        if self.is_of_another() {
+            return Err(io::Error::other("another program writes it, too"));
+        }
+        let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
         let mut aside = tempfile::Builder::new()
             .prefix(".pipetop-")
             // The collector runs as another user.
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(folder.unwrap_or(Path::new(".")))?;
         aside.write_all(text.as_bytes())?;
-        aside.persist(&self.0)?;
+        self.written = Some(aside.persist(&self.path)?);
         Ok(())
     }
 
     /// A FIFO, a device or a folder has this name.
     fn is_something_else(&self) -> bool {
-        fs::metadata(&self.0).is_ok_and(|there| !there.is_file())
+        fs::metadata(&self.path).is_ok_and(|there| !there.is_file())
+    }
+
+    /// Another program has replaced what was written.
+    fn is_of_another(&self) -> bool {
+        let ours = self.written.as_ref().map(File::metadata);
+        let (Some(Ok(ours)), Ok(there)) = (ours, fs::metadata(&self.path)) else {
+            return false;
+        };
+        (ours.dev(), ours.ino()) != (there.dev(), there.ino())
     }
 }
 
 impl Drop for Textfile {
     fn drop(&mut self) {
-        if !self.is_something_else() {
+        if !self.is_something_else() && !self.is_of_another() {
             // It cannot be reported any more.
-            let _ = fs::remove_file(&self.0);
+            let _ = fs::remove_file(&self.path);
         }
     }
 }
@@ -63,7 +80,7 @@ mod tests {
     fn textfile_is_world_readable_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipetop.prom");
-        let file = Textfile::new(path.clone());
+        let mut file = Textfile::new(path.clone());
         file.write("first").unwrap();
         file.write("second").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "second");
@@ -72,8 +89,25 @@ mod tests {
         assert_eq!(folder.path().read_dir().unwrap().count(), 1);
         drop(file);
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
-        let nowhere = Textfile::new(folder.path().join("none/pipetop.prom"));
+        let mut nowhere = Textfile::new(folder.path().join("none/pipetop.prom"));
         assert!(nowhere.write("").is_err());
+    }
+
+    #[test]
+    fn the_file_of_another_exporter_is_neither_replaced_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipetop.prom");
+        let [mut first, mut second, mut third] = [&path; 3].map(|path| Textfile::new(path.clone()));
+        first.write("first").unwrap();
+        second.write("second").unwrap();
+        assert!(first.write("again").is_err());
+        drop(first);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        third.write("third").unwrap();
+        assert!(second.write("again").is_err());
+        drop(third);
+        // Nobody else writes it any more.
+        second.write("again").unwrap();
     }
 
     #[test]
@@ -81,7 +115,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("pipetop.prom");
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
-        let file = Textfile::new(fifo.clone());
+        let mut file = Textfile::new(fifo.clone());
         assert!(file.write("first").is_err());
         drop(file);
         assert!(fifo.exists());

@@ -43,9 +43,16 @@ pub struct Family {
     pub left_out: usize,
 }
 
-/// A process with the data that is read once, because that waits for the target's memory map lock, and the children
-/// that it had when its pipes were read.
-type KnownProcess = (Process, Vec<Pid>);
+/// A process with the data that is read once for each program it runs, because that waits for the target's memory map
+/// lock.
+#[derive(Debug)]
+struct KnownProcess {
+    process: Process,
+    /// Where its stack started at that time.
+    stack: u64,
+    /// The children that it had when its pipes were read.
+    children: Vec<Pid>,
+}
 
 impl Discovery {
     pub fn new(proc_root: &Path) -> Self {
@@ -142,7 +149,7 @@ impl Discovery {
 
     /// Returns the arguments of a process of the last readings, as they were first read.
     pub fn command(&self, key: ProcessKey) -> Option<&str> {
-        Some(&self.known.get(&key)?.0.command)
+        Some(&self.known.get(&key)?.process.command)
     }
 
     /// Returns why the last listing may lack existing processes. `None` if it is complete.
@@ -269,9 +276,10 @@ impl Discovery {
             })
             .collect();
         for process in &mut found {
-            let Some((known, before)) = self.known.get_mut(&process.key) else {
+            let Some(known) = self.known.get_mut(&process.key) else {
                 continue;
             };
+            let (known, before) = (&mut known.process, &mut known.children);
             if let Some(started) = started.remove(&process.key.pid)
                 && (known.pipes.is_none() || *before != started)
             {
@@ -303,15 +311,26 @@ impl Discovery {
         }
         // In the middle of an `exec` the new name is already set, but there are no arguments yet.
         let known = self.known.remove(&stat.key);
-        let known = known.filter(|(known, _)| known.comm == stat.comm && !known.command.is_empty());
-        let (parent, state) = (stat.parent, stat.state);
-        let (mut process, children) = known.unwrap_or_else(|| (self.ask(stat), Vec::new()));
+        let known = known.filter(|known| {
+            let process = &known.process;
+            let same_program = process.comm == stat.comm && known.stack == stat.stack;
+            same_program && !process.command.is_empty()
+        });
+        let (parent, state, stack) = (stat.parent, stat.state, stat.stack);
+        let (mut process, children) = match known {
+            Some(known) => (known.process, known.children),
+            None => (self.ask(stat), Vec::new()),
+        };
         (process.parent, process.state) = (parent, state);
         // A loaded library stays, and a missing one may still be loaded. The built-in job has none.
         if process.is_python() && process.framework != Some(true) {
             process.framework = self.framework(&process);
         }
-        let known = (process.clone(), children);
+        let known = KnownProcess {
+            process: process.clone(),
+            stack,
+            children,
+        };
         self.known.insert(process.key, known);
         Some(process)
     }
@@ -451,6 +470,10 @@ mod tests {
         // Then they are known, and not read again.
         write("cmdline", "python3\0other.py\0");
         assert_eq!(found(), ("python3 train.py".into(), Some(3)));
+        // The same program with other arguments has another stack.
+        let moved = format!("{} 0 0 140721", stat("python3"));
+        write("stat", &moved);
+        assert_eq!(found(), ("python3 other.py".into(), Some(3)));
     }
 
     /// Adds a process whose last thread has started others.

@@ -143,11 +143,11 @@ impl JobView {
         };
         let access = self.ranks.iter().map(access).min().unwrap_or_default();
         let key = ranks.first()?.key;
-        // The process may have been found in the middle of an `exec`, when it had no arguments yet.
-        if self.command.is_empty()
-            && let Some(command) = self.discovery.command(key)
+        // It may have become another program since it was found. A fresh child's own arguments say nothing.
+        if let Some(trainer) = tree.get(key.pid)
+            && !(trainer.command.is_empty() || trainer.is_fresh_child())
         {
-            command.clone_into(&mut self.command);
+            trainer.command.clone_into(&mut self.command);
         }
         let read = || run::read(&self.proc_root, &mut self.reader, key);
         let run = self.run.get_or_insert_with(read).clone();

@@ -47,7 +47,9 @@ fn side(path: &Path) -> Result<Side, Hinted> {
     let file = printable(&path.display().to_string());
     let recording = match Recording::open(path) {
         Ok(recording) => recording,
-        Err(RecordError::Foreign { .. }) => return Ok(Side::new(file, &report(path)?, None)),
+        Err(RecordError::Foreign { .. } | RecordError::Read { .. }) => {
+            return Ok(Side::new(file, &report(path)?, None));
+        }
         Err(error) => return Err(Hinted::new(error.to_string(), error.hint())),
     };
     let numbers = recording.first()..=recording.first() + recording.len().saturating_sub(1);

@@ -57,7 +57,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "verdict",
         ],
     ),
-    ("options", &["error", "units", "verdict"]),
+    ("options", &["config", "error", "units", "verdict"]),
     ("doctor", &["loaders", "sample", "source", "units"]),
     ("terminal", &["background", "foreign"]),
     (
@@ -151,7 +151,10 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "verdict",
         ],
     ),
-    ("cli", &["error", "lab", "options", "units", "verdict"]),
+    (
+        "cli",
+        &["config", "error", "lab", "options", "units", "verdict"],
+    ),
     (
         "start",
         &[
@@ -218,7 +221,7 @@ const PLACES: [(&str, &[&str]); 33] = [
     ("bcrypt", &["serve"]),
     ("serde_saphyr", &["serve"]),
     ("tokio_rustls", &["serve"]),
-    ("clap", &["cli", "config", "lab", "options", "setup"]),
+    ("clap", &["cli", "config", "lab", "options"]),
     ("cudarc", &["lab"]),
     ("memmap2", &["lab"]),
     ("zune_jpeg", &["lab"]),

@@ -153,8 +153,15 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     // A reserve that is never used up is large enough.
     let empty = situation.context.queue_empty_at_most();
     let enough = empty.is_some_and(|empty| empty.0 < MODERATE);
+    // Its times are off where the window cuts it: one that mostly waits is not loaded fast enough.
+    let validation = situation.context.rank.validation;
+    let waits = validation.is_some_and(|it| it.waiting.0 >= 0.5 * it.time.0);
     // Workers that are idle all the time do not make slow batches.
-    if enough || !slow || workers.match_step.is_none_or(|wanted| wanted > workers.now) {
+    if enough
+        || !slow
+        || (loader.validates && waits)
+        || workers.match_step.is_none_or(|wanted| wanted > workers.now)
+    {
         return vec![];
     }
     let gain = gain(situation.stall, f64::INFINITY);

@@ -180,7 +180,10 @@ fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
 
 /// Returns that the loader's figures are from the epoch before: between two epochs there may be no loader.
 pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
-    let seconds = context.loader?.gone_seconds?;
+    let seconds = context
+        .loader?
+        .gone_seconds
+        .filter(|_| !context.job.ended)?;
     let why = format!("no loader now: its figures are from {seconds:.0} s ago");
     let hint = "the next epoch starts its workers again";
     Some(Missing::new("loader", why, hint))

@@ -5,6 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::judge::NO_PROGRESS;
 use super::waits::DATA_WAITS;
 use super::{Interval, Kind, Verdict, WarmingUp};
 use crate::model::rates::Rates;
@@ -43,7 +44,10 @@ impl Verdict {
         let texts = match (self.kind, self.stall.or(self.wait)) {
             (Kind::WarmingUp, _) => self.so_far(),
             (Kind::Stalled, _) => {
-                let text = format!("no batch in the last {}", span(self.seconds));
+                let mut facts = self.evidence.iter();
+                let without = facts.find(|fact| fact.id == NO_PROGRESS);
+                let seconds = without.map_or(self.seconds, |fact| fact.value);
+                let text = format!("no batch in the last {}", span(seconds));
                 [text.clone(), text.clone(), text]
             }
             (Kind::Unknown, _) if self.missing.iter().any(|it| it.id == DATA_WAITS) => [

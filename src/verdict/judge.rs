@@ -27,6 +27,10 @@ const MIN_TIMES: u32 = 2;
 /// A job is stuck without a batch for this many times the usual pause, and at least this long.
 const STALLED_PAUSES: f64 = 20.0;
 const STALLED_SECONDS: f64 = 10.0;
+/// From this share of the time stopped on, one that no signal has stopped is frozen.
+const FROZEN: f64 = 0.8;
+/// Id of the fact that no batch was taken, for how many seconds.
+pub(super) const NO_PROGRESS: &str = "no-progress";
 
 /// What may change only after several judgements.
 type VerdictKey = (Kind, Option<Cause>, Option<ProcessKey>);
@@ -282,13 +286,18 @@ fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) ->
         let seconds = progress.seconds_without_batch.unwrap_or_default();
         let text = format!("no batch was taken for {seconds:.0} s");
         let look = "look at what the main thread and the workers are blocked in".to_owned();
+        let frozen = context.rank.stopped.is_some_and(|it| it.0 >= FROZEN);
         match idles(context) {
             Some(idle) => (format!("{text}: {IDLES}"), idle.hint),
+            None if frozen => (
+                format!("{text}: its control group is frozen"),
+                "unpause its container, or thaw its control group".to_owned(),
+            ),
             None => (text, look),
         }
     };
     let seconds = progress.seconds_without_batch.unwrap_or(progress.seconds);
-    let fact = Evidence::new("no-progress", true, seconds, None, text);
+    let fact = Evidence::new(NO_PROGRESS, true, seconds, None, text);
     verdict.evidence.push(fact);
     verdict.advice.push(advice);
     verdict

@@ -246,6 +246,11 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     fs::write(&future, newer).expect("the folder is ours");
     let lines = refused(&["diff", text(&quick), text(&future)]);
     assert!(lines.contains("cannot read (pipetop.report/2)"), "{lines}");
+    let lines = refused(&["diff", text(&quick), text(&file("none.rec"))]);
+    assert!(
+        lines.contains("hint: give a recording, or a report"),
+        "{lines}"
+    );
     let foreign = file("notes.txt");
     fs::write(&foreign, "lr 0.1").expect("the folder is ours");
     let lines = refused(&["diff", text(&quick), text(&foreign)]);

@@ -30,7 +30,7 @@ fn a_simulation_has_its_own_options() {
     };
     assert_eq!(asked.settings().unwrap(), expected);
     assert_eq!((asked.seed, asked.runs(&expected)), (5, 10));
-    assert!(asked.json && asked.ascii && asked.theme.as_deref() == Some("mono"));
+    assert!(asked.json && asked.ascii && asked.theme == Some(ThemeName::Mono));
     assert!(typed("simulate --for 1s --json").is_ok());
     assert!(refused("--json simulate").0.contains("takes no target"));
     let refusals = [

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::value;
+use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::lab::experiments::simulate::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
 use crate::options::value::within;
@@ -85,9 +86,9 @@ pub struct SimulateArgs {
     #[arg(long)]
     pub animate: bool,
 
-    /// Colour theme: dark, light, colour-blind or mono
+    /// Colour theme
     #[arg(long, value_name = "NAME")]
-    pub theme: Option<String>,
+    pub theme: Option<ThemeName>,
 
     /// Draw with ASCII characters only
     #[arg(long)]

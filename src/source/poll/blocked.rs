@@ -23,7 +23,7 @@ pub(super) enum Blocked {
     /// A lock on a file that another process holds.
     FileLock,
     Timer,
-    /// Stopped by a signal or a tracer.
+    /// Stopped by a signal or a tracer, or its control group is frozen.
     Stopped,
     Other,
 }
@@ -39,7 +39,7 @@ impl Blocked {
 }
 
 /// Prefixes of wait functions of kernels 4.4 to 6.18.
-const PLACES: [(&str, Blocked); 54] = [
+const PLACES: [(&str, Blocked); 57] = [
     ("poll_schedule_timeout", Blocked::Poll),
     ("do_sys_poll", Blocked::Poll),
     ("do_poll", Blocked::Poll),
@@ -96,6 +96,9 @@ const PLACES: [(&str, Blocked); 54] = [
     ("hrtimer_nanosleep", Blocked::Timer),
     ("do_nanosleep", Blocked::Timer),
     ("do_signal_stop", Blocked::Stopped),
+    ("get_signal", Blocked::Stopped),
+    ("do_freezer_trap", Blocked::Stopped),
+    ("__refrigerator", Blocked::Stopped),
 ];
 
 /// Parses a `wchan` line.
@@ -230,6 +233,8 @@ mod tests {
             ("futex_wait_queue_me", Blocked::Lock),
             ("unix_stream_read_generic", Blocked::Unix),
             ("do_signal_stop", Blocked::Stopped),
+            ("get_signal", Blocked::Stopped),
+            ("__refrigerator", Blocked::Stopped),
             ("do_epoll_wait", Blocked::Network),
             ("something_new", Blocked::Other),
         ] {

@@ -33,6 +33,8 @@ pub struct Stat {
     pub threads: u32,
     /// Resident memory, in pages.
     pub rss_pages: u64,
+    /// Where its stack starts: another address after each `exec`. 0 if that may not be read.
+    pub stack: u64,
 }
 
 impl Stat {
@@ -57,6 +59,7 @@ impl Stat {
             major_faults: number(12)?,
             threads: u32::try_from(number(20)?).ok()?,
             rss_pages: number(24)?,
+            stack: number(28).unwrap_or_default(),
         })
     }
 }

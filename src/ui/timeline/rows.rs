@@ -150,7 +150,10 @@ pub(super) fn queue(
             .map(|share| height(view, view.config.theme.style(Full), share))
             .collect(),
         figure: (Text, figure),
-        why: "n/a  ready batches are not visible",
+        why: match mean {
+            Some(_) => "n/a  only the mean is known",
+            None => "n/a  ready batches are not visible",
+        },
     }
 }
 

@@ -12,9 +12,15 @@ pub(super) const RULE: Rule = Rule {
     picture: Picture::IdleWorkers,
     more_workers_help: false,
     what_if: false,
-    advice: |_| {
+    advice: |situation| {
+        let loaders = situation.context.rank.loaders.iter();
+        let mut kept = loaders.map(|loader| loader.settings.persistent_workers == Some(true));
         texts(&[
-            "the DataLoader for validation is the slow one: raise its num_workers, and keep them with persistent_workers=True",
+            if kept.all(|kept| kept) {
+                "the DataLoader for validation is the slow one: raise its num_workers"
+            } else {
+                "the DataLoader for validation is the slow one: raise its num_workers, and keep them with persistent_workers=True"
+            },
             "validate less often, or on a part of the data",
         ])
     },

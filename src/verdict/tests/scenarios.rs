@@ -33,6 +33,9 @@ struct Scenario {
     /// Whether anything counts the batches.
     #[serde(default = "yes")]
     counted: bool,
+    /// Whether the job has ended.
+    #[serde(default)]
+    ended: bool,
     seconds_without_batch: Option<f64>,
     usual_pause: Option<f64>,
     /// Since the newest workers were started, if these may not be the first.
@@ -139,6 +142,10 @@ struct Rank {
     num_workers: Option<u32>,
     in_order: Option<bool>,
     pin_memory: Option<bool>,
+    persistent_workers: Option<bool>,
+    stopped: Option<f64>,
+    /// Since its workers ended, as between two epochs.
+    gone_seconds: Option<f64>,
     queue_empty: Option<f64>,
     /// The same as `queue_empty` if absent.
     queue_empty_at_most: Option<f64>,
@@ -293,6 +300,10 @@ struct Expected {
     evidence: Vec<String>,
     #[serde(default)]
     missing: Vec<String>,
+    /// Ids of missing signals that must not be there.
+    #[serde(default)]
+    not_missing: Vec<String>,
+    headline: Option<String>,
     workers_match: Option<u32>,
     workers_advised: Option<u32>,
     confidence_below: Option<f64>,
@@ -380,7 +391,7 @@ fn loader(rank: &Rank) -> LoaderRates {
         .num_workers
         .unwrap_or(u32::try_from(workers.len()).unwrap());
     LoaderRates {
-        gone_seconds: None,
+        gone_seconds: rank.gone_seconds,
         id: 0,
         kind: if rank.other_loader.is_some() {
             LoaderKind::Other
@@ -399,6 +410,7 @@ fn loader(rank: &Rank) -> LoaderRates {
             prefetch_factor: Some(2),
             in_order: rank.in_order,
             pin_memory: rank.pin_memory,
+            persistent_workers: rank.persistent_workers,
             ..LoaderSettings::default()
         },
         workers_started: 0,
@@ -494,7 +506,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         pinning: rank.waiting.map(|_| Share(rank.pinning)),
         network: rank.waiting.map(|_| Share(rank.network)),
         disk: None,
-        stopped: None,
+        stopped: rank.stopped.map(Share),
         blocked: rank.blocked.map(Share),
         main_cpu: Some(Share(rank.main_cpu)),
         main_run_delay: rank.run_delay.map(Share),
@@ -707,7 +719,7 @@ fn rates(scenario: &Scenario) -> Rates {
             command: "python train.py".into(),
             run: None,
             access: [Tier::T0, Tier::T1, Tier::T2, Tier::T3][usize::from(scenario.access)],
-            ended: false,
+            ended: scenario.ended,
             ranks: std::iter::once(first.clone()).chain(others).collect(),
             cgroup: Some(CgroupRates {
                 cpu_quota: scenario.cpu_quota,
@@ -763,11 +775,11 @@ fn check(path: &Path) {
             "no {id} in {about}"
         );
     }
-    for id in &expected.missing {
-        assert!(
-            verdict.missing.iter().any(|missing| missing.id == *id),
-            "no {id} in {about}"
-        );
+    let missing = |id: &String| verdict.missing.iter().any(|missing| missing.id == *id);
+    assert!(expected.missing.iter().all(missing), "{about}");
+    assert!(!expected.not_missing.iter().any(missing), "{about}");
+    if let Some(headline) = &expected.headline {
+        assert_eq!(verdict.headline(None).loss[0], *headline, "{about}");
     }
     let workers = verdict.workers;
     if expected.workers_match.is_some() {
