@@ -79,13 +79,16 @@ fn advice(
         return own.into_iter().chain(also).chain(words).collect();
     }
     match kind {
-        Kind::DataBound => match situation.more_workers() {
-            more if names(situation.context).is_some() => {
-                more.into_iter().chain(loader_advice(situation.context)).collect()
-            }
-            Some(more) => vec![more],
-            None => larger_reserve_advice(situation),
-        },
+        Kind::DataBound => {
+            let more = match situation.more_workers() {
+                more if names(situation.context).is_some() => {
+                    more.into_iter().chain(loader_advice(situation.context)).collect()
+                }
+                Some(more) => vec![more],
+                None => larger_reserve_advice(situation),
+            };
+            keep_workers(situation.context).into_iter().chain(more).collect()
+        }
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
             let about = limit.map(|limit| match limit {

@@ -175,7 +175,7 @@ fn rank(
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation,
-        startup: wait.and_then(|_| periodicity::startup(sums, interval)),
+        startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),
@@ -190,6 +190,13 @@ fn rank(
         gil_holders: tally::activity(older.map(|older| &older.gil_holders), &newer.gil_holders),
         loaders,
     }
+}
+
+/// Returns the share of the time that starts of workers cost. `polled`: in which the main thread was seen to start or to
+/// end them. Workers of short epochs live from one sample to the next at most: few of their starts are seen.
+fn startup(polled: Option<Share>, sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
+    let after_starts = periodicity::startup(sums, interval)?;
+    Some(Share(after_starts.0.max(polled.unwrap_or_default().0)))
 }
 
 /// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.

@@ -157,6 +157,14 @@ fn making_and_ending_workers_is_starting() {
         "T/utils/data/dataloader.py:_next_data",
     ];
     assert_eq!(seen(&ending, MULTI), InLoader::Starting);
+    let resuming = [
+        "L/multiprocessing/queues.py:get",
+        "T/utils/data/dataloader.py:_reset",
+        "T/utils/data/dataloader.py:__iter__",
+    ];
+    assert_eq!(seen(&resuming, MULTI), InLoader::Waiting);
+    let without_workers = ["T/utils/data/dataloader.py:__init__", making[2], making[3]];
+    assert_eq!(seen(&without_workers, SINGLE), InLoader::Loading);
 }
 
 #[test]
