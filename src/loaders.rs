@@ -50,6 +50,9 @@ pub(crate) struct KnownLoader {
     #[serde(default)]
     hand_over: Vec<Method>,
     pub more: Option<String>,
+    /// Whether its threads load, in one process however many it should be.
+    #[serde(default)]
+    pub one_process: bool,
     pub buffer: Option<String>,
 }
 

@@ -6,7 +6,6 @@ use super::rule::Situation;
 use super::rules::{Cause, cause};
 use super::workers::{gain, workers};
 use super::{Interval, Kind, Limit};
-use crate::loaders::{KnownLoader, Names};
 use crate::model::rates::LoaderRates;
 use crate::units::Share;
 
@@ -81,7 +80,7 @@ fn advice(
     match kind {
         Kind::DataBound => {
             let more = match situation.more_workers() {
-                more if names(situation.context).is_some() => {
+                more if situation.context.known_loader().is_some() => {
                     more.into_iter().chain(loader_advice(situation.context)).collect()
                 }
                 Some(more) => vec![more],
@@ -125,14 +124,9 @@ fn keep_workers(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// Returns what is known about the loader with this name.
-fn names(context: &Context<'_>) -> Option<&'static KnownLoader> {
-    Names::known().loader(context.loader?.name.as_deref()?)
-}
-
 /// Returns how to load more at once, in the loader's own terms.
 fn loader_advice(context: &Context<'_>) -> Vec<String> {
-    let known = names(context);
+    let known = context.known_loader();
     let more = known.and_then(|known| known.more.as_ref());
     let buffer = known.and_then(|known| known.buffer.as_ref());
     let more = more.map(|more| format!("load more at once: {more}"));

@@ -2,6 +2,7 @@
 //!
 //! Holds no thresholds of a single rule: those are in the rules.
 
+use crate::loaders::{KnownLoader, Names};
 use crate::model::Overlap;
 use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, Used, WorkerRates,
@@ -73,6 +74,17 @@ impl<'a> Context<'a> {
             .wait()
             .map(|wait| 1000.0 * wait.share.complement().0 / rate);
         (load, step)
+    }
+
+    /// Returns what is known of the loader by its name.
+    pub(super) fn known_loader(&self) -> Option<&'static KnownLoader> {
+        Names::known().loader(self.loader?.name.as_deref()?)
+    }
+
+    /// Returns whether its threads load in a process of their own, whose number is no setting.
+    pub(super) fn one_process(&self) -> bool {
+        let in_process = self.workers().iter().any(|worker| !worker.thread);
+        in_process && self.known_loader().is_some_and(|known| known.one_process)
     }
 
     pub(super) fn workers(&self) -> &'a [WorkerRates] {
