@@ -81,10 +81,11 @@ impl<'a> Context<'a> {
         Names::known().loader(self.loader?.name.as_deref()?)
     }
 
-    /// Returns whether its threads load in a process of their own, whose number is no setting.
-    pub(super) fn one_process(&self) -> bool {
-        let in_process = self.workers().iter().any(|worker| !worker.thread);
-        in_process && self.known_loader().is_some_and(|known| known.one_process)
+    /// Returns whether the workers that are seen only pass on what others load, and their number is no setting.
+    pub(super) fn has_fixed_workers(&self) -> bool {
+        let mut workers = self.workers().iter();
+        let known = self.known_loader();
+        known.is_some_and(|known| workers.any(|worker| known.is_fixed(worker.thread)))
     }
 
     pub(super) fn workers(&self) -> &'a [WorkerRates] {
