@@ -88,6 +88,10 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
         .map(|place| place.function())
         .collect();
     let any = |names: &[&str]| loader.iter().any(|name| names.contains(name));
+    // Also at the start of an epoch, where some pick all of its samples.
+    if in_sampler(places) {
+        return InLoader::Loading;
+    }
     if any(&[
         "__init__",
         "_reset",
@@ -108,7 +112,7 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
     if !any(&["__next__", "_next_data"]) {
         return InLoader::Outside;
     }
-    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) || in_sampler(places) {
+    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) {
         return InLoader::Loading;
     }
     let callees = &places[..innermost];
@@ -211,7 +215,13 @@ const CARRIERS: &[&str] = &[
     "/contextlib.py",
     "/runpy.py",
 ];
-const CARRIER_PARTS: &[&str] = &["/multiprocessing/", "<frozen ", "/importlib/"];
+const CARRIER_PARTS: &[&str] = &[
+    "/multiprocessing/",
+    "/concurrent/futures/",
+    "/asyncio/",
+    "<frozen ",
+    "/importlib/",
+];
 const CARRIER_NAMES: &[&str] = &[
     "<listcomp>",
     "<genexpr>",
