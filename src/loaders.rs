@@ -50,7 +50,29 @@ pub(crate) struct KnownLoader {
     #[serde(default)]
     hand_over: Vec<Method>,
     pub more: Option<String>,
+    /// What more cannot be had of: processes or threads that are there whatever is set, and pass on what others load.
+    #[serde(default)]
+    fixed: Vec<Unit>,
     pub buffer: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Unit {
+    Processes,
+    Threads,
+}
+
+impl KnownLoader {
+    /// Returns whether more processes, or `threads`, than are seen cannot be had.
+    pub(crate) fn is_fixed(&self, threads: bool) -> bool {
+        let unit = if threads {
+            Unit::Threads
+        } else {
+            Unit::Processes
+        };
+        self.fixed.contains(&unit)
+    }
 }
 
 /// How reliable the names are.

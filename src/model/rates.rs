@@ -17,6 +17,7 @@ mod ratio;
 mod reported;
 mod sequential;
 mod tally;
+mod time_on_data;
 mod used;
 mod whole;
 

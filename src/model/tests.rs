@@ -219,6 +219,21 @@ fn workers_that_were_there_before_cost_no_startup_time() {
     assert_eq!(startup, Some(Share::ZERO));
 }
 
+/// Each sample shows the workers of another epoch, or none: most of the starts are not seen.
+#[test]
+fn starts_that_no_sample_shows_cost_the_time_that_was_polled() {
+    let mut model = Model::new(TEN);
+    for at in 0..9_u64 {
+        let mut sample = training(at as f64);
+        let main = first_rank(&mut sample).main.as_mut().unwrap();
+        (main.polls, main.waiting, main.starting) = (100 * at, 60 * at, 40 * at);
+        model.apply(sample);
+    }
+    let window = model.window().unwrap();
+    let startup = window.job.as_ref().unwrap().ranks[0].startup.unwrap();
+    assert!((startup.0 - 0.4).abs() < 0.01, "{startup:?}");
+}
+
 /// Returns the job at `at`, whose first worker ended a batch of that number and a short one in the last second.
 fn with_load(at: u32) -> Sample {
     let mut sample = training(f64::from(at));
@@ -454,6 +469,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         in_generator: next(),
         dispatched: next(),
         pinning: next(),
+        starting: next(),
         network: next(),
         blocked: next(),
         delayed: next(),

@@ -172,6 +172,9 @@ pub struct MainTally {
     /// Part of `waiting`: while the pinning thread was working on a batch.
     #[serde(default)]
     pub pinning: u64,
+    /// Part of `waiting`: starting the loader's workers, or ending them.
+    #[serde(default)]
+    pub starting: u64,
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     #[serde(default)]
     pub network: u64,
@@ -195,7 +198,7 @@ pub struct MainTally {
     pub ready: Option<ReadyTally>,
 }
 
-counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, network, blocked, delayed, delayed_in_loader, delay);
+counts!(MainTally: polls, observed, waiting, receiving, loading, running, other, disk, stopped, in_generator, dispatched, pinning, starting, network, blocked, delayed, delayed_in_loader, delay);
 
 impl MainTally {
     /// Returns the polls in the loader.

@@ -6,7 +6,6 @@ use super::rule::Situation;
 use super::rules::{Cause, cause};
 use super::workers::{gain, workers};
 use super::{Interval, Kind, Limit};
-use crate::loaders::{KnownLoader, Names};
 use crate::model::rates::LoaderRates;
 use crate::units::Share;
 
@@ -79,13 +78,16 @@ fn advice(
         return own.into_iter().chain(also).chain(words).collect();
     }
     match kind {
-        Kind::DataBound => match situation.more_workers() {
-            more if names(situation.context).is_some() => {
-                more.into_iter().chain(loader_advice(situation.context)).collect()
-            }
-            Some(more) => vec![more],
-            None => larger_reserve_advice(situation),
-        },
+        Kind::DataBound => {
+            let more = match situation.more_workers() {
+                more if situation.context.known_loader().is_some() => {
+                    more.into_iter().chain(loader_advice(situation.context)).collect()
+                }
+                Some(more) => vec![more],
+                None => larger_reserve_advice(situation),
+            };
+            keep_workers(situation.context).into_iter().chain(more).collect()
+        }
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
             let about = limit.map(|limit| match limit {
@@ -122,14 +124,9 @@ fn keep_workers(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// Returns what is known about the loader with this name.
-fn names(context: &Context<'_>) -> Option<&'static KnownLoader> {
-    Names::known().loader(context.loader?.name.as_deref()?)
-}
-
 /// Returns how to load more at once, in the loader's own terms.
 fn loader_advice(context: &Context<'_>) -> Vec<String> {
-    let known = names(context);
+    let known = context.known_loader();
     let more = known.and_then(|known| known.more.as_ref());
     let buffer = known.and_then(|known| known.buffer.as_ref());
     let more = more.map(|more| format!("load more at once: {more}"));

@@ -2,6 +2,7 @@
 //!
 //! Holds no thresholds of a single rule: those are in the rules.
 
+use crate::loaders::{KnownLoader, Names};
 use crate::model::Overlap;
 use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, Used, WorkerRates,
@@ -73,6 +74,18 @@ impl<'a> Context<'a> {
             .wait()
             .map(|wait| 1000.0 * wait.share.complement().0 / rate);
         (load, step)
+    }
+
+    /// Returns what is known of the loader by its name.
+    pub(super) fn known_loader(&self) -> Option<&'static KnownLoader> {
+        Names::known().loader(self.loader?.name.as_deref()?)
+    }
+
+    /// Returns whether the workers that are seen only pass on what others load, and their number is no setting.
+    pub(super) fn has_fixed_workers(&self) -> bool {
+        let mut workers = self.workers().iter();
+        let known = self.known_loader();
+        known.is_some_and(|known| workers.any(|worker| known.is_fixed(worker.thread)))
     }
 
     pub(super) fn workers(&self) -> &'a [WorkerRates] {

@@ -40,6 +40,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::context::Context;
+use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
 use super::{Evidence, Kind};
 
@@ -123,8 +124,14 @@ impl Cause {
 
 /// Returns the first cause that applies, with the deciding fact. `None` also for kinds that have no causes.
 pub(super) fn cause(context: &Context<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
+    // Where a batch is always ready, it is not the workers that the trainer waits for.
+    let empty = context.queue_empty_at_most();
+    let always_ready = empty.is_some_and(|empty| empty.0 < SLIGHT);
     let mut causes = Cause::ALL.iter();
-    causes.find_map(|cause| Some((*cause, cause.check(context, kind)?)))
+    causes.find_map(|cause| {
+        let may_be = !(always_ready && cause.rule().more_workers_help);
+        may_be.then(|| Some((*cause, cause.check(context, kind)?)))?
+    })
 }
 
 /// Writes the name in the report, for example `cpu-preprocess`.

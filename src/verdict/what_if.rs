@@ -72,6 +72,9 @@ fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Opt
     if context.loads_in_main() {
         return Some("the main thread loads: a worker's load time is unknown".to_owned());
     }
+    if context.has_fixed_workers() {
+        return Some("the workers that are seen pass on what others load".to_owned());
+    }
     let waited_for = |loader: &LoaderRates| loader.wait.is_none_or(|wait| wait.0 >= SLIGHT);
     if context.other_loaders().any(waited_for) {
         return Some("the trainer waits for several loaders, one after the other".to_owned());

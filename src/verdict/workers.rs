@@ -41,6 +41,7 @@ pub(super) fn workers(context: &Context<'_>, more_would_help: bool) -> Option<Wo
     let cpu_allows = cpu_allows(context);
     let most = cpu_allows.unwrap_or(AT_ONCE.saturating_mul(now.max(1)));
     let wanted = match_step.map(|wanted| wanted.min(most));
+    let more_would_help = more_would_help && !context.has_fixed_workers();
     Some(WorkerAdvice {
         now,
         match_step,

@@ -10,16 +10,17 @@ use crate::model::periodicity;
 use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
 use crate::model::rates::tally::MainGrown;
+use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
-    RankRates, StepRates, ValidationRates, estimate, loader, polled_wait, tally,
+    RankRates, StepRates, estimate, loader, polled_wait, tally,
 };
 use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, Passes, ProcessSample, RankSample,
-    Reported, Tier, Wait,
+    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample, Reported,
+    Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -144,12 +145,9 @@ fn rank(
         }
         None => polls(of),
     };
-    let on_data = polled.as_ref().map(|polled| TimeOnData {
-        older: older.map_or(&[], |older| &older.passes),
-        newer: &newer.passes,
-        all: polled.tally.polls + polled.before,
-        inside: polled.tally.in_loader() + polled.waited_before,
-    });
+    let on_data = polled
+        .as_ref()
+        .map(|polled| TimeOnData::new(older, newer, polled));
     let validation = on_data.as_ref().and_then(|data| data.validation(wait));
     let in_all = (wait.map(|wait| wait.share), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
@@ -181,7 +179,7 @@ fn rank(
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation,
-        startup: wait.and_then(|_| periodicity::startup(sums, interval)),
+        startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),
@@ -198,43 +196,11 @@ fn rank(
     }
 }
 
-/// Time that the main thread spent on each dataset and, in it, in the loader: in polls.
-struct TimeOnData<'a> {
-    older: &'a [Passes],
-    newer: &'a [Passes],
-    all: u64,
-    inside: u64,
-}
-
-impl TimeOnData<'_> {
-    fn of(&self, newer: &Passes) -> (u64, u64) {
-        let older = self
-            .older
-            .iter()
-            .find(|older| older.dataset == newer.dataset);
-        let older = older.copied().unwrap_or_default();
-        let polls = newer.polls.saturating_sub(older.polls);
-        (polls, newer.waited.saturating_sub(older.waited))
-    }
-
-    /// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
-    fn validation(&self, wait: Option<Estimate>) -> Option<ValidationRates> {
-        datasets::training(self.newer)?;
-        let validations = datasets::validations(self.newer).map(|passes| self.of(passes));
-        let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        let of_wait = Share::of(waited as f64, self.inside as f64).unwrap_or_default();
-        Some(ValidationRates {
-            time: Share::of(polls as f64, self.all as f64)?.clamped(),
-            waiting: Share(of_wait.clamped().0 * wait?.share.0),
-        })
-    }
-
-    /// Returns the share of the time spent on a dataset. `None` unless the trainer goes through one after the other.
-    fn share(&self, dataset: u64) -> Option<Share> {
-        let newer = self.newer.iter().find(|newer| newer.dataset == dataset)?;
-        let share = Share::of(self.of(newer).0 as f64, self.all as f64)?;
-        datasets::take_long_turns(self.newer).then(|| share.clamped())
-    }
+/// Returns the share of the time that starts of workers cost. `polled`: in which the main thread was seen to start or to
+/// end them. Workers of short epochs live from one sample to the next at most: few of their starts are seen.
+fn startup(polled: Option<Share>, sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
+    let after_starts = periodicity::startup(sums, interval)?;
+    Some(Share(after_starts.0.max(polled.unwrap_or_default().0)))
 }
 
 fn loaders<'a>(

@@ -70,6 +70,8 @@ pub(super) enum ThreadState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Waiting,
+    /// Starting the loader's workers or ending them: a wait for them.
+    Starting,
     Receiving,
     Loading,
     Running,
@@ -80,7 +82,10 @@ pub(super) enum Doing {
 
 impl Doing {
     pub(super) fn is_in_loader(self) -> bool {
-        matches!(self, Self::Waiting | Self::Receiving | Self::Loading)
+        matches!(
+            self,
+            Self::Waiting | Self::Starting | Self::Receiving | Self::Loading
+        )
     }
 }
 
@@ -168,7 +173,7 @@ impl Beats {
         let tally = &mut self.tally;
         tally.polls += beats;
         let count = match seen.doing {
-            Doing::Waiting => &mut tally.waiting,
+            Doing::Waiting | Doing::Starting => &mut tally.waiting,
             Doing::Receiving => &mut tally.receiving,
             Doing::Loading => &mut tally.loading,
             Doing::Running => &mut tally.running,
@@ -183,6 +188,9 @@ impl Beats {
         if seen.doing == Doing::Waiting && seen.pinning {
             tally.pinning += beats;
         }
+        if seen.doing == Doing::Starting {
+            tally.starting += beats;
+        }
         if seen.doing == Doing::Loading && seen.network {
             tally.network += beats;
         }
@@ -193,7 +201,7 @@ impl Beats {
         let is_ready = seen.thread == ThreadState::Ready;
         if let Some(ready) = tally.ready.as_mut().filter(|_| is_ready) {
             match seen.doing {
-                Doing::Waiting => ready.waiting += beats,
+                Doing::Waiting | Doing::Starting => ready.waiting += beats,
                 Doing::Receiving => ready.receiving += beats,
                 Doing::Loading => ready.loading += beats,
                 Doing::Running | Doing::Disk | Doing::Stopped | Doing::Other => {}
@@ -378,6 +386,19 @@ mod tests {
             beats.count(Duration::from_millis(at), beat);
         }
         assert_eq!((beats.tally.waiting, beats.tally.dispatched), (5, 4));
+    }
+
+    #[test]
+    fn starts_of_workers_are_a_part_of_the_waits() {
+        let mut beats = Beats::default();
+        for (at, doing) in [
+            (10, Doing::Starting),
+            (30, Doing::Starting),
+            (50, Doing::Waiting),
+        ] {
+            beats.count(Duration::from_millis(at), seen(doing, ThreadState::Ready));
+        }
+        assert_eq!((beats.tally.waiting, beats.tally.starting), (5, 4));
     }
 
     #[test]

@@ -221,7 +221,8 @@ impl MainView {
         }
         match (self.in_loader, poll.blocked) {
             _ if waits => Doing::Waiting,
-            (Some(InLoader::Waiting | InLoader::Starting), _) => Doing::Waiting,
+            (Some(InLoader::Waiting), _) => Doing::Waiting,
+            (Some(InLoader::Starting), _) => Doing::Starting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
             (Some(InLoader::Loading), _) => Doing::Loading,
             (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.hands_over),
@@ -356,9 +357,9 @@ impl MainView {
 
     /// Switches to another thread and clears the state of the previous one.
     fn switch_thread(&mut self, view: ThreadView, beside: bool) {
-        (self.thread, self.beside, self.in_loader) = (view, beside, None);
-        (self.asleep_at_stack, self.run_before_wait) = (None, None);
-        self.run_before_gil = None;
+        (self.thread, self.beside) = (view, beside);
+        (self.in_loader, self.asleep_at_stack) = (None, None);
+        (self.run_before_wait, self.run_before_gil) = (None, None);
         (self.fed, self.queue) = (FeedEvidence::default(), ObjectQueue::default());
         self.beats.switch_thread();
     }
@@ -389,8 +390,7 @@ impl MainView {
         seen.passes = self.iterators.passes();
         seen.saving = self.beats.saving;
         seen.not_data.clone_from(&self.beats.not_data);
-        seen.asks = self.fed.seen(now);
-        seen.queue = self.queue.seen;
+        (seen.asks, seen.queue) = (self.fed.seen(now), self.queue.seen);
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
         seen.gil_holders.clone_from(&self.gil_holders);

@@ -30,23 +30,18 @@ pub(super) fn waits_on(
     blocked: Blocked,
     polled: Option<i32>,
 ) -> Option<WaitsOn> {
+    let other = |blocked| WaitsOn {
+        blocked,
+        command: None,
+    };
     match blocked {
         // Waits for a lock that another thread holds, or sleeps until it checks again.
-        Blocked::Lock | Blocked::Timer => {
-            let task = proc_root.join(format!("{worker}/task"));
-            let threads = ProcessReader::new(proc_root).thread_numbers(worker);
-            let threads = threads.into_iter().filter(|thread| *thread != worker);
-            let process = proc_root.join(worker.to_string());
-            let threads = threads
-                .take(MAX_TASKS)
-                .map(|thread| match at(&task, thread) {
-                    Blocked::Network if waits_for_threads(&process, thread) => Blocked::Lock,
-                    blocked => blocked,
-                });
-            most_active(threads).map(|blocked| WaitsOn {
-                blocked,
-                command: None,
-            })
+        Blocked::Lock | Blocked::Timer => in_threads(proc_root, worker).map(other),
+        // Its event loop sleeps, or waits for its other threads.
+        Blocked::Network => {
+            let alone = waits_for_threads(&proc_root.join(worker.to_string()), worker);
+            let threads = alone.then(|| in_threads(proc_root, worker));
+            threads.map(|most| other(most.unwrap_or(Blocked::Timer)))
         }
         // Waits for the output of a command, or for its end.
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
@@ -57,10 +52,7 @@ pub(super) fn waits_on(
             let Some(blocked) = most_active(commands.iter().map(|(_, at)| *at)) else {
                 // Another process fills a pipe, no network.
                 let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
-                return pipe.then_some(WaitsOn {
-                    blocked: Blocked::PipeRead,
-                    command: None,
-                });
+                return pipe.then(|| other(Blocked::PipeRead));
             };
             let (who, _) = commands.iter().find(|(_, at)| *at == blocked)?;
             let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
@@ -71,6 +63,21 @@ pub(super) fn waits_on(
         }
         _ => None,
     }
+}
+
+/// Returns what holds up the threads of `worker` other than its main one.
+fn in_threads(proc_root: &Path, worker: Pid) -> Option<Blocked> {
+    let task = proc_root.join(format!("{worker}/task"));
+    let threads = ProcessReader::new(proc_root).thread_numbers(worker);
+    let threads = threads.into_iter().filter(|thread| *thread != worker);
+    let process = proc_root.join(worker.to_string());
+    let threads = threads
+        .take(MAX_TASKS)
+        .map(|thread| match at(&task, thread) {
+            Blocked::Network if waits_for_threads(&process, thread) => Blocked::Lock,
+            blocked => blocked,
+        });
+    most_active(threads)
 }
 
 /// Returns what holds up the others: one that runs before one that waits for a disk, and that before one that waits for
@@ -204,11 +211,17 @@ mod tests {
         let listed = format!("{header}ffff: 00000003 00000000 00000000 0001 03 77\n");
         write("net/unix", &listed);
         assert_eq!(seen(), None);
+        // The main thread's own loop, as under asyncio.run().
+        let call = fs::read_to_string(process.join("task/6/syscall")).unwrap();
+        write("task/5/syscall", &call);
+        let own = || waits_on(root.path(), Pid(5), Blocked::Network, None);
+        assert_eq!(own().map(|waits_on| waits_on.blocked), Some(Blocked::Timer));
         write(
             "fdinfo/11",
             &format!("pos:\t0\nflags:\t02000002\n{pair}{server}"),
         );
         assert_eq!(seen(), Some(Blocked::Network));
+        assert_eq!(own(), None);
     }
 
     #[test]

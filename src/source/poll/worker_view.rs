@@ -224,7 +224,7 @@ impl WorkerView {
             (Blocked::Poll, Some(fd)) => self.index_fd.map(|index| index == fd),
             // Without its stack, a worker in `poll` is assumed to wait for work.
             (Blocked::Poll | Blocked::PipeRead, None) if !self.thread.attachable() => Some(true),
-            (Blocked::Poll | Blocked::PipeRead, None) => None,
+            (blocked, None) => reads_work(blocked, self.in_loop.is_some()),
             _ => Some(false),
         }
     }
@@ -271,6 +271,16 @@ impl WorkerView {
     }
 }
 
+/// Whether a worker that is `blocked`, on what is not known, waits for its next index. `None` if only a stack can show that.
+/// In PyTorch's loop it polls until there is one: what it blocks in reading is the dataset's, such as a command's output.
+fn reads_work(blocked: Blocked, in_loop: bool) -> Option<bool> {
+    match blocked {
+        Blocked::Poll => None,
+        Blocked::PipeRead => in_loop.then_some(false),
+        _ => Some(false),
+    }
+}
+
 pub(super) fn count(tally: &mut WorkerTally, blocked: Blocked, idle: bool) {
     tally.polls += 1;
     let (count, now) = match blocked {
@@ -291,6 +301,14 @@ pub(super) fn count(tally: &mut WorkerTally, blocked: Blocked, idle: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_of_pytorch_that_reads_a_pipe_is_busy() {
+        assert_eq!(reads_work(Blocked::PipeRead, true), Some(false));
+        assert_eq!(reads_work(Blocked::PipeRead, false), None);
+        assert_eq!(reads_work(Blocked::Poll, true), None);
+        assert_eq!(reads_work(Blocked::Running, false), Some(false));
+    }
 
     #[test]
     fn every_poll_is_counted_once() {

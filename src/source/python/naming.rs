@@ -30,7 +30,7 @@ pub enum InLoader {
     /// Not in a PyTorch loader.
     #[default]
     Outside,
-    /// In the loader, blocked or about to block until a worker hands over a batch.
+    /// In the loader, blocked or about to block until a worker hands over a batch, or resumes for the next epoch.
     Waiting,
     /// In the loader with a batch at hand: unpickling it, mapping its memory, sending the next index.
     Receiving,
@@ -38,7 +38,7 @@ pub enum InLoader {
     Loading,
     /// Asking a loader other than PyTorch's for a batch: waiting for it or making it.
     Asking,
-    /// Starting the workers, resuming those of the previous epoch, or stopping them.
+    /// Starting the workers, or stopping them.
     Starting,
 }
 
@@ -88,6 +88,10 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
         .map(|place| place.function())
         .collect();
     let any = |names: &[&str]| loader.iter().any(|name| names.contains(name));
+    // Also at the start of an epoch, where some pick all of its samples.
+    if in_sampler(places) {
+        return InLoader::Loading;
+    }
     if any(&[
         "__init__",
         "_reset",
@@ -97,16 +101,18 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
         "__del__",
     ]) {
         // A `DataLoader` that is only being constructed has no workers yet.
-        return if iterator_type == Some("DataLoader") && loader[0] == "__init__" {
-            InLoader::Outside
-        } else {
-            InLoader::Starting
+        let makes_or_ends = any(&["__init__", "_shutdown_workers", "__del__"]);
+        return match iterator_type {
+            Some("DataLoader") if loader[0] == "__init__" => InLoader::Outside,
+            Some(name) if name.contains("SingleProcess") => InLoader::Loading,
+            Some(name) if name.contains("MultiProcess") && makes_or_ends => InLoader::Starting,
+            _ => InLoader::Waiting,
         };
     }
     if !any(&["__next__", "_next_data"]) {
         return InLoader::Outside;
     }
-    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) || in_sampler(places) {
+    if iterator_type.is_some_and(|name| name.contains("SingleProcess")) {
         return InLoader::Loading;
     }
     let callees = &places[..innermost];
@@ -209,7 +215,13 @@ const CARRIERS: &[&str] = &[
     "/contextlib.py",
     "/runpy.py",
 ];
-const CARRIER_PARTS: &[&str] = &["/multiprocessing/", "<frozen ", "/importlib/"];
+const CARRIER_PARTS: &[&str] = &[
+    "/multiprocessing/",
+    "/concurrent/futures/",
+    "/asyncio/",
+    "<frozen ",
+    "/importlib/",
+];
 const CARRIER_NAMES: &[&str] = &[
     "<listcomp>",
     "<genexpr>",

@@ -3,6 +3,7 @@
 use crate::model::rates::WorkerRates;
 use crate::units::Share;
 use crate::verdict::context::Context;
+use crate::verdict::level::MODERATE;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
@@ -22,6 +23,11 @@ const UNUSED: f64 = 0.25;
 const IDLE: f64 = 0.1;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
+    // Where workers come and go, not all are there at once, and those that are have loaded little so far.
+    let startup = context.rank.startup;
+    if startup.is_some_and(|share| share.0 >= MODERATE) {
+        return None;
+    }
     let wanted = f64::from(context.loader?.settings.num_workers?);
     let counted = context
         .workers()

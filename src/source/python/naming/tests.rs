@@ -157,6 +157,22 @@ fn making_and_ending_workers_is_starting() {
         "T/utils/data/dataloader.py:_next_data",
     ];
     assert_eq!(seen(&ending, MULTI), InLoader::Starting);
+    let resuming = [
+        "L/multiprocessing/queues.py:get",
+        "T/utils/data/dataloader.py:_reset",
+        "T/utils/data/dataloader.py:__iter__",
+    ];
+    assert_eq!(seen(&resuming, MULTI), InLoader::Waiting);
+    let picks = [
+        "T/utils/data/sampler.py:WeightedRandomSampler.__iter__",
+        "T/utils/data/dataloader.py:_next_index",
+        "T/utils/data/dataloader.py:_try_put_index",
+        resuming[1],
+        resuming[2],
+    ];
+    assert_eq!(seen(&picks, MULTI), InLoader::Loading);
+    let without_workers = ["T/utils/data/dataloader.py:__init__", making[2], making[3]];
+    assert_eq!(seen(&without_workers, SINGLE), InLoader::Loading);
 }
 
 #[test]
@@ -300,4 +316,23 @@ fn names_contain_no_control_characters() {
     let name = named(&[&long]).unwrap_or_default();
     assert!(!name.chars().any(char::is_control), "{name:?}");
     assert!(name.len() < 2 * MAX_NAME + 8);
+}
+
+#[test]
+fn a_wait_for_another_thread_is_named_by_who_waits() {
+    let waits = [
+        "L/concurrent/futures/_base.py:wait",
+        "/site-packages/zarr/core/sync.py:sync",
+        "/home/me/train.py:Volumes.__getitem__",
+    ];
+    assert_eq!(named(&waits).as_deref(), Some("sync (zarr)"));
+    let runs = [
+        "L/selectors.py:select",
+        "L/asyncio/base_events.py:_run_once",
+        waits[2],
+    ];
+    assert_eq!(
+        named(&runs).as_deref(),
+        Some("Volumes.__getitem__ (train.py)")
+    );
 }
