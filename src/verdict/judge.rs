@@ -129,7 +129,8 @@ fn assess_after(
     let context = Context::new(rates, job, rank);
     missing.extend(earlier_epoch(&context));
     // Of a process that cannot be read nothing is known, not even that it is there.
-    if is_stopped(rank) || rank.state.is_some() && is_stuck(progress) {
+    let moves_not = is_stuck(progress) || is_frozen(rank, progress);
+    if is_stopped(rank) || rank.state.is_some() && moves_not {
         return stalled(&context, progress, missing);
     }
     if early::is_enough(progress) {
@@ -261,6 +262,13 @@ fn is_stopped(rank: &RankRates) -> bool {
     matches!(rank.state, Some('T' | 't'))
 }
 
+/// Stopped for most of the window, with no batch since then.
+fn is_frozen(rank: &RankRates, progress: &Progress) -> bool {
+    let without = progress.seconds_without_batch.unwrap_or_default();
+    rank.stopped.is_some_and(|it| it.0 >= FROZEN)
+        && without >= FROZEN * progress.seconds.min(STALLED_SECONDS)
+}
+
 fn is_stuck(progress: &Progress) -> bool {
     let (Some(without), Some(usual)) = (progress.seconds_without_batch, progress.usual_pause)
     else {
@@ -286,10 +294,9 @@ fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) ->
         let seconds = progress.seconds_without_batch.unwrap_or_default();
         let text = format!("no batch was taken for {seconds:.0} s");
         let look = "look at what the main thread and the workers are blocked in".to_owned();
-        let frozen = context.rank.stopped.is_some_and(|it| it.0 >= FROZEN);
         match idles(context) {
             Some(idle) => (format!("{text}: {IDLES}"), idle.hint),
-            None if frozen => (
+            None if is_frozen(context.rank, progress) => (
                 format!("{text}: its control group is frozen"),
                 "unpause its container, or thaw its control group".to_owned(),
             ),
