@@ -145,10 +145,7 @@ fn rank(
         }
         None => polls(of),
     };
-    let on_data = polled
-        .as_ref()
-        .map(|polled| TimeOnData::new(older, newer, polled));
-    let validation = on_data.as_ref().and_then(|data| data.validation(wait));
+    let on_data = TimeOnData::of(older, newer, polled.as_ref());
     let in_all = (wait.map(|wait| wait.share), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
@@ -178,7 +175,7 @@ fn rank(
         io: io(usage),
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
-        validation,
+        validation: on_data.as_ref().and_then(|data| data.validation(wait)),
         startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {

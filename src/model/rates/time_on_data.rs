@@ -17,20 +17,22 @@ pub(super) struct TimeOnData<'a> {
 }
 
 impl<'a> TimeOnData<'a> {
-    pub(super) fn new(
+    /// `None` if the main thread was not polled.
+    pub(super) fn of(
         older: Option<&'a RankSample>,
         newer: &'a RankSample,
-        polled: &MainGrown,
-    ) -> Self {
-        Self {
+        polled: Option<&MainGrown>,
+    ) -> Option<Self> {
+        let polled = polled?;
+        Some(Self {
             older: older.map_or(&[], |older| &older.passes),
             newer: &newer.passes,
             all: polled.tally.polls + polled.before,
             inside: polled.tally.in_loader() + polled.waited_before,
-        }
+        })
     }
 
-    fn of(&self, newer: &Passes) -> (u64, u64) {
+    fn grown(&self, newer: &Passes) -> (u64, u64) {
         let older = self
             .older
             .iter()
@@ -43,7 +45,7 @@ impl<'a> TimeOnData<'a> {
     /// Returns the time spent on the datasets that are not trained on. Polls show their part of a reported wait.
     pub(super) fn validation(&self, wait: Option<Estimate>) -> Option<ValidationRates> {
         datasets::training(self.newer)?;
-        let validations = datasets::validations(self.newer).map(|passes| self.of(passes));
+        let validations = datasets::validations(self.newer).map(|passes| self.grown(passes));
         let (polls, waited) = validations.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let of_wait = Share::of(waited as f64, self.inside as f64).unwrap_or_default();
         Some(ValidationRates {
@@ -55,7 +57,7 @@ impl<'a> TimeOnData<'a> {
     /// Returns the share of the time spent on a dataset. `None` unless the trainer goes through one after the other.
     pub(super) fn share(&self, dataset: u64) -> Option<Share> {
         let newer = self.newer.iter().find(|newer| newer.dataset == dataset)?;
-        let share = Share::of(self.of(newer).0 as f64, self.all as f64)?;
+        let share = Share::of(self.grown(newer).0 as f64, self.all as f64)?;
         datasets::take_long_turns(self.newer).then(|| share.clamped())
     }
 }
