@@ -39,40 +39,39 @@ pub(super) fn training(all: &[Passes]) -> Option<&Passes> {
         .max_by_key(|passes| (trained(passes), passes.batches))
 }
 
-/// The others, unless these are trained on, too. Where hardly anything shows training, only those with clearly fewer batches
-/// (two that take turns have about as many) in shorter passes. Of more than two only once the trainer came back from them,
-/// and to them: a job may make a new dataset for each epoch, also where an earlier one was.
+/// The others, unless these are trained on, too: with clearly less training-only time, or with clearly fewer batches (two
+/// that take turns have about as many) in shorter passes. By their batches only if the trainer came back from them, and of
+/// more than two also to them: a job may make a new dataset for each epoch, also where an earlier one was. Of two, where
+/// hardly anything shows training, a first pass in progress counts, too.
 pub(super) fn validations(all: &[Passes]) -> impl Iterator<Item = &Passes> {
     let training = training(all);
+    let two = all.len() == 2;
     all.iter().filter(move |passes| {
         let Some(training) = training.filter(|training| training.dataset != passes.dataset) else {
             return false;
         };
-        if training.trained >= MIN_VISIBLE_POLLS && rate(training) >= MIN_VISIBLE {
-            let errors = if all.len() == 2 {
-                CLEARLY
-            } else {
-                CLEARLY_OF_MANY
-            };
-            return is_trained_less(passes, training, errors);
+        let visible = training.trained >= MIN_VISIBLE_POLLS && rate(training) >= MIN_VISIBLE;
+        let less = rate(passes) < LESS_THAN * rate(training);
+        let errors = if two { CLEARLY } else { CLEARLY_OF_MANY };
+        if visible && (!less || differs(passes, training, errors)) {
+            return less;
         }
-        let come_and_go = training.returns > 0 && passes.begun > 2;
+        let come_and_go = training.returns > 0 && (two || passes.begun > 2);
         let fewer = |of: fn(&Passes) -> u64| of(passes) as f64 <= FEWER * of(training) as f64;
-        (come_and_go || all.len() == 2)
+        (come_and_go || (two && !visible))
             && passes.longest > 0
             && fewer(|passes| passes.longest)
             && fewer(|passes| passes.batches)
     })
 }
 
-/// Returns whether a dataset has less training-only time than the training data, by this many standard errors. That time is
-/// known from stacks, which may miss short steps by chance.
-fn is_trained_less(passes: &Passes, training: &Passes, errors: f64) -> bool {
+/// Returns whether the share of training-only time differs by this many standard errors. It is known from stacks, which may
+/// miss short steps by chance.
+fn differs(passes: &Passes, training: &Passes, errors: f64) -> bool {
     let [own, most] = [passes, training].map(|passes| outside(passes) / POLLS_OF_A_STACK as f64);
     let both = (passes.trained + training.trained) as f64 / (outside(passes) + outside(training));
     let error = (both * (1.0 - both) * (1.0 / own + 1.0 / most)).sqrt();
-    let less = rate(training) - rate(passes);
-    rate(passes) < LESS_THAN * rate(training) && less >= errors * error
+    rate(training) - rate(passes) >= errors * error
 }
 
 /// Returns the training-only share of the time outside of the loader.
@@ -211,6 +210,21 @@ mod tests {
         // Of one pass and a tenth; not of one of 90.
         assert!(found(&[other(50), again(80)]).1.is_empty());
         assert_eq!(found(&[other(40), again(80)]).1, [1]);
+    }
+
+    #[test]
+    fn a_short_validation_is_one_once_the_trainer_came_back() {
+        let trained = passes(0, 200, (900, 100, 300));
+        let short = passes(1, 20, (60, 20, 0));
+        assert_eq!(found(&[short, trained]).1, [1]);
+        let before = Passes {
+            returns: 0,
+            ..trained
+        };
+        assert!(found(&[before, short]).1.is_empty());
+        // One that is trained on as much.
+        let also = passes(1, 20, (60, 20, 20));
+        assert!(found(&[also, trained]).1.is_empty());
     }
 
     #[test]

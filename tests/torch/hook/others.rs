@@ -21,8 +21,8 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition('/')[0])
 runpy.run_path(sys.argv[0], run_name='__main__')";
 
-/// Runs the script for some seconds: with four workers that need 400 ms for a batch and a step of 50 ms, and with
-/// workers that need 40 ms.
+/// Runs the script for 30 seconds, of which its imports may take most beside other tests: with four workers that need 400 ms
+/// for a batch and a step of 50 ms, and with workers that need 40 ms.
 fn exact(script: &str, package: &str) {
     let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
         return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
@@ -35,7 +35,7 @@ fn exact(script: &str, package: &str) {
     each(&[400, 40], Share::Quarter, |load| {
         let stand = HookSession::new();
         let folder = tempfile::tempdir().expect("a folder");
-        let figures = format!("--load {load} --step 50 --workers 4 --seconds 20");
+        let figures = format!("--load {load} --step 50 --workers 4 --seconds 30");
         let mut command = Command::new(&python);
         if script == "grain_processes" {
             command.args(["-c", ENDS]);

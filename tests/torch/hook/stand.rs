@@ -48,7 +48,12 @@ impl Run {
     /// Returns the report of the script's own process, which must be the only one.
     pub(crate) fn report(&self) -> &ProbeReport {
         let writers: Vec<_> = self.reports.keys().collect();
-        assert_eq!(writers, [&self.pid], "only the trainer writes");
+        assert_eq!(
+            writers,
+            [&self.pid],
+            "only the trainer writes: {:?}",
+            self.words()
+        );
         &self.reports[&self.pid]
     }
 
