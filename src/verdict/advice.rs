@@ -1,5 +1,6 @@
 //! What to change: by cause or, if there is none, by kind.
 
+use super::busy_time::MIN_SHARE_OF_WAIT;
 use super::context::Context;
 use super::level::MODERATE;
 use super::rule::Situation;
@@ -152,7 +153,7 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     let enough = empty.is_some_and(|empty| empty.0 < MODERATE);
     // Its times are off where the window cuts it: one that mostly waits is not loaded fast enough.
     let validation = situation.context.rank.validation;
-    let waits = validation.is_some_and(|it| it.waiting.0 >= 0.5 * it.time.0);
+    let waits = validation.is_some_and(|it| it.waiting.0 >= MIN_SHARE_OF_WAIT * it.time.0);
     // Workers that are idle all the time do not make slow batches.
     if enough
         || !slow

@@ -129,8 +129,8 @@ fn assess_after(
     let context = Context::new(rates, job, rank);
     missing.extend(earlier_epoch(&context));
     // Of a process that cannot be read nothing is known, not even that it is there.
-    let moves_not = is_stuck(progress) || is_frozen(rank, progress);
-    if is_stopped(rank) || rank.state.is_some() && moves_not {
+    let stands_still = is_stuck(progress) || is_frozen(rank, progress);
+    if is_stopped(rank) || rank.state.is_some() && stands_still {
         return stalled(&context, progress, missing);
     }
     if early::is_enough(progress) {

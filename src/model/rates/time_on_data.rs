@@ -61,3 +61,33 @@ impl<'a> TimeOnData<'a> {
         datasets::take_long_turns(self.newer).then(|| share.clamped())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_of_two_datasets_has_its_part_unless_they_take_turns_in_each_step() {
+        let passes = |dataset, returns, polls| Passes {
+            dataset,
+            begun: 9,
+            batches: 900,
+            longest: 100,
+            returns,
+            polls,
+            ..Passes::default()
+        };
+        let older = [passes(0, 8, 2000), passes(1, 8, 1000)];
+        let newer = [passes(0, 9, 2300), passes(1, 9, 1100)];
+        let time = |newer| TimeOnData {
+            older: &older,
+            newer,
+            all: 400,
+            inside: 0,
+        };
+        let shares = [0, 1, 2].map(|dataset| time(&newer).share(dataset));
+        assert_eq!(shares, [Some(Share(0.75)), Some(Share(0.25)), None]);
+        let in_each_step = [passes(0, 800, 2300), passes(1, 800, 1100)];
+        assert_eq!(time(&in_each_step).share(0), None);
+    }
+}
