@@ -3,14 +3,15 @@
 use crate::cgroup::Limit;
 use crate::job::Start;
 use crate::trial::{
-    Situation, busy, check, ensure, heavy, last_python, no_more_workers, throughput_ratio,
+    Situation, busy, check, check_last, ensure, heavy, last_python, no_more_workers,
+    throughput_ratio,
 };
 
 const COMPUTE: Situation = heavy("compute").kinds(&["compute-bound"]);
 
 #[test]
 fn jpeg_decoding_with_one_worker() {
-    check(heavy("jpeg").cause("cpu-preprocess"), |report| {
+    check_last(heavy("jpeg").cause("cpu-preprocess"), |report| {
         let seen = report.what_workers_do();
         // Pillow decodes in `ImageFile.load`, called from the script's `decode_jpeg`.
         let named = seen
@@ -24,7 +25,7 @@ fn jpeg_decoding_with_one_worker() {
 
 #[test]
 fn more_hungry_workers_than_cpus() {
-    check(
+    check_last(
         heavy("oversubscribed").cause("cpu-oversubscribed"),
         no_more_workers,
     );
@@ -42,7 +43,7 @@ fn many_small_tensors() {
 
 #[test]
 fn cpu_quota() {
-    check(
+    check_last(
         heavy("quota").cause("cpu-quota").limit(Limit::Cpus(1.0)),
         no_more_workers,
     );
@@ -50,7 +51,7 @@ fn cpu_quota() {
 
 #[test]
 fn spawned_workers_with_short_epochs() {
-    check(
+    check_last(
         heavy("short-epochs").cause("worker-restart"),
         no_more_workers,
     );

@@ -210,17 +210,29 @@ pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sy
     check_against(situation, |report, _| also(report));
 }
 
-/// The same, with the job at hand for what it says of itself.
-pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -> Outcome + Sync) {
-    each_python(situation, |python| {
-        let job = situation.job(python)?;
-        let look = || {
-            let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
-            let outcome = situation.holds(&report, &job, python);
-            about(&report, outcome.and_then(|()| also(&report, &job)))
-        };
-        two_of_three_at_once(look)
+/// The same with the last torch only, for what a busy machine does to a job of any version.
+pub(crate) fn check_last(situation: Situation, also: impl Fn(&Report) -> Outcome + Sync) {
+    last_python(situation, |python| {
+        look(situation, python, |report, _| also(report))
     });
+}
+
+/// The same as [`check`], with the job at hand for what it says of itself.
+pub(crate) fn check_against(situation: Situation, also: impl Fn(&Report, &Job) -> Outcome + Sync) {
+    each_python(situation, |python| look(situation, python, &also));
+}
+
+fn look(
+    situation: Situation,
+    python: &Python,
+    also: impl Fn(&Report, &Job) -> Outcome + Sync,
+) -> Outcome {
+    let job = situation.job(python)?;
+    two_of_three_at_once(|| {
+        let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
+        let outcome = situation.holds(&report, &job, python);
+        about(&report, outcome.and_then(|()| also(&report, &job)))
+    })
 }
 
 /// Checks them as the same user without the right to attach, as under Yama: all at once, as these jobs sleep.

@@ -1,7 +1,7 @@
 //! The cost of the hook, compared with the same run without it: alternating blocks of both, and the median.
 
 use pipetop::testing::launch::LoaderOverrides;
-use support::machine::{Share, each_interpreter, each_torch};
+use support::machine::{Share, each_interpreter, last_torch};
 use support::measured::median_of;
 
 use super::stand::{HookSession, Run, job, short, spawn};
@@ -92,7 +92,7 @@ def events(quick):
 
 #[test]
 fn steps_take_as_long_as_without_it() {
-    each_torch(Share::Whole, |python| {
+    last_torch(Share::Whole, |python| {
         let python = &python.path;
         let more = median_of(3, || {
             let run = HookSession::new().run(&mut job(python, "in_pairs"));

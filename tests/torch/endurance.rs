@@ -1,4 +1,6 @@
 //! Two minutes of the real program while everything around it changes, which leave nothing open.
+//!
+//! The longest of all, so it must begin early: the runner starts tests by their names.
 
 use support::machine::{Place, Share, note, torches};
 
