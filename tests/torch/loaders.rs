@@ -321,6 +321,11 @@ fn threads_that_fill_a_queue() {
     loader("queue_threads", "torch").threads(true).check();
 }
 
+#[test]
+fn threads_that_fill_a_queue_of_the_scripts_module() {
+    loader("queue_of_a_script", "torch").threads(true).check();
+}
+
 /// Another program with torch, which the trainer has started, is not what trains.
 #[test]
 fn threads_that_fill_a_queue_beside_a_server() {

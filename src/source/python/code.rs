@@ -1,5 +1,6 @@
 //! The fields of a Python code object. Does not depend on frames.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::PythonError;
@@ -7,8 +8,8 @@ use super::memory::Memory;
 use super::naming::CodeLocation;
 use crate::loaders::{Meaning, Names};
 
-/// No function has more locals.
-const MAX_LOCALS: usize = 1024;
+/// No function has more locals, or uses more names of other kinds.
+const MAX_NAMES: usize = 1024;
 
 /// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
 const GENERATORS: usize = 0x20 | 0x200;
@@ -29,6 +30,9 @@ pub(super) struct Code {
     /// Address of the tuple of the locals' names, and the names once they were read.
     names_at: usize,
     names: OnceLock<Vec<String>>,
+    /// The same of the globals and attributes that it uses: the addresses of their names.
+    globals_at: usize,
+    globals: OnceLock<HashSet<usize>>,
 }
 
 impl Code {
@@ -38,12 +42,25 @@ impl Code {
             return Ok(names);
         }
         let names = memory.items(self.names_at)?;
-        if names.len() > MAX_LOCALS {
+        if names.len() > MAX_NAMES {
             return Err(memory.torn());
         }
         let names = names.into_iter().map(|name| memory.text(name));
         let names = names.collect::<Result<Vec<_>, _>>()?;
         Ok(self.names.get_or_init(|| names))
+    }
+
+    /// Returns the addresses of the names of the globals and attributes that it uses; reads them once. The dict of a
+    /// module has the same addresses, as Python keeps one object for each name.
+    pub(super) fn globals(&self, memory: &Memory) -> Result<&HashSet<usize>, PythonError> {
+        if let Some(names) = self.globals.get() {
+            return Ok(names);
+        }
+        let names = memory.items(self.globals_at)?;
+        if names.len() > MAX_NAMES {
+            return Err(memory.torn());
+        }
+        Ok(self.globals.get_or_init(|| names.into_iter().collect()))
     }
 
     pub(super) fn read(memory: &Memory, at: usize) -> Result<Self, PythonError> {
@@ -74,6 +91,8 @@ impl Code {
             stack: half(layout.stack)?,
             names_at: memory.word(at.wrapping_add(layout.names))?,
             names: OnceLock::new(),
+            globals_at: memory.word(at.wrapping_add(layout.globals))?,
+            globals: OnceLock::new(),
         })
     }
 }

@@ -84,9 +84,10 @@ impl Frame {
 
     /// It holds an iterator that is neither a range's nor a file. Also yes now and then where it does not any more.
     pub(super) fn holds_iterator(&self, memory: &Memory, shapes: &mut Shapes) -> bool {
-        let objects = [self.candidates(memory), self.of_script(memory)];
-        let mut objects = objects.into_iter().flatten().flatten();
-        objects.any(|object| shapes.iterates(memory, object).unwrap_or(false))
+        let objects = self.candidates(memory).unwrap_or_default();
+        objects
+            .into_iter()
+            .any(|object| shapes.iterates(memory, object).unwrap_or(false))
     }
 
     /// What may be objects among the locals and on the value stack; some are stale.
@@ -96,14 +97,22 @@ impl Frame {
         Ok(locals)
     }
 
-    /// Returns the objects that the names of a script's module hold. Empty for a function.
-    pub(super) fn of_script(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+    /// Returns the objects that the names of a script's module hold: the locals of what runs there. Empty for a function.
+    fn of_script(&self, memory: &Memory) -> Vec<usize> {
         if self.code.place.function() != "<module>" {
-            return Ok(vec![]);
+            return vec![];
         }
-        let entries = memory.entries(self.globals)?.into_iter();
-        let objects: Result<Vec<_>, _> = entries.map(|(_, slot)| memory.word(slot)).collect();
-        Ok(objects?.into_iter().filter(|object| *object != 0).collect())
+        // The dict may be replaced while it is read.
+        let items = memory.items_of_dict(self.globals).unwrap_or_default();
+        items.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Returns the objects of its module that it may use: those whose names its code has.
+    pub(super) fn used_globals(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
+        let names = self.code.globals(memory)?;
+        let items = memory.items_of_dict(self.globals)?.into_iter();
+        let used = items.filter(|(name, _)| names.contains(name));
+        Ok(used.map(|(_, value)| value).collect())
     }
 
     /// Returns possible objects among the locals, and those on the value stack.
@@ -114,13 +123,17 @@ impl Frame {
         )?;
         let objects = |words: &[usize]| words.iter().copied().filter_map(untagged).collect();
         let (locals, stacked) = words.split_at(self.code.locals);
-        Ok((objects(locals), objects(stacked)))
+        let mut locals: Vec<usize> = objects(locals);
+        locals.extend(self.of_script(memory));
+        Ok((locals, objects(stacked)))
     }
 
     /// Returns the objects of its locals alone.
     pub(super) fn local_objects(&self, memory: &Memory) -> Result<Vec<usize>, PythonError> {
         let words = memory.array(self.locals, self.code.locals)?;
-        Ok(words.into_iter().filter_map(untagged).collect())
+        let mut objects = self.of_script(memory);
+        objects.extend(words.into_iter().filter_map(untagged));
+        Ok(objects)
     }
 }
 

@@ -43,22 +43,32 @@ impl Memory {
         self.entries_of_keys(keys, values)
     }
 
+    /// Returns keys and values of a dict, in three reads. Empty if it shares its keys with others, as that of a module
+    /// never does.
+    pub(super) fn items_of_dict(&self, dict: usize) -> Result<Vec<(usize, usize)>, PythonError> {
+        let [keys, values] = self.words(dict.wrapping_add(MA_KEYS))?;
+        if values != 0 {
+            return Ok(vec![]);
+        }
+        let (_, stride, raw) = self.raw_entries(keys)?;
+        let entries = raw.chunks_exact(stride);
+        let items = entries.map(|entry| (entry[stride - 2], entry[stride - 1]));
+        Ok(items.filter(|(_, value)| *value != 0).collect())
+    }
+
     /// Like [`entries`](Self::entries), for keys whose values may be stored separately.
     fn entries_of_keys(
         &self,
         keys: usize,
         values: Option<usize>,
     ) -> Result<Vec<(usize, usize)>, PythonError> {
-        let header = self.words(keys)?;
-        let shape = keys_shape(self.layout.keys, header).ok_or(self.torn())?;
-        let start = keys.wrapping_add(shape.entries);
-        let raw = self.array(start, shape.count * shape.stride)?;
-        let key_word = shape.stride - 2;
+        let (start, stride, raw) = self.raw_entries(keys)?;
+        let key_word = stride - 2;
         Ok(raw
-            .chunks_exact(shape.stride)
+            .chunks_exact(stride)
             .enumerate()
             .map(|(index, entry)| {
-                let own = start + (index * shape.stride + key_word + 1) * WORD;
+                let own = start + (index * stride + key_word + 1) * WORD;
                 (
                     entry[key_word],
                     values.map_or(own, |values| values.wrapping_add(index * WORD)),
@@ -66,6 +76,16 @@ impl Memory {
             })
             .filter(|(key, _)| *key != 0)
             .collect())
+    }
+
+    /// Returns the address of a dict's first entry, the words of an entry (key and value are the last two), and all
+    /// entries.
+    fn raw_entries(&self, keys: usize) -> Result<(usize, usize, Vec<usize>), PythonError> {
+        let header = self.words(keys)?;
+        let shape = keys_shape(self.layout.keys, header).ok_or(self.torn())?;
+        let start = keys.wrapping_add(shape.entries);
+        let raw = self.array(start, shape.count * shape.stride)?;
+        Ok((start, shape.stride, raw))
     }
 
     /// Finds the attributes of an instance of a plain Python class.

@@ -58,6 +58,8 @@ pub(super) struct CodeLayout {
     /// `co_filename`; `co_name` and, since 3.11, `co_qualname` follow it.
     pub(super) filename: usize,
     pub(super) qualname: Option<usize>,
+    /// Tuple of the names of globals and attributes: `co_names`.
+    pub(super) globals: usize,
     /// Tuple of the names of the locals.
     pub(super) names: usize,
     /// Number of locals, 32 bit. Up to 3.10 without cells and free variables.
@@ -111,6 +113,7 @@ const FRAME_3_8: FrameLayout = FrameLayout {
 const CODE_3_8: CodeLayout = CodeLayout {
     filename: 104,
     qualname: None,
+    globals: 64,
     names: 72,
     locals: 28,
     stack: 32,
@@ -142,6 +145,7 @@ const V3_10: Layout = Layout {
 const CODE_3_11: CodeLayout = CodeLayout {
     filename: 112,
     qualname: Some(128),
+    globals: 32,
     names: 96,
     locals: 76,
     stack: 68,

@@ -163,8 +163,7 @@ impl Reach<'_> {
     pub(super) fn iterators(&mut self, frames: &[Frame]) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), OBJECTS_FOR_ITERATORS);
         for frame in frames {
-            let mut held = frame.candidates(&self.memory).unwrap_or_default();
-            held.extend(frame.of_script(&self.memory).unwrap_or_default());
+            let held = frame.candidates(&self.memory).unwrap_or_default();
             self.iterators_of(held, MAX_ITERATOR_DEPTH, &mut left, &mut found);
         }
         found

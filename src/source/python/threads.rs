@@ -18,8 +18,8 @@ use crate::units::Pid;
 const STAGES: usize = 4;
 /// Maximum number of threads whose numbers are cached.
 const REMEMBERED: usize = 1024;
-/// Number of outermost functions of a thread whose first local may be an object that holds a queue, and of attributes
-/// of that object.
+/// Number of outermost functions of a thread that may use a queue of their module, or whose first local may be an object
+/// that holds one; and of attributes of that object.
 const OWN: usize = 6;
 const OF_INSTANCE: usize = 64;
 
@@ -137,12 +137,12 @@ impl ThreadCache {
     ) -> OtherStack {
         let of_frame = |frame: &Frame| frame.local_objects(&memory).unwrap_or_default();
         let mut objects: Vec<usize> = frames.iter().flat_map(of_frame).collect();
+        let outermost = || frames.iter().rev().take(OWN);
+        // A function of a script may use a queue of its module.
+        let of_module = outermost().filter_map(|frame| frame.used_globals(&memory).ok());
+        objects.extend(of_module.flatten());
         // A subclass of `Thread` keeps its queue as an attribute.
-        let own = frames
-            .iter()
-            .rev()
-            .take(OWN)
-            .filter_map(|frame| frame.first_local(&memory).ok()?);
+        let own = outermost().filter_map(|frame| frame.first_local(&memory).ok()?);
         let own: BTreeSet<usize> = own.collect();
         for object in own {
             let held = memory
