@@ -281,8 +281,9 @@ fn stop(error: &clap::Error, line: &[OsString]) -> Stop {
         .then(|| "put your command after `--`, as in `-- python train.py`".to_owned());
     let name = command_of(line);
     let habit = habit(&message).filter(|_| name == "pipetop");
-    let hint = hint.or(command).or(habit);
-    let hint = hint.unwrap_or_else(|| format!("see `{name} --help`"));
+    let see = format!("see `{name} --help`");
+    let negative = negative(line, &message).map(|option| format!("{option}; {see}"));
+    let hint = hint.or(command).or(negative).or(habit).unwrap_or(see);
     Stop::Usage(Hinted::new(plain(&message), hint))
 }
 
@@ -300,6 +301,16 @@ fn habit(message: &str) -> Option<String> {
         _ => return None,
     };
     Some(known.to_owned())
+}
+
+/// Returns what is wrong if the unexpected argument is the value of an option: `-5` of `--for -5s`.
+fn negative(line: &[OsString], message: &str) -> Option<String> {
+    let value = message.strip_prefix("unexpected argument '")?;
+    let value = value.get(..2).filter(|it| it.ends_with(char::is_numeric))?;
+    let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+    let of = |pair: &&[_]| matches!(pair, [option, it] if option.starts_with("--") && it.starts_with(value));
+    let option = &words.windows(2).find(of)?[0];
+    Some(format!("`{option}` takes no negative number"))
 }
 
 /// `pipetop replay`, where the line begins so.

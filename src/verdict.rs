@@ -17,6 +17,7 @@ mod level;
 mod lost;
 mod rule;
 mod rules;
+mod standstill;
 #[cfg(test)]
 mod tests;
 mod waits;

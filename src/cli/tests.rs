@@ -167,6 +167,31 @@ fn usage_errors_have_one_line_and_one_hint() {
             "--from 10min",
         ),
         ("replay f --speed 0", "out of range", "such as 10"),
+        (
+            "--for -5s",
+            "unexpected argument '-5'",
+            "`--for` takes no negative number",
+        ),
+        (
+            "replay f --from -5s",
+            "'-5'",
+            "`--from` takes no negative number",
+        ),
+        (
+            "replay f --speed -1",
+            "'-1'",
+            "`--speed` takes no negative number",
+        ),
+        (
+            "diff a b --fail-if-slower -1",
+            "'-1'",
+            "`--fail-if-slower` takes",
+        ),
+        (
+            "-1",
+            "unexpected argument '-1'",
+            "`--once` prints one report",
+        ),
         ("a 9", "unexpected argument '9'", "--help"),
         ("--for", "a value is required", "--help"),
     ];

@@ -156,6 +156,10 @@ fn probe(facts: &Facts) -> Check {
 
 fn processes(facts: &Facts) -> Check {
     match &facts.hidepid {
+        None if !facts.mounts_known => limited(
+            "unknown: how /proc is mounted cannot be read",
+            "give the mount point of a procfs as --proc-root, such as /proc",
+        ),
         None => ok("all processes are visible"),
         Some(option) if facts.process.cap_sys_ptrace == Some(true) => ok(format!(
             "all processes are visible (/proc has {option}, but CAP_SYS_PTRACE overrides it)"

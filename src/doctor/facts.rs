@@ -35,6 +35,8 @@ pub(crate) struct Facts {
     pub ptrace_scope: Option<u32>,
     /// Options of the mount at `/proc` that hide other users' processes: `hidepid=invisible`.
     pub hidepid: Option<String>,
+    /// Whether these options could be read.
+    pub mounts_known: bool,
     /// Files of the own process that the kernel may lack or a sandbox may hide: name, and whether it can be opened.
     pub process_files: Vec<(&'static str, bool)>,
     /// Why jobs cannot report their steps to pipetop. `None` = they can.
@@ -80,7 +82,9 @@ impl Facts {
         let own = proc_root.join("self");
         let text = |path: &Path| file::read(path).ok();
         let process = process(&text(&own.join("status")).unwrap_or_default());
-        let mounts = mounts::read(&own).unwrap_or_default();
+        let mounts = mounts::read(&own);
+        let mounts_known = mounts.is_ok();
+        let mounts = mounts.unwrap_or_default();
         let (host, host_gaps) = Host::new(proc_root, sys_root).read();
         let (disks, disk_gaps) = Disks::new(proc_root, sys_root).read(&[].into());
         let group = process
@@ -97,6 +101,7 @@ impl Facts {
             gpus: within(DRIVER_TIMEOUT, gpus),
             ptrace_scope: setting("yama/ptrace_scope"),
             hidepid: hidepid(&mounts),
+            mounts_known,
             // Opening is the test: reading one's own `syscall` proves nothing about other processes.
             process_files: ["schedstat", "io", "wchan", "syscall"]
                 .map(|name| (name, std::fs::File::open(own.join(name)).is_ok()))

@@ -18,6 +18,7 @@ fn open() -> Facts {
         },
         ptrace_scope: Some(0),
         hidepid: None,
+        mounts_known: true,
         process_files: vec![("schedstat", true), ("wchan", true)],
         no_reports_reason: None,
         delay_accounting: Some(true),
@@ -106,6 +107,15 @@ fn other_users_processes_need_two_capabilities() {
         let attach = check("attach", &facts);
         assert!(attach.found.contains(found), "{}", attach.found);
     }
+}
+
+#[test]
+fn where_nothing_of_proc_can_be_read_it_is_unknown_what_is_hidden() {
+    let mut facts = open();
+    facts.mounts_known = false;
+    let processes = check("processes", &facts);
+    assert_eq!(processes.state, CheckState::Limited);
+    assert!(processes.found.starts_with("unknown"), "{processes:?}");
 }
 
 #[test]

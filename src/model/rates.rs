@@ -130,6 +130,8 @@ pub struct CgroupRates {
     pub cpuset: Option<u32>,
     pub mem_limit: Option<Bytes>,
     pub mem_used: Option<Bytes>,
+    /// Frozen now; also `false` if that is not known.
+    pub frozen: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

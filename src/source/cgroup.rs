@@ -14,7 +14,7 @@ use crate::source::host::pressure;
 use crate::source::mounts;
 use crate::units::{Bytes, Pid};
 
-use files::{cpu_quota, cpuset, memory_limit, memory_used, read_throttling};
+use files::{cpu_quota, cpuset, is_frozen, memory_limit, memory_used, read_throttling};
 use membership::{Location, Membership};
 
 /// Reads one process's control group. Follows the process when it is moved to another group.
@@ -77,6 +77,7 @@ struct CgroupLocations {
     cpu: Option<Location>,
     cpuset: Option<Location>,
     memory: Option<Location>,
+    freezer: Option<Location>,
     unified: Option<PathBuf>,
     /// Reasons for locations that could not be found.
     gaps: Vec<Gap>,
@@ -103,11 +104,15 @@ impl CgroupLocations {
             }
         };
         let (cpu, cpuset, memory) = (place("cpu"), place("cpuset"), place("memory"));
+        // Where it is not visible, polls still show most frozen groups.
+        let freezer = membership.place("freezer", &mounts, sys_root);
+        let freezer = freezer.ok().flatten();
         Some(Self {
             path: membership.path(),
             cpu,
             cpuset,
             memory,
+            freezer,
             unified: membership.unified(&mounts, sys_root),
             gaps,
         })
@@ -137,6 +142,7 @@ impl CgroupLocations {
             let group = group.unwrap_or_else(|| place.group());
             sample.mem_used = memory_used(place.version, group);
         }
+        sample.frozen = self.freezer.as_ref().is_some_and(is_frozen);
         CgroupReading {
             cgroup: Some(sample),
             // If the group has none, the machine's pressure is used, and its reader reports why that is missing.

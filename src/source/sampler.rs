@@ -35,6 +35,10 @@ use watched::AttachedJob;
 
 /// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
+/// A sample so late after it was due means that pipetop itself was stopped: the poller has then seen nothing either,
+/// and counts again after the second.
+const STOPPED: Duration = Duration::from_secs(1);
+const POLLED_AGAIN: Duration = Duration::from_millis(300);
 
 /// What the screen can request from the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,7 +195,13 @@ impl SamplerState {
             loop {
                 let pause = due.saturating_sub(self.clock.since_start());
                 match asked.recv_timeout(pause) {
-                    Err(RecvTimeoutError::Timeout) => break,
+                    Err(RecvTimeoutError::Timeout) => {
+                        let now = self.clock.since_start();
+                        if now.saturating_sub(due) < STOPPED {
+                            break;
+                        }
+                        due = now + POLLED_AGAIN;
+                    }
                     Err(RecvTimeoutError::Disconnected) => return,
                     Ok(Request::Interval(interval)) => {
                         due = due.saturating_sub(self.options.interval) + interval;

@@ -51,6 +51,14 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
         )?;
         return Ok(exit_code(kind, &args.fail_if));
     }
+    if numbers.end() == numbers.start() {
+        let length = span(end.saturating_sub(begin).as_secs_f64());
+        let every = span(config.interval.as_secs_f64());
+        return Err(Hinted::new(
+            "there is only one sample to report on",
+            format!("a report needs two; the recording is {length} long, with one every {every}"),
+        ));
+    }
     if let Some(cut) = cut {
         // If the output is closed, there is nothing to do.
         let _ = writeln!(std::io::stderr(), "note: {}", crate::units::printable(&cut));

@@ -135,6 +135,14 @@ impl<'a> View<'a> {
         self.latest?.job.as_ref()?.rank(key)
     }
 
+    /// Whether the job's control group is frozen now.
+    pub(super) fn is_frozen(&self) -> bool {
+        let group = self
+            .latest
+            .and_then(|latest| latest.job.as_ref()?.cgroup.as_ref());
+        group.is_some_and(|group| group.frozen)
+    }
+
     /// Returns the loader that feeds the rank: of several, the one that delivers most.
     pub(super) fn loader(&self) -> Option<&'a LoaderRates> {
         self.rank()?.main_loader()

@@ -10,8 +10,9 @@ use super::early;
 use super::evidence::{earlier_epoch, evidence, missing};
 use super::level::SLIGHT;
 use super::rules::{Cause, cause};
+use super::standstill::Standstill;
 use super::waits::{
-    IDLES, Waits, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen,
+    Waits, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen, was_stopped,
 };
 use super::what_if::what_if;
 use super::workers::{headspace, workers};
@@ -24,11 +25,6 @@ use crate::units::{ProcessKey, Share};
 
 /// Number of judgements in a row in which a new kind, cause or rank must hold before it replaces the old one.
 const MIN_TIMES: u32 = 2;
-/// A job is stuck without a batch for this many times the usual pause, and at least this long.
-const STALLED_PAUSES: f64 = 20.0;
-const STALLED_SECONDS: f64 = 10.0;
-/// From this share of the time stopped on, one that no signal has stopped is frozen.
-const FROZEN: f64 = 0.8;
 /// Id of the fact that no batch was taken, for how many seconds.
 pub(super) const NO_PROGRESS: &str = "no-progress";
 
@@ -128,10 +124,8 @@ fn assess_after(
     };
     let context = Context::new(rates, job, rank);
     missing.extend(earlier_epoch(&context));
-    // Of a process that cannot be read nothing is known, not even that it is there.
-    let stands_still = is_stuck(progress) || is_frozen(rank, progress);
-    if is_stopped(rank) || rank.state.is_some() && stands_still {
-        return stalled(&context, progress, missing);
+    if let Some(still) = Standstill::of(&context, progress) {
+        return stalled(&context, progress, still, missing);
     }
     if early::is_enough(progress) {
         let previous_kind = previous_kind(previous, rank);
@@ -228,6 +222,14 @@ fn judged(
         verdict.evidence.push(against("wait-unclear", text));
         return verdict;
     }
+    // Waits are too small a part of such a time, and a GPU idles in it; that many of them were seen stays true.
+    if kind != Kind::DataBound
+        && let Some(stopped) = was_stopped(context)
+    {
+        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+        verdict.missing.insert(0, stopped);
+        return verdict;
+    }
     let stall = stall(context, waits);
     let found = cause(context, kind);
     let (cause, decisive) = found.map_or((None, None), |(cause, fact)| (Some(cause), Some(fact)));
@@ -258,55 +260,18 @@ fn judged(
     with_rank(context, verdict)
 }
 
-fn is_stopped(rank: &RankRates) -> bool {
-    matches!(rank.state, Some('T' | 't'))
-}
-
-/// Stopped for most of the window, with no batch since then.
-fn is_frozen(rank: &RankRates, progress: &Progress) -> bool {
-    let without = progress.seconds_without_batch.unwrap_or_default();
-    rank.stopped.is_some_and(|it| it.0 >= FROZEN)
-        && without >= FROZEN * progress.seconds.min(STALLED_SECONDS)
-}
-
-fn is_stuck(progress: &Progress) -> bool {
-    let (Some(without), Some(usual)) = (progress.seconds_without_batch, progress.usual_pause)
-    else {
-        return false;
-    };
-    without >= STALLED_SECONDS.max(STALLED_PAUSES * usual)
-}
-
-fn stalled(context: &Context<'_>, progress: &Progress, missing: Vec<Missing>) -> Verdict {
+fn stalled(
+    context: &Context<'_>,
+    progress: &Progress,
+    still: Standstill,
+    missing: Vec<Missing>,
+) -> Verdict {
     let mut verdict = with_rank(context, undecided(Kind::Stalled, progress, missing));
-    let (text, advice) = if is_stopped(context.rank) {
-        verdict.confidence = Share(0.98);
-        let text = format!(
-            "process {} is stopped by a signal or a debugger",
-            context.rank.key.pid
-        );
-        (
-            text,
-            format!("resume it with `kill -CONT {}`", context.rank.key.pid),
-        )
-    } else {
-        verdict.confidence = Share(0.8);
-        let seconds = progress.seconds_without_batch.unwrap_or_default();
-        let text = format!("no batch was taken for {seconds:.0} s");
-        let look = "look at what the main thread and the workers are blocked in".to_owned();
-        match idles(context) {
-            Some(idle) => (format!("{text}: {IDLES}"), idle.hint),
-            None if is_frozen(context.rank, progress) => (
-                format!("{text}: its control group is frozen"),
-                "unpause its container, or thaw its control group".to_owned(),
-            ),
-            None => (text, look),
-        }
-    };
+    verdict.confidence = still.confidence;
     let seconds = progress.seconds_without_batch.unwrap_or(progress.seconds);
-    let fact = Evidence::new(NO_PROGRESS, true, seconds, None, text);
+    let fact = Evidence::new(NO_PROGRESS, true, seconds, None, still.text);
     verdict.evidence.push(fact);
-    verdict.advice.push(advice);
+    verdict.advice.push(still.advice);
     verdict
 }
 

@@ -113,6 +113,13 @@ pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
+/// Returns the missing signal if the trainer was stopped for much of the time, and runs again.
+pub(super) fn was_stopped(context: &Context<'_>) -> Option<Missing> {
+    let stopped = context.rank.stopped.filter(|it| it.0 >= HIGH)?;
+    let why = format!("the process was stopped {stopped} of the time");
+    Some(Missing::new("main-thread", why, "watch it while it runs"))
+}
+
 /// Returns the missing signal if the main thread uses a CPU, and neither its stack nor a GPU shows whether that is for
 /// the step or for batches.
 pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {

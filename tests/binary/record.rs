@@ -102,6 +102,11 @@ fn any_window_has_a_report_of_its_own() {
     assert!(seconds(&whole) > seconds(&part));
     let failed = pipetop(&["replay", text(path), "--once", "--fail-if", "data-bound"]);
     assert_eq!(failed.status.code(), Some(3));
+    let said = refused(&["replay", text(path), "--once", "--to", "0s"]);
+    assert!(
+        said.contains("only one sample") && said.contains("hint: a report needs two"),
+        "{said}"
+    );
     let said = refused(&["replay", text(path), "--from", "1h"]);
     assert!(
         said.contains("past the end") && said.contains("hint: "),

@@ -2,8 +2,10 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cgroup::Limit;
 use crate::clock::{now, sleep};
@@ -169,6 +171,34 @@ fn stopped_job() {
                 "a stopped job is stalled".into()
             }),
         )
+    });
+}
+
+/// What pipetop has read by then is as old as the stop, and says nothing of the job since.
+#[test]
+fn a_job_goes_on_while_pipetop_is_stopped() {
+    each_python(OVER_PROVISIONED, |python| {
+        let job = OVER_PROVISIONED.job(python)?;
+        let pipetop = Command::new(PIPETOP)
+            .args([&job.pid().to_string(), "--interval", "1s", "--for", "26s"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| error.to_string())?;
+        let signal = |signal| kill_process(Pid::from_child(&pipetop), signal);
+        sleep(Duration::from_secs(8));
+        let stopped = signal(Signal::STOP);
+        sleep(Duration::from_secs(14));
+        let outcome = stopped.and_then(|()| signal(Signal::CONT));
+        outcome.map_err(|error| error.to_string())?;
+        let output = pipetop.wait_with_output();
+        let lines = output.map_err(|error| error.to_string())?.stdout;
+        let lines = String::from_utf8_lossy(&lines);
+        ensure(lines.contains("COMPUTE-BOUND"), || {
+            format!("no verdict:\n{lines}")
+        })?;
+        ensure(!lines.contains("STALLED"), || {
+            format!("it went on:\n{lines}")
+        })
     });
 }
 

@@ -99,6 +99,7 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
         cpuset: newer.cpuset,
         mem_limit: newer.mem_limit,
         mem_used: newer.mem_used,
+        frozen: newer.frozen,
     }
 }
 

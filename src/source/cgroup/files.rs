@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::sample::{CgroupSample, Gap};
-use crate::source::cgroup::membership::CgroupVersion;
+use crate::source::cgroup::membership::{CgroupVersion, Location};
 use crate::source::file::{self, Failure, keyed, unreadable};
 use crate::source::host::cpus_in_list;
 use crate::units::Bytes;
@@ -74,6 +74,16 @@ pub(super) fn cpu_quota(version: CgroupVersion, group: &Path) -> Result<Option<f
                 .map_err(|error| unreadable("cgroup", &period, &error))
         }
     }
+}
+
+/// Whether the group is frozen, itself or by one above it.
+pub(super) fn is_frozen(place: &Location) -> bool {
+    let (file, frozen) = match place.version {
+        CgroupVersion::V1 => ("freezer.state", "FROZEN"),
+        CgroupVersion::V2 => ("cgroup.events", "frozen 1"),
+    };
+    let text = file::read(&place.group().join(file)).unwrap_or_default();
+    text.lines().any(|line| line == frozen)
 }
 
 /// Reads the effects of the quota. Version 1 counts throttled time in nanoseconds, version 2 in microseconds.

@@ -11,7 +11,8 @@ use crate::units::Pid;
 
 /// Unit of time in which the states of the main thread are counted.
 const BEAT: Duration = Duration::from_millis(10);
-/// Most beats counted between two polls: after a longer gap the machine was asleep, and nothing is known of that time.
+/// Most beats counted between two polls: after a longer gap the machine was asleep or pipetop was stopped, and nothing is
+/// known of that time.
 const MAX_BEATS: u64 = 100;
 
 /// A poll that begins this much after it was due is delayed: a main thread with short steps does something else by then.
@@ -114,10 +115,14 @@ impl Beats {
     /// Counts the beats since the previous poll: half as what was seen then, half as what is seen now.
     pub(super) fn count(&mut self, now: Duration, seen: Beat) {
         let beat = now.as_millis() / BEAT.as_millis();
-        let (before, last) = self.counted.unwrap_or((beat.saturating_sub(1), seen));
-        let beats = u64::try_from(beat.saturating_sub(before))
-            .unwrap_or(u64::MAX)
-            .min(MAX_BEATS);
+        let since = |before: u128| u64::try_from(beat.saturating_sub(before)).unwrap_or(u64::MAX);
+        let counted = self.counted.map(|(before, last)| (since(before), last));
+        let (beats, last) = counted
+            .filter(|(beats, _)| *beats <= MAX_BEATS)
+            .unwrap_or_else(|| {
+                self.ready_at_last = None;
+                (1, seen)
+            });
         self.counted = Some((beat, seen));
         self.tally.observed += 1;
         self.tally.delay += seen.delay;
@@ -399,6 +404,26 @@ mod tests {
             beats.count(Duration::from_millis(at), seen(doing, ThreadState::Ready));
         }
         assert_eq!((beats.tally.waiting, beats.tally.starting), (5, 4));
+    }
+
+    #[test]
+    fn time_without_polls_counts_as_nothing() {
+        let mut beats = Beats::default();
+        let polls = [
+            (0, 5000, Doing::Waiting),
+            (10, 5001, Doing::Waiting),
+            (20_000, 9000, Doing::Running),
+            (20_010, 9004, Doing::Running),
+        ];
+        for (at, ready, doing) in polls {
+            let beat = seen(doing, ThreadState::Ready);
+            beats.count(Duration::from_millis(at), beat);
+            beats.ready(THREAD, Some(Duration::from_millis(ready)));
+        }
+        let tally = beats.tally;
+        assert_eq!((tally.waiting, tally.running), (2, 2));
+        let ready = tally.ready.expect("the kernel counts it");
+        assert_eq!(ready.time, Duration::from_millis(5));
     }
 
     #[test]

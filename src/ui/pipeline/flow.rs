@@ -205,6 +205,7 @@ fn trainer(view: &View<'_>) -> (Role, String) {
         None if *view.attach == Attach::Ended => return (Trouble, "ended".to_owned()),
         None => return (Unknown, "n/a".to_owned()),
         Some('T' | 't') => return (Trouble, "stopped".to_owned()),
+        Some(_) if view.is_frozen() => return (Trouble, "frozen".to_owned()),
         Some(_) => {}
     }
     let Some(wait) = rank.wait else {

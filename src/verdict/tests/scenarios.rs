@@ -52,6 +52,9 @@ struct Scenario {
     other_programs: Vec<(String, f64)>,
     cpu_quota: Option<f64>,
     throttled_periods: Option<f64>,
+    /// The control group is frozen now.
+    #[serde(default)]
+    frozen: bool,
     pressure_memory: Option<f64>,
     swapped_in_per_s: Option<f64>,
     /// The disk that holds the job's files.
@@ -250,6 +253,9 @@ struct Worker {
     /// A thread of the trainer.
     #[serde(default)]
     thread: bool,
+    /// A signal or a debugger has stopped it.
+    #[serde(default)]
+    stopped: bool,
     busy: Option<f64>,
     cpu: Option<f64>,
     /// The main thread's part of that; absent = all of it.
@@ -360,7 +366,11 @@ fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
             key: key(100 + i32::try_from(id).unwrap()),
             id,
             thread: worker.thread,
-            now: WorkerNow::Cpu,
+            now: if worker.stopped {
+                WorkerNow::Stopped
+            } else {
+                WorkerNow::Cpu
+            },
             cpu: worker.cpu,
             main_cpu: worker.main_cpu.or(worker.cpu).map(Share),
             run_delay: worker.run_delay.map(Share),
@@ -724,6 +734,7 @@ fn rates(scenario: &Scenario) -> Rates {
             cgroup: Some(CgroupRates {
                 cpu_quota: scenario.cpu_quota,
                 throttled_periods: scenario.throttled_periods.map(Share),
+                frozen: scenario.frozen,
                 ..CgroupRates::default()
             }),
             cpus_allowed: Some(scenario.cpus),

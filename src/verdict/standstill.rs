@@ -1,0 +1,94 @@
+//! Whether a job stands still, since when there is no batch, and why.
+
+use super::context::Context;
+use super::waits::{IDLES, idles};
+use crate::model::Progress;
+use crate::model::rates::RankRates;
+use crate::sample::WorkerNow;
+use crate::units::Share;
+
+/// A job is stuck without a batch for this many times the usual pause, and at least this long.
+const STALLED_PAUSES: f64 = 20.0;
+const STALLED_SECONDS: f64 = 10.0;
+/// From this share of the time stopped on, one that no signal has stopped is frozen.
+const FROZEN: f64 = 0.8;
+/// Who stopped it is known; that a job is stuck may only be a long step.
+const KNOWN: Share = Share(0.98);
+const STUCK: Share = Share(0.8);
+
+/// Why a job stands still, and what to do.
+pub(super) struct Standstill {
+    pub(super) confidence: Share,
+    pub(super) text: String,
+    pub(super) advice: String,
+}
+
+impl Standstill {
+    /// Returns `None` if the rank goes on, or may.
+    pub(super) fn of(context: &Context<'_>, progress: &Progress) -> Option<Self> {
+        // Of a process that cannot be read nothing is known, not even that it is there.
+        let state = context.rank.state?;
+        let pid = context.rank.key.pid;
+        let with = |confidence, text: String, advice: String| {
+            Some(Self {
+                confidence,
+                text,
+                advice,
+            })
+        };
+        match state {
+            'T' => {
+                let text = format!("process {pid} is stopped by a signal");
+                return with(KNOWN, text, format!("resume it with `kill -CONT {pid}`"));
+            }
+            't' => {
+                let text = format!("process {pid} is stopped by a debugger");
+                let advice = "let it go on in the debugger, or detach that from it";
+                return with(KNOWN, text, advice.to_owned());
+            }
+            _ => {}
+        }
+        let group = context.cgroup();
+        let is_known = group.is_some_and(|group| group.frozen);
+        let is_frozen = is_known || is_frozen(context.rank, progress);
+        if !is_frozen && !is_stuck(progress) {
+            return None;
+        }
+        let seconds = progress.seconds_without_batch.unwrap_or_default();
+        let text = format!("no batch was taken for {seconds:.0} s");
+        if let Some(idle) = idles(context) {
+            return with(STUCK, format!("{text}: {IDLES}"), idle.hint);
+        }
+        if is_frozen {
+            let confidence = if is_known { KNOWN } else { STUCK };
+            let advice = "unpause its container, or thaw its control group";
+            let text = format!("{text}: its control group is frozen");
+            return with(confidence, text, advice.to_owned());
+        }
+        let loaders = context.rank.loaders.iter();
+        let mut workers = loaders.flat_map(|loader| &loader.workers);
+        if let Some(worker) = workers.find(|worker| worker.now == WorkerNow::Stopped) {
+            let (id, pid) = (worker.id, worker.key.pid);
+            let text = format!("{text}: worker {id} ({pid}) is stopped by a signal or a debugger");
+            let advice = format!("resume it with `kill -CONT {pid}`, or in its debugger");
+            return with(STUCK, text, advice);
+        }
+        let look = "look at what the main thread and the workers are blocked in";
+        with(STUCK, text, look.to_owned())
+    }
+}
+
+/// Stopped for most of the window, with no batch since then.
+fn is_frozen(rank: &RankRates, progress: &Progress) -> bool {
+    let without = progress.seconds_without_batch.unwrap_or_default();
+    rank.stopped.is_some_and(|it| it.0 >= FROZEN)
+        && without >= FROZEN * progress.seconds.min(STALLED_SECONDS)
+}
+
+fn is_stuck(progress: &Progress) -> bool {
+    let (Some(without), Some(usual)) = (progress.seconds_without_batch, progress.usual_pause)
+    else {
+        return false;
+    };
+    without >= STALLED_SECONDS.max(STALLED_PAUSES * usual)
+}
