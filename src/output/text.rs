@@ -51,11 +51,11 @@ fn heading(report: &Report) -> String {
     };
     let window = &report.window;
     format!(
-        "{}  pid {}{}  {} seen in {:.0} s  access {}{}",
+        "{}  pid {}{}  {} batches seen in {:.0} s  access {}{}",
         format::command(&job.command),
         job.pid,
         format::run(job).map_or_else(String::new, |run| format!("  {run}")),
-        known(window.batches.map(|batches| format!("{batches} batches"))),
+        known(window.batches.map(|batches| batches.to_string())),
         window.seconds,
         known(window.access.map(|access| format!("{access:?}"))),
         if job.ended { "  ended" } else { "" },

@@ -35,10 +35,10 @@ use watched::AttachedJob;
 
 /// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
-/// A sample so late after it was due means that pipetop itself was stopped: the poller has then seen nothing either,
-/// and counts again after the second.
+/// A sample that is so late shows that pipetop itself was stopped. Then the poller has seen nothing either,
 const STOPPED: Duration = Duration::from_secs(1);
-const POLLED_AGAIN: Duration = Duration::from_millis(300);
+/// and reports all that it sees after this time.
+const POLLED_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the screen can request from the sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
