@@ -11,6 +11,7 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -306,9 +307,12 @@ fn habit(message: &str) -> Option<String> {
 /// Returns what is wrong if the unexpected argument is the value of an option: `-5` of `--for -5s`.
 fn negative(line: &[OsString], message: &str) -> Option<String> {
     let value = message.strip_prefix("unexpected argument '")?;
-    let value = value.get(..2).filter(|it| it.ends_with(char::is_numeric))?;
+    let value = value.get(..2)?;
+    if !(value.starts_with('-') && value.ends_with(char::is_numeric)) {
+        return None;
+    }
     let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
-    let of = |pair: &&[_]| matches!(pair, [option, it] if option.starts_with("--") && it.starts_with(value));
+    let of = |pair: &&[Cow<'_, str>]| pair[0].starts_with("--") && pair[1].starts_with(value);
     let option = &words.windows(2).find(of)?[0];
     Some(format!("`{option}` takes no negative number"))
 }
