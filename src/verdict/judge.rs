@@ -200,7 +200,13 @@ fn judged(
     }
     let kind = kind(context, waits);
     let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));
-    if let (Kind::ComputeBound | Kind::Balanced, Some(unseen)) = (kind, unclassified()) {
+    let unseen = match kind {
+        // That many waits were seen stays true. Else they are too small a part of a time with a stop, and a GPU idles in it.
+        Kind::DataBound => None,
+        Kind::ComputeBound | Kind::Balanced => was_stopped(context).or_else(unclassified),
+        _ => was_stopped(context),
+    };
+    if let Some(unseen) = unseen {
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         verdict.missing.insert(0, unseen);
         return verdict;
@@ -220,14 +226,6 @@ fn judged(
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         verdict.missing.insert(0, unclear(&wait));
         verdict.evidence.push(against("wait-unclear", text));
-        return verdict;
-    }
-    // Waits are too small a part of such a time, and a GPU idles in it; that many of them were seen stays true.
-    if kind != Kind::DataBound
-        && let Some(stopped) = was_stopped(context)
-    {
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
-        verdict.missing.insert(0, stopped);
         return verdict;
     }
     let stall = stall(context, waits);

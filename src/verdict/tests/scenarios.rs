@@ -21,6 +21,7 @@ use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
 use serde::Deserialize;
 
 /// What was seen. All shares are of the time, 0 to 1; what is missing was not seen.
+#[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
