@@ -174,31 +174,45 @@ fn stopped_job() {
     });
 }
 
-/// What pipetop has read by then is as old as the stop, and says nothing of the job since.
+/// What pipetop has read by then is as old as the stop, and says nothing of the job since. It depends on chance which of
+/// its threads goes on first, so four of them watch.
 #[test]
 fn a_job_goes_on_while_pipetop_is_stopped() {
     each_python(OVER_PROVISIONED, |python| {
         let job = OVER_PROVISIONED.job(python)?;
-        let pipetop = Command::new(PIPETOP)
-            .args([&job.pid().to_string(), "--interval", "1s", "--for", "26s"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let signal = |signal| kill_process(Pid::from_child(&pipetop), signal);
+        let watch = |_| {
+            let mut command = Command::new(PIPETOP);
+            command.args([&job.pid().to_string(), "--interval", "1s", "--for", "26s"]);
+            command.stdout(Stdio::piped()).spawn()
+        };
+        let all: Result<Vec<_>, _> = (0..4).map(watch).collect();
+        let all = all.map_err(|error| error.to_string())?;
+        let signal = |signal| {
+            let each = all.iter();
+            let mut sent = each.map(|one| kill_process(Pid::from_child(one), signal));
+            sent.find_map(Result::err)
+        };
         sleep(Duration::from_secs(8));
         let stopped = signal(Signal::STOP);
         sleep(Duration::from_secs(14));
-        let outcome = stopped.and_then(|()| signal(Signal::CONT));
-        outcome.map_err(|error| error.to_string())?;
-        let output = pipetop.wait_with_output();
-        let lines = output.map_err(|error| error.to_string())?.stdout;
-        let lines = String::from_utf8_lossy(&lines);
-        ensure(lines.contains("COMPUTE-BOUND"), || {
-            format!("no verdict:\n{lines}")
-        })?;
-        ensure(!lines.contains("STALLED"), || {
-            format!("it went on:\n{lines}")
-        })
+        let failed = signal(Signal::CONT).or(stopped);
+        ensure(failed.is_none(), || format!("no signal: {failed:?}"))?;
+        for one in all {
+            let output = one.wait_with_output();
+            let lines = output.map_err(|error| error.to_string())?.stdout;
+            let lines = String::from_utf8_lossy(&lines);
+            let rate = |line: &str| {
+                let (before, _) = line.split_once(" batches/s")?;
+                before.rsplit(' ').next()?.parse::<f64>().ok()
+            };
+            let rates: Vec<_> = lines.lines().filter_map(rate).collect();
+            let most = rates.iter().copied().fold(0.0, f64::max);
+            let goes_on = rates.len() > 5 && rates.iter().all(|rate| *rate > most / 2.0);
+            ensure(goes_on && !lines.contains("STALLED"), || {
+                format!("it went on:\n{lines}")
+            })?;
+        }
+        Ok(())
     });
 }
 
