@@ -43,7 +43,7 @@ impl Standstill {
             }
             't' => {
                 let text = format!("process {pid} is stopped by a debugger");
-                let advice = "let it go on in the debugger, or detach that from it";
+                let advice = "continue it in the debugger, or detach the debugger";
                 return with(KNOWN, text, advice.to_owned());
             }
             _ => {}
