@@ -351,6 +351,31 @@ fn threads_of_a_pool_of_futures() {
     loader("futures_threads", "torch").threads(false).check();
 }
 
+/// The main thread does not load, although the loader has no workers.
+#[test]
+fn threads_that_fill_the_queue_of_a_dataset() {
+    loader("queue_dataset", "torch")
+        .threads(false)
+        .check_also(does_not_load);
+}
+
+#[test]
+fn threads_of_keras_behind_a_loader() {
+    loader("keras_pydataset", "keras")
+        .threads(false)
+        .check_also(does_not_load);
+}
+
+fn does_not_load(report: &Report) -> Outcome {
+    let cause = report.text("/verdict/cause");
+    ensure(cause != "in-main", || format!("the cause is {cause:?}"))?;
+    let advice = report.list("/verdict/advice").iter();
+    let advice: Vec<&str> = advice.filter_map(Value::as_str).collect();
+    ensure(advice.iter().any(|text| text.contains("threads")), || {
+        format!("the advice is {advice:?}")
+    })
+}
+
 #[test]
 fn processes_of_a_pool_of_futures() {
     loader("futures_processes", "torch").judged(false).check();
@@ -640,6 +665,12 @@ fn log_into_a_slow_pipe() {
         .loads(100, 1, 2)
         .other("host-bound", "logging")
         .check();
+}
+
+/// What a stack showed before a sleep is not what the sleep is.
+#[test]
+fn log_that_takes_little_time() {
+    loader("brief_log", "torch").loads(200, 1, 2).check();
 }
 
 #[test]

@@ -63,6 +63,17 @@ pub(super) fn add(
     main: &MainSeen,
     threads: impl FnOnce() -> Vec<WorkerSample>,
 ) {
+    // Its iterator counts the batches.
+    let in_main = |loader: &&mut LoaderSample| loader.kind == LoaderKind::PytorchMain;
+    if main.handed_over
+        && let Some(loader) = loaders.iter_mut().find(in_main)
+    {
+        loader.kind = LoaderKind::Other;
+        loader.settings.num_workers = None;
+        loader.queue = main.queue.and_then(|(_, queue)| queue);
+        loader.workers = threads();
+        return;
+    }
     let name = match main.asks {
         None if main.queue.is_none() => return,
         Some(Asks::Loader(name)) => Some(name.to_owned()),
@@ -222,6 +233,25 @@ mod tests {
         assert!(!of("python", [elsewhere(), in_its_loop()]));
         assert!(!of("pt_data_worker", [elsewhere(), unseen()]));
     }
+
+    #[test]
+    fn what_other_threads_load_is_not_loaded_in_the_main_thread() {
+        let kind = |handed_over| {
+            let mut in_main = LoaderSample::new(MAIN_LOADER, LoaderKind::PytorchMain);
+            in_main.settings.num_workers = Some(0);
+            let mut loaders = vec![in_main];
+            let main = MainSeen {
+                handed_over,
+                ..MainSeen::default()
+            };
+            add(&mut loaders, &[], &main, Vec::new);
+            assert_eq!(loaders.len(), 1);
+            (loaders[0].kind, loaders[0].settings.num_workers)
+        };
+        assert_eq!(kind(true), (LoaderKind::Other, None));
+        assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0)));
+    }
+
     #[test]
     fn tensors_that_are_sent_do_not_make_a_loader_pytorchs() {
         let kind = |asks, source| {

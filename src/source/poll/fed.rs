@@ -47,6 +47,8 @@ pub(super) struct FeedEvidence {
     waits_for_threads: bool,
     /// At the last stack something was handed over to it.
     pub(super) hands_over: bool,
+    /// Number of stacks in which that was a batch that it loads.
+    handed_over: u32,
     /// At the last stack: what it was waiting for, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
     /// At the last stack it was waiting for a batch that another rank sends.
@@ -123,6 +125,10 @@ impl FeedEvidence {
         self.in_generator = stack.in_generator;
         self.dispatched = stack.dispatched;
         self.hands_over = stack.hands_over;
+        let loads = stack.loader == InLoader::Loading;
+        self.handed_over = self
+            .handed_over
+            .saturating_add(u32::from(stack.hands_over && loads));
         self.shares |= stack.dispatched && matches!(stack.asks, Some(Asks::Loader(_)));
         let Some(asks) = stack.asks else {
             self.pytorch |= stack.loader != InLoader::Outside;
@@ -136,6 +142,27 @@ impl FeedEvidence {
             }
             _ => Some((asks, now, 1)),
         };
+    }
+
+    /// What a main thread in a loader of PyTorch without workers does: other threads or processes may feed the dataset.
+    pub(super) fn loading(&self, blocked: Blocked) -> Doing {
+        if self.hands_over {
+            asking(blocked, true)
+        } else {
+            Doing::Loading
+        }
+    }
+
+    /// Whether another loader was seen, or the last stack showed more than a step or a loader of PyTorch: that may be over by
+    /// now, such as the writing of a log.
+    pub(super) fn shows_more(&self) -> bool {
+        self.is_seen()
+            || self.not_data.is_some()
+            || self.is_unclear()
+            || self.saves
+            || self.in_generator
+            || self.for_thread
+            || self.dispatched
     }
 
     /// Whether such a loader was seen at all.
@@ -199,6 +226,11 @@ impl FeedEvidence {
     /// It takes batches from a loader of its own, as `yields` says or as was seen, and sends none to other ranks.
     fn reads_for_itself(&self, yields: bool) -> bool {
         !self.shares && (yields || self.pytorch || self.ahead)
+    }
+
+    /// Whether a loader of PyTorch without workers takes its batches from other threads or processes.
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.handed_over >= MIN_SIGHTINGS
     }
 
     /// Whether a loader of PyTorch was seen.
@@ -331,6 +363,21 @@ mod tests {
         assert_eq!(asking(Blocked::Timer, false), Doing::Loading);
         assert_eq!(asking(Blocked::Timer, true), Doing::Waiting);
         assert_eq!(asking(Blocked::PipeRead, false), Doing::Waiting);
+    }
+
+    #[test]
+    fn a_dataset_may_take_its_batches_from_other_threads() {
+        let loads = |hands_over| MainStack {
+            loader: InLoader::Loading,
+            hands_over,
+            ..MainStack::default()
+        };
+        let mut fed = FeedEvidence::default();
+        for hands_over in [true, false, true] {
+            assert!(!fed.is_handed_over());
+            fed.stack(Duration::ZERO, &loads(hands_over), Blocked::Lock, true);
+        }
+        assert!(fed.is_handed_over());
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl MainView {
             (Some(InLoader::Waiting), _) => Doing::Waiting,
             (Some(InLoader::Starting), _) => Doing::Starting,
             (Some(InLoader::Receiving), _) => Doing::Receiving,
-            (Some(InLoader::Loading), _) => Doing::Loading,
+            (Some(InLoader::Loading), blocked) => self.fed.loading(blocked),
             (Some(InLoader::Asking), blocked) => asking(blocked, self.fed.hands_over),
             (None, Blocked::Unix | Blocked::PipeRead) if self.has_workers => Doing::Receiving,
             (_, Blocked::Running) => Doing::Running,
@@ -244,7 +244,7 @@ impl MainView {
         let old = now.saturating_sub(self.stack_at) >= STACK_AFTER.mul_f64(0.5 + odd);
         let queue = self.queue.is_known() && !self.iterators.has_any();
         let inside = self.iterators.loads_in_main() || self.slept_inside.is_some();
-        let other = self.fed.is_seen() || queue || inside;
+        let other = self.fed.shows_more() || queue || inside;
         if self.has_workers && poll.blocked == Blocked::Timer && !old && !other {
             self.in_loader = Some(InLoader::Outside);
             return false;
@@ -327,10 +327,9 @@ impl MainView {
             self.polled.push(fd);
         }
         self.queue.poll(now, stack.queue);
-        let knows = self.fed.is_pytorch() || self.fed.is_seen() || self.iterators.has_any();
+        let knows = self.fed.is_pytorch() || self.fed.is_seen() || by_pytorch;
         let open = |thread| ThreadView::open(&self.proc_root, self.key.pid, thread).ok();
-        if !self.beside
-            && !knows
+        if !(self.beside || knows)
             && let Some(found) = self.trainer.poll(now, &stack, poll.blocked, stacks)
             && let Some(view) = self.threads.ours(found.thread).and_then(open)
         {
@@ -344,9 +343,10 @@ impl MainView {
         if stack.iterator.is_none() || !self.iterators.has_all() {
             self.iterators.search(now, stacks);
         }
-        if !self.fed.is_pytorch() && !self.iterators.has_any() {
+        let handed_over = self.fed.is_handed_over();
+        if handed_over || !(self.fed.is_pytorch() || self.iterators.has_any()) {
             self.queue.search(now, stacks);
-            if self.fed.is_seen() || self.queue.is_known() {
+            if handed_over || self.fed.is_seen() || self.queue.is_known() {
                 self.threads.poll(now, stacks);
             }
         }
@@ -388,7 +388,7 @@ impl MainView {
         seen.segments.clone_from(&self.segments.clocks);
         seen.iterators.clone_from(&self.iterators.seen);
         seen.passes = self.iterators.passes();
-        seen.saving = self.beats.saving;
+        (seen.saving, seen.handed_over) = (self.beats.saving, self.fed.is_handed_over());
         seen.not_data.clone_from(&self.beats.not_data);
         (seen.asks, seen.queue) = (self.fed.seen(now), self.queue.seen);
         seen.threads = self.threads.seen();

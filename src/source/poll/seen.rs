@@ -73,6 +73,8 @@ pub struct MainSeen {
     pub not_data: BTreeMap<&'static str, u64>,
     /// How it is known that something other than PyTorch's loaders feeds it; `None` = nothing else was seen.
     pub asks: Option<Asks>,
+    /// A loader of PyTorch without workers takes its batches from other threads or processes.
+    pub handed_over: bool,
     /// Batches taken from the queue object that feeds it, and how full the queue was.
     pub queue: Option<(u64, Option<QueueTally>)>,
     /// Its own threads that load, by thread number.

@@ -304,10 +304,13 @@ impl PolledDeque {
                 .iter()
                 .filter(|object| reach.is_unique(**object)),
         );
-        // Futures and the like are in a plain deque from when they are ordered.
-        let first = objects.first();
-        let ordered = self.queue.is_none() && first.is_some_and(|first| reach.is_instance(*first));
-        let ordered = ordered || self.supply.last().is_some_and(|poll| poll.ordered);
+        // Futures and the like are there from when they are ordered. In a queue, an object of a class may also be a batch.
+        let is_ordered = |first: &usize| {
+            reach.is_instance(*first)
+                && (self.queue.is_none() || is_future(&reach.memory, *first).unwrap_or(false))
+        };
+        let ordered = self.supply.last().is_some_and(|poll| poll.ordered)
+            || objects.first().is_some_and(is_ordered);
         let poll = QueuePoll {
             taken: content.taken,
             len: u64::try_from(content.len).unwrap_or(u64::MAX),
@@ -322,6 +325,14 @@ impl PolledDeque {
         arrived.extend(came);
         self.polls_without < MAX_IDLE_POLLS && !self.supply.feeds_other()
     }
+}
+
+/// Whether an instance has what another thread waits for in the standard library until a result is there: the condition of a
+/// future, or the event of a pool's result.
+fn is_future(memory: &Memory, object: usize) -> Result<bool, PythonError> {
+    let attributes = memory.attributes(object)?;
+    let has = |name| Ok(memory.attribute(&attributes, name)?.is_some());
+    Ok(has("_condition")? || has("_event")?)
 }
 
 /// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if this is its deque: 0 = no limit, `None` =

@@ -226,10 +226,14 @@ fn queues_to_main(feeding: BTreeSet<usize>, all: &[OtherStack]) -> BTreeSet<usiz
     queues
 }
 
-/// Whether it runs a task of a `ThreadPoolExecutor`.
+/// Whether it runs a task of a `ThreadPoolExecutor` or a `ThreadPool`.
 fn is_of_pool(frame: &Frame) -> bool {
     let place = &frame.code.place;
-    place.function() == "_worker" && place.file.ends_with("concurrent/futures/thread.py")
+    match place.function() {
+        "_worker" => place.file.ends_with("concurrent/futures/thread.py"),
+        "worker" => place.file.ends_with("multiprocessing/pool.py"),
+        _ => false,
+    }
 }
 
 /// Returns what a thread does whose work leads to these queues.
