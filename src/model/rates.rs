@@ -130,8 +130,8 @@ pub struct CgroupRates {
     pub cpuset: Option<u32>,
     pub mem_limit: Option<Bytes>,
     pub mem_used: Option<Bytes>,
-    /// Frozen now; also `false` if that is not known.
-    pub frozen: bool,
+    /// Frozen now; `None` = not known.
+    pub frozen: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -28,6 +28,17 @@ not seen  psi: the kernel has none (boot with psi=1)
 }
 
 #[test]
+fn batches_that_nothing_counts_are_not_available() {
+    let mut report = full_report();
+    report.window.batches = None;
+    let text = text(&report);
+    assert!(
+        text.starts_with("train.py  pid 100  n/a batches seen in 6 s"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_command_of_any_length_fits_a_line() {
     let options = " --size=1".repeat(100_000);
     let cut = format::command(&format!("python train.py{options}"));

@@ -21,7 +21,7 @@ pub struct CgroupSample {
     pub cpuset: Option<u32>,
     pub mem_limit: Option<Bytes>,
     pub mem_used: Option<Bytes>,
-    /// It or a group above it is frozen, as by `docker pause`; also `false` if that is not known.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub frozen: bool,
+    /// It or a group above it is frozen, as by `docker pause`. `None` = the file of its freezer is not visible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<bool>,
 }

@@ -142,7 +142,7 @@ impl CgroupLocations {
             let group = group.unwrap_or_else(|| place.group());
             sample.mem_used = memory_used(place.version, group);
         }
-        sample.frozen = self.freezer.as_ref().is_some_and(is_frozen);
+        sample.frozen = self.freezer.as_ref().and_then(is_frozen);
         CgroupReading {
             cgroup: Some(sample),
             // If the group has none, the machine's pressure is used, and its reader reports why that is missing.

@@ -35,9 +35,9 @@ use watched::AttachedJob;
 
 /// Shortest time between two searches of the whole machine for a job.
 const SEARCH_PAUSE: Duration = Duration::from_secs(2);
-/// A sample that is so late shows that pipetop itself was stopped. Then the poller has seen nothing either,
+/// If a sample is this late, pipetop itself was stopped, and the poller has seen nothing meanwhile.
 const STOPPED: Duration = Duration::from_secs(1);
-/// and reports all that it sees after this time.
+/// Time after such a stop in which the poller reports everything anew.
 const POLLED_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the screen can request from the sampler.

@@ -140,7 +140,7 @@ impl<'a> View<'a> {
         let group = self
             .latest
             .and_then(|latest| latest.job.as_ref()?.cgroup.as_ref());
-        group.is_some_and(|group| group.frozen)
+        group.is_some_and(|group| group.frozen == Some(true))
     }
 
     /// Returns the loader that feeds the rank: of several, the one that delivers most.

@@ -49,7 +49,7 @@ impl Standstill {
             _ => {}
         }
         let group = context.cgroup();
-        let is_known = group.is_some_and(|group| group.frozen);
+        let is_known = group.is_some_and(|group| group.frozen == Some(true));
         let is_frozen = is_known || is_frozen(context.rank, progress);
         if !is_frozen && !is_stuck(progress) {
             return None;

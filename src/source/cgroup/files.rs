@@ -76,14 +76,14 @@ pub(super) fn cpu_quota(version: CgroupVersion, group: &Path) -> Result<Option<f
     }
 }
 
-/// Whether the group is frozen, itself or by one above it.
-pub(super) fn is_frozen(place: &Location) -> bool {
+/// Whether the group is frozen, itself or by one above it. `None` if its file cannot be read.
+pub(super) fn is_frozen(place: &Location) -> Option<bool> {
     let (file, frozen) = match place.version {
         CgroupVersion::V1 => ("freezer.state", "FROZEN"),
         CgroupVersion::V2 => ("cgroup.events", "frozen 1"),
     };
-    let text = file::read(&place.group().join(file)).unwrap_or_default();
-    text.lines().any(|line| line == frozen)
+    let text = file::read(&place.group().join(file)).ok()?;
+    Some(text.lines().any(|line| line == frozen))
 }
 
 /// Reads the effects of the quota. Version 1 counts throttled time in nanoseconds, version 2 in microseconds.

@@ -101,7 +101,7 @@ fn version_2_nested_takes_the_tightest_limit_up_the_tree_and_its_own_accounting(
             cpuset: Some(16),
             mem_limit: Some(Bytes(64 * GIB)),
             mem_used: Some(Bytes(30 * GIB)),
-            frozen: false,
+            frozen: None,
         }
     );
 }
@@ -117,10 +117,10 @@ fn a_frozen_group_is_recognised_in_both_versions() {
     let state = "sys/fs/cgroup/freezer/job_7/freezer.state";
     let frozen = |root: &FakeRoot| reader(root).read().cgroup.expect("it is known").frozen;
     for (root, file, text, expected) in [
-        (&two, events, "populated 1\nfrozen 0\n", false),
-        (&two, events, "populated 1\nfrozen 1\n", true),
-        (&one, state, "THAWED\n", false),
-        (&one, state, "FROZEN\n", true),
+        (&two, events, "populated 1\nfrozen 0\n", Some(false)),
+        (&two, events, "populated 1\nfrozen 1\n", Some(true)),
+        (&one, state, "THAWED\n", Some(false)),
+        (&one, state, "FROZEN\n", Some(true)),
     ] {
         root.file(file, text);
         assert_eq!(frozen(root), expected, "{text}");
@@ -178,7 +178,7 @@ fn version_1_has_one_tree_for_each_controller() {
             cpuset: Some(2),
             mem_limit: Some(Bytes(GIB)),
             mem_used: Some(Bytes(GIB / 2 - 12)),
-            frozen: false,
+            frozen: None,
         }
     );
     assert_eq!(

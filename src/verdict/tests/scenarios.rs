@@ -735,7 +735,7 @@ fn rates(scenario: &Scenario) -> Rates {
             cgroup: Some(CgroupRates {
                 cpu_quota: scenario.cpu_quota,
                 throttled_periods: scenario.throttled_periods.map(Share),
-                frozen: scenario.frozen,
+                frozen: Some(scenario.frozen),
                 ..CgroupRates::default()
             }),
             cpus_allowed: Some(scenario.cpus),
