@@ -67,6 +67,11 @@ impl Total {
         }
     }
 
+    /// Returns the seconds for which the amount was known.
+    pub(crate) fn seconds(self) -> f64 {
+        self.seconds
+    }
+
     /// Returns the amount; `None` if nothing was known.
     pub(crate) fn known(self) -> Option<f64> {
         (self.seconds > 0.0).then_some(self.amount)

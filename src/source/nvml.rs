@@ -17,6 +17,7 @@ mod processes;
 mod raw;
 pub(in crate::source) mod release;
 mod traffic;
+mod turn;
 
 use std::path::Path;
 
@@ -32,6 +33,7 @@ use self::instances::Instances;
 use self::pace::{CallGroup, CallSchedule};
 use self::plausible::{percent, text};
 use self::processes::GpuProcesses;
+use self::turn::CounterTurn;
 use super::gpu::Gpu;
 use crate::sample::{Gap, GpuSample};
 use crate::units::Moment;
@@ -156,6 +158,16 @@ impl NvmlGpu {
             *troubles = Troubles::default();
             return;
         }
+        let counts = matches!(call, CallGroup::Counters | CallGroup::Instances);
+        if counts && !self.pace.is_due(call, at) {
+            return;
+        }
+        // Not counted as time in the driver.
+        let turn = counts.then(CounterTurn::take);
+        if matches!(turn, Some(None)) {
+            self.last.counters = None;
+            return;
+        }
         let (nvml, sample, parts) = (self.nvml, &mut self.last, &mut self.parts);
         let (mig, same_namespace) = (&mut self.mig, self.same_namespace);
         self.pace.run_if_due(call, at, || {
@@ -187,6 +199,7 @@ impl NvmlGpu {
                     health::read(device, at, sample, troubles);
                 }
                 CallGroup::Pcie => traffic::sample_pcie(device, at, sample, troubles),
+                CallGroup::Energy => gauges::read_energy(device, sample, troubles),
             }
         });
     }

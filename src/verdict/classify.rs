@@ -94,13 +94,13 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
     }
 }
 
-/// Returns whether almost none of the waits find the GPU without work.
+/// Returns whether so few of the waits find the GPU without work that no moderate part of the time is lost.
 fn waits_are_hidden(context: &Context<'_>) -> bool {
     if let Some(reported) = context.reported_stall() {
-        return reported.0 < SLIGHT;
+        return reported.0 < MODERATE;
     }
     let overlap = context.overlap().filter(|_| !context.waits_are_idle());
-    overlap.is_some_and(|overlap| overlap.high.0 < SLIGHT)
+    overlap.is_some_and(|overlap| overlap.high.0 < MODERATE)
 }
 
 /// Returns whether there is hardly a wait, but no reserve either: the queue is empty most of the time.

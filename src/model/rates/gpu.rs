@@ -20,9 +20,11 @@ pub struct GpuRates {
     pub now: GpuSample,
     /// Mean utilisation in this time, in percent.
     pub util_percent: Option<f64>,
-    /// Share of time in which a kernel ran, from the driver's sample history if it has one, else from the performance
-    /// counters.
+    /// Share of time in which a kernel ran: from the performance counters if there are any, else from the driver's sample
+    /// history, which also counts copies.
     pub busy: Option<Share>,
+    /// Share of time in which it only copied. `None` without counters.
+    pub copies_only: Option<Share>,
     /// Bounds of the share of time without a kernel, for judging early. `None` if no piece covers less than the whole
     /// time.
     pub early_idle: Option<Bounds>,
@@ -99,8 +101,6 @@ pub(super) fn rows(
 fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
     let sums = seen.counters();
     let share = |figure| sums.mean(figure).map(|share| Share(share).clamped());
-    let history = seen.history();
-    let history = history.and_then(|percent| Share::of(percent, 100.0));
     let rate = |figure| {
         let rate = sums.mean(figure).or_else(|| seen.traffic(figure));
         rate.map(BytesPerSecond)
@@ -121,8 +121,9 @@ fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
     GpuRates {
         now: gpu.clone(),
         util_percent,
-        busy: history.or_else(|| share(Figure::Graphics)),
-        early_idle: sequential::idle(&seen.pieces),
+        busy: seen.busy(),
+        copies_only: seen.copies_only(),
+        early_idle: sequential::idle(&seen.kernel_pieces()),
         stale_seconds: None,
         load_estimate: guess.filter(|_| counters.sm_active.is_none()),
         counters,

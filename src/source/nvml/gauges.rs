@@ -14,8 +14,6 @@ pub(super) fn read(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut T
     read_memory(device, sample, troubles);
     let power = troubles.ask("power", device.power_usage());
     sample.power_watts = power.and_then(watts);
-    let energy = troubles.ask("energy", device.total_energy_consumption());
-    sample.energy_joules = energy.map(|millijoules| millijoules as f64 / 1000.0);
     let heat = troubles.ask("temperature", device.temperature(TemperatureSensor::Gpu));
     sample.temperature_c = heat.and_then(celsius);
     let clock = troubles.ask("sm_clock", device.clock_info(Clock::SM));
@@ -24,6 +22,11 @@ pub(super) fn read(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut T
     sample.mem_clock_mhz = clock.and_then(megahertz);
     let reasons = troubles.ask("throttle", raw::clock_reasons(device));
     sample.throttle = reasons.map(throttle_words);
+}
+
+pub(super) fn read_energy(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+    let energy = troubles.ask("energy", device.total_energy_consumption());
+    sample.energy_joules = energy.map(|millijoules| millijoules as f64 / 1000.0);
 }
 
 fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {

@@ -428,3 +428,25 @@ fn each_sample_of_the_history_comes_once_with_its_time() {
     assert_eq!(high, 30);
     assert_eq!(machine.read(0, 321.01).util_samples.newest, []);
 }
+
+/// Two calls at once end the process on a real driver.
+#[test]
+fn the_counters_of_several_gpus_are_read_one_after_the_other() {
+    let mut machine = Machine::new("sys count=8 gpm_ms=2\ndev * gpm=1 gpm.1=50");
+    let mut read = |seconds| {
+        machine.fake.set_clock(seconds);
+        std::thread::scope(|scope| {
+            let gpus = machine.gpus.iter_mut();
+            let read = |gpu: &'_ mut Box<dyn Gpu>| gpu.read(moment(seconds));
+            let threads: Vec<_> = gpus.map(|gpu| scope.spawn(move || read(gpu))).collect();
+            let threads = threads.into_iter().map(|thread| thread.join());
+            threads.collect::<Result<Vec<_>, _>>().expect("no panic")
+        })
+    };
+    read(0.0);
+    for sample in read(200.0) {
+        assert_eq!(absent(&sample, "counters"), None, "GPU {}", sample.index);
+        let counters = sample.counters.expect("counters");
+        assert_eq!(counters.graphics, Some(Share(0.5)));
+    }
+}

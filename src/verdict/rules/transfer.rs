@@ -18,10 +18,28 @@ pub(super) const RULE: Rule = Rule {
 /// Minimum share of the device's idle time.
 const MIN_SHARE_OF_IDLE: f64 = 0.5;
 
-/// Detects that most of the device's idle time is spent in copies that no computing hides. The reports have sums only,
-/// so it is not known how much of the copies runs in parallel with computing. If the memory is not pinned it is none,
-/// since such copies block the trainer; if it is pinned, it is assumed to be as much as possible.
+/// Detects that most of the device's idle time is spent in copies that no computing hides.
 fn check(context: &Context<'_>) -> Option<Evidence> {
+    reported(context).or_else(|| counted(context))
+}
+
+/// By the GPU itself: its history counts the time in which it only copies, its counters do not.
+fn counted(context: &Context<'_>) -> Option<Evidence> {
+    let copies = context.gpu()?.copies_only?;
+    let idle = context.gpu_idle()?.0;
+    // What is copied while the trainer waits for data is not what it waits for.
+    let exposed = copies.0.min(idle - context.wait()?.share.0).max(0.0);
+    let part = Share::of(exposed, idle)?;
+    (part.0 >= MIN_SHARE_OF_IDLE).then(|| {
+        let text = format!("the GPU only copies {copies} of the time");
+        Evidence::supporting("copying", part.0, MIN_SHARE_OF_IDLE, text)
+    })
+}
+
+/// By the job's own reports. They have sums only, so it is not known how much of the copies runs in parallel with
+/// computing. If the memory is not pinned it is none, since such copies block the trainer; if it is pinned, it is assumed
+/// to be as much as possible.
+fn reported(context: &Context<'_>) -> Option<Evidence> {
     let device = context.rank.device.as_ref()?;
     let (copying, busy) = (device.copying?, device.busy?);
     let waiting = context.wait()?.share.0;

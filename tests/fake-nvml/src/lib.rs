@@ -54,6 +54,7 @@
 //! | `remapped` | `CORRECTABLE:UNCORRECTABLE:PENDING:FAILURE` | all 0 |
 //! | `xid` | number: an error at the line's time; each line is reported once | none |
 //! | `events` | `none` = this GPU reports no events | it does |
+//! | `gpm_ms` | of `sys`: milliseconds that a call of the counters takes; a second one at the same time fails | 0 |
 //! | `gpm` | 1 = it has the counters of Hopper | 0 |
 //! | `gpm.ID` | such a figure: percent, or MiB per second | not supported |
 //! | `field.ID.SCOPE` | a field of `nvmlDeviceGetFieldValues` | as above |

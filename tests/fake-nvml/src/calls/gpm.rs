@@ -1,6 +1,10 @@
 //! Performance counters of Hopper and newer: the activity between two samples.
+//!
+//! The driver crashes if two threads are in these calls at once. Here, the second one gets an error.
 
 use std::os::raw::{c_char, c_uint};
+use std::sync::Mutex;
+use std::time::Duration;
 
 use nvml_wrapper_sys::bindings::*;
 
@@ -24,7 +28,7 @@ nvml! {
         drop(unsafe { Box::from_raw(sample.cast::<Taken>()) });
         Ok(())
     };
-    sys nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) |s| metrics(&s, request);
+    sys nvmlGpmMetricsGet(request: *mut nvmlGpmMetricsGet_t) |s| alone(&s, || metrics(&s, request));
 }
 
 nvml! {
@@ -41,15 +45,27 @@ nvml! {
         if divided(&s, gpu) {
             return Err(nvmlReturn_enum_NVML_ERROR_NO_PERMISSION);
         }
-        take(&s, sample, gpu, gpu)
+        alone(&s, || take(&s, sample, gpu, gpu))
     };
     gpu nvmlGpmMigSampleGet(gpu_instance: c_uint, sample: nvmlGpmSample_t) |s, gpu| {
         let number = gpu.unwrap_or(0);
         let found = (0..MAX_INSTANCES)
             .map(|place| instance(number, place))
             .find(|number| s.names(*number) && s.number(Some(*number), "gi", 0.0) == Ok(f64::from(gpu_instance)));
-        take(&s, sample, gpu, Some(found.ok_or(INVALID)?))
+        alone(&s, || take(&s, sample, gpu, Some(found.ok_or(INVALID)?)))
     };
+}
+
+/// Makes a call as long as the script says, and alone.
+fn alone(s: &Script, call: impl FnOnce() -> Answer) -> Answer {
+    static INSIDE: Mutex<()> = Mutex::new(());
+    let _inside = INSIDE
+        .try_lock()
+        .map_err(|_| nvmlReturn_enum_NVML_ERROR_UNKNOWN)?;
+    let milliseconds = s.number(None, "gpm_ms", 0.0)?;
+    #[expect(clippy::disallowed_methods, reason = "a call takes time")]
+    std::thread::sleep(Duration::from_secs_f64(milliseconds / 1e3));
+    call()
 }
 
 /// Takes a sample. `whole` is the card that must have these counters, `part` what is sampled.
