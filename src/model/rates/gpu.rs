@@ -238,6 +238,34 @@ mod tests {
         close(row.pcie_age, 3.0);
     }
 
+    /// As on an H200: the history misses some of the time between short kernels, and counts copies.
+    #[test]
+    fn time_with_a_kernel_is_what_the_counters_say() {
+        let between = |history: f64, kernels: f64| {
+            let samples: Vec<_> = (0..15)
+                .map(|at| {
+                    let mut sample = machine(f64::from(at));
+                    let us = 1_000_000 * u64::try_from(at).unwrap();
+                    gpu(&mut sample).driver_zero_us = Some(1);
+                    gpu(&mut sample).util_samples = vec![(us + 1, history)].into();
+                    let from = f64::from(at) - 1.0;
+                    gpu(&mut sample).counters =
+                        (at > 0).then(|| counters(from, from + 1.0, kernels));
+                    sample
+                })
+                .collect();
+            crate::model::rates_of(&samples).unwrap().gpus.remove(0)
+        };
+        let short = between(63.0, 0.67);
+        close(short.util_percent, 63.0);
+        close(short.busy.map(|share| share.0), 0.67);
+        close(short.copies_only.map(|share| share.0), 0.0);
+        let copies = between(100.0, 0.25);
+        close(copies.busy.map(|share| share.0), 0.25);
+        close(copies.copies_only.map(|share| share.0), 0.75);
+        assert!(copies.early_idle.expect("pieces").low.0 > 0.4);
+    }
+
     #[test]
     fn counters_are_weighted_with_their_time_and_counted_once() {
         let samples: Vec<_> = [

@@ -208,6 +208,7 @@ struct Gpu {
     sm_active: Option<f64>,
     tensor: Option<f64>,
     dram: Option<f64>,
+    copies_only: Option<f64>,
     #[serde(default)]
     throttle: Vec<String>,
     /// Seconds from one rise to the next.
@@ -598,6 +599,7 @@ fn gpu_with(gpu: &Gpu) -> GpuRates {
             tensor: gpu.tensor.map(Share),
             dram: gpu.dram.map(Share),
         },
+        copies_only: gpu.copies_only.map(Share),
         swing: gpu.swing.map(|period| Oscillation {
             seconds: 12.0,
             period,
