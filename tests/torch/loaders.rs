@@ -659,6 +659,23 @@ fn thread_that_pins() {
     Loader { said, ..pins }.check_also(is_named);
 }
 
+/// The wait for a batch has a time limit, so that it can be told from a wait for the other thread.
+#[test]
+fn step_that_waits_for_another_thread_on_a_lock() {
+    let waits = loader("backward_in_a_thread", "torch").loads(150, 20, 2);
+    let said = ExpectedVerdict::Right {
+        workers: 2,
+        queue: false,
+    };
+    let share = Share::Half;
+    Loader {
+        said,
+        share,
+        ..waits
+    }
+    .check();
+}
+
 #[test]
 fn log_into_a_slow_pipe() {
     loader("slow_log", "torch")

@@ -138,7 +138,7 @@ const POLL: &[u64] = if cfg!(target_arch = "x86_64") {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SystemCall {
     pub(super) number: u64,
-    pub(super) arguments: [u64; 3],
+    pub(super) arguments: [u64; 4],
 }
 
 impl SystemCall {
@@ -150,7 +150,7 @@ impl SystemCall {
         let mut argument = || u64::from_str_radix(fields.next()?.strip_prefix("0x")?, 16).ok();
         Some(Self {
             number,
-            arguments: [argument()?, argument()?, argument()?],
+            arguments: [argument()?, argument()?, argument()?, argument()?],
         })
     }
 
@@ -167,7 +167,7 @@ impl SystemCall {
         } else {
             &[72]
         };
-        let [first, second, _] = self.arguments;
+        let [first, second, ..] = self.arguments;
         POLL.contains(&self.number) && second == 0 || SELECT.contains(&self.number) && first == 0
     }
 
@@ -201,6 +201,11 @@ impl SystemCall {
         /// `FUTEX_PRIVATE_FLAG`.
         const PRIVATE: u64 = 128;
         self.futex().is_some() && self.arguments[1] & PRIVATE == 0
+    }
+
+    /// It waits on a futex, and for a limited time.
+    pub(super) fn is_timed_futex(self) -> bool {
+        self.futex().is_some() && self.arguments[3] != 0
     }
 
     /// Where it is a wait on a futex: the address of that.
@@ -270,7 +275,11 @@ mod tests {
         let shared = |text: &str| SystemCall::parse(text).is_some_and(SystemCall::is_shared_futex);
         assert!(!shared(&waits) && shared(&waits.replace("0x189", "0x109")));
         assert!(!shared("230 0x1 0x1 0x7ff 0x0 0x0 0x0 0x1 0x2"));
+        let timed = |text: &str| SystemCall::parse(text).is_some_and(SystemCall::is_timed_futex);
+        assert!(timed(&waits) && !timed(&waits.replace("0x7ffd", "0x0")));
+        assert!(!timed("230 0x1 0x1 0x7ff 0x1 0x0 0x0 0x1 0x2"));
         assert_eq!(call("-1 0x1 0x2"), None);
+        assert_eq!(call("7 0x7f00 0x1 0x2"), None);
         assert_eq!(call(""), None);
     }
 
@@ -282,16 +291,16 @@ mod tests {
             (73, 72)
         };
         let sleeps = |number: u64, arguments| SystemCall { number, arguments }.polls_none();
-        assert!(sleeps(poll, [0, 0, 20]) && sleeps(select, [0, 0, 0]));
-        assert!(!sleeps(poll, [0x7f00, 1, 20]) && !sleeps(select, [5, 0x7f00, 0]));
-        assert!(!sleeps(0, [0, 0, 0]));
+        assert!(sleeps(poll, [0, 0, 20, 0]) && sleeps(select, [0, 0, 0, 0]));
+        assert!(!sleeps(poll, [0x7f00, 1, 20, 0]) && !sleeps(select, [5, 0x7f00, 0, 0]));
+        assert!(!sleeps(0, [0, 0, 0, 0]));
     }
 
     #[test]
     fn calls_about_files_read_none_of_them() {
         let of = |number: u64| SystemCall {
             number,
-            arguments: [0; 3],
+            arguments: [0; 4],
         };
         let (openat, newfstatat, read, pread) = if cfg!(target_arch = "x86_64") {
             (257, 262, 0, 17)

@@ -37,12 +37,12 @@ pub(super) struct MainView {
     beside: bool,
     pin_thread: Option<ThreadView>,
     python: PythonView,
-    /// Result of the last stack; kept if reading the next one fails.
+    /// Of the last stack; kept if reading the next one fails.
     in_loader: Option<InLoader>,
     /// When a stack showed it asleep in the loader, as a sampler may be; `None` = never.
     slept_inside: Option<Duration>,
     stack_at: Duration,
-    /// How often the thread had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
+    /// How often it had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
     iterators: Iterators,
     iterators_at: Duration,
@@ -170,7 +170,7 @@ impl MainView {
                 .or_else(|| idle.then_some(EVENTS)),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
-            pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),
+            pinning: self.is_at_pin_thread(poll) == Some(true),
             network: poll.blocked == Blocked::Network,
             delay,
         };
@@ -260,9 +260,8 @@ impl MainView {
             return false;
         };
         self.beats.tally.gil.get_or_insert_default();
-        let futex = || self.thread.futex();
         match poll.blocked {
-            Blocked::Lock => futex().is_some_and(|futex| stacks.waits_for_gil(futex)),
+            Blocked::Lock => (self.thread.futex()).is_some_and(|futex| stacks.waits_for_gil(futex)),
             _ => poll.is_about_to_run(self.run_before_gil, times),
         }
     }
@@ -278,11 +277,10 @@ impl MainView {
         }
     }
 
-    /// Whether it is blocked until the loader hands over a batch. Without pinning, the main thread polls the result
-    /// pipe; with pinning, it waits for the pinning thread, which polls the pipe.
+    /// Whether it is blocked until the loader hands over a batch. Without pinning, it polls the result pipe.
     fn is_waiting(&self, poll: Polled) -> bool {
         match (poll.blocked, poll.polled) {
-            (Blocked::Lock, _) => self.pins() == Some(false),
+            (Blocked::Lock, _) => self.is_at_pin_thread(poll) == Some(false),
             (Blocked::Poll, Some(fd)) => self.result_fds.contains(&fd) || self.polled.contains(&fd),
             // Without its stack, a main thread with workers that is in `poll` is assumed to wait for them.
             (Blocked::Poll, None) if self.pin_thread.is_some() => false,
@@ -291,10 +289,12 @@ impl MainView {
         }
     }
 
-    /// Whether the pinning thread is working on a batch rather than waiting for one. `None` without such a thread.
-    fn pins(&self) -> Option<bool> {
-        let pin = self.pin_thread.as_ref()?.poll().ok()?;
-        Some(pin.blocked != Blocked::Poll)
+    /// Whether the pinning thread works on a batch rather than wait for one, while this one waits for it. PyTorch's
+    /// loader waits for a limited time, to see if that thread has ended; `backward` on a GPU, in another thread, does not.
+    fn is_at_pin_thread(&self, poll: Polled) -> Option<bool> {
+        let pin = self.pin_thread.as_ref()?;
+        let waits = poll.blocked == Blocked::Lock && self.thread.may_be_on_timed_futex();
+        Some(waits.then(|| pin.poll().ok())??.blocked != Blocked::Poll)
     }
 
     fn poll_stack(&mut self, now: Duration, poll: Polled, times: Option<u64>) {

@@ -155,6 +155,11 @@ impl ThreadView {
         self.call().is_some_and(SystemCall::is_shared_futex)
     }
 
+    /// It waits for a lock for a limited time. Yes also where that cannot be seen.
+    pub(super) fn may_be_on_timed_futex(&self) -> bool {
+        self.call().is_none_or(SystemCall::is_timed_futex)
+    }
+
     fn call(&self) -> Option<SystemCall> {
         let mut buffer = [0; 256];
         let length = self.syscall.as_ref()?.read_at(&mut buffer, 0).ok()?;

@@ -1,35 +1,14 @@
-"""Fast workers and a pinning thread that takes long for each batch.
+"""Fast workers and a pinning thread that takes long for each batch."""
 
-Torch starts that thread only where there is a GPU: here it is told that there is one, and pinning takes its time."""
-
-import time
-
-import torch
-from torch.utils.data import DataLoader
-from torch.utils.data._utils import pin_memory
-
+from pinned import pinned
 from samples import Samples
 from training import Model, Timed, Truth, arguments
 
 
 def main():
     given = arguments()
-
-    def pin(data, device=None):
-        time.sleep(given.load)
-        return data
-
     model, truth = Model(given.step), Truth(given)
-    torch.cuda.is_available = lambda: True
-    torch.cuda.current_device = lambda: 0
-    torch.cuda.set_device = lambda device: None
-    if hasattr(torch, "accelerator"):
-        torch.accelerator.is_available = lambda *_, **__: True
-        torch.accelerator.current_accelerator = lambda *_, **__: torch.device("cuda")
-        torch.accelerator.current_device_index = lambda: 0
-        torch.accelerator.set_device_index = lambda index: None
-    pin_memory.pin_memory = pin
-    loader = DataLoader(Samples(lambda index: index), batch_size=1, num_workers=given.workers, pin_memory=True)
+    loader = pinned(Samples(lambda index: index), given.workers, given.load)
     for batch in Timed(loader, truth):
         model.train_step(batch)
 
