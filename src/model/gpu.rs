@@ -139,12 +139,22 @@ impl GpuSums {
         self.history.per_second()
     }
 
-    /// Returns the pieces, with the idle time that the counters show in their sum: the history also counts the time in
-    /// which only copies ran, and misses some of the time between short kernels.
-    pub(crate) fn kernel_pieces(&self) -> Cow<'_, VecDeque<Piece>> {
+    /// Returns the pieces, with the time without a kernel that the counters show in their sum.
+    pub(crate) fn without_kernel(&self) -> Cow<'_, VecDeque<Piece>> {
+        self.corrected(0.0)
+    }
+
+    /// Returns the pieces, with the time in which it does nothing, not even copy.
+    pub(crate) fn at_rest(&self) -> Cow<'_, VecDeque<Piece>> {
+        self.corrected(1.0)
+    }
+
+    /// Corrects the busy time of the pieces by what the counters show in their sum, by no factor less than `least`: the
+    /// history also counts the time in which only copies ran, and misses some of the time between short kernels.
+    fn corrected(&self, least: f64) -> Cow<'_, VecDeque<Piece>> {
         let Some(factor) = self.kernels().and_then(|kernels| {
-            let history = Share::of(self.history()?, 100.0)?;
-            Some((kernels / history.0).min(MAX_RAISE)).filter(|factor| factor.is_finite())
+            let factor = kernels / (self.history()? / 100.0);
+            factor.is_finite().then(|| factor.clamp(least, MAX_RAISE))
         }) else {
             return Cow::Borrowed(&self.pieces);
         };

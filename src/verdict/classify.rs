@@ -40,8 +40,11 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
             high: Share((overlap.high.0 + above).min(wait.high.0)).clamped(),
         };
     }
-    let least = |wait: Share| (wait.0 + idle.0 - 1.0).max(0.0);
-    let most = |wait: Share| wait.0.min(idle.0);
+    // While it copies a batch, no data is lacking.
+    let copies = context.gpu().and_then(|gpu| gpu.copies_only);
+    let rest = idle.0 - copies.unwrap_or_default().0;
+    let least = |wait: Share| (wait.0 + rest - 1.0).max(0.0);
+    let most = |wait: Share| wait.0.min(rest).max(0.0);
     Interval {
         share: Share(f64::midpoint(least(wait.share), most(wait.share))),
         low: Share(least(wait.low)),
@@ -65,6 +68,8 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
         };
     };
     let rests = idle.0 >= MODERATE;
+    // The GPU is idle at other times than those lost to data.
+    let elsewhere = idle.0 - stall(context, proof).share.0 >= HIGH;
     let lacked = context.without_data().unwrap_or(wait.share);
     if lacked.0 < MODERATE && idle.0 >= HIGH && Cause::Gil.check(context, Kind::HostBound).is_some()
     {
@@ -73,15 +78,13 @@ pub(super) fn kind(context: &Context<'_>, proof: Waits) -> Kind {
     if waits >= MODERATE {
         // The waits are hidden behind work that is queued on the GPU.
         let hidden = !rests || waits_are_hidden(context);
-        // The GPU is idle at other times.
-        let elsewhere = idle.0 - stall(context, proof).share.0 >= HIGH;
         return match (hidden, elsewhere) {
             (false, _) => Kind::DataBound,
             (true, true) => Kind::HostBound,
             (true, false) => Kind::Balanced,
         };
     }
-    if waits >= SLIGHT {
+    if waits >= SLIGHT && !elsewhere {
         Kind::Balanced
     } else if communication(context).is_some() {
         Kind::CommunicationBound

@@ -123,7 +123,7 @@ fn row(gpu: &GpuSample, seen: &GpuSums) -> GpuRates {
         util_percent,
         busy: seen.busy(),
         copies_only: seen.copies_only(),
-        early_idle: sequential::idle(&seen.kernel_pieces()),
+        early_idle: sequential::idle(&seen.without_kernel()),
         stale_seconds: None,
         load_estimate: guess.filter(|_| counters.sm_active.is_none()),
         counters,

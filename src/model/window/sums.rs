@@ -195,7 +195,7 @@ impl WindowSums {
         let waits = self.ranks.get(&rank).map(|rank| &rank.waits);
         let beside = |waits| {
             let gpus = self.gpus.iter();
-            gpus.filter_map(move |((index, _), gpu)| overlap(*index, waits, &gpu.kernel_pieces()))
+            gpus.filter_map(move |((index, _), gpu)| overlap(*index, waits, &gpu.at_rest()))
         };
         waits.into_iter().flat_map(beside).collect()
     }

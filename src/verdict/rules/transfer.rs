@@ -43,7 +43,7 @@ fn reported(context: &Context<'_>) -> Option<Evidence> {
     let device = context.rank.device.as_ref()?;
     let (copying, busy) = (device.copying?, device.busy?);
     let waiting = context.wait()?.share.0;
-    let idle = context.reported_idle()?.0;
+    let idle = context.gpu_idle()?.0;
     let (exposed, bound) = match pinned(context) {
         Some(true) => (copying.0 - busy.0, "at least "),
         Some(false) => (copying.0, ""),
