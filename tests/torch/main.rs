@@ -14,6 +14,7 @@ mod diff;
 mod endurance;
 mod experiments;
 mod gil;
+mod gpu;
 mod hook;
 mod job;
 mod loaders;
