@@ -669,8 +669,8 @@ fn step_that_waits_for_another_thread_on_a_lock() {
     };
     let share = Share::Half;
     Loader {
-        said,
         share,
+        said,
         ..waits
     }
     .check();

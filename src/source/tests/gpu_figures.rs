@@ -4,6 +4,7 @@
 //! The longer calls take, the less often they are made, and on a loaded machine all calls take long: tests of repeated
 //! calls therefore wait for the longest period.
 
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime};
 
 use crate::sample::{GpuSample, Link};
@@ -439,7 +440,7 @@ fn the_counters_of_several_gpus_are_read_one_after_the_other() {
             let gpus = machine.gpus.iter_mut();
             let read = |gpu: &'_ mut Box<dyn Gpu>| gpu.read(moment(seconds));
             let threads: Vec<_> = gpus.map(|gpu| scope.spawn(move || read(gpu))).collect();
-            let threads = threads.into_iter().map(|thread| thread.join());
+            let threads = threads.into_iter().map(ScopedJoinHandle::join);
             threads.collect::<Result<Vec<_>, _>>().expect("no panic")
         })
     };
