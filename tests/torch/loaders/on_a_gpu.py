@@ -29,8 +29,8 @@ SITUATIONS = {
     "launches": dict(load=3, small=3000, item=True),
     "copies": dict(load=1, step=2, workers=2, item=True, copied=256),
     "pageable": dict(load=5, step=4, workers=8, item=True, megabytes=256),
-    "learns": dict(load=60, step=0, workers=2, pin_memory=True, layers=100),
-    "learns-and-fed": dict(load=2, step=0, workers=2, pin_memory=True, layers=100),
+    "learns": dict(load=100, workers=2, pin_memory=True, layers=40, megabytes=8),
+    "learns-and-fed": dict(load=2, workers=4, pin_memory=True, layers=40, megabytes=8),
 }
 GPU = torch.device("cuda")
 
@@ -87,7 +87,7 @@ class Step:
         for _ in range(self.small):
             self.row = self.row + 1.0
         if self.network is not None:
-            loss = self.network(values[: 128 * 2048].view(128, 2048)).mean()
+            loss = self.network(values[: 1024 * 2048].view(1024, 2048)).mean()
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
