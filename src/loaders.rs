@@ -88,7 +88,11 @@ enum NameSource {
 #[serde(deny_unknown_fields)]
 struct NotData {
     means: String,
+    #[serde(default)]
     frames: Vec<Pattern>,
+    /// Names of functions and methods written in C, where a program computes on a device.
+    #[serde(default)]
+    calls: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -283,6 +287,13 @@ impl Names {
             sent: any(&self.data_site.sent),
             trains: any(&self.data_site.trains),
         }
+    }
+
+    /// Returns what a function written in C means that a program with a device calls by this name.
+    pub(crate) fn device_call(&'static self, name: &str) -> Option<&'static str> {
+        let mut means = self.not_data.iter();
+        let found = means.find(|means| means.calls.iter().any(|call| call == name));
+        found.map(|found| found.means.as_str())
     }
 
     /// Returns the methods that hand over a batch: `MODULE:CLASS.METHOD`.

@@ -171,6 +171,8 @@ pub struct RankRates {
     pub io: Option<IoRates>,
     /// Shares of the time in waits for something other than a batch, longest first.
     pub not_data: Vec<Activity>,
+    /// Least share of the time in waits for the device, without what polls may have misjudged.
+    pub synchronized_at_least: Share,
     /// Passes over the main dataset since attaching, with the one in progress. `None` if no iterator shows it.
     pub epoch: Option<u64>,
     /// Time spent on data other than the training data. `None` if no iterator shows it.

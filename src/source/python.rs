@@ -4,8 +4,10 @@
 //! interpreter; the rest is `process_vm_readv`. A read may see half a change: that is an error which the caller counts,
 //! never a wrong answer or a panic. Must not depend on shares or verdicts.
 
+mod called;
 mod code;
 mod deque;
+mod device_call;
 mod error;
 mod frames;
 mod gil;
@@ -15,6 +17,7 @@ mod layout;
 mod main_stack;
 mod memory;
 mod naming;
+mod opcodes;
 mod queues;
 mod reach;
 mod shape;
@@ -32,6 +35,7 @@ use std::os::unix::fs::MetadataExt;
 use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
 
+use self::device_call::DeviceCalls;
 pub use self::error::PythonError;
 use self::frames::{Frame, Walked, Walker};
 use self::gil::Gil;
@@ -87,6 +91,7 @@ pub struct Stacks {
     last: Option<Walked>,
     queues: Queues,
     threads: ThreadCache,
+    device_calls: DeviceCalls,
     /// `None` if it was not found: a stripped interpreter before 3.12.
     gil: Option<Gil>,
 }
@@ -150,6 +155,7 @@ impl Stacks {
             last: None,
             queues: Queues::default(),
             threads: ThreadCache::default(),
+            device_calls: DeviceCalls::default(),
             gil,
         };
         // Reads of a running process may be torn a few times, but not always.

@@ -51,6 +51,8 @@ pub(super) struct FeedEvidence {
     handed_over: u32,
     /// At the last stack: what it was waiting for, if that is not a batch.
     pub(super) not_data: Option<&'static str>,
+    /// At the last stack: what it did with its device in a function written in C.
+    pub(super) device: Option<&'static str>,
     /// At the last stack it was waiting for a batch that another rank sends.
     pub(super) dispatched: bool,
 }
@@ -114,12 +116,12 @@ impl FeedEvidence {
     /// Forgets what only the last stack showed, as there are no more.
     pub(super) fn lose_stack(&mut self) {
         (self.saves, self.trains, self.in_generator) = (false, false, false);
-        self.idles = false;
+        (self.idles, self.device) = (false, None);
     }
 
     fn take(&mut self, now: Duration, stack: &MainStack) {
         self.ahead = stack.queue.is_some_and(|queue| queue.ahead);
-        self.not_data = stack.not_data;
+        (self.not_data, self.device) = (stack.not_data, stack.device);
         (self.saves, self.trains) = (stack.saves, stack.trains);
         self.idles = stack.idles;
         self.in_generator = stack.in_generator;
@@ -158,6 +160,7 @@ impl FeedEvidence {
     pub(super) fn shows_more(&self) -> bool {
         self.is_seen()
             || self.not_data.is_some()
+            || self.device.is_some()
             || self.is_unclear()
             || self.saves
             || self.in_generator
@@ -216,10 +219,16 @@ impl FeedEvidence {
     }
 
     /// What is known of the main thread beside its stack.
-    pub(super) fn context(&self, yields: bool, blocked: Blocked) -> ThreadContext {
+    pub(super) fn context(
+        &self,
+        yields: bool,
+        blocked: Blocked,
+        accelerated: bool,
+    ) -> ThreadContext {
         ThreadContext {
             reads: self.reads_for_itself(yields),
             receives: matches!(blocked, Blocked::PipeRead | Blocked::Unix),
+            accelerated,
         }
     }
 

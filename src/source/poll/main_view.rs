@@ -167,7 +167,8 @@ impl MainView {
             saves: self.fed.saves && !inside,
             not_data: (self.fed.not_data)
                 .or_else(|| not_data(poll.blocked, || !inside && self.thread.is_writing()))
-                .or_else(|| idle.then_some(EVENTS)),
+                .or_else(|| idle.then_some(EVENTS))
+                .or(self.fed.device.filter(|_| !for_gil)),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
             pinning: poll.blocked == Blocked::Lock && self.pins() == Some(true),
@@ -303,7 +304,8 @@ impl MainView {
             return self.fed.lose_stack();
         };
         let asleep = times.filter(|_| poll.blocked != Blocked::Running);
-        let context = self.fed.context(self.iterators.yields(), poll.blocked);
+        let yields = self.iterators.yields();
+        let context = self.fed.context(yields, poll.blocked, self.accelerated);
         let unmoved = self.asleep_at_stack.take() == asleep && asleep.is_some();
         let unmoved = unmoved.then(|| stacks.main_if_unchanged(context)).flatten();
         // After an inconsistent read the last result is kept.

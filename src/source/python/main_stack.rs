@@ -25,6 +25,8 @@ pub struct MainStack {
     pub asks: Option<Asks>,
     /// What it waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
+    /// What it does with its device, if it is outside the loader, in a function written in C: `synchronize`.
+    pub device: Option<&'static str>,
     /// Whether it waits for a batch that another rank reads and sends.
     pub dispatched: bool,
     /// Whether it is in none of the known loaders, and the training loop has not been found yet or is another one.
@@ -55,6 +57,8 @@ pub struct ThreadContext {
     pub reads: bool,
     /// It is blocked in reading from a pipe or a local socket.
     pub receives: bool,
+    /// It may compute on an accelerator.
+    pub accelerated: bool,
 }
 
 /// How it is known that the main thread asks for a batch.
@@ -83,10 +87,15 @@ impl Stacks {
         let object = own.map(|frame| frame.first_local(&self.memory));
         let object = object.transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
+        let innermost = frames.first().filter(|_| context.accelerated);
+        let device = innermost.map(|frame| self.device_calls.of(&self.memory, frame));
+        // Where that cannot be read, the stack still can.
+        let device = device.and_then(Result::ok).flatten();
         let walked = Walked {
             frames,
             object,
             class,
+            device,
         };
         let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
@@ -149,6 +158,7 @@ impl Stacks {
             saves: saves(&places),
             asks,
             not_data: not_data.filter(|_| loader == InLoader::Outside),
+            device: walked.device.filter(|_| loader == InLoader::Outside),
             dispatched,
             unclear: loader == InLoader::Outside
                 && not_data.is_none()
