@@ -368,6 +368,14 @@ mod tests {
             meaning("all_reduce", "torch/distributed/distributed_c10d.py").not_data,
             Some("communication")
         );
+        let device_call = |name| Names::known().device_call(name);
+        assert_eq!(device_call("item"), Some("synchronize"));
+        assert_eq!(device_call("to"), Some("copies to the device"));
+        assert_eq!(device_call("append"), None);
+        assert_eq!(
+            meaning("synchronize", "torch/cuda/__init__.py").not_data,
+            Some("synchronize")
+        );
         let collective = |name| meaning(name, "torch/distributed/distributed_c10d.py").sent;
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);

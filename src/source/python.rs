@@ -7,7 +7,6 @@
 mod called;
 mod code;
 mod deque;
-mod device_call;
 mod error;
 mod frames;
 mod gil;
@@ -35,7 +34,6 @@ use std::os::unix::fs::MetadataExt;
 use py_spy::PythonSpy;
 use py_spy::config::{Config, LineNo, LockingStrategy};
 
-use self::device_call::DeviceCalls;
 pub use self::error::PythonError;
 use self::frames::{Frame, Walked, Walker};
 use self::gil::Gil;
@@ -91,7 +89,6 @@ pub struct Stacks {
     last: Option<Walked>,
     queues: Queues,
     threads: ThreadCache,
-    device_calls: DeviceCalls,
     /// `None` if it was not found: a stripped interpreter before 3.12.
     gil: Option<Gil>,
 }
@@ -155,7 +152,6 @@ impl Stacks {
             last: None,
             queues: Queues::default(),
             threads: ThreadCache::default(),
-            device_calls: DeviceCalls::default(),
             gil,
         };
         // Reads of a running process may be torn a few times, but not always.

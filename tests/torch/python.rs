@@ -21,7 +21,7 @@ use support::machine::{Share, each_interpreter, is_root};
 use crate::job::NOBODY;
 use support::waiting::{ToEnd, ended};
 
-const TORCH_TIMEOUT: Duration = Duration::from_secs(3);
+const TORCH_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A Python process that dies with the test.
 struct Job {
@@ -384,7 +384,6 @@ fn a_function_written_in_c_is_known_by_what_is_called() {
                 break;
             };
             let stacks = stacks.get_or_insert_with(|| job.stacks());
-            eprintln!("AT {python}: {source}");
             // It may still be on its way there.
             let mut read = || stacks.main_thread(context).ok()?.device;
             let known = if means.is_empty() {

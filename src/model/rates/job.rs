@@ -119,11 +119,8 @@ fn rank(
         newer.recognised,
     );
     let main = polled.map(|polled| polled.tally);
-    let reported = Grown::between(
-        older.and_then(|older| older.reported.as_ref()),
-        newer.reported.as_ref(),
-        interval,
-    );
+    let before = older.and_then(|older| older.reported.as_ref());
+    let reported = Grown::between(before, newer.reported.as_ref(), interval);
     let exact = reported.as_ref().filter(|reported| reported.covers());
     let process = older.map(|older| &older.process);
     let usage = Delta::new(process, &newer.process, newer.key, interval).usage();

@@ -14,7 +14,7 @@ use crate::loaders::{Meaning, Names};
 const MAX_NAMES: usize = 1024;
 
 /// Longest function of which it is told what it calls, in units of bytecode.
-const MAX_UNITS: usize = 16_384;
+const MAX_UNITS: usize = 8192;
 /// Bytes of a unit.
 pub(super) const UNIT: usize = 2;
 
@@ -71,7 +71,7 @@ impl Code {
     }
 
     /// Returns the name of what its instruction calls, which is the unit of this index. `None` if that calls nothing, or
-    /// nothing with a name.
+    /// nothing with a name. Reads all of it anew, since another code object may be there by now.
     pub(super) fn called(
         &self,
         memory: &Memory,
@@ -80,26 +80,30 @@ impl Code {
         let Some(bytecode) = memory.layout.bytecode.filter(|_| unit < MAX_UNITS) else {
             return Ok(None);
         };
-        let at = match bytecode.at {
-            BytecodeLayout::Inside(offset) => self.at.wrapping_add(offset),
+        let (at, units) = match bytecode.at {
+            BytecodeLayout::Inside(offset) => {
+                let begin = self.at.wrapping_add(offset);
+                (begin, memory.len(self.at)?)
+            }
             BytecodeLayout::Pointed { bytes, .. } => {
                 let bytes = memory.word(self.at.wrapping_add(bytes))?;
-                if memory.len(bytes)? / UNIT <= unit {
-                    return Err(memory.torn());
-                }
-                bytes.wrapping_add(BYTES)
+                (bytes.wrapping_add(BYTES), memory.len(bytes)? / UNIT)
             }
         };
+        if unit >= units {
+            return Err(memory.torn());
+        }
         let mut code = vec![[0; UNIT]; unit + 1];
         memory.fill(at, code.as_flattened_mut())?;
         let Some(index) = name_of_callee(bytecode.opcodes, &code, unit) else {
             return Ok(None);
         };
-        if index >= memory.len(self.globals_at)?.min(MAX_NAMES) {
+        let names = memory.word(self.at.wrapping_add(memory.layout.code.globals))?;
+        if index >= memory.len(names)?.min(MAX_NAMES) {
             return Ok(None);
         }
         let item = memory.layout.tuple_items.wrapping_add(index * WORD);
-        let name = memory.word(self.globals_at.wrapping_add(item))?;
+        let name = memory.word(names.wrapping_add(item))?;
         memory.text(name).map(Some)
     }
 

@@ -42,8 +42,14 @@ impl Frame {
         })
     }
 
+    /// Returns the name of what it is calling. `None` if it calls nothing, or nothing with a name.
+    pub(super) fn called(&self, memory: &Memory) -> Result<Option<String>, PythonError> {
+        let unit = self.unit(memory)?;
+        unit.map_or(Ok(None), |unit| self.code.called(memory, unit))
+    }
+
     /// Returns the index of the unit of bytecode that it runs. `None` if that is not known.
-    pub(super) fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
+    fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
         let Some(bytecode) = memory.layout.bytecode else {
             return Ok(None);
         };

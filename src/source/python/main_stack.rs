@@ -7,6 +7,7 @@ use super::iterator;
 use super::naming::{IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
 use super::{PythonError, QueueState, Stacks, places};
+use crate::loaders::Names;
 
 /// What the main thread of a trainer does.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
@@ -88,9 +89,9 @@ impl Stacks {
         let object = object.transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
         let innermost = frames.first().filter(|_| context.accelerated);
-        let device = innermost.map(|frame| self.device_calls.of(&self.memory, frame));
         // Where that cannot be read, the stack still can.
-        let device = device.and_then(Result::ok).flatten();
+        let called = innermost.and_then(|frame| frame.called(&self.memory).ok()?);
+        let device = called.and_then(|name| Names::known().device_call(&name));
         let walked = Walked {
             frames,
             object,

@@ -7,7 +7,7 @@
 
 /// What an instruction does with the value stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum StackUse {
     /// Something else: there is none in the simple arguments of a call.
     Other,
     /// It hides another instruction, whose caches are not known: of debuggers, of coverage.
@@ -53,7 +53,7 @@ pub(super) enum Role {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instruction {
-    pub(super) role: Role,
+    pub(super) role: StackUse,
     /// Number of units that follow it and are none.
     pub(super) caches: u8,
 }
@@ -69,11 +69,11 @@ pub(super) struct Opcodes {
 }
 
 /// A role, the number of caches, and the first and last numbers of the instructions that have them.
-type Rows = [(Role, u8, &'static [(u8, u8)])];
+type Rows = [(StackUse, u8, &'static [(u8, u8)])];
 
 const fn table(rows: &[&Rows]) -> [Instruction; 256] {
     let unknown = Instruction {
-        role: Role::Other,
+        role: StackUse::Other,
         caches: 0,
     };
     let mut table = [unknown; 256];
@@ -101,58 +101,62 @@ const fn table(rows: &[&Rows]) -> [Instruction; 256] {
 
 /// Those that kept their numbers up to 3.12.
 const UP_TO_3_12: &Rows = &[
-    (Role::Nothing, 0, &[(9, 9)]),
-    (Role::Extends, 0, &[(144, 144)]),
+    (StackUse::Nothing, 0, &[(9, 9)]),
+    (StackUse::Extends, 0, &[(144, 144)]),
     // LOAD_CONST, LOAD_FAST
-    (Role::Push(1), 0, &[(100, 100), (124, 124)]),
-    (Role::Name, 0, &[(101, 101)]),
+    (StackUse::Push(1), 0, &[(100, 100), (124, 124)]),
+    (StackUse::Name, 0, &[(101, 101)]),
     // LIST_TO_TUPLE
-    (Role::Replace, 0, &[(82, 82)]),
+    (StackUse::Replace, 0, &[(82, 82)]),
     // LIST_EXTEND, DICT_MERGE
-    (Role::Join, 0, &[(162, 162), (164, 164)]),
-    (Role::Format, 0, &[(155, 155)]),
+    (StackUse::Join, 0, &[(162, 162), (164, 164)]),
+    (StackUse::Format, 0, &[(155, 155)]),
     // BUILD_TUPLE, BUILD_LIST, BUILD_STRING
-    (Role::Build, 0, &[(102, 103), (157, 157)]),
-    (Role::BuildPairs, 0, &[(105, 105)]),
+    (StackUse::Build, 0, &[(102, 103), (157, 157)]),
+    (StackUse::BuildPairs, 0, &[(105, 105)]),
 ];
 
 const UP_TO_3_10: &Rows = &[
     // LOAD_DEREF
-    (Role::Push(1), 0, &[(136, 136)]),
+    (StackUse::Push(1), 0, &[(136, 136)]),
     // BUILD_TUPLE_UNPACK_WITH_CALL (3.8)
-    (Role::Build, 0, &[(158, 158)]),
+    (StackUse::Build, 0, &[(158, 158)]),
     // Arithmetic, and BINARY_SUBSCR.
-    (Role::Join, 0, &[(20, 20), (22, 27)]),
-    (Role::Global, 0, &[(116, 116)]),
-    (Role::Attribute, 0, &[(106, 106)]),
-    (Role::Method, 0, &[(160, 160)]),
+    (StackUse::Join, 0, &[(20, 20), (22, 27)]),
+    (StackUse::Global, 0, &[(116, 116)]),
+    (StackUse::Attribute, 0, &[(106, 106)]),
+    (StackUse::Method, 0, &[(160, 160)]),
     // CALL_FUNCTION, CALL_FUNCTION_KW, CALL_METHOD
-    (Role::Call { below: 1, above: 0 }, 0, &[(131, 131)]),
-    (Role::Call { below: 1, above: 1 }, 0, &[(141, 141)]),
-    (Role::Call { below: 2, above: 0 }, 0, &[(161, 161)]),
-    (Role::CallUnpacked { below: 1 }, 0, &[(142, 142)]),
+    (StackUse::Call { below: 1, above: 0 }, 0, &[(131, 131)]),
+    (StackUse::Call { below: 1, above: 1 }, 0, &[(141, 141)]),
+    (StackUse::Call { below: 2, above: 0 }, 0, &[(161, 161)]),
+    (StackUse::CallUnpacked { below: 1 }, 0, &[(142, 142)]),
 ];
 
 const SINCE_3_11: &Rows = &[
-    (Role::Null, 0, &[(2, 2)]),
+    (StackUse::Null, 0, &[(2, 2)]),
     // KW_NAMES
-    (Role::Nothing, 0, &[(172, 172)]),
+    (StackUse::Nothing, 0, &[(172, 172)]),
     // LOAD_DEREF
-    (Role::Push(1), 0, &[(137, 137)]),
-    (Role::CallUnpacked { below: 2 }, 0, &[(142, 142)]),
+    (StackUse::Push(1), 0, &[(137, 137)]),
+    (StackUse::CallUnpacked { below: 2 }, 0, &[(142, 142)]),
 ];
 
 const ONLY_3_11: &Rows = &[
-    (Role::Extends, 0, &[(34, 34)]),
-    (Role::Push(1), 0, &[(44, 46)]),
-    (Role::GlobalOrCallee, 5, &[(47, 48), (55, 55), (116, 116)]),
-    (Role::Attribute, 4, &[(39, 43), (106, 106)]),
-    (Role::Method, 10, &[(56, 59), (62, 63), (160, 160)]),
-    // BINARY_SUBSCR, BINARY_OP
-    (Role::Join, 4, &[(17, 21), (25, 25)]),
-    (Role::Join, 1, &[(3, 8), (13, 14), (16, 16), (122, 122)]),
+    (StackUse::Extends, 0, &[(34, 34)]),
+    (StackUse::Push(1), 0, &[(44, 46)]),
     (
-        Role::BeforeCall,
+        StackUse::GlobalOrCallee,
+        5,
+        &[(47, 48), (55, 55), (116, 116)],
+    ),
+    (StackUse::Attribute, 4, &[(39, 43), (106, 106)]),
+    (StackUse::Method, 10, &[(56, 59), (62, 63), (160, 160)]),
+    // BINARY_SUBSCR, BINARY_OP
+    (StackUse::Join, 4, &[(17, 21), (25, 25)]),
+    (StackUse::Join, 1, &[(3, 8), (13, 14), (16, 16), (122, 122)]),
+    (
+        StackUse::BeforeCall,
         1,
         &[
             (64, 67),
@@ -167,39 +171,39 @@ const ONLY_3_11: &Rows = &[
         ],
     ),
     (
-        Role::Call { below: 2, above: 0 },
+        StackUse::Call { below: 2, above: 0 },
         4,
         &[(22, 24), (171, 171)],
     ),
     // STORE_SUBSCR, UNPACK_SEQUENCE
     (
-        Role::Other,
+        StackUse::Other,
         1,
         &[(60, 60), (168, 170), (92, 92), (177, 180)],
     ),
     // STORE_ATTR, COMPARE_OP
-    (Role::Other, 4, &[(95, 95), (153, 154), (158, 159)]),
-    (Role::Other, 2, &[(26, 29), (107, 107)]),
+    (StackUse::Other, 4, &[(95, 95), (153, 154), (158, 159)]),
+    (StackUse::Other, 2, &[(26, 29), (107, 107)]),
     // DO_TRACING
-    (Role::Hidden, 0, &[(255, 255)]),
+    (StackUse::Hidden, 0, &[(255, 255)]),
 ];
 
 const ONLY_3_12: &Rows = &[
     // LOAD_FAST and LOAD_CONST, LOAD_FAST_CHECK
     (
-        Role::Push(1),
+        StackUse::Push(1),
         0,
         &[(84, 84), (86, 86), (88, 88), (127, 127)],
     ),
-    (Role::GlobalOrCallee, 4, &[(111, 112), (116, 116)]),
+    (StackUse::GlobalOrCallee, 4, &[(111, 112), (116, 116)]),
     (
-        Role::AttributeOrMethod,
+        StackUse::AttributeOrMethod,
         9,
         &[(70, 70), (72, 73), (76, 82), (106, 106)],
     ),
     // BINARY_SUBSCR, BINARY_OP
     (
-        Role::Join,
+        StackUse::Join,
         1,
         &[
             (19, 22),
@@ -213,15 +217,15 @@ const ONLY_3_12: &Rows = &[
         ],
     ),
     // CALL_INTRINSIC_1
-    (Role::Replace, 0, &[(173, 173)]),
+    (StackUse::Replace, 0, &[(173, 173)]),
     (
-        Role::Call { below: 2, above: 0 },
+        StackUse::Call { below: 2, above: 0 },
         3,
         &[(23, 24), (28, 29), (34, 34), (38, 48), (56, 56), (171, 171)],
     ),
     // STORE_SUBSCR, UNPACK_SEQUENCE, FOR_ITER, COMPARE_OP, SEND, LOAD_SUPER_ATTR
     (
-        Role::Other,
+        StackUse::Other,
         1,
         &[
             (60, 60),
@@ -241,47 +245,47 @@ const ONLY_3_12: &Rows = &[
     ),
     // STORE_ATTR
     (
-        Role::Other,
+        StackUse::Other,
         4,
         &[(95, 95), (113, 113), (148, 148), (153, 153)],
     ),
     // ENTER_EXECUTOR, INSTRUMENTED_...
-    (Role::Hidden, 0, &[(230, 230), (237, 255)]),
+    (StackUse::Hidden, 0, &[(230, 230), (237, 255)]),
 ];
 
 const ONLY_3_13: &Rows = &[
-    (Role::Nothing, 0, &[(30, 30)]),
-    (Role::Extends, 0, &[(71, 71)]),
+    (StackUse::Nothing, 0, &[(30, 30)]),
+    (StackUse::Extends, 0, &[(71, 71)]),
     // LOAD_CONST, LOAD_DEREF, LOAD_FAST, LOAD_FAST_CHECK, LOAD_FAST_LOAD_FAST
-    (Role::Push(1), 0, &[(83, 85), (87, 87)]),
-    (Role::Push(2), 0, &[(88, 88)]),
-    (Role::Null, 0, &[(34, 34)]),
-    (Role::Name, 0, &[(92, 92)]),
-    (Role::GlobalOrCallee, 4, &[(91, 91), (203, 204)]),
-    (Role::AttributeOrMethod, 9, &[(82, 82), (191, 202)]),
+    (StackUse::Push(1), 0, &[(83, 85), (87, 87)]),
+    (StackUse::Push(2), 0, &[(88, 88)]),
+    (StackUse::Null, 0, &[(34, 34)]),
+    (StackUse::Name, 0, &[(92, 92)]),
+    (StackUse::GlobalOrCallee, 4, &[(91, 91), (203, 204)]),
+    (StackUse::AttributeOrMethod, 9, &[(82, 82), (191, 202)]),
     // BINARY_OP, BINARY_SUBSCR
     (
-        Role::Join,
+        StackUse::Join,
         1,
         &[(3, 3), (45, 45), (150, 156), (5, 5), (157, 161)],
     ),
     // LIST_EXTEND, DICT_MERGE
-    (Role::Join, 0, &[(81, 81), (68, 68)]),
+    (StackUse::Join, 0, &[(81, 81), (68, 68)]),
     // BUILD_TUPLE, BUILD_STRING, BUILD_LIST
-    (Role::Build, 0, &[(51, 52), (47, 47)]),
-    (Role::BuildPairs, 0, &[(48, 48)]),
+    (StackUse::Build, 0, &[(51, 52), (47, 47)]),
+    (StackUse::BuildPairs, 0, &[(48, 48)]),
     // FORMAT_SIMPLE, CALL_INTRINSIC_1
-    (Role::Replace, 0, &[(14, 14), (55, 55)]),
+    (StackUse::Replace, 0, &[(14, 14), (55, 55)]),
     (
-        Role::Call { below: 2, above: 0 },
+        StackUse::Call { below: 2, above: 0 },
         3,
         &[(53, 53), (162, 181)],
     ),
-    (Role::Call { below: 2, above: 1 }, 0, &[(57, 57)]),
-    (Role::CallUnpacked { below: 2 }, 0, &[(54, 54)]),
+    (StackUse::Call { below: 2, above: 1 }, 0, &[(57, 57)]),
+    (StackUse::CallUnpacked { below: 2 }, 0, &[(54, 54)]),
     // JUMP_BACKWARD, STORE_SUBSCR, SEND, UNPACK_SEQUENCE, LOAD_SUPER_ATTR, COMPARE_OP, CONTAINS_OP, POP_JUMP_..., FOR_ITER
     (
-        Role::Other,
+        StackUse::Other,
         1,
         &[
             (77, 77),
@@ -301,10 +305,10 @@ const ONLY_3_13: &Rows = &[
         ],
     ),
     // TO_BOOL, STORE_ATTR
-    (Role::Other, 3, &[(40, 40), (214, 219)]),
-    (Role::Other, 4, &[(108, 108), (209, 211)]),
+    (StackUse::Other, 3, &[(40, 40), (214, 219)]),
+    (StackUse::Other, 4, &[(108, 108), (209, 211)]),
     // ENTER_EXECUTOR, INSTRUMENTED_...
-    (Role::Hidden, 0, &[(70, 70), (236, 255)]),
+    (StackUse::Hidden, 0, &[(70, 70), (236, 255)]),
 ];
 
 /// The three of `a or b`, `a and b` and `a if c else b` up to 3.11.

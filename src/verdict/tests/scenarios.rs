@@ -529,13 +529,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         main_run_delay: rank.run_delay.map(Share),
         io: None,
         not_data: rank.not_data.iter().map(activity).collect(),
-        synchronized_at_least: {
-            let mut waits = rank.not_data.iter();
-            let wait = waits.find(|wait| wait.name == SYNCHRONIZE);
-            wait.map_or(Share::ZERO, |wait| {
-                Share(wait.share - rank.synchronize_within).clamped()
-            })
-        },
+        synchronized_at_least: synchronized_at_least(rank),
         epoch: rank.epoch,
         validation: rank.validation.map(|(time, waiting)| ValidationRates {
             time: Share(time),
@@ -572,6 +566,13 @@ fn rank(scenario: &Scenario) -> RankRates {
             own.into_iter().chain(other_loaders(rank)).collect()
         },
     }
+}
+
+fn synchronized_at_least(rank: &Rank) -> Share {
+    let mut waits = rank.not_data.iter();
+    let wait = waits.find(|wait| wait.name == SYNCHRONIZE);
+    let least = wait.map_or(0.0, |wait| wait.share - rank.synchronize_within);
+    Share(least).clamped()
 }
 
 fn activity(seen: &Seen) -> Activity {
