@@ -88,7 +88,11 @@ enum NameSource {
 #[serde(deny_unknown_fields)]
 struct NotData {
     means: String,
+    #[serde(default)]
     frames: Vec<Pattern>,
+    /// Names of functions and methods written in C, where a program computes on a device.
+    #[serde(default)]
+    calls: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -285,6 +289,13 @@ impl Names {
         }
     }
 
+    /// Returns what a function written in C means that a program with a device calls by this name.
+    pub(crate) fn device_call(&'static self, name: &str) -> Option<&'static str> {
+        let mut means = self.not_data.iter();
+        let found = means.find(|means| means.calls.iter().any(|call| call == name));
+        found.map(|found| found.means.as_str())
+    }
+
     /// Returns the methods that hand over a batch: `MODULE:CLASS.METHOD`.
     pub(crate) fn hand_over(&self) -> impl Iterator<Item = &str> {
         let loaders = self.loaders.iter();
@@ -356,6 +367,14 @@ mod tests {
         assert_eq!(
             meaning("all_reduce", "torch/distributed/distributed_c10d.py").not_data,
             Some("communication")
+        );
+        let device_call = |name| Names::known().device_call(name);
+        assert_eq!(device_call("item"), Some("synchronize"));
+        assert_eq!(device_call("to"), Some("copies to the device"));
+        assert_eq!(device_call("append"), None);
+        assert_eq!(
+            meaning("synchronize", "torch/cuda/__init__.py").not_data,
+            Some("synchronize")
         );
         let collective = |name| meaning(name, "torch/distributed/distributed_c10d.py").sent;
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));

@@ -171,6 +171,8 @@ pub struct RankRates {
     pub io: Option<IoRates>,
     /// Shares of the time in waits for something other than a batch, longest first.
     pub not_data: Vec<Activity>,
+    /// Least share of the time in waits for the device: polls may misjudge it.
+    pub synchronized_at_least: Share,
     /// Passes over the main dataset since attaching, with the one in progress. `None` if no iterator shows it.
     pub epoch: Option<u64>,
     /// Time spent on data other than the training data. `None` if no iterator shows it.
@@ -188,8 +190,7 @@ pub struct RankRates {
     pub device: Option<DeviceRates>,
     /// Hottest functions of the main thread, by share of the polls whose stack names one.
     pub activity: Vec<Activity>,
-    /// Share of all polls whose stack names a function: others find it in a wait, or in none. `None` in recordings of older
-    /// versions.
+    /// Share of all polls whose stack names a function: others find it in a wait, or none. `None` in older recordings.
     pub named: Option<Share>,
     /// Asleep until another thread of the process releases Python's lock (the GIL). `None` if such waits cannot be
     /// distinguished from others.

@@ -15,6 +15,10 @@ use crate::units::ProcessKey;
 pub const EVENTS: &str = "events";
 /// What it waits for in a call that writes to a file, in any function.
 pub const WRITTEN_FILE: &str = "a file that it writes";
+/// A wait until the device has done its work, and copies to it. The other ranks, for which it waits with them.
+pub const SYNCHRONIZE: &str = "synchronize";
+pub const COPIES: &str = "copies to the device";
+pub const COMMUNICATION: &str = "communication";
 
 /// The watched job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

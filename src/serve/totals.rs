@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::engine::State;
 use crate::model::Progress;
 use crate::model::rates::{GpuRates, LoaderRates, RankRates, Rates, WorkerRates};
-use crate::sample::GpuSample;
+use crate::sample::{COMMUNICATION, GpuSample, SYNCHRONIZE};
 use crate::units::{ProcessKey, Share};
 use crate::verdict::Lost;
 
@@ -124,15 +124,11 @@ impl RankTotals {
             rest -= taken;
             taken
         };
-        let with_others = |name: &str| matches!(name, "communication" | "synchronize");
-        let waits = |sync: bool| {
-            let waits = rank.not_data.iter();
-            let waits = waits.filter(|wait| with_others(&wait.name) == sync);
-            waits.map(|wait| wait.share.0).sum::<f64>()
-        };
-        let sync = take(waits(true));
+        let sync = [COMMUNICATION, SYNCHRONIZE].map(|what| rank.time_not_for_data(what).0);
+        let sync = take(sync.iter().sum());
         let stopped = rank.stopped.unwrap_or_default().0;
-        let other = take(waits(false) + stopped);
+        let other: f64 = rank.other_waits().map(|wait| wait.share.0).sum();
+        let other = take(other + stopped);
         for (state, seconds) in [
             ("data_wait", waited),
             ("step", rest),

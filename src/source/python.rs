@@ -4,6 +4,7 @@
 //! interpreter; the rest is `process_vm_readv`. A read may see half a change: that is an error which the caller counts,
 //! never a wrong answer or a panic. Must not depend on shares or verdicts.
 
+mod called;
 mod code;
 mod deque;
 mod error;
@@ -15,6 +16,7 @@ mod layout;
 mod main_stack;
 mod memory;
 mod naming;
+mod opcodes;
 mod queues;
 mod reach;
 mod shape;

@@ -7,7 +7,7 @@ use super::level::{HIGH, MODERATE, SLIGHT};
 use super::rules::Cause;
 use super::waits::Waits;
 use super::{Interval, Kind};
-use crate::sample::LoaderKind;
+use crate::sample::{LoaderKind, SYNCHRONIZE};
 use crate::units::Share;
 
 /// Share of the time from which on an empty queue shows that batches come no faster than they are taken.
@@ -17,8 +17,8 @@ const EMPTY: f64 = 0.5;
 /// nothing runs on the device while the trainer waits, that is the waits.
 ///
 /// If the job's own events on the device report it, that is the share. If waits and idle time are known piece by piece,
-/// their overlap is bounded piece by piece. Otherwise it is bounded as a whole: at least what both must share, at most
-/// the smaller of them.
+/// their overlap is bounded piece by piece. It is bounded as a whole, too: at least what both must share, at most the
+/// smaller of them.
 pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let wait = waits.estimate();
     let (below, above) = (wait.share.0 - wait.low.0, wait.high.0 - wait.share.0);
@@ -29,25 +29,29 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
             high: Share((reported.0 + above).min(wait.high.0)).clamped(),
         };
     }
-    let idle = context.gpu_idle().filter(|_| !context.waits_are_idle());
-    let Some(idle) = idle else {
+    let rest = context.gpu_rest().filter(|_| !context.waits_are_idle());
+    let Some(rest) = rest else {
         return wait.into();
     };
-    if let Some(overlap) = context.overlap() {
+    let least = |wait, synchronized| context.least_overlap(wait, synchronized, rest);
+    let least_of_all = least(wait.low, context.rank.synchronized_at_least);
+    if let (Some(overlap), Some(pieces)) = (context.overlap(), context.overlap_of_pieces()) {
+        let share = Share(f64::midpoint(overlap.low.0, overlap.high.0));
+        let low = (pieces.low.0 - below).max(least_of_all.0).min(share.0);
         return Interval {
-            share: Share(f64::midpoint(overlap.low.0, overlap.high.0)),
-            low: Share(overlap.low.0 - below).clamped(),
+            share,
+            low: Share(low).clamped(),
             high: Share((overlap.high.0 + above).min(wait.high.0)).clamped(),
         };
     }
-    // While it copies a batch, no data is lacking.
-    let copies = context.gpu().and_then(|gpu| gpu.copies_only);
-    let rest = idle.0 - copies.unwrap_or_default().0;
-    let least = |wait: Share| (wait.0 + rest - 1.0).max(0.0);
-    let most = |wait: Share| wait.0.min(rest).max(0.0);
+    let synchronized = context.rank.time_not_for_data(SYNCHRONIZE);
+    let most = |wait: Share| wait.0.min(rest.0);
     Interval {
-        share: Share(f64::midpoint(least(wait.share), most(wait.share))),
-        low: Share(least(wait.low)),
+        share: Share(f64::midpoint(
+            least(wait.share, synchronized).0,
+            most(wait.share),
+        )),
+        low: least_of_all,
         high: Share(most(wait.high)),
     }
 }

@@ -7,7 +7,7 @@ use crate::model::Overlap;
 use crate::model::rates::{
     CgroupRates, Estimate, GpuRates, JobRates, LoaderRates, RankRates, Rates, Used, WorkerRates,
 };
-use crate::sample::{LoaderKind, QueueSource};
+use crate::sample::{LoaderKind, QueueSource, SYNCHRONIZE};
 use crate::units::{Share, mean};
 use crate::verdict::Evidence;
 use crate::verdict::level::MODERATE;
@@ -110,15 +110,14 @@ impl<'a> Context<'a> {
     /// Returns the share of time that the main thread waited for something other than a batch, the device or other
     /// ranks, for example for writing a line or a checkpoint.
     pub(super) fn other_waits(&self) -> Share {
-        let waits = self.rank.not_data.iter();
-        let own = waits.filter(|wait| !matches!(&*wait.name, "communication" | "synchronize"));
-        Share(own.map(|wait| wait.share.0).sum()).clamped()
+        let waits = self.rank.other_waits();
+        Share(waits.map(|wait| wait.share.0).sum()).clamped()
     }
 
     /// Returns evidence if `what` is the longest of the main thread's waits for something other than a batch, and long
     /// enough.
     pub(super) fn mostly_waits_for(&self, what: &str) -> Option<Evidence> {
-        let longest = self.rank.not_data.first()?;
+        let longest = self.rank.other_waits().next()?;
         let share = longest.share;
         (longest.name == what && share.0 >= MODERATE).then(|| {
             let text = format!("main thread waits {share} of the time for {what}");
@@ -188,7 +187,13 @@ impl<'a> Context<'a> {
             .or_else(|| idle_of(self.inferred_gpu().into_iter()))
     }
 
-    /// Returns the same, if it is reported by the job.
+    /// Returns the share of time that it did not even copy: while it copies a batch, no data is lacking.
+    pub(super) fn gpu_rest(&self) -> Option<Share> {
+        let copies = self.gpu().and_then(|gpu| gpu.copies_only);
+        Some(Share(self.gpu_idle()?.0 - copies.unwrap_or_default().0).clamped())
+    }
+
+    /// Returns the share of time that it ran no kernel, if the job reports it.
     pub(super) fn reported_idle(&self) -> Option<Share> {
         let busy = self.rank.device.as_ref()?.busy?;
         let read = idle_of(self.known_gpus().into_iter()).is_some();
@@ -207,9 +212,30 @@ impl<'a> Context<'a> {
         (whole && used.gpu.stale_seconds.is_none()).then_some(used.gpu)
     }
 
-    /// Returns the overlap of the rank's waits and the idle time of its GPU. `None` also if the waits that were seen
-    /// one by one differ from those that were counted.
+    /// Returns the least share of the time that waits of this share and the GPU's `idle` time have in common. The GPU is
+    /// busy while the main thread waits for it, `synchronized` of the time: that is neither.
+    ///
+    /// What waits for the GPU also waits for copies that were queued before, in which no kernel runs. They are not known,
+    /// but such a job leaves no work on the GPU when it asks for its next batch.
+    pub(super) fn least_overlap(&self, wait: Share, synchronized: Share, idle: Share) -> Share {
+        // Of several GPUs, one may be idle while another one is waited for.
+        let synchronized = self.gpu().map_or(0.0, |_| synchronized.0);
+        let least = wait.0 + synchronized + idle.0 - 1.0;
+        Share(least.clamp(0.0, wait.0.min(idle.0).max(0.0)))
+    }
+
+    /// Returns the overlap of the rank's waits and the idle time of its GPU, as narrow as is known. `None` also if the
+    /// waits that were seen one by one differ from those that were counted.
     pub(super) fn overlap(&self) -> Option<Overlap> {
+        let found = self.overlap_of_pieces()?;
+        let synchronized = self.rank.time_not_for_data(SYNCHRONIZE);
+        let least = self.least_overlap(self.wait()?.share, synchronized, self.gpu_rest()?);
+        let low = Share(found.low.0.max(least.0).min(found.high.0));
+        Some(Overlap { low, ..found })
+    }
+
+    /// Returns the same, by the pieces of the GPU's history alone.
+    pub(super) fn overlap_of_pieces(&self) -> Option<Overlap> {
         const SAME: f64 = 0.1;
         /// Minimum share of the window that must be covered.
         const MIN_COVERAGE: f64 = 0.5;

@@ -155,7 +155,7 @@ fn validation(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
 
 /// Returns waits for something other than data.
 fn other_waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
-    let longest = context.rank.not_data.first()?;
+    let longest = context.rank.other_waits().next()?;
     let all = context.other_waits();
     (kind == Kind::HostBound && all.0 >= MODERATE).then(|| {
         let text = format!(

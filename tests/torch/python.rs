@@ -366,6 +366,41 @@ fn a_missing_permission_is_reported_with_the_remedy() {
     assert!(error.hint().contains("ptrace_scope"));
 }
 
+/// A call in any statement is known by its name, or not at all.
+#[test]
+fn a_function_written_in_c_is_known_by_what_is_called() {
+    each_python(|python| {
+        let mut job = Job::start(python, "calls.py", &[]);
+        let mut stacks = None;
+        let context = ThreadContext {
+            accelerated: true,
+            ..ThreadContext::default()
+        };
+        loop {
+            let mut line = String::new();
+            job.lines.read_line(&mut line).expect("the script writes");
+            let Some((means, source)) = line.trim_end().split_once('\t') else {
+                assert_eq!(line, "end\n", "{python}");
+                break;
+            };
+            let stacks = stacks.get_or_insert_with(|| job.stacks());
+            // It may still be on its way there.
+            let mut read = || stacks.main_thread(context).ok()?.device;
+            let known = if means.is_empty() {
+                let mut asleep = (0..20).map(|_| until(TORCH_TIMEOUT, || futex(job.pid())));
+                asleep.find_map(|_| read())
+            } else {
+                Some(until(TORCH_TIMEOUT, &mut read))
+            };
+            let known = known.unwrap_or_default();
+            assert_eq!(known, means, "{python}: {source}");
+            let none = stacks.main_thread(ThreadContext::default());
+            assert_eq!(none.expect("reads").device, None, "{python}: {source}");
+            job.go_on();
+        }
+    });
+}
+
 /// Polls until there is an answer.
 #[expect(
     clippy::disallowed_methods,

@@ -19,8 +19,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample, Reported,
-    Tier, Wait,
+    COMMUNICATION, COPIES, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample,
+    RankSample, Reported, SYNCHRONIZE, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -119,11 +119,8 @@ fn rank(
         newer.recognised,
     );
     let main = polled.map(|polled| polled.tally);
-    let reported = Grown::between(
-        older.and_then(|older| older.reported.as_ref()),
-        newer.reported.as_ref(),
-        interval,
-    );
+    let before = older.and_then(|older| older.reported.as_ref());
+    let reported = Grown::between(before, newer.reported.as_ref(), interval);
     let exact = reported.as_ref().filter(|reported| reported.covers());
     let process = older.map(|older| &older.process);
     let usage = Delta::new(process, &newer.process, newer.key, interval).usage();
@@ -174,6 +171,9 @@ fn rank(
         main_cpu: usage.main_cpu,
         main_run_delay: usage.run_delay,
         io: io(usage),
+        synchronized_at_least: polled.map_or(Share::ZERO, |polled| {
+            polled.at_least(time(&not_data, SYNCHRONIZE), sums.batches().per_second())
+        }),
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: on_data.as_ref().and_then(|data| data.validation(wait)),
@@ -327,11 +327,27 @@ impl RankRates {
     pub fn idle(&self) -> Share {
         idle(&self.not_data)
     }
+
+    /// Returns the share of the time in something other than waits for a batch, by its name.
+    pub fn time_not_for_data(&self, what: &str) -> Share {
+        time(&self.not_data, what)
+    }
+
+    /// Returns the waits for something other than a batch, the device or other ranks, longest first.
+    pub fn other_waits(&self) -> impl Iterator<Item = &Activity> {
+        let known = [COMMUNICATION, SYNCHRONIZE, COPIES];
+        let waits = self.not_data.iter();
+        waits.filter(move |wait| !known.contains(&wait.name.as_str()))
+    }
 }
 
 fn idle(not_data: &[Activity]) -> Share {
-    let idle = not_data.iter().find(|wait| wait.name == EVENTS);
-    idle.map_or(Share::ZERO, |idle| idle.share)
+    time(not_data, EVENTS)
+}
+
+fn time(not_data: &[Activity], what: &str) -> Share {
+    let wait = not_data.iter().find(|wait| wait.name == what);
+    wait.map_or(Share::ZERO, |wait| wait.share)
 }
 
 fn step(

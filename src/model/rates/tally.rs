@@ -84,6 +84,14 @@ fn skew(polled: &MainTally) -> Option<Share> {
 }
 
 impl MainGrown {
+    /// Returns the least that the share of the time can be in which polls saw the main thread doing something, in a job
+    /// with so many batches a second.
+    pub(super) fn at_least(self, seen: Share, batches_per_second: Option<f64>) -> Share {
+        let spread = seen.0 * seen.complement().0;
+        let by_chance = CHANCE * (spread / self.tally.observed.max(1) as f64).sqrt();
+        Share(seen.0 - by_chance - self.with_delays(batches_per_second).skew.0).clamped()
+    }
+
     /// Returns the same with the skew that delays may bring in a job with so many batches a second. A delayed poll sees
     /// something else than it was meant to only if the thread went on to the next wait or step meanwhile.
     pub(super) fn with_delays(self, batches_per_second: Option<f64>) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::beats::Doing;
 use super::blocked::Blocked;
-use crate::sample::WRITTEN_FILE;
+use crate::sample::{EVENTS, WRITTEN_FILE};
 use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
@@ -50,7 +50,9 @@ pub(super) struct FeedEvidence {
     /// Number of stacks in which that was a batch that it loads.
     handed_over: u32,
     /// At the last stack: what it was waiting for, if that is not a batch.
-    pub(super) not_data: Option<&'static str>,
+    not_data: Option<&'static str>,
+    /// At the last stack: what it did with its device in a function written in C.
+    device: Option<&'static str>,
     /// At the last stack it was waiting for a batch that another rank sends.
     pub(super) dispatched: bool,
 }
@@ -114,12 +116,12 @@ impl FeedEvidence {
     /// Forgets what only the last stack showed, as there are no more.
     pub(super) fn lose_stack(&mut self) {
         (self.saves, self.trains, self.in_generator) = (false, false, false);
-        self.idles = false;
+        (self.idles, self.device) = (false, None);
     }
 
     fn take(&mut self, now: Duration, stack: &MainStack) {
         self.ahead = stack.queue.is_some_and(|queue| queue.ahead);
-        self.not_data = stack.not_data;
+        (self.not_data, self.device) = (stack.not_data, stack.device);
         (self.saves, self.trains) = (stack.saves, stack.trains);
         self.idles = stack.idles;
         self.in_generator = stack.in_generator;
@@ -158,6 +160,7 @@ impl FeedEvidence {
     pub(super) fn shows_more(&self) -> bool {
         self.is_seen()
             || self.not_data.is_some()
+            || self.device.is_some()
             || self.is_unclear()
             || self.saves
             || self.in_generator
@@ -215,11 +218,32 @@ impl FeedEvidence {
         self.idles && by_pytorch && blocked.is_for_others()
     }
 
+    /// Returns what it waits for outside a loader, if that is not a batch, by its stack and by what it is blocked in. A
+    /// function written in C is over, or has not begun, where it waits for the interpreter's lock.
+    pub(super) fn not_data(
+        &self,
+        blocked: Blocked,
+        idle: bool,
+        for_gil: bool,
+        writes: impl Fn() -> bool,
+    ) -> Option<&'static str> {
+        let device = self.device.filter(|_| !for_gil);
+        (self.not_data.or_else(|| not_data(blocked, writes)))
+            .or_else(|| idle.then_some(EVENTS))
+            .or(device)
+    }
+
     /// What is known of the main thread beside its stack.
-    pub(super) fn context(&self, yields: bool, blocked: Blocked) -> ThreadContext {
+    pub(super) fn context(
+        &self,
+        yields: bool,
+        blocked: Blocked,
+        accelerated: bool,
+    ) -> ThreadContext {
         ThreadContext {
             reads: self.reads_for_itself(yields),
             receives: matches!(blocked, Blocked::PipeRead | Blocked::Unix),
+            accelerated,
         }
     }
 
@@ -241,7 +265,7 @@ impl FeedEvidence {
 
 /// Returns what a main thread outside a loader waits for, judged only by what it is blocked in: the reader of its
 /// output, another process that holds a lock, or a file that it writes.
-pub(super) fn not_data(blocked: Blocked, writes: impl Fn() -> bool) -> Option<&'static str> {
+fn not_data(blocked: Blocked, writes: impl Fn() -> bool) -> Option<&'static str> {
     match blocked {
         Blocked::PipeWrite => Some("logging"),
         Blocked::FileLock => Some("a file lock"),
@@ -273,6 +297,8 @@ pub(super) fn asking(blocked: Blocked, hands_over: bool) -> Doing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loaders::Names;
+    use crate::sample::{COMMUNICATION, COPIES, SYNCHRONIZE};
     use crate::source::python::QueueState;
 
     fn after(stack: &MainStack, blocked: Blocked) -> bool {
@@ -320,6 +346,35 @@ mod tests {
         assert_eq!(waits(Blocked::Disk, false), None);
         assert_eq!(waits(Blocked::Lock, true), None);
         assert_eq!(waits(Blocked::PipeWrite, true), Some("logging"));
+    }
+
+    #[test]
+    fn what_the_verdict_looks_for_has_the_name_that_stacks_give_it() {
+        let call = |name| Names::known().device_call(name);
+        assert_eq!(call("item"), Some(SYNCHRONIZE));
+        assert_eq!(call("to"), Some(COPIES));
+        let frame = |name, file| Names::known().meaning(name, file).not_data;
+        assert_eq!(frame("synchronize", "torch/cuda/a.py"), Some(SYNCHRONIZE));
+        let file = "torch/distributed/distributed_c10d.py";
+        assert_eq!(frame("all_reduce", file), Some(COMMUNICATION));
+    }
+
+    #[test]
+    fn what_the_device_does_is_forgotten_without_stacks() {
+        let waits = MainStack {
+            device: Some(SYNCHRONIZE),
+            ..MainStack::default()
+        };
+        let mut fed = FeedEvidence::default();
+        fed.stack(Duration::ZERO, &waits, Blocked::Running, true);
+        let means =
+            |fed: &FeedEvidence, for_gil| fed.not_data(Blocked::Running, false, for_gil, || false);
+        assert_eq!(means(&fed, false), Some(SYNCHRONIZE));
+        assert_eq!(means(&fed, true), None);
+        // By the next poll, it may be over.
+        assert!(fed.shows_more());
+        fed.lose_stack();
+        assert!(means(&fed, false).is_none() && !fed.shows_more());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::beats::{Beat, Beats, Doing, ThreadState};
 use super::blocked::Blocked;
-use super::fed::{FeedEvidence, asking, not_data};
+use super::fed::{FeedEvidence, asking};
 use super::iterators::Iterators;
 use super::loader_threads::LoaderThreads;
 use super::object_queue::ObjectQueue;
@@ -17,7 +17,7 @@ use super::thread_view::{Polled, ThreadView};
 use super::trainer_thread::TrainerThread;
 use super::waits::TrainerWaits;
 use super::{MainSeen, SLOTS, WatchedRank, count_activity};
-use crate::sample::{EVENTS, PollTrace};
+use crate::sample::PollTrace;
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
@@ -148,6 +148,7 @@ impl MainView {
             self.beats.drop_unclear();
         }
         let idle = !inside && self.fed.is_idle(by_pytorch, poll.blocked);
+        let writes = || !inside && self.thread.is_writing();
         let beat = Beat {
             doing,
             thread: match poll.blocked {
@@ -165,9 +166,7 @@ impl MainView {
             },
             in_generator: self.fed.in_generator,
             saves: self.fed.saves && !inside,
-            not_data: (self.fed.not_data)
-                .or_else(|| not_data(poll.blocked, || !inside && self.thread.is_writing()))
-                .or_else(|| idle.then_some(EVENTS)),
+            not_data: self.fed.not_data(poll.blocked, idle, for_gil, writes),
             blocked: !self.accelerated && !for_gil && self.fed.is_blocked(poll.blocked),
             dispatched: self.fed.dispatched,
             pinning: self.is_at_pin_thread(poll) == Some(true),
@@ -303,7 +302,8 @@ impl MainView {
             return self.fed.lose_stack();
         };
         let asleep = times.filter(|_| poll.blocked != Blocked::Running);
-        let context = self.fed.context(self.iterators.yields(), poll.blocked);
+        let yields = self.iterators.yields();
+        let context = self.fed.context(yields, poll.blocked, self.accelerated);
         let unmoved = self.asleep_at_stack.take() == asleep && asleep.is_some();
         let unmoved = unmoved.then(|| stacks.main_if_unchanged(context)).flatten();
         // After an inconsistent read the last result is kept.

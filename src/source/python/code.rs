@@ -4,12 +4,19 @@ use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::PythonError;
-use super::memory::Memory;
+use super::called::name_of_callee;
+use super::layout::{BYTES, BytecodeLayout};
+use super::memory::{Memory, WORD};
 use super::naming::CodeLocation;
 use crate::loaders::{Meaning, Names};
 
 /// No function has more locals, or uses more names of other kinds.
 const MAX_NAMES: usize = 1024;
+
+/// Longest function of which it is told what it calls, in units of bytecode.
+const MAX_UNITS: usize = 8192;
+/// Bytes of a unit.
+pub(super) const UNIT: usize = 2;
 
 /// `CO_GENERATOR` and `CO_ASYNC_GENERATOR` of `co_flags`.
 const GENERATORS: usize = 0x20 | 0x200;
@@ -61,6 +68,43 @@ impl Code {
             return Err(memory.torn());
         }
         Ok(self.globals.get_or_init(|| names.into_iter().collect()))
+    }
+
+    /// Returns the name of what its instruction calls, which is the unit of this index. `None` if that calls nothing, or
+    /// nothing with a name. Reads all of it anew, since another code object may be there by now.
+    pub(super) fn called(
+        &self,
+        memory: &Memory,
+        unit: usize,
+    ) -> Result<Option<String>, PythonError> {
+        let Some(bytecode) = memory.layout.bytecode.filter(|_| unit < MAX_UNITS) else {
+            return Ok(None);
+        };
+        let (at, units) = match bytecode.at {
+            BytecodeLayout::Inside(offset) => {
+                let begin = self.at.wrapping_add(offset);
+                (begin, memory.len(self.at)?)
+            }
+            BytecodeLayout::Pointed { bytes, .. } => {
+                let bytes = memory.word(self.at.wrapping_add(bytes))?;
+                (bytes.wrapping_add(BYTES), memory.len(bytes)? / UNIT)
+            }
+        };
+        if unit >= units {
+            return Err(memory.torn());
+        }
+        let mut code = vec![[0; UNIT]; unit + 1];
+        memory.fill(at, code.as_flattened_mut())?;
+        let Some(index) = name_of_callee(bytecode.opcodes, &code, unit) else {
+            return Ok(None);
+        };
+        let names = memory.word(self.at.wrapping_add(memory.layout.code.globals))?;
+        if index >= memory.len(names)?.min(MAX_NAMES) {
+            return Ok(None);
+        }
+        let item = memory.layout.tuple_items.wrapping_add(index * WORD);
+        let name = memory.word(names.wrapping_add(item))?;
+        memory.text(name).map(Some)
     }
 
     pub(super) fn read(memory: &Memory, at: usize) -> Result<Self, PythonError> {

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::PythonError;
-use super::code::Code;
-use super::layout::{C_OWNED, FrameOfThread};
+use super::code::{Code, UNIT};
+use super::layout::{BytecodeLayout, C_OWNED, FrameOfThread};
 use super::memory::{Memory, WORD};
 use super::shape::Shapes;
 use super::site::Call;
@@ -39,6 +39,38 @@ impl Frame {
         instruction.is_some_and(|(at, for_iter)| {
             let word = memory.word(at);
             word.is_ok_and(|word| word.to_ne_bytes()[0] == for_iter)
+        })
+    }
+
+    /// Returns the name of what it is calling. `None` if it calls nothing, or nothing with a name.
+    pub(super) fn called(&self, memory: &Memory) -> Result<Option<String>, PythonError> {
+        let unit = self.unit(memory)?;
+        unit.map_or(Ok(None), |unit| self.code.called(memory, unit))
+    }
+
+    /// Returns the index of the unit of bytecode that it runs. `None` if that is not known.
+    fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
+        let Some(bytecode) = memory.layout.bytecode else {
+            return Ok(None);
+        };
+        Ok(match bytecode.at {
+            BytecodeLayout::Inside(offset) => {
+                let begin = self.code.at.wrapping_add(offset);
+                let bytes = self.instruction.and_then(|at| at.checked_sub(begin));
+                bytes.map(|bytes| bytes / UNIT)
+            }
+            BytecodeLayout::Pointed { last, counts, .. } => {
+                // In one read with its code: the frame may belong to another function by now.
+                let from = memory.layout.frame.code;
+                let words: [usize; 10] = memory.words(self.at(memory).wrapping_add(from))?;
+                if words[0] != self.code.at {
+                    return Err(memory.torn());
+                }
+                let last = u32::try_from(words[(last - from) / WORD] & 0xffff_ffff);
+                let last = last.ok().and_then(|last| i32::try_from(last).ok());
+                let last = last.and_then(|last| usize::try_from(last).ok());
+                last.map(|last| last * counts / UNIT)
+            }
         })
     }
 
@@ -149,6 +181,8 @@ pub(super) struct Walked {
     /// `self` of PyTorch's loader on the stack, and its class.
     pub(super) object: Option<usize>,
     pub(super) class: Option<String>,
+    /// What the innermost frame does with the device in a function without a frame.
+    pub(super) device: Option<&'static str>,
 }
 
 /// Walks the main thread's frames.

@@ -3,6 +3,8 @@
 //! In bytes, from the headers of CPython (`Include/cpython`, `Include/internal`), as bindgen lays them out. Does not
 //! depend on how they are read.
 
+use super::opcodes::{self, Opcodes};
+
 /// The offsets needed to read stacks and instances.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -26,7 +28,31 @@ pub(super) struct Layout {
     pub(super) cached_keys: usize,
     /// The opcode that takes the next item of a loop, which differs in nearly each version. `None` = not known.
     pub(super) for_iter: Option<u8>,
+    pub(super) bytecode: Option<Bytecode>,
 }
+
+/// Where a frame's instructions are, and what they mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Bytecode {
+    pub(super) at: BytecodeLayout,
+    pub(super) opcodes: &'static Opcodes,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BytecodeLayout {
+    /// Up to 3.10 a code object points to the bytes. A frame has the index of the last instruction, 32 bit, which counts
+    /// so many bytes.
+    Pointed {
+        bytes: usize,
+        last: usize,
+        counts: usize,
+    },
+    /// Since 3.11 the units are at the end of a code object, and a frame points to the instruction.
+    Inside(usize),
+}
+
+/// The characters of a `bytes`.
+pub(super) const BYTES: usize = 32;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FrameOfThread {
@@ -134,12 +160,28 @@ const V3_8: Layout = Layout {
     instance: InstanceLayout::DictOffset,
     cached_keys: 872,
     for_iter: None,
+    bytecode: Some(Bytecode {
+        at: BytecodeLayout::Pointed {
+            bytes: 48,
+            last: 104,
+            counts: 1,
+        },
+        opcodes: &opcodes::V3_8,
+    }),
 };
 const V3_10: Layout = Layout {
     frame: FrameLayout {
         locals: 352,
         ..FRAME_3_8
     },
+    bytecode: Some(Bytecode {
+        at: BytecodeLayout::Pointed {
+            bytes: 48,
+            last: 96,
+            counts: 2,
+        },
+        opcodes: &opcodes::V3_10,
+    }),
     ..V3_8
 };
 const CODE_3_11: CodeLayout = CodeLayout {
@@ -171,6 +213,10 @@ const V3_11: Layout = Layout {
     keys: KeysLayout::Compact,
     instance: InstanceLayout::ValuesBefore,
     for_iter: Some(93),
+    bytecode: Some(Bytecode {
+        at: BytecodeLayout::Inside(184),
+        opcodes: &opcodes::V3_11,
+    }),
     ..V3_8
 };
 const FRAME_3_12: FrameLayout = FrameLayout {
@@ -199,6 +245,10 @@ const V3_12: Layout = Layout {
     long: LongLayout::Tag,
     instance: InstanceLayout::Tagged,
     cached_keys: 880,
+    bytecode: Some(Bytecode {
+        at: BytecodeLayout::Inside(192),
+        opcodes: &opcodes::V3_12,
+    }),
     ..V3_11
 };
 const V3_13: Layout = Layout {
@@ -206,6 +256,10 @@ const V3_13: Layout = Layout {
     frame_of_thread: FrameOfThread::Direct(72),
     for_iter: None,
     instance: InstanceLayout::Inline,
+    bytecode: Some(Bytecode {
+        at: BytecodeLayout::Inside(200),
+        opcodes: &opcodes::V3_13,
+    }),
     ..V3_12
 };
 const V3_14: Layout = Layout {
@@ -215,6 +269,7 @@ const V3_14: Layout = Layout {
         ..FRAME_3_12
     },
     tuple_items: 32,
+    bytecode: None,
     ..V3_13
 };
 

@@ -7,6 +7,7 @@ use super::iterator;
 use super::naming::{IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, saves};
 use super::site::{Call, Site};
 use super::{PythonError, QueueState, Stacks, places};
+use crate::loaders::Names;
 
 /// What the main thread of a trainer does.
 #[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
@@ -25,6 +26,8 @@ pub struct MainStack {
     pub asks: Option<Asks>,
     /// What it waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
+    /// What it does with its device, if it is outside the loader, in a function written in C: `synchronize`.
+    pub device: Option<&'static str>,
     /// Whether it waits for a batch that another rank reads and sends.
     pub dispatched: bool,
     /// Whether it is in none of the known loaders, and the training loop has not been found yet or is another one.
@@ -55,6 +58,8 @@ pub struct ThreadContext {
     pub reads: bool,
     /// It is blocked in reading from a pipe or a local socket.
     pub receives: bool,
+    /// It may compute on an accelerator.
+    pub accelerated: bool,
 }
 
 /// How it is known that the main thread asks for a batch.
@@ -83,10 +88,15 @@ impl Stacks {
         let object = own.map(|frame| frame.first_local(&self.memory));
         let object = object.transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
+        let innermost = frames.first().filter(|_| context.accelerated);
+        // Where that cannot be read, the stack still can.
+        let called = innermost.and_then(|frame| frame.called(&self.memory).ok()?);
+        let device = called.and_then(|name| Names::known().device_call(&name));
         let walked = Walked {
             frames,
             object,
             class,
+            device,
         };
         let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
@@ -149,6 +159,7 @@ impl Stacks {
             saves: saves(&places),
             asks,
             not_data: not_data.filter(|_| loader == InLoader::Outside),
+            device: walked.device.filter(|_| loader == InLoader::Outside),
             dispatched,
             unclear: loader == InLoader::Outside
                 && not_data.is_none()

@@ -7,8 +7,9 @@ use proptest::prelude::*;
 use support::fuzz::{self, Rng};
 
 use super::gil::Gil;
-use super::layout::Layout;
+use super::layout::{BYTES, BytecodeLayout, Layout};
 use super::memory::WORD;
+use super::opcodes::StackUse;
 use super::shape::Shapes;
 use super::threads::ThreadCache;
 use super::*;
@@ -36,7 +37,10 @@ const TEXT: usize = NAMES.len() * TYPE;
 const TUPLE: usize = TEXT + 16;
 const CODE: usize = TUPLE + 16;
 const FRAME: usize = CODE + 32;
-const REST: usize = FRAME + 11;
+const BYTES_OBJECT: usize = FRAME + 16;
+const REST: usize = BYTES_OBJECT + 16;
+/// Instructions of the code, with what is beside them: as many as there is room for.
+const UNITS: usize = 24;
 
 /// Words, [`CELLS`] or more, that point at each other, at types and whole objects, at nothing, or are small numbers.
 struct Heap(Vec<AtomicUsize>);
@@ -81,10 +85,49 @@ impl Heap {
         for count in [code.locals, code.stack] {
             heap.put(CODE, count, 4);
         }
+        heap.put(CODE, code.globals, heap.at(TUPLE));
         let frame = &layout.frame;
         heap.put(FRAME, frame.code, heap.at(CODE));
+        heap.put_bytecode(layout, rng);
         heap.put(FRAME, frame.previous, heap.any(rng));
         heap
+    }
+
+    /// Gives the code some instructions, most of them of calls, and the frame one of these.
+    fn put_bytecode(&self, layout: &Layout, rng: &mut Rng) {
+        let Some(bytecode) = layout.bytecode else {
+            return;
+        };
+        let roles = bytecode.opcodes.instructions.iter().enumerate();
+        let known =
+            roles.filter(|(_, one)| !matches!(one.role, StackUse::Other | StackUse::Hidden));
+        let known: Vec<usize> = known.map(|(opcode, _)| opcode).collect();
+        let mut unit = || known[rng.usize(0..known.len())] | rng.usize(0..4) << 8;
+        let mut units = || (0..4).fold(0, |word, _| word << 16 | unit());
+        let (object, begin, length) = match bytecode.at {
+            BytecodeLayout::Inside(at) => (CODE, at, UNITS),
+            BytecodeLayout::Pointed { bytes, .. } => {
+                self.put(CODE, bytes, self.at(BYTES_OBJECT));
+                (BYTES_OBJECT, BYTES, 2 * UNITS)
+            }
+        };
+        self.put(object, 16, length);
+        (0..UNITS / 4).for_each(|word| self.put(object, begin + word * WORD, units()));
+        let last = rng.usize(0..UNITS);
+        match (bytecode.at, layout.frame.instruction) {
+            (
+                BytecodeLayout::Pointed {
+                    last: at, counts, ..
+                },
+                _,
+            ) => {
+                self.put(FRAME, at, last * 2 / counts);
+            }
+            (BytecodeLayout::Inside(begin), Some(instruction)) => {
+                self.put(FRAME, instruction, self.at(CODE) + begin + 2 * last);
+            }
+            (BytecodeLayout::Inside(_), None) => {}
+        }
     }
 
     /// Damages the valid objects in most heaps.
@@ -188,6 +231,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
             frame.locals(&memory),
             frame.first_local(&memory),
             frame.is_in_for(&memory),
+            frame.called(&memory),
             frame.holds_iterator(&memory, &mut Shapes::default()),
         );
         if let Ok(Some(within)) = WorkerLoop::of(memory, frame) {

@@ -1,5 +1,6 @@
 //! The host waits for the GPU before it launches more work.
 
+use crate::sample::SYNCHRONIZE;
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
@@ -22,11 +23,11 @@ pub(super) const RULE: Rule = Rule {
 /// Minimum share of the time that the main thread is seen in a call that waits until the GPU has done all of its work.
 const MIN_SHARE: f64 = 0.2;
 
-/// Shorter waits, for example in `.item()`, leave no Python function on the stack, so they are not counted.
+/// Waits in functions without a frame of Python, such as `Tensor.item`, are counted by the name that is called.
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    let share = context.time_in(|name| name.starts_with("synchronize "));
+    let share = context.rank.time_not_for_data(SYNCHRONIZE);
     (share.0 >= MIN_SHARE).then(|| {
-        let text = format!("main thread in synchronize {share} of the time");
+        let text = format!("main thread waits {share} of the time for the GPU");
         Evidence::supporting("synchronize", share.0, MIN_SHARE, text)
     })
 }

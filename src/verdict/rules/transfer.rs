@@ -1,5 +1,6 @@
 //! The device is idle while batches are copied to it.
 
+use crate::sample::{COPIES, SYNCHRONIZE};
 use crate::units::Share;
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
@@ -17,10 +18,33 @@ pub(super) const RULE: Rule = Rule {
 
 /// Minimum share of the device's idle time.
 const MIN_SHARE_OF_IDLE: f64 = 0.5;
+/// Minimum share of the time that the main thread is seen in copies to the device.
+const MIN_COPIES: f64 = 0.2;
 
 /// Detects that most of the device's idle time is spent in copies that no computing hides.
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    reported(context).or_else(|| counted(context))
+    let device = context.rank.device.as_ref();
+    if device.is_some_and(|device| device.copying.is_some()) {
+        return reported(context);
+    }
+    counted(context).or_else(|| seen(context))
+}
+
+/// Detects that the main thread spends most of the device's idle time in copies, by its stacks. Such a copy also waits for
+/// work that was given to the device before: so the device must be idle in most of it, wherever its idle time lies.
+fn seen(context: &Context<'_>) -> Option<Evidence> {
+    const MAJORITY: f64 = 0.5;
+    let copies = context.rank.time_not_for_data(COPIES);
+    let synchronized = context.rank.time_not_for_data(SYNCHRONIZE);
+    let idle = context.gpu_idle()?;
+    let least = context.least_overlap(copies, synchronized, idle).0;
+    let part = Share::of(f64::midpoint(least, copies.0.min(idle.0)), idle.0)?;
+    let is_cause =
+        copies.0 >= MIN_COPIES && least >= MAJORITY * copies.0 && part.0 >= MIN_SHARE_OF_IDLE;
+    is_cause.then(|| {
+        let text = format!("main thread in .to(), .cuda() or .copy_() {copies} of the time");
+        Evidence::supporting("copying", part.0, MIN_SHARE_OF_IDLE, text)
+    })
 }
 
 /// By the GPU itself: its history counts the time in which it only copies, its counters do not.

@@ -14,7 +14,8 @@ use crate::model::{Oscillation, Overlap, Progress, between};
 use crate::sample::literals::secs;
 use crate::sample::{
     BatchClock, BatchCount, GpuSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
-    MainTally, OtherProgram, QueueSource, RankSample, Reported, Sample, Tier, WorkerNow,
+    MainTally, OtherProgram, QueueSource, RankSample, Reported, SYNCHRONIZE, Sample, Tier,
+    WorkerNow,
 };
 use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
@@ -127,6 +128,9 @@ struct Rank {
     /// What it waits for other than batches, as shares of the time.
     #[serde(default)]
     not_data: Vec<Seen>,
+    /// Half the width of the interval of waits for the device.
+    #[serde(default = "narrow")]
+    synchronize_within: f64,
     /// Share of the time that the main thread waits for the interpreter's lock; absent = not known.
     gil: Option<f64>,
     /// Part of that in the loader.
@@ -319,6 +323,8 @@ struct Expected {
     stall_between: Option<(f64, f64)>,
     /// Maximum width of the stall's interval.
     stall_narrower: Option<f64>,
+    /// The same: minimum.
+    stall_wider: Option<f64>,
     wait_between: Option<(f64, f64)>,
     /// Minimum width of the waits' interval.
     wait_wider: Option<f64>,
@@ -524,6 +530,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         main_run_delay: rank.run_delay.map(Share),
         io: None,
         not_data: rank.not_data.iter().map(activity).collect(),
+        synchronized_at_least: synchronized_at_least(rank),
         epoch: rank.epoch,
         validation: rank.validation.map(|(time, waiting)| ValidationRates {
             time: Share(time),
@@ -560,6 +567,13 @@ fn rank(scenario: &Scenario) -> RankRates {
             own.into_iter().chain(other_loaders(rank)).collect()
         },
     }
+}
+
+fn synchronized_at_least(rank: &Rank) -> Share {
+    let mut waits = rank.not_data.iter();
+    let wait = waits.find(|wait| wait.name == SYNCHRONIZE);
+    let least = wait.map_or(0.0, |wait| wait.share - rank.synchronize_within);
+    Share(least).clamped()
 }
 
 fn activity(seen: &Seen) -> Activity {
@@ -840,6 +854,10 @@ fn check_figures(verdict: &Verdict, expected: &Expected, about: &str) {
     if let Some(most) = expected.stall_narrower {
         let width = verdict.stall.map(|stall| stall.high.0 - stall.low.0);
         assert!(width.is_some_and(|width| width <= most), "{about}");
+    }
+    if let Some(least) = expected.stall_wider {
+        let width = verdict.stall.map(|stall| stall.high.0 - stall.low.0);
+        assert!(width.is_some_and(|width| width >= least), "{about}");
     }
     if let Some((low, high)) = expected.stall_between {
         let stall = verdict.stall.map(|stall| stall.share.0);

@@ -582,6 +582,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
             rchar: BytesPerSecond(5e3),
         }),
         not_data: vec![],
+        synchronized_at_least: Share::ZERO,
         epoch: Some(1),
         validation: None,
         startup: None,

@@ -1,0 +1,239 @@
+//! What a frame calls, by the instructions before the one that it runs: a function written in C has no frame.
+//!
+//! Does not read processes. What is not understood has no name: a wrong one would be worse.
+
+use super::opcodes::{Instruction, Opcodes, StackUse};
+
+/// An instruction with its whole argument.
+#[derive(Debug, Clone, Copy)]
+struct Operation {
+    opcode: u8,
+    role: StackUse,
+    argument: usize,
+    /// Where the next one begins, in units.
+    end: usize,
+}
+
+/// Returns the index of the name of what the instruction at `at` calls: of an attribute, or of a name of the module. `code`
+/// has units of two bytes, up to this instruction at least. `None` if it calls nothing, or if that has no name there.
+pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<usize> {
+    let steps = steps(opcodes, code, at)?;
+    let (call, before) = steps.split_last()?;
+    let mut above = match call.role {
+        StackUse::Call { above, .. } => call.argument.checked_add(above.into())?,
+        StackUse::BeforeCall => call.argument,
+        StackUse::CallUnpacked { .. } => 1 + (call.argument & 1),
+        _ => return None,
+    };
+    for step in before.iter().rev() {
+        if above > 0 {
+            let (takes, gives) = effect(*step)?;
+            above = above.checked_sub(gives)?.checked_add(takes)?;
+            continue;
+        }
+        return match step.role {
+            StackUse::Nothing | StackUse::Null | StackUse::BeforeCall => continue,
+            StackUse::Method => Some(step.argument),
+            StackUse::AttributeOrMethod | StackUse::GlobalOrCallee => {
+                let sure = step.argument & 1 == 1 || is_only(opcodes, before, step.end);
+                sure.then_some(step.argument >> 1)
+            }
+            StackUse::Name | StackUse::Global | StackUse::Attribute => {
+                is_only(opcodes, before, step.end).then_some(step.argument)
+            }
+            _ => None,
+        };
+    }
+    None
+}
+
+/// Returns the instructions up to the one at `at`. `None` if none begins there.
+fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation>> {
+    let mut steps = Vec::with_capacity(at);
+    let (mut next, mut high) = (0, 0_usize);
+    while next <= at {
+        let [opcode, low] = *code.get(next)?;
+        let Instruction { role, caches } = opcodes.instructions[usize::from(opcode)];
+        let end = next + 1 + usize::from(caches);
+        let argument = high.checked_mul(256)? + usize::from(low);
+        high = 0;
+        match role {
+            StackUse::Hidden => return None,
+            StackUse::Extends => high = argument,
+            _ => steps.push(Operation {
+                opcode,
+                role,
+                argument,
+                end,
+            }),
+        }
+        if next == at {
+            return (role != StackUse::Extends).then_some(steps);
+        }
+        next = end;
+    }
+    None
+}
+
+/// Returns how many values an instruction takes from the stack, and how many it puts there. `None` if that is not known.
+fn effect(step: Operation) -> Option<(usize, usize)> {
+    let bit = step.argument & 1;
+    let all = |count: usize, others: u8| count.checked_add(others.into());
+    Some(match step.role {
+        StackUse::Nothing | StackUse::BeforeCall => (0, 0),
+        StackUse::Push(count) => (0, count.into()),
+        StackUse::Null | StackUse::Name | StackUse::Global => (0, 1),
+        StackUse::GlobalOrCallee => (0, 1 + bit),
+        StackUse::Attribute | StackUse::Replace => (1, 1),
+        StackUse::Method => (1, 2),
+        StackUse::AttributeOrMethod => (1, 1 + bit),
+        StackUse::Join => (2, 1),
+        StackUse::Format => (1 + usize::from(step.argument & 4 != 0), 1),
+        StackUse::Build => (step.argument, 1),
+        StackUse::BuildPairs => (step.argument.checked_mul(2)?, 1),
+        StackUse::Call { below, above } => (all(step.argument, below + above)?, 1),
+        StackUse::CallUnpacked { below } => (all(1 + bit, below)?, 1),
+        StackUse::Other | StackUse::Hidden | StackUse::Extends => return None,
+    })
+}
+
+/// Whether nothing before jumps to `after`, where a callee is on the stack: in `(a or b)()` that may be another one.
+fn is_only(opcodes: &Opcodes, before: &[Operation], after: usize) -> bool {
+    let after = after * 2;
+    !before.iter().any(|step| {
+        let jump = step.argument.saturating_mul(opcodes.bytes_of_jump);
+        let relative = jump.saturating_add(step.end * 2);
+        opcodes.jumps.contains(&step.opcode) && (jump == after || relative == after)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use support::fuzz;
+
+    use super::*;
+    use crate::source::python::opcodes::{V3_8, V3_10, V3_11, V3_12, V3_13};
+
+    /// Pairs of bytes; `0` stands for a cache.
+    fn units(code: &[(u8, u8, usize)]) -> Vec<[u8; 2]> {
+        let each = code.iter().flat_map(|(opcode, argument, caches)| {
+            let cache = std::iter::repeat_n([0xff; 2], *caches);
+            std::iter::once([*opcode, *argument]).chain(cache)
+        });
+        each.collect()
+    }
+
+    fn callee(opcodes: &Opcodes, code: &[(u8, u8, usize)]) -> Option<usize> {
+        let (last, before) = code.split_last()?;
+        let at = units(before).len();
+        assert_eq!(last.2, 0, "what runs comes last");
+        name_of_callee(opcodes, &units(code), at)
+    }
+
+    /// `x.to(dev, non_blocking=True)`, as the compilers write it.
+    #[test]
+    fn a_method_is_found_behind_its_arguments() {
+        let old = [
+            (124, 0, 0),
+            (106, 7, 0),
+            (124, 1, 0),
+            (100, 1, 0),
+            (100, 2, 0),
+            (141, 2, 0),
+        ];
+        assert_eq!(callee(&V3_8, &old), Some(7));
+        assert_eq!(callee(&V3_10, &old), Some(7));
+        let mut code = vec![
+            (151, 0, 0),
+            (124, 0, 0),
+            (160, 7, 10),
+            (124, 1, 0),
+            (100, 1, 0),
+        ];
+        code.extend([(172, 2, 0), (166, 2, 1), (171, 2, 0)]);
+        assert_eq!(callee(&V3_11, &code), Some(7));
+        let code = [
+            (124, 0, 0),
+            (106, 15, 9),
+            (124, 1, 0),
+            (100, 1, 0),
+            (172, 2, 0),
+            (171, 2, 0),
+        ];
+        assert_eq!(callee(&V3_12, &code), Some(7));
+        let code = [
+            (85, 0, 0),
+            (82, 15, 9),
+            (85, 1, 0),
+            (83, 1, 0),
+            (83, 2, 0),
+            (57, 2, 0),
+        ];
+        assert_eq!(callee(&V3_13, &code), Some(7));
+        // What is rewritten while it runs has the caches of what it was.
+        let code = [
+            (85, 0, 0),
+            (194, 15, 9),
+            (85, 1, 0),
+            (83, 1, 0),
+            (83, 2, 0),
+            (57, 2, 0),
+        ];
+        assert_eq!(callee(&V3_13, &code), Some(7));
+    }
+
+    #[test]
+    fn one_of_two_callees_has_no_name() {
+        // `(a.to if b else c.to)(*d)`, then the same jump to another place.
+        for (jump, name) in [(4, None), (2, Some(6))] {
+            let code = [
+                (124, 1, 0),
+                (114, 10, 0),
+                (124, 0, 0),
+                (106, 5, 0),
+                (110, jump, 0),
+                (124, 2, 0),
+                (106, 6, 0),
+                (124, 3, 0),
+                (142, 0, 0),
+            ];
+            assert_eq!(callee(&V3_8, &code), name);
+        }
+        // A branch within the arguments.
+        let code = [
+            (124, 0, 0),
+            (160, 7, 0),
+            (124, 1, 0),
+            (112, 10, 0),
+            (124, 2, 0),
+            (161, 1, 0),
+        ];
+        assert_eq!(callee(&V3_8, &code), None);
+    }
+
+    #[test]
+    fn what_is_no_call_or_is_hidden_has_no_name() {
+        let add = [(124, 0, 0), (106, 15, 9), (122, 0, 0)];
+        assert_eq!(callee(&V3_12, &add), None);
+        // A debugger's instruction hides how many caches follow.
+        let traced = [(254, 0, 0), (124, 0, 0), (106, 15, 9), (171, 0, 0)];
+        assert_eq!(callee(&V3_12, &traced), None);
+        // In the middle of an instruction, and past the end.
+        let code = units(&[(124, 0, 0), (106, 15, 9), (171, 0, 0)]);
+        assert_eq!(name_of_callee(&V3_12, &code, 11), Some(7));
+        assert_eq!(name_of_callee(&V3_12, &code, 5), None);
+        assert_eq!(name_of_callee(&V3_12, &code, 12), None);
+    }
+
+    proptest! {
+        #![proptest_config(fuzz::cases())]
+
+        #[test]
+        fn fuzzed_bytecode(code: Vec<[u8; 2]>, at in 0_usize..64) {
+            for opcodes in [&V3_8, &V3_10, &V3_11, &V3_12, &V3_13] {
+                let _ = name_of_callee(opcodes, &code, at);
+            }
+        }
+    }
+}
