@@ -304,6 +304,53 @@ fn an_old_recording_can_still_be_read() {
     assert_eq!(report["job"]["command"], "(command line left out)");
 }
 
+/// Jobs of PyTorch on an H200 (`tests/torch/loaders/on_a_gpu.py`), each with what it measured itself: the share of the
+/// time in which it waited, and in which it did while its CUDA events show no work of the GPU.
+#[test]
+fn recorded_jobs_on_a_real_gpu_are_judged_by_what_they_measured() {
+    const NEAR: f64 = 0.03;
+    for (name, waited, lost, kind, cause) in [
+        ("synchronises", 0.270, 0.270, "data-bound", None),
+        ("runs-ahead", 0.767, 0.292, "data-bound", None),
+        ("pins", 0.836, 0.477, "data-bound", None),
+        ("learns", 0.772, 0.539, "data-bound", None),
+        ("short-steps", 0.635, 0.369, "data-bound", None),
+        (
+            "decodes",
+            0.623,
+            0.623,
+            "data-bound",
+            Some("cpu-preprocess"),
+        ),
+        ("receives", 0.275, 0.001, "balanced", None),
+        ("learns-and-fed", 0.005, 0.0, "compute-bound", None),
+        ("copies", 0.099, 0.099, "host-bound", Some("transfer")),
+        ("pageable", 0.014, 0.014, "host-bound", Some("transfer")),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/recordings/h200")
+            .join(name)
+            .with_extension("rec");
+        let said = out(&pipetop(&["replay", text(&path), "--once", "--json"]));
+        let report: serde_json::Value = serde_json::from_str(&said).expect("one JSON document");
+        let verdict = &report["verdict"];
+        assert_eq!(verdict["kind"], kind, "{name}");
+        assert_eq!(verdict["cause"].as_str(), cause, "{name}");
+        let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+        let wait = number(&verdict["wait_share"]);
+        assert!(
+            (wait - waited).abs() <= NEAR,
+            "{name}: {wait}, of itself {waited}"
+        );
+        let ends = &verdict["stall_interval"];
+        let (low, high) = (number(&ends[0]), number(&ends[1]));
+        assert!(
+            low <= lost && lost <= high + NEAR,
+            "{name}: {ends}, of itself {lost}"
+        );
+    }
+}
+
 #[test]
 fn a_recording_at_the_limit_of_file_sizes_is_as_one_on_a_full_disk() {
     let job = StandIn::start(1);
