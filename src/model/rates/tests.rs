@@ -8,8 +8,8 @@ use crate::model::literals::{
 };
 use crate::model::{between, rates_of};
 use crate::sample::{
-    BatchClock, BatchCount, EVENTS, IoSample, LoaderKind, MainTally, RankSample, ReadyTally,
-    Sample, Wait,
+    BatchClock, BatchCount, COPIES, EVENTS, IoSample, LoaderKind, MainTally, RankSample,
+    ReadyTally, SYNCHRONIZE, Sample, Wait,
 };
 
 fn job(rates: Option<Rates>) -> JobRates {
@@ -118,6 +118,40 @@ fn a_child_that_gave_no_batch_does_not_show_that_there_were_no_waits() {
         let job = job(between(&busy(4.0, 400, count), &busy(6.0, 600, count)));
         assert_eq!(job.ranks[0].wait.map(|wait| wait.share), share, "{count:?}");
     }
+}
+
+#[test]
+fn time_in_waits_for_the_device_may_be_less_than_polls_saw() {
+    let rank = |observed: u64, delayed: u64| {
+        let sample = |at: f64, polls: u64, observed: u64| {
+            let mut sample = training(at);
+            let rank = first_rank(&mut sample);
+            rank.main = Some(MainTally {
+                polls,
+                observed,
+                running: polls,
+                delayed: delayed * polls / 100,
+                delay: Duration::from_secs(delayed * polls),
+                ..MainTally::default()
+            });
+            let device = [(SYNCHRONIZE, 60), (COPIES, 10), ("logging", 5)];
+            rank.not_data = device
+                .map(|(what, share)| (what.to_owned(), polls * share / 100))
+                .into();
+            sample
+        };
+        let newer = sample(6.0, 600, 2 * observed);
+        let job = job(between(&sample(4.0, 400, observed), &newer));
+        job.ranks.into_iter().next().unwrap()
+    };
+    let of_many = rank(2400, 0);
+    close(of_many.time_not_for_data(SYNCHRONIZE).0, 0.6);
+    close(of_many.synchronized_at_least.0, 0.58);
+    let others: Vec<_> = of_many.other_waits().map(|wait| &wait.name).collect();
+    assert_eq!(others, ["logging"]);
+    close(rank(24, 0).synchronized_at_least.0, 0.4);
+    // Polls that came late chose what they saw.
+    assert!(rank(2400, 50).synchronized_at_least.0 < 0.5);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::opcodes::{Instruction, Opcodes, StackUse};
 #[derive(Debug, Clone, Copy)]
 struct Operation {
     opcode: u8,
-    role: StackUse,
+    effect: StackUse,
     argument: usize,
     /// Where the next one begins, in units.
     end: usize,
@@ -19,7 +19,7 @@ struct Operation {
 pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<usize> {
     let steps = steps(opcodes, code, at)?;
     let (call, before) = steps.split_last()?;
-    let mut above = match call.role {
+    let mut above = match call.effect {
         StackUse::Call { above, .. } => call.argument.checked_add(above.into())?,
         StackUse::BeforeCall => call.argument,
         StackUse::CallUnpacked { .. } => 1 + (call.argument & 1),
@@ -27,11 +27,11 @@ pub(super) fn name_of_callee(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> 
     };
     for step in before.iter().rev() {
         if above > 0 {
-            let (takes, gives) = effect(*step)?;
+            let (takes, gives) = taken_and_given(*step)?;
             above = above.checked_sub(gives)?.checked_add(takes)?;
             continue;
         }
-        return match step.role {
+        return match step.effect {
             StackUse::Nothing | StackUse::Null | StackUse::BeforeCall => continue,
             StackUse::Method => Some(step.argument),
             StackUse::AttributeOrMethod | StackUse::GlobalOrCallee => {
@@ -53,22 +53,22 @@ fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation
     let (mut next, mut high) = (0, 0_usize);
     while next <= at {
         let [opcode, low] = *code.get(next)?;
-        let Instruction { role, caches } = opcodes.instructions[usize::from(opcode)];
+        let Instruction { effect, caches } = opcodes.instructions[usize::from(opcode)];
         let end = next + 1 + usize::from(caches);
         let argument = high.checked_mul(256)? + usize::from(low);
         high = 0;
-        match role {
+        match effect {
             StackUse::Hidden => return None,
             StackUse::Extends => high = argument,
             _ => steps.push(Operation {
                 opcode,
-                role,
+                effect,
                 argument,
                 end,
             }),
         }
         if next == at {
-            return (role != StackUse::Extends).then_some(steps);
+            return (effect != StackUse::Extends).then_some(steps);
         }
         next = end;
     }
@@ -76,10 +76,10 @@ fn steps(opcodes: &Opcodes, code: &[[u8; 2]], at: usize) -> Option<Vec<Operation
 }
 
 /// Returns how many values an instruction takes from the stack, and how many it puts there. `None` if that is not known.
-fn effect(step: Operation) -> Option<(usize, usize)> {
+fn taken_and_given(step: Operation) -> Option<(usize, usize)> {
     let bit = step.argument & 1;
     let all = |count: usize, others: u8| count.checked_add(others.into());
-    Some(match step.role {
+    Some(match step.effect {
         StackUse::Nothing | StackUse::BeforeCall => (0, 0),
         StackUse::Push(count) => (0, count.into()),
         StackUse::Null | StackUse::Name | StackUse::Global => (0, 1),
@@ -110,7 +110,7 @@ fn is_only(opcodes: &Opcodes, before: &[Operation], after: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use support::fuzz;
+    use support::fuzz::{self, Rng};
 
     use super::*;
     use crate::source::python::opcodes::{V3_8, V3_10, V3_11, V3_12, V3_13};
@@ -230,9 +230,23 @@ mod tests {
         #![proptest_config(fuzz::cases())]
 
         #[test]
-        fn fuzzed_bytecode(code: Vec<[u8; 2]>, at in 0_usize..64) {
+        fn fuzzed_bytecode(seed: u64) {
+            let mut rng = Rng::with_seed(seed);
             for opcodes in [&V3_8, &V3_10, &V3_11, &V3_12, &V3_13] {
-                let _ = name_of_callee(opcodes, &code, at);
+                let known = |opcode: &u8| {
+                    let effect = opcodes.instructions[usize::from(*opcode)].effect;
+                    !matches!(effect, StackUse::Other | StackUse::Hidden)
+                };
+                let known: Vec<u8> = (0..=u8::MAX).filter(known).collect();
+                let mut unit = || match rng.u8(0..8) {
+                    0 => [rng.u8(..), rng.u8(..)],
+                    1 => [known[rng.usize(0..known.len())], rng.u8(..)],
+                    _ => [known[rng.usize(0..known.len())], rng.u8(0..4)],
+                };
+                let code: Vec<[u8; 2]> = (0..40).map(|_| unit()).collect();
+                for at in 0..=code.len() {
+                    let _ = name_of_callee(opcodes, &code, at);
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ pub(super) enum StackUse {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Instruction {
-    pub(super) role: StackUse,
+    pub(super) effect: StackUse,
     /// Number of units that follow it and are none.
     pub(super) caches: u8,
 }
@@ -68,12 +68,12 @@ pub(super) struct Opcodes {
     pub(super) bytes_of_jump: usize,
 }
 
-/// A role, the number of caches, and the first and last numbers of the instructions that have them.
+/// An effect, the number of caches, and the first and last numbers of the instructions that have them.
 type Rows = [(StackUse, u8, &'static [(u8, u8)])];
 
 const fn table(rows: &[&Rows]) -> [Instruction; 256] {
     let unknown = Instruction {
-        role: StackUse::Other,
+        effect: StackUse::Other,
         caches: 0,
     };
     let mut table = [unknown; 256];
@@ -81,13 +81,13 @@ const fn table(rows: &[&Rows]) -> [Instruction; 256] {
     while part < rows.len() {
         let mut row = 0;
         while row < rows[part].len() {
-            let (role, caches, ranges) = rows[part][row];
+            let (effect, caches, ranges) = rows[part][row];
             let mut range = 0;
             while range < ranges.len() {
                 let (first, last) = ranges[range];
                 let mut opcode = first as usize;
                 while opcode <= last as usize {
-                    table[opcode] = Instruction { role, caches };
+                    table[opcode] = Instruction { effect, caches };
                     opcode += 1;
                 }
                 range += 1;

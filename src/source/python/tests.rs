@@ -98,9 +98,9 @@ impl Heap {
         let Some(bytecode) = layout.bytecode else {
             return;
         };
-        let roles = bytecode.opcodes.instructions.iter().enumerate();
+        let effects = bytecode.opcodes.instructions.iter().enumerate();
         let known =
-            roles.filter(|(_, one)| !matches!(one.role, StackUse::Other | StackUse::Hidden));
+            effects.filter(|(_, one)| !matches!(one.effect, StackUse::Other | StackUse::Hidden));
         let known: Vec<usize> = known.map(|(opcode, _)| opcode).collect();
         let mut unit = || known[rng.usize(0..known.len())] | rng.usize(0..4) << 8;
         let mut units = || (0..4).fold(0, |word, _| word << 16 | unit());
