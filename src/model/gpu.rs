@@ -41,8 +41,10 @@ pub(crate) struct GpuSums {
     /// Driver time of the newest sample, in us.
     newest_us: Option<u64>,
     counters: CounterSums,
-    /// Energy used, in joules.
+    /// Energy used, in joules, between readings of it.
     energy: Total,
+    /// Seconds between all samples.
+    seconds: f64,
     /// Traffic in bytes, by [`Figure`].
     traffic: [Total; 9],
     /// Time in calls of the driver, in seconds.
@@ -90,7 +92,11 @@ impl GpuSums {
         // Counters that went backwards were reset with the driver.
         let grown = before.energy_joules.zip(gpu.energy_joules);
         let used = grown.map(|(older, newer)| newer - older);
-        self.energy.add(used.filter(|used| *used >= 0.0), seconds);
+        let read_at = before.energy_read_at.zip(gpu.energy_read_at);
+        let apart = read_at.map_or(seconds, |(older, newer)| newer.seconds_since(&older));
+        let used = used.filter(|used| *used >= 0.0 && apart > 0.0);
+        self.energy.add(used, apart);
+        self.seconds += seconds;
         let spent = gpu.driver_time.checked_sub(before.driver_time);
         let spent = spent.map(|spent| spent.as_secs_f64());
         self.driver.add(spent, seconds);
@@ -199,9 +205,9 @@ impl GpuSums {
             .or_else(counted)
     }
 
-    /// Returns the energy used, in joules.
+    /// Returns the energy used between all samples, in joules, by the time between readings of it.
     pub(crate) fn energy(&self) -> Option<f64> {
-        self.energy.known()
+        Some(self.energy.per_second()? * self.seconds)
     }
 
     /// Returns a figure's counted traffic in bytes per second.

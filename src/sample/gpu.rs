@@ -47,6 +47,9 @@ pub struct GpuSample {
     /// Energy since the driver was loaded, in joules.
     #[serde(default)]
     pub energy_joules: Option<f64>,
+    /// When that was read, which is seldom. `None` in older recordings, where it was read for each sample.
+    #[serde(default)]
+    pub energy_read_at: Option<Moment>,
     pub temperature_c: Option<f64>,
     #[serde(default)]
     pub mem_temperature_c: Option<f64>,

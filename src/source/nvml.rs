@@ -199,7 +199,7 @@ impl NvmlGpu {
                     health::read(device, at, sample, troubles);
                 }
                 CallGroup::Pcie => traffic::sample_pcie(device, at, sample, troubles),
-                CallGroup::Energy => gauges::read_energy(device, sample, troubles),
+                CallGroup::Energy => gauges::read_energy(device, at, sample, troubles),
             }
         });
     }

@@ -223,6 +223,24 @@ mod tests {
     }
 
     #[test]
+    fn energy_is_that_of_the_whole_time_though_it_is_read_seldom() {
+        // 400 W, read 4, 9 and 14 s after the start of 15 s.
+        let samples: Vec<_> = (0..=15_u8)
+            .map(|at| {
+                let mut sample = machine(f64::from(at));
+                let read = [14.0, 9.0, 4.0]
+                    .into_iter()
+                    .find(|read| *read <= f64::from(at));
+                gpu(&mut sample).energy_joules = read.map(|read| 1e6 + 400.0 * read);
+                gpu(&mut sample).energy_read_at = read.map(moment);
+                sample
+            })
+            .collect();
+        let rates = crate::model::rates_of(&samples).unwrap();
+        close(rates.gpus[0].energy_joules, 6000.0);
+    }
+
+    #[test]
     fn a_sampled_rate_stands_in_with_its_age() {
         let (older, mut newer) = (machine(10.0), machine(14.0));
         gpu(&mut newer).traffic = Some(GpuTraffic {

@@ -8,7 +8,7 @@ use super::errors::Troubles;
 use super::plausible::{celsius, megahertz, watts};
 use super::raw;
 use crate::sample::GpuSample;
-use crate::units::Bytes;
+use crate::units::{Bytes, Moment};
 
 pub(super) fn read(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
     read_memory(device, sample, troubles);
@@ -24,9 +24,15 @@ pub(super) fn read(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut T
     sample.throttle = reasons.map(throttle_words);
 }
 
-pub(super) fn read_energy(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+pub(super) fn read_energy(
+    device: &Device<'_>,
+    at: Moment,
+    sample: &mut GpuSample,
+    troubles: &mut Troubles,
+) {
     let energy = troubles.ask("energy", device.total_energy_consumption());
     sample.energy_joules = energy.map(|millijoules| millijoules as f64 / 1000.0);
+    sample.energy_read_at = energy.map(|_| at);
 }
 
 fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {

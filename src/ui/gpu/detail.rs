@@ -162,16 +162,19 @@ fn bus(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Option<Line
         row.text(Text, &text);
     }
     let rate = |rate: Option<BytesPerSecond>| rate.map(|rate| rate.to_string());
-    let both = [
-        ("in ", rate(gpu.pcie_rx)),
-        ("out ", rate(gpu.pcie_tx)),
-        ("NVLink in ", rate(gpu.nvlink_rx)),
-        ("out ", rate(gpu.nvlink_tx)),
-    ];
-    for (label, figure) in both {
+    for (label, figure) in [("in ", rate(gpu.pcie_rx)), ("out ", rate(gpu.pcie_tx))] {
         if let Some(figure) = figure {
             row.figure(2, label, &figure);
         }
+    }
+    if let (Some(received), Some(sent)) = (rate(gpu.nvlink_rx), rate(gpu.nvlink_tx)) {
+        let parts = [
+            (Dim, "NVLink in "),
+            (Text, &received),
+            (Dim, "  out "),
+            (Text, &sent),
+        ];
+        row.item(2, &parts);
     }
     if let Some(age) = gpu.pcie_age.filter(|age| *age >= 2.0) {
         row.item(2, &[(Dim, &format!("{} ago", format::span(age)))]);
