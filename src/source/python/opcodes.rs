@@ -106,8 +106,6 @@ const UP_TO_3_12: &Rows = &[
     // LOAD_CONST, LOAD_FAST
     (StackUse::Push(1), 0, &[(100, 100), (124, 124)]),
     (StackUse::Name, 0, &[(101, 101)]),
-    // LIST_TO_TUPLE
-    (StackUse::Replace, 0, &[(82, 82)]),
     // LIST_EXTEND, DICT_MERGE
     (StackUse::Join, 0, &[(162, 162), (164, 164)]),
     (StackUse::Format, 0, &[(155, 155)]),
@@ -117,6 +115,8 @@ const UP_TO_3_12: &Rows = &[
 ];
 
 const UP_TO_3_10: &Rows = &[
+    // LIST_TO_TUPLE
+    (StackUse::Replace, 0, &[(82, 82)]),
     // LOAD_DEREF
     (StackUse::Push(1), 0, &[(136, 136)]),
     // BUILD_TUPLE_UNPACK_WITH_CALL (3.8)
@@ -143,6 +143,8 @@ const SINCE_3_11: &Rows = &[
 ];
 
 const ONLY_3_11: &Rows = &[
+    // LIST_TO_TUPLE
+    (StackUse::Replace, 0, &[(82, 82)]),
     (StackUse::Extends, 0, &[(34, 34)]),
     (StackUse::Push(1), 0, &[(44, 46)]),
     (
