@@ -1,7 +1,7 @@
 //! Decides the kind: from the share of time waited and the share of time that the GPU was idle.
 
 use super::busy_time::dispatched;
-use super::context::Context;
+use super::context::{Context, likely};
 use super::device::{communication, in_collectives};
 use super::level::{HIGH, MODERATE, SLIGHT};
 use super::rules::Cause;
@@ -36,7 +36,7 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let least = |wait, synchronized| context.least_overlap(wait, synchronized, rest);
     let least_of_all = least(wait.low, context.rank.synchronized_at_least);
     if let (Some(overlap), Some(pieces)) = (context.overlap(), context.overlap_of_pieces()) {
-        let share = Share(f64::midpoint(overlap.low.0, overlap.high.0));
+        let share = likely(overlap.low, overlap.high);
         let low = (pieces.low.0 - below).max(least_of_all.0).min(share.0);
         return Interval {
             share,
@@ -47,10 +47,7 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let synchronized = context.rank.time_not_for_data(SYNCHRONIZE);
     let most = |wait: Share| wait.0.min(rest.0);
     Interval {
-        share: Share(f64::midpoint(
-            least(wait.share, synchronized).0,
-            most(wait.share),
-        )),
+        share: likely(least(wait.share, synchronized), Share(most(wait.share))),
         low: least_of_all,
         high: Share(most(wait.high)),
     }

@@ -15,6 +15,11 @@ use crate::verdict::level::MODERATE;
 /// Share of the time below which the workers' busy time is too short to be divided further.
 const MIN_BUSY: f64 = 0.1;
 
+/// Where the loss is taken to be between the least and the most that it can be. A GPU works off what it was given, and
+/// idles first of all while no batch has come: of twelve jobs on an H200 that waited, by their own CUDA events, the loss
+/// was 0.53 to 1 of the way, 0.9 in the median.
+const LIKELY: f64 = 0.8;
+
 pub(super) struct Context<'a> {
     pub(super) rates: &'a Rates,
     pub(super) job: &'a JobRates,
@@ -348,7 +353,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Returns the same for any rank.
+/// Returns where the loss is most likely between these.
+pub(super) fn likely(least: Share, most: Share) -> Share {
+    Share(least.0 + LIKELY * (most.0 - least.0))
+}
+
+/// Returns the share of time in functions whose name `is_one`, of any rank.
 pub(super) fn time_in(rank: &RankRates, is_one: impl Fn(&str) -> bool) -> Share {
     let seen = rank.activity.iter();
     let seen = seen.filter(|activity| is_one(&activity.name));

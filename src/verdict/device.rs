@@ -4,7 +4,7 @@
 //! The thresholds of the counters follow published ones (more than half of the multiprocessors active for work that
 //! fills the card; memory or compute above 60-70 % for the limit that it is near).
 
-use super::context::{Context, time_in};
+use super::context::{Context, likely, time_in};
 use super::level::{MODERATE, SLIGHT};
 use super::{Evidence, Kind, Limit};
 use crate::model::Oscillation;
@@ -173,7 +173,7 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     const MAJORITY: f64 = 0.5;
     let (lost, waited) = match (context.reported_stall(), context.overlap()) {
         (Some(reported), _) => (reported.0, context.wait()?.share),
-        (None, Some(overlap)) => (f64::midpoint(overlap.low.0, overlap.high.0), overlap.wait),
+        (None, Some(overlap)) => (likely(overlap.low, overlap.high).0, overlap.wait),
         (None, None) => return None,
     };
     let part = Share::of(lost, waited.0)?;
