@@ -36,7 +36,9 @@ pub(super) fn stall(context: &Context<'_>, waits: Waits) -> Interval {
     let least = |wait, synchronized| context.least_overlap(wait, synchronized, rest);
     let least_of_all = least(wait.low, context.rank.synchronized_at_least);
     if let (Some(overlap), Some(pieces)) = (context.overlap(), context.overlap_of_pieces()) {
-        let share = likely(overlap.low, overlap.high);
+        // The overlap may be that of a few more waits than the window has.
+        let share = likely(overlap.low, overlap.high).0.min(wait.share.0);
+        let share = Share(share);
         let low = (pieces.low.0 - below).max(least_of_all.0).min(share.0);
         return Interval {
             share,
