@@ -14,8 +14,8 @@ use crate::units::{Bytes, Share};
 const MAX_PIECES: usize = 4096;
 /// Part of the history's time that the counters must cover to correct it.
 const MIN_COVERED: f64 = 0.5;
-/// Largest factor by which the counters can raise the history's busy time. Where kernels are short, an H200's history
-/// shows 0.93 to 0.99 of the time that its counters do, and that the job's own CUDA events do.
+/// Largest factor by which the counters can raise the history's busy time. An H200's history shows 0.92 to 0.99 of
+/// the time that its counters do, in jobs that keep it busy for 20 % and more.
 const MAX_RAISE: f64 = 1.2;
 /// Longest piece in seconds. The driver's longest sample period is 1 s; after a longer gap, samples were missed.
 const MAX_PIECE_SECONDS: f64 = 2.5;

@@ -16,8 +16,8 @@ use crate::verdict::level::MODERATE;
 const MIN_BUSY: f64 = 0.1;
 
 /// Where the loss is taken to be between the least and the most that it can be. A GPU works off what it was given, and
-/// idles first of all while no batch has come: of twelve jobs on an H200 that waited, by their own CUDA events, the loss
-/// was 0.53 to 1 of the way, 0.9 in the median.
+/// idles first of all while no batch has come: of fifteen jobs on an H200 that lost 5 % and more, by their own CUDA events,
+/// the loss was 0.54 to 1.18 of the way, 0.91 in the median.
 const LIKELY: f64 = 0.8;
 
 pub(super) struct Context<'a> {

@@ -113,11 +113,12 @@ impl Verdict {
         };
         let idle = percent(self.gpu_idle);
         let waits = percent(self.wait.map(|wait| wait.share));
+        let lost = percent(self.stall.or(self.wait).map(|lost| lost.share));
         let seen = rates.is_some_and(|rates| !rates.gpus.is_empty());
         let what = if seen { "GPU" } else { "device" };
         [
             format!(
-                "the {what} is idle {idle} of the time, yet only {waits} is lost waiting for data"
+                "the {what} is idle {idle} of the time, yet only {lost} is lost waiting for data"
             ),
             format!("{what} idle {idle}, waiting for data {waits}"),
             format!("{what} idle {idle}"),

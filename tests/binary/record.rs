@@ -342,6 +342,10 @@ fn recorded_jobs_on_a_real_gpu_are_judged_by_what_they_measured() {
             (wait - waited).abs() <= NEAR,
             "{name}: {wait}, of itself {waited}"
         );
+        let stated = format!(" {:.0} % ", 100.0 * number(&verdict["stall_share"]));
+        let words = verdict["headline"]["loss"][0].as_str().expect("a sentence");
+        let words = format!(" {words}");
+        assert!(words.contains(&stated), "{name}: {words:?}, not {stated:?}");
         let ends = &verdict["stall_interval"];
         let (low, high) = (number(&ends[0]), number(&ends[1]));
         assert!(

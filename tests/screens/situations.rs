@@ -1293,6 +1293,18 @@ fn a_gpu_without_counters_has_a_guess_that_says_so() {
     assert!(text.contains("~21 %  an estimate"), "{text}");
 }
 
+/// Its utilisation counts copies: without them, the line would say both busy and idle.
+#[test]
+fn a_gpu_that_only_copies_says_so_beside_its_utilisation() {
+    let mut scene = starved();
+    let said = |scene: &Scene| text(scene, 120, 40).contains("only copies 41 %");
+    scene.each_rates(|rates| rates.gpus[0].copies_only = Some(Share(0.05)));
+    assert!(!text(&scene, 120, 40).contains("only copies"));
+    scene.each_rates(|rates| rates.gpus[0].copies_only = Some(Share(0.41)));
+    let text = text(&scene, 120, 40);
+    assert!(said(&scene) && text.contains("no kernel"), "{text}");
+}
+
 /// Returns sixteen GPUs: one with an error, one throttled, one lost, one that no longer responds.
 fn sixteen() -> Scene {
     let pace = Pace {

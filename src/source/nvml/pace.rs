@@ -36,7 +36,7 @@ pub(super) enum CallGroup {
     Health,
     /// The driver measures for 20 ms in each direction.
     Pcie,
-    /// The dearest of the usual calls: 2.4 to 4 ms on an H200, at times 24 ms.
+    /// The slowest of the usual calls: 2.4 to 4 ms on an H200, at times 24 ms.
     Energy,
 }
 

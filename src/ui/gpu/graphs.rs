@@ -13,6 +13,8 @@ use crate::units::Share;
 
 /// Least cells at the end of a line for a useful graph.
 const MIN_GRAPH_CELLS: usize = 10;
+/// Least share of the time in which a GPU only copies that is shown.
+const MIN_COPIES: f64 = 0.1;
 
 /// Draws ` 37 %  past  idle 60 %  swings every 2.0 s`.
 pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
@@ -26,12 +28,24 @@ pub(super) fn util(view: &View<'_>, gpu: &GpuRates, mut row: LineBuilder<'_>) ->
     }
     let idle = idle(view, gpu, place(view, gpu)).map(|idle| format!("{idle:>5}"));
     let swing = gpu.swing.map(|swing| format!("{:.1} s", swing.period));
+    // The utilisation counts copies: they are why a GPU that is in use may run no kernel.
+    let copies = gpu.copies_only.filter(|copies| copies.0 >= MIN_COPIES);
+    let label = if copies.is_some() {
+        "no kernel "
+    } else {
+        "idle "
+    };
+    let copies = copies.map(|copies| format!("{copies:>5}"));
     let percents = past(view, gpu, |gpu| gpu.util_percent);
     with_past(
         view,
         row,
         |cells| percents(cells, 100.0),
-        [("idle ", idle), ("swings every ", swing)],
+        [
+            (label, idle),
+            ("only copies ", copies),
+            ("swings every ", swing),
+        ],
     )
 }
 
