@@ -6,6 +6,7 @@
 
 mod beats;
 mod blocked;
+mod datasets;
 mod fed;
 mod iterators;
 mod loader_threads;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::datasets::Datasets;
 use super::moves::Moves;
 use super::priority;
 use super::seen::{IteratorSeen, WatchedLoader};
@@ -30,26 +31,12 @@ struct Tracked {
     yielded_at_pass: Option<u64>,
 }
 
-/// Passes through one dataset, which is identified by its address.
-#[derive(Debug)]
-struct DatasetPasses {
-    dataset: usize,
-    passes: Passes,
-    /// Batches of the newest pass.
-    batches: u64,
-}
-
-/// Maximum number of datasets whose passes are counted: those seen last.
-const DATASETS: usize = 16;
-
 /// Iterators that are remembered of those that could not be read.
 const LOST: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
-    dataset_passes: Vec<DatasetPasses>,
-    /// Number of datasets seen.
-    datasets: u64,
+    datasets: Datasets,
     tracked: Vec<Tracked>,
     /// Those that could not be read: address and what is counted. One that was changing then may be found again.
     lost: Vec<(usize, u64)>,
@@ -86,14 +73,24 @@ impl Iterators {
             .tracked
             .iter()
             .position(|known| known.iterator.address() == address);
-        match at {
-            Some(at) => {
-                if polled.is_some() && self.tracked[at].fd != polled {
-                    self.tracked[at].fd = polled;
-                    self.tracked[at].loader = self.loader_of(&self.tracked[at]);
-                }
+        if let Some(at) = at {
+            if polled.is_some() && self.tracked[at].fd != polled {
+                self.tracked[at].fd = polled;
+                self.tracked[at].loader = self.loader_of(&self.tracked[at]);
             }
-            None => self.track(stacks.iterator(address).ok(), polled),
+        } else {
+            self.track(stacks.iterator(address).ok(), polled);
+            self.found_late(address);
+        }
+    }
+
+    /// The trainer goes through the data of this iterator, which was not known until now.
+    fn found_late(&mut self, address: usize) {
+        let found = (self.tracked.last()).filter(|found| found.iterator.address() == address);
+        let Some(found) = found else { return };
+        if let (Some(dataset), Some(yielded)) = (found.iterator.dataset(), found.yielded_at_pass) {
+            let spent = self.turns.found(dataset, yielded);
+            self.datasets.add(spent);
         }
     }
 
@@ -155,11 +152,9 @@ impl Iterators {
             let address = iterator.address();
             let mut tracked = self.tracked.iter();
             if !tracked.any(|known| known.iterator.address() == address) {
-                let dataset = iterator.dataset().filter(|_| stands.is_some());
                 self.track(Some(iterator), None);
-                let yielded = self.tracked.last().and_then(|found| found.yielded_at_pass);
-                if let (Some(dataset), Some(yielded)) = (dataset, yielded) {
-                    self.turns.found(dataset, yielded);
+                if stands.is_some() {
+                    self.found_late(address);
                 }
             }
         }
@@ -186,6 +181,9 @@ impl Iterators {
             yielded_at_pass: None,
         };
         tracked.loader = self.loader_of(&tracked);
+        if self.tracked.is_empty() {
+            self.turns.forget();
+        }
         self.tracked.push(tracked);
         self.read();
     }
@@ -193,8 +191,7 @@ impl Iterators {
     /// Reads the counters of all iterators.
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
-        let (dataset_passes, datasets) = (&mut self.dataset_passes, &mut self.datasets);
-        let (lost, turns) = (&mut self.lost, &mut self.turns);
+        let (lost, turns, datasets) = (&mut self.lost, &mut self.turns, &mut self.datasets);
         let known = self.tracked.len();
         let mut all_moved = Vec::new();
         self.tracked.retain_mut(|tracked| {
@@ -217,7 +214,7 @@ impl Iterators {
                 return false;
             }
             if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
-                pass(dataset_passes, datasets, dataset, state.yielded);
+                datasets.count(dataset, state.yielded);
                 if let Some(before) = before {
                     let since = state.yielded.checked_sub(before);
                     all_moved.push((dataset, since.unwrap_or(state.yielded)));
@@ -235,9 +232,7 @@ impl Iterators {
             };
             seen.batches += state.yielded - since;
             tracked.yielded = state.yielded;
-            let of = |known: &&DatasetPasses| Some(known.dataset) == tracked.iterator.dataset();
-            let dataset = dataset_passes.iter().find(of);
-            seen.dataset = dataset.map(|known| known.passes.dataset);
+            seen.dataset = (tracked.iterator.dataset()).and_then(|it| datasets.number(it));
             if seen.settings != *tracked.iterator.settings() {
                 seen.settings = tracked.iterator.settings().clone();
             }
@@ -255,22 +250,15 @@ impl Iterators {
         self.lost.drain(..excess);
         all_moved.retain(|(_, batches)| *batches > 0);
         if !all_moved.is_empty() {
-            self.moves.moved();
+            self.moves
+                .moved(all_moved.iter().map(|(_, batches)| batches).sum());
+            if !self.has_all() {
+                // One that is not found yet may take turns with them.
+                return self.turns.forget();
+            }
         }
-        if !all_moved.is_empty() && !self.has_all() {
-            // One that is not found yet may take turns with them.
-            self.turns.forget();
-            return;
-        }
-        let Some((dataset, spent)) = self.turns.yielded(&all_moved) else {
-            return;
-        };
-        let mut dataset_passes = self.dataset_passes.iter_mut();
-        if let Some(known) = dataset_passes.find(|known| known.dataset == dataset) {
-            known.passes.polls += spent.polls;
-            known.passes.waited += spent.waited;
-            known.passes.trained += spent.trained;
-        }
+        let spent = self.turns.yielded(&all_moved);
+        self.datasets.add(spent);
     }
 
     /// Adds the main thread's time until now; `trains`: the last stack showed what only training does.
@@ -281,8 +269,7 @@ impl Iterators {
 
     /// Returns the passes through each dataset; the last one is the one that yielded last.
     pub(super) fn passes(&self) -> Vec<Passes> {
-        let passes = self.dataset_passes.iter().map(|known| known.passes);
-        passes.collect()
+        self.datasets.passes()
     }
 
     /// Returns when the newest batch was seen, if that was after this time.
@@ -351,39 +338,6 @@ fn may_read(own: Option<i32>, of_loader: Option<i32>, fd: Option<i32>) -> bool {
     fd.is_none() || is_fd(own) && is_fd(of_loader)
 }
 
-/// Counts what an iterator over this dataset has yielded, and moves the dataset to the end. Less than before means the
-/// next pass.
-fn pass(dataset_passes: &mut Vec<DatasetPasses>, datasets: &mut u64, dataset: usize, yielded: u64) {
-    let is = |known: &DatasetPasses| known.dataset == dataset;
-    let Some(at) = dataset_passes.iter().position(is) else {
-        if dataset_passes.len() == DATASETS {
-            dataset_passes.remove(0);
-        }
-        dataset_passes.push(DatasetPasses {
-            dataset,
-            passes: Passes {
-                dataset: *datasets,
-                begun: 1,
-                batches: yielded,
-                longest: yielded,
-                ..Passes::default()
-            },
-            batches: yielded,
-        });
-        *datasets += 1;
-        return;
-    };
-    let mut known = dataset_passes.remove(at);
-    known.passes.returns += u64::from(at < dataset_passes.len());
-    let next = yielded < known.batches;
-    let since = if next { 0 } else { known.batches };
-    known.passes.begun += u64::from(next);
-    known.passes.batches += yielded - since;
-    known.passes.longest = known.passes.longest.max(yielded);
-    known.batches = yielded;
-    dataset_passes.push(known);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,43 +353,5 @@ mod tests {
                 assert_eq!(may_read(own, of_loader, validation), nothing_known);
             }
         }
-    }
-
-    #[test]
-    fn each_restart_of_the_count_is_a_pass() {
-        let (mut dataset_passes, mut datasets) = (Vec::new(), 0);
-        // Attached in the middle of a pass; then two more, and a validation between them.
-        for (dataset, yielded) in [
-            (7, 40),
-            (7, 41),
-            (7, 2),
-            (9, 1),
-            (9, 6),
-            (7, 0),
-            (7, 5),
-            (9, 2),
-        ] {
-            pass(&mut dataset_passes, &mut datasets, dataset, yielded);
-        }
-        let passes: Vec<_> = dataset_passes.iter().map(|known| known.passes).collect();
-        let wanted = |dataset, begun, (batches, longest), returns| Passes {
-            dataset,
-            begun,
-            batches,
-            longest,
-            returns,
-            ..Passes::default()
-        };
-        assert_eq!(passes, [wanted(0, 3, (48, 41), 1), wanted(1, 2, (8, 6), 1)]);
-        // Of many, those are kept that the trainer comes back to.
-        for other in 100..200 {
-            pass(&mut dataset_passes, &mut datasets, 7, 5);
-            pass(&mut dataset_passes, &mut datasets, other, 1);
-        }
-        assert_eq!(dataset_passes.len(), DATASETS);
-        let last = dataset_passes.last().unwrap();
-        assert_eq!(last.passes, wanted(101, 1, (1, 1), 0));
-        let kept = dataset_passes[DATASETS - 2].passes;
-        assert_eq!(kept, wanted(0, 3, (48, 41), 101));
     }
 }

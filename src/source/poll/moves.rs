@@ -26,11 +26,13 @@ impl Moves {
         self.last.filter(|last| *last > from)
     }
 
-    pub(super) fn moved(&mut self) {
+    /// This many batches, at least one, were yielded since the last time.
+    pub(super) fn moved(&mut self, batches: u64) {
         let pause = self
             .last
             .map_or(Duration::ZERO, |last| self.now.saturating_sub(last));
-        self.usual = (7 * self.usual + pause) / 8;
+        let of_one = pause / u32::try_from(batches.max(1)).unwrap_or(u32::MAX);
+        self.usual = (7 * self.usual + of_one) / 8;
         self.last = Some(self.now);
     }
 
@@ -39,5 +41,25 @@ impl Moves {
         let last = self.last?;
         let least = (IDLE_FACTOR * self.usual).max(MIN_IDLE);
         (self.now.saturating_sub(last) >= least).then_some(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_that_are_read_many_at_a_time_are_usual_one_by_one() {
+        let mut moves = Moves::default();
+        let at = |moves: &mut Moves, millis| moves.at(Duration::from_millis(millis));
+        for read in 0..100 {
+            at(&mut moves, read * 200);
+            moves.moved(4);
+        }
+        let last = 99 * 200;
+        at(&mut moves, last + 290);
+        assert_eq!(moves.idle_since(), None);
+        at(&mut moves, last + 310);
+        assert_eq!(moves.idle_since(), Some(Duration::from_millis(last)));
     }
 }

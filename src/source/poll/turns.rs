@@ -74,7 +74,8 @@ impl Turns {
         self.ended &= moved.is_empty();
         match *moved {
             [] => return None,
-            [(dataset, batches)] if self.dataset == Some(dataset) => {
+            [(dataset, batches)] if self.dataset.is_none_or(|it| it == dataset) => {
+                self.dataset = Some(dataset);
                 self.in_a_row += batches;
                 self.held.add(std::mem::take(&mut self.next));
             }
@@ -88,7 +89,7 @@ impl Turns {
         Some((self.settled()?, std::mem::take(&mut self.held)))
     }
 
-    /// Several are gone through, as far as is known: the time since the last batch is no one's.
+    /// Several are gone through, as far as is known, or none was known: the time until now is no one's.
     pub(super) fn forget(&mut self) {
         *self = Self {
             counted: self.counted,
@@ -101,11 +102,15 @@ impl Turns {
         self.ended |= self.dataset == Some(dataset);
     }
 
-    /// This one was found late: it has yielded so many since the other stands still.
-    pub(super) fn found(&mut self, dataset: usize, batches: u64) {
-        if self.dataset.is_some_and(|before| before != dataset) && batches > 0 {
-            (self.dataset, self.in_a_row, self.ended) = (Some(dataset), batches, false);
+    /// The trainer goes through this one, which was found late: it has yielded so many since the other stands still.
+    /// Returns it, and its time until now.
+    pub(super) fn found(&mut self, dataset: usize, batches: u64) -> Option<(usize, Spent)> {
+        let another = self.dataset.is_some_and(|before| before != dataset);
+        if !another || batches == 0 {
+            return None;
         }
+        (self.dataset, self.in_a_row, self.ended) = (Some(dataset), batches, false);
+        Some((self.settled()?, std::mem::take(&mut self.held)))
     }
 
     /// Returns the dataset that the trainer is going through.
@@ -182,10 +187,21 @@ mod tests {
         let mut turns = Turns::default();
         turns.yielded(&[(TRAINING, 2)]);
         after(&mut turns, 30, 0, false);
-        turns.found(VALIDATION, 5);
+        let wanted = Some((VALIDATION, spent(30, 0, 0)));
+        assert_eq!(turns.found(VALIDATION, 5), wanted);
         after(&mut turns, 6, 0, false);
-        let wanted = Some((VALIDATION, spent(36, 0, 0)));
+        let wanted = Some((VALIDATION, spent(6, 0, 0)));
         assert_eq!(turns.yielded(&[(VALIDATION, 1)]), wanted);
+    }
+
+    #[test]
+    fn the_time_of_the_first_dataset_counts_from_when_it_is_found() {
+        let mut turns = Turns::default();
+        after(&mut turns, 90, 0, false);
+        turns.forget();
+        after(&mut turns, 20, 4, true);
+        let wanted = Some((TRAINING, spent(20, 4, 16)));
+        assert_eq!(turns.yielded(&[(TRAINING, 4)]), wanted);
     }
 
     #[test]
