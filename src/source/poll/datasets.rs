@@ -11,13 +11,13 @@ const DATASETS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Datasets {
     /// The one that yielded last is at the end.
-    known: Vec<Dataset>,
+    known: Vec<DatasetPasses>,
     /// Number of datasets seen.
     seen: u64,
 }
 
 #[derive(Debug)]
-struct Dataset {
+struct DatasetPasses {
     address: usize,
     passes: Passes,
     /// Batches of the newest pass.
@@ -27,12 +27,12 @@ struct Dataset {
 impl Datasets {
     /// Counts what an iterator over the dataset at this address has yielded. Less than before means the next pass.
     pub(super) fn count(&mut self, address: usize, yielded: u64) {
-        let is = |known: &Dataset| known.address == address;
+        let is = |known: &DatasetPasses| known.address == address;
         let Some(at) = self.known.iter().position(is) else {
             if self.known.len() == DATASETS {
                 self.known.remove(0);
             }
-            self.known.push(Dataset {
+            self.known.push(DatasetPasses {
                 address,
                 passes: Passes {
                     dataset: self.seen,
