@@ -4,8 +4,8 @@
 
 use crate::sample::Passes;
 
-/// Polls (of 10 ms) that one stack stands for; from one in training-only code on, the dataset with most is the training data.
-const POLLS_OF_A_STACK: u64 = 20;
+/// Polls (of 5 ms) that one stack stands for; from one in training-only code on, the dataset with most is the training data.
+const POLLS_OF_A_STACK: u64 = 40;
 /// Polls, and share of the time outside of the loader, that the training data must have in training-only code, so that its
 /// absence elsewhere shows soon.
 const MIN_VISIBLE_POLLS: u64 = 5 * POLLS_OF_A_STACK;
@@ -23,7 +23,7 @@ const FEWER: f64 = 0.6;
 /// Batches and polls of a turn, from which on it is a long one. Of datasets that take turns in each step, some turns may
 /// not be seen.
 const MIN_BATCHES_OF_TURN: u64 = 3;
-const MIN_POLLS_OF_TURN: u64 = 100;
+const MIN_POLLS_OF_TURN: u64 = 200;
 
 /// Returns the dataset that is trained on: the one with the most time in training-only code or, if that was not seen,
 /// the one that most batches came from.
@@ -98,7 +98,9 @@ pub(super) fn take_long_turns(all: &[Passes]) -> bool {
 mod tests {
     use super::*;
 
-    fn passes(dataset: u64, batches: u64, (polls, waited, trained): (u64, u64, u64)) -> Passes {
+    /// Times are in hundredths of a second: two polls.
+    fn passes(dataset: u64, batches: u64, times: (u64, u64, u64)) -> Passes {
+        let [polls, waited, trained] = [times.0, times.1, times.2].map(|time| 2 * time);
         Passes {
             dataset,
             begun: 1,

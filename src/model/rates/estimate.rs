@@ -11,7 +11,7 @@
 //! - With fewer than five pairs their variance is not known. Their lengths are then assumed to vary by `cv^2` = 1/2,
 //!   between a steady loader and a random one, which gives `p^2 (1-p)^2 / k`.
 //! - That is equivalent to `n = p (1-p) / variance` independent polls, at most as many as there were. If all
-//!   polls agree (`p` is 0 or 1), `n` = polls. A poll that counts for more than 10 ms is one poll.
+//!   polls agree (`p` is 0 or 1), `n` = polls. A poll that counts for more than 5 ms is one poll.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so it has a width for 0 and 1 too. It extends at least one
 //!   percentage point to each side.
 //! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to

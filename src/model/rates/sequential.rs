@@ -33,7 +33,7 @@ const Z: f64 = 3.0;
 /// Shortest block, in seconds.
 const SHORTEST: f64 = 0.15;
 /// Readings of a GPU and reports of steps cover all the time between them. They count like this many polls per second.
-pub(super) const POLLS_A_SECOND: f64 = 100.0;
+pub(super) const POLLS_A_SECOND: f64 = 200.0;
 
 /// Bounds of a share at 97.5 %, however often one polls.
 #[derive(Debug, Clone, Copy, PartialEq)]

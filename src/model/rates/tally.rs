@@ -12,10 +12,10 @@ use crate::units::Share;
 
 /// Number of functions kept of an activity: the hottest.
 const MAX_FUNCTIONS: usize = 8;
-/// Time that one poll of a [`MainTally`] counts for.
-const POLL: Duration = Duration::from_millis(10);
+/// Time that one poll of a [`MainTally`] counts for in recordings that do not say how long its ready time was counted.
+const OLDER_POLL: Duration = Duration::from_millis(10);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
-const OF_EACH_KIND: u64 = 30;
+const OF_EACH_KIND: u64 = 60;
 /// By how much the share that delayed polls see may differ from the one when they were due, within two standard deviations:
 /// measured in ten jobs of 5 to 20 ms a batch beside 15 busy threads on two CPUs.
 const DELAYED_OFF: f64 = 0.25;
@@ -73,14 +73,11 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
 /// exact; polls that come late see some states more often than others. `None` if the kernel does not count it.
 fn skew(polled: &MainTally) -> Option<Share> {
     let ready = polled.ready.filter(|ready| !ready.time.is_zero())?;
-    let counted = Share::of(
-        ready.time.as_secs_f64(),
-        polled.polls as f64 * POLL.as_secs_f64(),
-    )?;
+    let counted = counted(polled, ready)?;
     let seen = Share::of(awake(polled, ready) as f64, polled.polls as f64)?;
     let spread = seen.0 * seen.complement().0;
     let by_chance = CHANCE * (spread / polled.observed.max(1) as f64).sqrt();
-    Some(Share((seen.0 - counted.clamped().0).abs() - by_chance).clamped())
+    Some(Share((seen.0 - counted.0).abs() - by_chance).clamped())
 }
 
 impl MainGrown {
@@ -127,6 +124,16 @@ fn delayed(polled: &MainTally) -> Share {
     }
 }
 
+/// Returns the share of the time in which the thread was ready, as the kernel has counted it.
+fn counted(polled: &MainTally, ready: ReadyTally) -> Option<Share> {
+    let of = if ready.of.is_zero() {
+        polled.polls as f64 * OLDER_POLL.as_secs_f64()
+    } else {
+        ready.of.as_secs_f64()
+    };
+    Some(Share::of(ready.time.as_secs_f64(), of)?.clamped())
+}
+
 /// Returns the polls at which the thread was on a CPU or waiting for one.
 fn awake(polled: &MainTally, ready: ReadyTally) -> u64 {
     let in_loader = [ready.waiting, ready.receiving, ready.loading];
@@ -148,7 +155,10 @@ fn post_stratified(polled: MainTally) -> MainTally {
     if awake.min(asleep) < OF_EACH_KIND {
         return polled;
     }
-    let ready_polls = (ready.time.as_secs_f64() / POLL.as_secs_f64()).min(all as f64);
+    let Some(counted) = counted(&polled, ready) else {
+        return polled;
+    };
+    let ready_polls = counted.0 * all as f64;
     let (for_awake, for_asleep) = (
         ready_polls / awake as f64,
         (all as f64 - ready_polls) / asleep as f64,

@@ -874,18 +874,20 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
 #[test]
 fn polls_are_weighted_by_kernel_time() {
     // The thread collated batches for 600 ms of a second and slept for 400. Polls came late while it was on a CPU.
+    let ready = ReadyTally {
+        time: Duration::from_millis(600),
+        of: Duration::from_secs(1),
+        loading: 90,
+        ..ReadyTally::default()
+    };
     let newer = MainTally {
-        polls: 100,
-        loading: 45,
-        running: 5,
-        other: 40,
-        waiting: 10,
-        unseen: 9,
-        ready: Some(ReadyTally {
-            time: Duration::from_millis(600),
-            loading: 45,
-            ..ReadyTally::default()
-        }),
+        polls: 200,
+        loading: 90,
+        running: 10,
+        other: 80,
+        waiting: 20,
+        unseen: 18,
+        ready: Some(ready),
         ..MainTally::default()
     };
     let main = |newer| tally::main(None, Some(newer), None).expect("it grew").tally;
@@ -897,13 +899,23 @@ fn polls_are_weighted_by_kernel_time() {
             weighed.other,
             weighed.waiting
         ),
-        (54, 6, 32, 8)
+        (108, 12, 64, 16)
     );
-    assert_eq!((weighed.polls, weighed.unseen), (100, 8));
+    assert_eq!((weighed.polls, weighed.unseen), (200, 15));
+    // In a recording of an older version a poll counts for 10 ms.
+    let older = MainTally {
+        ready: Some(ReadyTally {
+            time: 2 * ready.time,
+            of: Duration::ZERO,
+            ..ready
+        }),
+        ..newer
+    };
+    assert_eq!(main(older).loading, 108);
     // Unchanged with too few polls of a kind, or without the kernel's count.
     let few = MainTally {
         other: 0,
-        polls: 60,
+        polls: 120,
         ..newer
     };
     assert_eq!(main(few), few);

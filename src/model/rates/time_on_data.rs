@@ -77,17 +77,17 @@ mod tests {
             polls,
             ..Passes::default()
         };
-        let older = [passes(0, 8, 2000), passes(1, 8, 1000)];
-        let newer = [passes(0, 9, 2300), passes(1, 9, 1100)];
+        let older = [passes(0, 8, 4000), passes(1, 8, 2000)];
+        let newer = [passes(0, 9, 4600), passes(1, 9, 2200)];
         let time = |newer| TimeOnData {
             older: &older,
             newer,
-            all: 400,
+            all: 800,
             inside: 0,
         };
         let shares = [0, 1, 2].map(|dataset| time(&newer).share(dataset));
         assert_eq!(shares, [Some(Share(0.75)), Some(Share(0.25)), None]);
-        let in_each_step = [passes(0, 800, 2300), passes(1, 800, 1100)];
+        let in_each_step = [passes(0, 800, 4600), passes(1, 800, 2200)];
         assert_eq!(time(&in_each_step).share(0), None);
     }
 }

@@ -10,10 +10,10 @@ use crate::sample::{EVENTS, MainTally, TrainerNow};
 use crate::units::Pid;
 
 /// Unit of time in which the states of the main thread are counted.
-const BEAT: Duration = Duration::from_millis(10);
+const BEAT: Duration = Duration::from_millis(5);
 /// Most beats counted between two polls: after a longer gap the machine was asleep or pipetop was stopped, and nothing is
 /// known of that time.
-const MAX_BEATS: u64 = 100;
+const MAX_BEATS: u64 = 200;
 
 /// A poll that begins this much after it was due is delayed: a main thread with short steps does something else by then.
 const DELAYED: Duration = Duration::from_micros(500);
@@ -90,6 +90,14 @@ impl Doing {
     }
 }
 
+/// For how long the kernel has counted a thread as ready, and when it said so.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    thread: Pid,
+    time: Duration,
+    at: Duration,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Beats {
     /// The last counted beat, and what was seen then.
@@ -105,7 +113,7 @@ pub(super) struct Beats {
     /// Whether waits are recognised by the place in the training loop.
     by_place: bool,
     /// What the kernel had counted at the last poll of this thread.
-    ready_at_last: Option<(Pid, Duration)>,
+    ready_at_last: Option<Ready>,
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
     pub(super) not_data: BTreeMap<&'static str, u64>,
@@ -134,13 +142,14 @@ impl Beats {
     }
 
     /// Records the time that `thread` was ready, as the kernel has counted it until this poll.
-    pub(super) fn ready(&mut self, thread: Pid, time: Option<Duration>) {
+    pub(super) fn ready(&mut self, at: Duration, thread: Pid, time: Option<Duration>) {
         let Some(time) = time else { return };
-        let last = self.ready_at_last.replace((thread, time));
-        let last = last
-            .filter(|(of, _)| *of == thread)
-            .map_or(time, |(_, last)| last);
-        self.tally.ready.get_or_insert_default().time += time.saturating_sub(last);
+        let now = Ready { thread, time, at };
+        let last = self.ready_at_last.replace(now);
+        let last = last.filter(|last| last.thread == thread).unwrap_or(now);
+        let ready = self.tally.ready.get_or_insert_default();
+        ready.time += time.saturating_sub(last.time);
+        ready.of += at.saturating_sub(last.at);
     }
 
     /// Another thread is polled from now on.
@@ -244,6 +253,11 @@ mod tests {
 
     const THREAD: Pid = Pid(7);
 
+    /// Returns the time after so many tenths of a beat.
+    fn after(tenths: u32) -> Duration {
+        BEAT * tenths / 10
+    }
+
     fn seen(doing: Doing, thread: ThreadState) -> Beat {
         Beat {
             doing,
@@ -262,11 +276,11 @@ mod tests {
         }
     }
 
-    /// Counts steps every 10 ms of the range `ms`.
-    fn steps(beats: &mut Beats, ms: std::ops::Range<u64>) {
-        for at in ms.step_by(10) {
+    /// Counts steps every beat of the range, which is in tenths of a beat.
+    fn steps(beats: &mut Beats, tenths: std::ops::Range<u32>) {
+        for at in tenths.step_by(10) {
             let step = seen(Doing::Running, ThreadState::Ready);
-            beats.count(Duration::from_millis(at), step);
+            beats.count(after(at), step);
         }
     }
 
@@ -316,7 +330,7 @@ mod tests {
                 unclear,
                 ..step
             };
-            beats.count(Duration::from_millis(at), beat);
+            beats.count(after(at), beat);
         }
         assert_eq!(beats.tally.unseen, 3);
         beats.drop_unclear();
@@ -333,7 +347,7 @@ mod tests {
                 in_generator: true,
                 ..seen(doing, ThreadState::Ready)
             };
-            beats.count(Duration::from_millis(at), beat);
+            beats.count(after(at), beat);
         }
         beats.drop_unclear();
         assert_eq!((beats.tally.unseen, beats.tally.in_generator), (1, 1));
@@ -369,7 +383,7 @@ mod tests {
         ] {
             let seen = seen(doing, ThreadState::Ready);
             let delay = Duration::from_micros(delay);
-            beats.count(Duration::from_millis(at), Beat { delay, ..seen });
+            beats.count(after(at), Beat { delay, ..seen });
         }
         let tally = beats.tally;
         assert_eq!((tally.polls, tally.in_loader()), (7, 5));
@@ -388,7 +402,7 @@ mod tests {
         ] {
             let seen = seen(doing, ThreadState::Asleep);
             let beat = Beat { dispatched, ..seen };
-            beats.count(Duration::from_millis(at), beat);
+            beats.count(after(at), beat);
         }
         assert_eq!((beats.tally.waiting, beats.tally.dispatched), (5, 4));
     }
@@ -401,7 +415,7 @@ mod tests {
             (30, Doing::Starting),
             (50, Doing::Waiting),
         ] {
-            beats.count(Duration::from_millis(at), seen(doing, ThreadState::Ready));
+            beats.count(after(at), seen(doing, ThreadState::Ready));
         }
         assert_eq!((beats.tally.waiting, beats.tally.starting), (5, 4));
     }
@@ -417,35 +431,35 @@ mod tests {
         ];
         for (at, ready, doing) in polls {
             let beat = seen(doing, ThreadState::Ready);
-            beats.count(Duration::from_millis(at), beat);
-            beats.ready(THREAD, Some(Duration::from_millis(ready)));
+            beats.count(after(at), beat);
+            beats.ready(after(at), THREAD, Some(Duration::from_millis(ready)));
         }
         let tally = beats.tally;
         assert_eq!((tally.waiting, tally.running), (2, 2));
         let ready = tally.ready.expect("the kernel counts it");
-        assert_eq!(ready.time, Duration::from_millis(5));
+        assert_eq!((ready.time, ready.of), (Duration::from_millis(5), 2 * BEAT));
     }
 
     #[test]
     fn time_on_a_cpu_counts_from_the_first_poll() {
         let mut beats = Beats::default();
-        beats.ready(THREAD, None);
+        beats.ready(after(0), THREAD, None);
         assert_eq!(beats.tally.ready, None);
         for (at, ready) in [(0, 5000), (10, 5008), (20, 5016)] {
-            beats.count(
-                Duration::from_millis(at),
-                seen(Doing::Loading, ThreadState::Ready),
-            );
-            beats.ready(THREAD, Some(Duration::from_millis(ready)));
+            beats.count(after(at), seen(Doing::Loading, ThreadState::Ready));
+            beats.ready(after(at), THREAD, Some(Duration::from_millis(ready)));
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
         assert_eq!((ready.time, ready.loading), (Duration::from_millis(16), 2));
         // A thread that is polled instead has its own count. The poll at which it is found still reads the main thread.
         beats.switch_thread();
-        for (thread, ready) in [(THREAD, 5018), (Pid(8), 9000), (Pid(8), 9005)] {
-            beats.ready(thread, Some(Duration::from_millis(ready)));
+        for (at, thread, ready) in [(30, THREAD, 5018), (40, Pid(8), 9000), (50, Pid(8), 9005)] {
+            beats.ready(after(at), thread, Some(Duration::from_millis(ready)));
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
-        assert_eq!(ready.time, Duration::from_millis(23));
+        assert_eq!(
+            (ready.time, ready.of),
+            (Duration::from_millis(23), 4 * BEAT)
+        );
     }
 }

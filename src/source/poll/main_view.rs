@@ -177,7 +177,7 @@ impl MainView {
         self.iterators
             .spend(now, &self.beats.tally, self.fed.trains && !inside);
         self.beats
-            .ready(thread, scheduled.map(|counted| counted.ready));
+            .ready(now, thread, scheduled.map(|counted| counted.ready));
         if let Some(seen) = beat.now() {
             self.polls.record(now, seen, SLOTS);
         }
@@ -198,7 +198,7 @@ impl MainView {
     }
 
     /// Whether a loader of PyTorch feeds it.
-    fn by_pytorch(&self) -> bool {
+    pub(super) fn by_pytorch(&self) -> bool {
         self.fed.is_pytorch() || self.iterators.has_any()
     }
 

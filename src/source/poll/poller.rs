@@ -20,15 +20,16 @@ use crate::source::clock::{Clock, thread_cpu};
 use crate::source::file::{Failure, unreadable};
 use crate::units::ProcessKey;
 
-/// Time between two polls of a main thread, if the budget allows it.
+/// Time between two polls of a main thread, if the budget allows it. At first one that PyTorch's loader feeds is polled once
+/// more in between: short waits are known sooner.
 const PERIOD: Duration = Duration::from_millis(10);
 /// Longest time between two polls of a main thread, if the budget does not.
 const MAX_PERIOD: Duration = Duration::from_millis(60);
 /// Share of one core that polling may cost: for one job, and for all jobs that this process watches. At first it may cost
 /// more, for an early verdict.
 const BUDGET: f64 = 0.005;
-const BUDGET_AT_FIRST: f64 = 0.015;
-const AT_FIRST: Duration = Duration::from_secs(10);
+const BUDGET_AT_FIRST: f64 = 0.03;
+const AT_FIRST: Duration = Duration::from_secs(5);
 const BUDGET_OF_ALL: f64 = 0.02;
 /// Number of running pollers.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -88,6 +89,7 @@ impl Poller {
         priority::raise();
         let mut period = PERIOD;
         let mut round = 0_usize;
+        let mut between = false;
         // Two that watch the same job do not poll it at the same moments.
         let mut jitter = Jitter(0x9e37_79b9_7f4a_7c15 ^ u64::from(std::process::id()));
         let mut due = self.clock.since_start();
@@ -107,16 +109,31 @@ impl Poller {
                 }
                 self.follow(&targets);
             }
+            let mut poll = || {
+                if between {
+                    self.poll_between(due);
+                } else {
+                    self.round(round, due, late);
+                }
+            };
             if cfg!(debug_assertions) {
-                self.round(round, due, late);
-            } else if foreign::call(|| self.round(round, due, late)).is_none() {
+                poll();
+            } else if foreign::call(poll).is_none() {
                 // One odd moment of a job must not hide the rest. A debug build ends here, so that tests show the fault.
                 tracing::error!("a round of polls was lost to a panic");
             }
-            round = round.wrapping_add(1);
+            round = round.wrapping_add(usize::from(!between));
             let now = self.clock.since_start();
+            let before = between;
+            let at_first = now.saturating_sub(first) < AT_FIRST;
+            between = !before && at_first && period == PERIOD;
             // Random, so that polls are not in step with anything periodic in the job.
-            due = now.max(due + jitter.around(period));
+            let pause = if between || before {
+                period / 2
+            } else {
+                period
+            };
+            due = now.max(due + jitter.around(pause));
             if now.saturating_sub(budget_since.0) > Duration::from_secs(1) {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
@@ -215,6 +232,16 @@ impl Poller {
                 self.queues.push((rank, loader.id, view));
             }
             (_, None) => {}
+        }
+    }
+
+    /// Polls again where that costs little and the next batch is recognised at once.
+    fn poll_between(&mut self, due: Duration) {
+        let now = self.clock.since_start();
+        for view in &mut self.mains {
+            if view.by_pytorch() {
+                view.poll(now, now.saturating_sub(due));
+            }
         }
     }
 
