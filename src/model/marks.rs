@@ -27,6 +27,13 @@ pub struct Mark {
     pub words: String,
 }
 
+impl Mark {
+    pub fn new(at: Duration, kind: MarkKind, words: impl Into<String>) -> Self {
+        let words = words.into();
+        Self { at, kind, words }
+    }
+}
+
 /// Kinds of events, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {

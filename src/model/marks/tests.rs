@@ -245,11 +245,7 @@ fn memory_is_fixed_and_important_marks_are_kept() {
     let mut marks = Marks::default();
     for at in 0..10_000 {
         let kind = MarkKind::ALL[at % 7];
-        marks.add(Mark {
-            at: Duration::from_secs(at as u64),
-            kind,
-            words: String::new(),
-        });
+        marks.add(Mark::new(Duration::from_secs(at as u64), kind, ""));
     }
     let all = marks.between(-1.0, f64::MAX);
     assert_eq!(all.len(), MAX_MARKS);
