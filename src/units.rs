@@ -3,6 +3,7 @@
 //! Defines their unit and how they are displayed, independent of where a number comes from or where it is shown. Also
 //! makes names that may contain anything printable.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -195,6 +196,16 @@ pub fn sorted(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let sorted = sorted(values);
     sorted.get(sorted.len() / 2).copied()
+}
+
+/// Appends an item; before that, drops the oldest if there are `most`. Returns whether it dropped one.
+pub(crate) fn keep_newest<T>(kept: &mut VecDeque<T>, item: T, most: usize) -> bool {
+    let is_full = kept.len() == most;
+    if is_full {
+        kept.pop_front();
+    }
+    kept.push_back(item);
+    is_full
 }
 
 /// Shown for an unknown figure.
