@@ -52,18 +52,6 @@ pub enum MarkKind {
     Worker,
 }
 
-impl MarkKind {
-    pub const ALL: [Self; 7] = [
-        Self::JobBegin,
-        Self::Epoch,
-        Self::Validation,
-        Self::Checkpoint,
-        Self::Worker,
-        Self::Verdict,
-        Self::JobEnd,
-    ];
-}
-
 /// Marks, ordered by time.
 #[derive(Debug, Clone, Default)]
 pub struct Marks(Vec<Mark>);
