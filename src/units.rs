@@ -116,12 +116,8 @@ pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(
-            f,
-            self.0 as f64,
-            1024.0,
-            &["B", "KiB", "MiB", "GiB", "TiB", "PiB"],
-        )
+        let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        f.write_str(&scaled(self.0 as f64, 1024.0, &units, 99.95))
     }
 }
 
@@ -132,21 +128,20 @@ pub struct BytesPerSecond(pub f64);
 
 impl fmt::Display for BytesPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, 1000.0, &["B/s", "KB/s", "MB/s", "GB/s", "TB/s"])
+        let units = ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"];
+        f.write_str(&scaled(self.0, 1000.0, &units, 99.95))
     }
 }
 
-/// Writes `value` in the largest unit that keeps it at one or more, and one decimal below a hundred.
-fn scaled(f: &mut fmt::Formatter<'_>, value: f64, step: f64, units: &[&str]) -> fmt::Result {
-    let mut value = value;
+/// Formats `value` in the largest unit that keeps it at one or more, with one decimal below `fine`.
+pub(crate) fn scaled(mut value: f64, step: f64, units: &[&str], fine: f64) -> String {
     let mut unit = 0;
     while value >= step * 0.9995 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
     }
-    let decimals = usize::from(unit > 0 && value < 9.995) + usize::from(unit > 0 && value < 99.95);
-    let decimals = decimals.min(1);
-    write!(f, "{value:.decimals$} {}", units[unit])
+    let decimals = usize::from(unit > 0 && value < fine);
+    format!("{value:.decimals$} {}", units[unit])
 }
 
 /// When a sample was taken. Everything below the samplers and the event loop uses this as the time.
