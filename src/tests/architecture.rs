@@ -57,7 +57,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "verdict",
         ],
     ),
-    ("options", &["config", "error", "units", "verdict"]),
+    ("options", &["config", "error", "job", "units", "verdict"]),
     ("doctor", &["loaders", "sample", "source", "units"]),
     ("terminal", &["background", "foreign"]),
     (
@@ -153,7 +153,9 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ),
     (
         "cli",
-        &["config", "error", "lab", "options", "units", "verdict"],
+        &[
+            "config", "error", "job", "lab", "options", "units", "verdict",
+        ],
     ),
     (
         "start",
