@@ -24,7 +24,7 @@ use nix::sys::socket::{
     bind, recvmsg, setsockopt, socket, sockopt,
 };
 
-use crate::background::lock;
+use crate::background::{lock, spawn};
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
 use crate::units::Pid;
@@ -72,9 +72,7 @@ impl Listener {
             accounts: Arc::clone(&accounts),
             stop: Arc::clone(&stop),
         };
-        let thread = std::thread::Builder::new()
-            .name("probe".into())
-            .spawn(move || listening.run())?;
+        let thread = spawn("probe", move || listening.run())?;
         Ok(Self {
             address: format!("@{name}"),
             socket,
