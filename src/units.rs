@@ -162,6 +162,11 @@ impl Moment {
     }
 }
 
+/// Returns a duration in nanoseconds, limited to the largest value.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Returns the whole part of a count or a place: 0 for what is negative or not a number.
 #[expect(
     clippy::cast_possible_truncation,

@@ -27,7 +27,7 @@ use nix::sys::socket::{
 use crate::background::{lock, spawn};
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
-use crate::units::Pid;
+use crate::units::{Pid, nanoseconds};
 use report::Accounts;
 pub use report::ProbeReport;
 
@@ -200,7 +200,7 @@ pub struct ProbeClock {
 
 impl ProbeClock {
     pub fn new(clock: Clock) -> Self {
-        let since = u64::try_from(clock.since_start().as_nanos()).unwrap_or(u64::MAX);
+        let since = nanoseconds(clock.since_start());
         Self {
             start: probe::now().saturating_sub(since),
         }

@@ -7,6 +7,7 @@ use crate::lab::experiments::taken;
 use crate::launch::LoaderOverrides;
 use crate::probe::Step;
 use crate::source::sampler::Options;
+use crate::units::nanoseconds;
 
 /// If a script makes fewer steps than these, no smaller plan is suggested.
 const MIN_STEPS: u64 = 20;
@@ -179,7 +180,7 @@ fn idle_since(reports: &TrainerReports) -> Option<u64> {
     let ahead = reports.capacity().max(1);
     let usual = &before[before.len().saturating_sub(2 * ahead as usize)..];
     let usual = taken(usual) / u32::try_from(usual.len().max(1)).unwrap_or(u32::MAX);
-    let rest = u64::try_from((usual * ahead).as_nanos()).unwrap_or(u64::MAX);
+    let rest = nanoseconds(usual * ahead);
     Some(after.first()?.wait_from.saturating_add(rest))
 }
 
