@@ -224,6 +224,14 @@ pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { plural })
 }
 
+/// Returns the first `most` characters of a text, and `more` after them if there are others.
+pub(crate) fn shortened(text: &str, most: usize, more: &str) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}{more}", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Whether a terminal would interpret the character: a control character, or one that changes the direction of writing.
 pub(crate) fn is_terminal_control(c: char) -> bool {
     c.is_control()
