@@ -14,6 +14,14 @@ pub(crate) struct OwnedThread<T = ()> {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Starts a thread with a name, as debuggers and `ps` show it. It ends on its own, or with the program.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().name(name.to_owned()).spawn(work)
+}
+
 impl<T: Send + 'static> OwnedThread<T> {
     /// Starts `work`, which must end once its channel is closed.
     pub(crate) fn start(
@@ -21,10 +29,9 @@ impl<T: Send + 'static> OwnedThread<T> {
         work: impl FnOnce(&Receiver<T>) + Send + 'static,
     ) -> io::Result<Self> {
         let (messages, taken) = mpsc::channel();
-        let thread = Builder::new().name(name.to_owned());
         Ok(Self {
             messages: Some(messages),
-            thread: Some(thread.spawn(move || work(&taken))?),
+            thread: Some(spawn(name, move || work(&taken))?),
         })
     }
 

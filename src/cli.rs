@@ -22,9 +22,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::error::Hinted;
+use crate::job::Target;
 #[cfg(feature = "lab")]
 use crate::lab::cli::Lab;
-use crate::options::{PathArgs, TargetArg, WatchArgs, value};
+use crate::options::{PathArgs, WatchArgs, value};
 
 pub(crate) use diff::DiffArgs;
 pub(crate) use fleet::FleetArgs;
@@ -65,11 +66,11 @@ pub(crate) struct Args {
     /// If the text is also the name of a command, put `--` before it: `pipetop -- config` watches
     /// the process with `config` in its command line.
     #[arg(value_parser = value::target)]
-    pub target: Option<TargetArg>,
+    pub target: Option<Target>,
 
     /// The process to watch; the same as TARGET
     #[arg(short, long, value_name = "PID", value_parser = value::pid, conflicts_with = "target", allow_negative_numbers = true)]
-    pid: Option<TargetArg>,
+    pid: Option<Target>,
 
     #[command(flatten)]
     pub watch: WatchArgs,

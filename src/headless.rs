@@ -177,7 +177,7 @@ pub fn observe(
 }
 
 /// Treats a reader that has closed the output as success.
-fn all_written<T>(written: std::io::Result<T>) -> Result<(), Hinted> {
+pub(crate) fn all_written<T>(written: std::io::Result<T>) -> Result<(), Hinted> {
     let error = written.err().and_then(|error| Hinted::unwritten(&error));
     error.map_or(Ok(()), Err)
 }

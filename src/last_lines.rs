@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use console::strip_ansi_codes;
 
-use crate::units::printable;
+use crate::units::{keep_newest, printable};
 
 /// Number of lines kept.
 const MAX_LINES: usize = 1000;
@@ -35,10 +35,7 @@ impl Lines {
             let excess = self.rest.len().saturating_sub(MAX_LINE_BYTES);
             self.rest.drain(..excess);
             if ends {
-                if self.whole.len() == MAX_LINES {
-                    self.whole.pop_front();
-                }
-                self.whole.push_back(shown(&self.rest));
+                keep_newest(&mut self.whole, shown(&self.rest), MAX_LINES);
                 self.rest.clear();
             } else if let Some(at) = last_return(&self.rest) {
                 // A progress bar has overwritten this part.

@@ -12,7 +12,6 @@ use crate::config::ThemeName;
 use crate::verdict::Kind;
 
 pub(crate) use command::Words;
-pub(crate) use value::{GpuChoice, TargetArg};
 
 /// How to watch.
 #[expect(
@@ -39,7 +38,7 @@ pub struct WatchArgs {
 
     /// GPUs to show: comma-separated indices or UUIDs
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = value::gpu, allow_negative_numbers = true)]
-    pub gpu: Vec<GpuChoice>,
+    pub gpu: Vec<String>,
 
     /// Colour theme
     #[arg(long, value_name = "NAME")]

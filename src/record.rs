@@ -20,6 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::background::{lock, spawn};
 use crate::sample::{Gap, Sample};
 
 pub use format::RecordError;
@@ -62,25 +63,21 @@ impl Recorder {
         let (tell, done) = sync_channel(1);
         let failure = Arc::new(Mutex::new(None));
         let failed = Arc::clone(&failure);
-        std::thread::Builder::new()
-            .name("recorder".into())
-            .spawn(move || {
-                let written = taken.iter().try_for_each(|sample| writer.write(&sample));
-                let written = written.and_then(|()| writer.finish());
-                if let Err(error) = written {
-                    let gap = Gap::new(
-                        SOURCE,
-                        format!("recording stopped: {error}"),
-                        "what is in the file can be replayed",
-                    );
-                    if let Ok(mut failed) = failed.lock() {
-                        *failed = Some(gap);
-                    }
-                }
-                // The receiver is gone if nobody waits any more.
-                let _ = tell.send(());
-            })
-            .map_err(|error| RecordError::Thread { error })?;
+        let work = move || {
+            let written = taken.iter().try_for_each(|sample| writer.write(&sample));
+            let written = written.and_then(|()| writer.finish());
+            if let Err(error) = written {
+                let gap = Gap::new(
+                    SOURCE,
+                    format!("recording stopped: {error}"),
+                    "what is in the file can be replayed",
+                );
+                *lock(&failed) = Some(gap);
+            }
+            // The receiver is gone if nobody waits any more.
+            let _ = tell.send(());
+        };
+        spawn("recorder", work).map_err(|error| RecordError::Thread { error })?;
         Ok(Self {
             samples: Some(samples),
             done: Mutex::new(done),

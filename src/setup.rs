@@ -13,11 +13,11 @@ use crate::app::{self, Setup};
 use crate::config::{Config, Environment, Overrides};
 use crate::error::{Explain as _, Hinted};
 pub(crate) use crate::headless::WINDOW;
-use crate::headless::{Observation, observe};
+use crate::headless::{Observation, all_written, observe};
 use crate::job::{Candidate, Target};
 use crate::launch::Log;
 use crate::loaders::Names;
-use crate::options::{GpuChoice, PathArgs, WatchArgs};
+use crate::options::{PathArgs, WatchArgs};
 use crate::source::probe::Listener;
 use crate::source::process::numbers_as_here;
 use crate::source::sampler::Options;
@@ -37,11 +37,8 @@ pub(crate) const FAILED_IF: u8 = 3;
 /// # Errors
 /// Returns an error if the text cannot be written.
 pub(crate) fn print(out: &mut impl Write, text: &[u8]) -> Result<ExitCode, Hinted> {
-    let written = out.write_all(text).and_then(|()| out.flush());
-    match written.err().and_then(|error| Hinted::unwritten(&error)) {
-        Some(error) => Err(error),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    all_written(out.write_all(text).and_then(|()| out.flush()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Opens the user's file for the output of a launched command.
@@ -182,16 +179,11 @@ pub(crate) fn exit_code(kind: Option<Kind>, fail_if: &[Kind]) -> ExitCode {
 /// Loads the user's settings: command line over file over default. The user's names of loaders are checked, too: with
 /// some of them ignored, figures would be missing and nothing would say why.
 pub(crate) fn config(watch: &WatchArgs, places: &PathArgs) -> Result<Config, Hinted> {
-    let gpus = watch.gpu.iter().map(|gpu| match gpu {
-        GpuChoice::Index(index) => index.to_string(),
-        GpuChoice::Uuid(uuid) => uuid.clone(),
-    });
-    let gpus: Vec<String> = gpus.collect();
     let overrides = Overrides {
         interval: watch.interval,
         ascii: watch.ascii,
         theme: watch.theme,
-        gpus: (!gpus.is_empty()).then_some(gpus),
+        gpus: (!watch.gpu.is_empty()).then(|| watch.gpu.clone()),
     };
     let path = places.config.as_deref();
     let config = Config::load(path, &overrides, &Environment::read())

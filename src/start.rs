@@ -23,7 +23,7 @@ use crate::setup::{config, exists, has_screen, print, sampling, show};
 use crate::source::clock::Clock;
 use crate::source::nvml;
 use crate::source::sampler::find;
-use target::{no_target_error, requested_target};
+use target::no_target_error;
 
 /// Recording rules and alerts for Prometheus.
 const RULES: &str = include_str!("../contrib/pipetop.rules.yml");
@@ -131,7 +131,7 @@ fn examine(places: &PathArgs, json: bool) -> String {
 
 fn watch(args: Args) -> Result<ExitCode, Hinted> {
     let config = config(&args.watch, &args.places)?;
-    let target = requested_target(args.target);
+    let target = args.target.unwrap_or_default();
     exists(&args.places)?;
     let screen = has_screen(&args.watch);
     let job = match find(&args.places.proc_root, &target) {

@@ -3,6 +3,7 @@
 //! Defines their unit and how they are displayed, independent of where a number comes from or where it is shown. Also
 //! makes names that may contain anything printable.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -115,12 +116,8 @@ pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(
-            f,
-            self.0 as f64,
-            1024.0,
-            &["B", "KiB", "MiB", "GiB", "TiB", "PiB"],
-        )
+        let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        f.write_str(&scaled(self.0 as f64, 1024.0, &units, 99.95))
     }
 }
 
@@ -131,21 +128,20 @@ pub struct BytesPerSecond(pub f64);
 
 impl fmt::Display for BytesPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        scaled(f, self.0, 1000.0, &["B/s", "KB/s", "MB/s", "GB/s", "TB/s"])
+        let units = ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"];
+        f.write_str(&scaled(self.0, 1000.0, &units, 99.95))
     }
 }
 
-/// Writes `value` in the largest unit that keeps it at one or more, and one decimal below a hundred.
-fn scaled(f: &mut fmt::Formatter<'_>, value: f64, step: f64, units: &[&str]) -> fmt::Result {
-    let mut value = value;
+/// Formats `value` in the largest unit that keeps it at one or more, with one decimal below `fine`.
+pub(crate) fn scaled(mut value: f64, step: f64, units: &[&str], fine: f64) -> String {
     let mut unit = 0;
     while value >= step * 0.9995 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
     }
-    let decimals = usize::from(unit > 0 && value < 9.995) + usize::from(unit > 0 && value < 99.95);
-    let decimals = decimals.min(1);
-    write!(f, "{value:.decimals$} {}", units[unit])
+    let decimals = usize::from(unit > 0 && value < fine);
+    format!("{value:.decimals$} {}", units[unit])
 }
 
 /// When a sample was taken. Everything below the samplers and the event loop uses this as the time.
@@ -164,6 +160,11 @@ impl Moment {
             .saturating_sub(earlier.since_start)
             .as_secs_f64()
     }
+}
+
+/// Returns a duration in nanoseconds, limited to the largest value.
+pub fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Returns the whole part of a count or a place: 0 for what is negative or not a number.
@@ -197,6 +198,16 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
+/// Appends an item; before that, drops the oldest if there are `most`. Returns whether it dropped one.
+pub(crate) fn keep_newest<T>(kept: &mut VecDeque<T>, item: T, most: usize) -> bool {
+    let is_full = kept.len() == most;
+    if is_full {
+        kept.pop_front();
+    }
+    kept.push_back(item);
+    is_full
+}
+
 /// Shown for an unknown figure.
 pub const UNKNOWN: &str = "n/a";
 
@@ -211,6 +222,14 @@ pub fn counted(count: impl TryInto<u64>, what: &str) -> String {
     let hisses = what.ends_with('s') || what.ends_with("ch");
     let plural = if hisses { "es" } else { "s" };
     format!("{count} {what}{}", if count == 1 { "" } else { plural })
+}
+
+/// Returns the first `most` characters of a text, and `more` after them if there are others.
+pub(crate) fn shortened(text: &str, most: usize, more: &str) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}{more}", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// Whether a terminal would interpret the character: a control character, or one that changes the direction of writing.

@@ -12,6 +12,7 @@ use ratatui::backend::TestBackend;
 use tokio::sync::mpsc;
 
 use super::App;
+use crate::background::spawn;
 use crate::output;
 use crate::report::Report;
 use crate::ui::{self, Notice, picture};
@@ -73,9 +74,7 @@ pub(super) fn write(saved: io::Result<Saved>, folder: PathBuf, tell: mpsc::Sende
         let _ = tell.blocking_send(notice);
     };
     // If no thread can be started, the key does nothing.
-    let _ = std::thread::Builder::new()
-        .name("save".into())
-        .spawn(writing);
+    let _ = spawn("save", writing);
 }
 
 /// Writes both files without overwriting any. Returns their name without the extension.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::options::{TargetArg, Web, value};
+use crate::job::Target;
+use crate::options::{Web, value};
 
 /// Serve metrics of training jobs to Prometheus.
 ///
@@ -17,7 +18,7 @@ use crate::options::{TargetArg, Web, value};
 pub(crate) struct ServeArgs {
     /// The job to watch: a PID, or text from its command line
     #[arg(value_parser = value::target, conflicts_with = "all")]
-    pub target: Option<TargetArg>,
+    pub target: Option<Target>,
 
     /// Watch all training jobs of this machine, including those that start later
     #[arg(long)]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::*;
 use crate::config::ThemeName;
-use crate::options::GpuChoice;
 use crate::units::Pid;
 use crate::verdict::Kind;
 
@@ -41,9 +40,9 @@ fn no_arguments_means_find_the_job() {
 fn a_target_is_a_number_or_a_word() {
     assert_eq!(
         typed("48213").unwrap().target,
-        Some(TargetArg::Pid(Pid(48213)))
+        Some(Target::Pid(Pid(48213)))
     );
-    let word = |text: &str| Some(TargetArg::Word(text.to_owned()));
+    let word = |text: &str| Some(Target::Word(text.to_owned()));
     assert_eq!(typed("train.py").unwrap().target, word("train.py"));
     assert_eq!(typed("-- config").unwrap().target, word("config"));
     assert!(typed("config").unwrap().command.is_some());
@@ -55,7 +54,7 @@ fn a_target_is_a_number_or_a_word() {
 
 #[test]
 fn the_habits_of_other_tools_are_understood() {
-    let pid = Some(TargetArg::Pid(Pid(48213)));
+    let pid = Some(Target::Pid(Pid(48213)));
     assert_eq!(typed("-p 48213").unwrap().target, pid);
     assert_eq!(typed("--pid 48213 --once").unwrap().target, pid);
     assert_eq!(
@@ -92,8 +91,7 @@ fn every_option_is_read() {
     assert!(watch.once && watch.json && watch.ascii);
     assert_eq!(watch.span, Some(Duration::from_secs(14)));
     assert_eq!(watch.interval, Some(Duration::from_millis(500)));
-    let uuid = GpuChoice::Uuid("GPU-8f2a".to_owned());
-    assert_eq!(watch.gpu, [GpuChoice::Index(0), uuid]);
+    assert_eq!(watch.gpu, ["0", "GPU-8f2a"]);
     assert_eq!(watch.theme, Some(ThemeName::Mono));
     assert_eq!(watch.fail_if, [Kind::DataBound, Kind::Stalled]);
     let places = args.places;

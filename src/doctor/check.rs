@@ -27,11 +27,7 @@ pub(crate) enum CheckState {
 
 impl fmt::Display for CheckState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Ok => "ok",
-            Self::Limited => "limited",
-            Self::Missing => "missing",
-        })
+        self.serialize(f)
     }
 }
 

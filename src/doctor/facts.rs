@@ -17,14 +17,12 @@ use crate::source::disk::Disks;
 use crate::source::file;
 use crate::source::host::{Host, cpus_in_list};
 use crate::source::mounts::{self, MountInfo};
+use crate::source::nvml::release::in_first_namespace;
 use crate::source::probe::Listener;
 use crate::units::Pid;
 
 /// If the driver has not responded by then, it hangs.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The number of the initial PID namespace, which is the same on every machine.
-const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The input of the checks. `None` = unknown.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,9 +115,7 @@ impl Facts {
             disks: disks.into_iter().map(|disk| disk.device).collect(),
             disk_gaps,
             container: container(&own),
-            inner_pid_namespace: std::fs::read_link(own.join("ns/pid"))
-                .ok()
-                .map(|namespace| namespace != Path::new(FIRST_PID_NAMESPACE)),
+            inner_pid_namespace: in_first_namespace(&own).map(|first| !first),
             process,
             terminal,
             loaders: Names::trouble().map_or_else(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::units::shortened;
 use crate::untrusted;
 
 /// Maximum length of an error or a warning in characters.
@@ -101,11 +102,7 @@ pub(super) fn parse(body: &str) -> Result<Answer, Option<String>> {
 
 /// Returns the beginning of a text of the server, which may contain anything and be of any length.
 fn quoted(text: &str) -> String {
-    let start: String = text.chars().take(MAX_TEXT + 1).collect();
-    match start.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => start[..end].to_owned() + "..",
-        None => start,
-    }
+    shortened(text, MAX_TEXT, "..")
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::view::draw;
 use crate::app::runtime::live::{blocked, keys, signals};
 use crate::app::runtime::paint;
 use crate::app::{Effect, Signal};
+use crate::background::spawn;
 use crate::config::Config;
 use crate::terminal::{self, Screen};
 
@@ -139,9 +140,8 @@ pub(crate) fn show(fleet: Fleet, config: Config) -> anyhow::Result<Option<String
         let mut shown = FleetScreen::new(config, fleet.url.clone(), fleet.run.clone());
         let (want, wanted) = std::sync::mpsc::channel();
         let (send, readings) = mpsc::channel(1);
-        let reader = std::thread::Builder::new().name("fleet".into());
         // The thread ends with the program, or when the receiver is gone.
-        reader.spawn(move || keep_reading(&fleet, &wanted, &send))?;
+        spawn("fleet", move || keep_reading(&fleet, &wanted, &send))?;
         let mut screen = Screen::open()?;
         let ends = shown.run(
             &mut screen.terminal,

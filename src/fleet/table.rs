@@ -3,10 +3,10 @@
 //! Does no I/O.
 
 use super::report::{FleetRank, FleetReport, RunReport};
-use unicode_width::UnicodeWidthStr;
 
+use crate::ui::format::width;
 use crate::ui::glyphs::{ASCII, UNICODE};
-use crate::units::{known, printable};
+use crate::units::{known, printable, shortened};
 
 /// Maximum width of a name in columns.
 const NAME: usize = 24;
@@ -126,11 +126,7 @@ fn figure(value: Option<f64>) -> String {
 
 /// Shortens a name, which may contain anything.
 fn short(name: &str) -> String {
-    let name = printable(name);
-    match name.char_indices().nth(NAME) {
-        Some((end, _)) => format!("{}..", &name[..end]),
-        None => name,
-    }
+    shortened(&printable(name), NAME, "..")
 }
 
 /// Returns a bar for each value; a space for an unknown one, `n/a` if all are.
@@ -145,10 +141,6 @@ fn history(values: &[Option<f64>], ascii: bool) -> String {
         glyphs.levels[reached.count()]
     };
     values.iter().map(bar).collect()
-}
-
-fn width(text: &str) -> usize {
-    UnicodeWidthStr::width(text)
 }
 
 /// Returns the width of each column: that of its widest cell.

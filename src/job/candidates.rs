@@ -6,7 +6,7 @@ use super::process::{Process, Tree, shares_a_queue};
 use crate::units::{Pid, ProcessKey};
 
 /// The job that the user asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Target {
     Pid(Pid),
     Word(String),
@@ -15,6 +15,7 @@ pub enum Target {
     /// Anything that trains below this process, which pipetop launched, and after its end the next job there.
     Below(Pid),
     /// Not given: the only job that is running.
+    #[default]
     Any,
 }
 

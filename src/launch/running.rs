@@ -15,6 +15,7 @@ use rustix::process;
 
 use super::limits::restore_open_files;
 use super::protocol::{LaunchSpec, SupervisorCommand, SupervisorEvent, receive, send};
+use crate::background::spawn;
 use crate::units::{Pid, printable};
 
 /// Time after a request to end at which remaining processes are killed.
@@ -197,17 +198,15 @@ impl Running {
             }
             _ => return Err(io::Error::other("it ended at once").into()),
         }
-        std::thread::Builder::new()
-            .name("events".into())
-            .spawn(move || {
-                // If the supervisor was killed, no more events come either.
-                while let Ok(Some(heard)) = receive(&mut reader) {
-                    if !events(heard) {
-                        return;
-                    }
+        spawn("events", move || {
+            // If the supervisor was killed, no more events come either.
+            while let Ok(Some(heard)) = receive(&mut reader) {
+                if !events(heard) {
+                    return;
                 }
-                events(SupervisorEvent::Gone);
-            })?;
+            }
+            events(SupervisorEvent::Gone);
+        })?;
         Ok(running)
     }
 

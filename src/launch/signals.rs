@@ -9,6 +9,7 @@ use signal_hook::iterator::Signals;
 
 use super::running::Running;
 use super::supervisor::ENDING;
+use crate::background::spawn;
 
 /// Signals that a terminal sends go to the command's whole process group, as from the terminal; signals sent to one
 /// process go to one process.
@@ -55,8 +56,7 @@ impl Forward {
                 command.signal(number, group);
             }
         };
-        let thread = std::thread::Builder::new().name("signals".into());
-        thread.spawn(forward).map(drop)
+        spawn("signals", forward).map(drop)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::interval::Total;
 use crate::sample::{GpuCounters, GpuSample, GpuTraffic};
-use crate::units::{Bytes, Share};
+use crate::units::{Bytes, Share, keep_newest};
 
 /// Number of newest pieces kept of each GPU: nine minutes and more at the driver's 140 to 200 ms.
 const MAX_PIECES: usize = 4096;
@@ -75,11 +75,8 @@ impl GpuSums {
         {
             // Without a driver history, the counters supply the pieces, which are longer.
             let to = counters.to.since_start.as_secs_f64();
-            self.keep(Piece {
-                from: to - seconds,
-                to,
-                idle: busy.complement().0,
-            });
+            let idle = busy.complement().0;
+            self.keep(to - seconds, to, idle);
         }
         for part in &gpu.instances {
             if let (Some(number), Some(counters)) = (part.gpu_instance, &part.counters) {
@@ -121,16 +118,12 @@ impl GpuSums {
             return;
         };
         if sane(percent).is_some() && to - from <= MAX_PIECE_SECONDS {
-            let idle = 1.0 - percent / 100.0;
-            self.keep(Piece { from, to, idle });
+            self.keep(from, to, 1.0 - percent / 100.0);
         }
     }
 
-    fn keep(&mut self, piece: Piece) {
-        if self.pieces.len() == MAX_PIECES {
-            self.pieces.pop_front();
-        }
-        self.pieces.push_back(piece);
+    fn keep(&mut self, from: f64, to: f64, idle: f64) {
+        keep_newest(&mut self.pieces, Piece { from, to, idle }, MAX_PIECES);
     }
 
     /// Returns the pieces of the newest `seconds`.

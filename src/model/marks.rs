@@ -27,6 +27,13 @@ pub struct Mark {
     pub words: String,
 }
 
+impl Mark {
+    pub fn new(at: Duration, kind: MarkKind, words: impl Into<String>) -> Self {
+        let words = words.into();
+        Self { at, kind, words }
+    }
+}
+
 /// Kinds of events, the most important first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {
@@ -43,18 +50,6 @@ pub enum MarkKind {
     Validation,
     /// A single worker ended or was replaced.
     Worker,
-}
-
-impl MarkKind {
-    pub const ALL: [Self; 7] = [
-        Self::JobBegin,
-        Self::Epoch,
-        Self::Validation,
-        Self::Checkpoint,
-        Self::Worker,
-        Self::Verdict,
-        Self::JobEnd,
-    ];
 }
 
 /// Marks, ordered by time.

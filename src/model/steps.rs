@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use crate::sample::{RankSample, Sample, Wait};
-use crate::units::{ProcessKey, sorted, whole};
+use crate::units::{ProcessKey, keep_newest, sorted, whole};
 
 /// Number of newest steps kept of each rank.
 const MAX_STEPS: usize = 1024;
@@ -110,16 +110,14 @@ impl RankSteps {
                 let millis = |time: Duration| 1000.0 * time.as_secs_f64();
                 let mut waited_ms = millis(last.to.saturating_sub(last.from));
                 for _ in 0..apart {
-                    if self.steps.len() == MAX_STEPS {
-                        self.steps.pop_front();
-                    }
-                    self.steps.push_back(TimedStep {
+                    let step = TimedStep {
                         waited_ms: std::mem::take(&mut waited_ms),
                         worked_ms: millis(step) / apart as f64,
                         to: wait.from,
                         mean: apart > 1,
                         merged: std::mem::take(&mut self.unseen),
-                    });
+                    };
+                    keep_newest(&mut self.steps, step, MAX_STEPS);
                 }
             }
             Some(apart) => {

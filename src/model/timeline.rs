@@ -11,7 +11,7 @@ use super::WorkerPlace;
 use crate::sample::{
     PollTrace, RankSample, SLOT, Sample, SlotState, TrainerNow, Wait, WorkerNow, WorkerSample, slot,
 };
-use crate::units::ProcessKey;
+use crate::units::{ProcessKey, keep_newest};
 
 /// Number of slots kept per track.
 const SLOTS: usize = 4800;
@@ -113,15 +113,13 @@ impl Timeline {
         let batches = self.batches.entry(place).or_default();
         for load in loads.flat_map(|loads| loads.ended.since(before)) {
             let Some(ended) = load.ended else { continue };
-            if batches.len() == BATCHES {
-                batches.pop_front();
-            }
             let to = ended.as_secs_f64();
-            batches.push_back(Batch {
+            let batch = Batch {
                 number: load.batch,
                 from: to - load.middle_ms() / 1000.0,
                 to,
-            });
+            };
+            keep_newest(batches, batch, BATCHES);
         }
     }
 
@@ -132,10 +130,7 @@ impl Timeline {
             if waits.back().is_some_and(|last| wait.from < last.to) {
                 continue;
             }
-            if waits.len() == WAITS {
-                waits.pop_front();
-            }
-            waits.push_back(*wait);
+            keep_newest(waits, *wait, WAITS);
         }
     }
 

@@ -9,6 +9,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error;
 
 use crate::error::Hinted;
+use crate::job::Target;
 use crate::units::{Pid, Share};
 use crate::verdict::Kind;
 
@@ -28,27 +29,10 @@ const KINDS: [&str; 8] = [
     "unknown",
 ];
 
-/// What to watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TargetArg {
-    Pid(Pid),
-    /// Text from a command line.
-    Word(String),
-}
-
-/// A GPU as a user names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GpuChoice {
-    /// Index as in `nvidia-smi`.
-    Index(u32),
-    /// `GPU-...` or `MIG-...`
-    Uuid(String),
-}
-
-pub(crate) fn target(text: &str) -> Result<TargetArg, Hinted> {
+pub(crate) fn target(text: &str) -> Result<Target, Hinted> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(pid) if digits && pid > 0 => Ok(TargetArg::Pid(Pid(pid))),
+        Ok(pid) if digits && pid > 0 => Ok(Target::Pid(Pid(pid))),
         _ if digits => Err(Hinted::new(
             "not a valid PID",
             "`pgrep -f train.py` prints the PID of a process",
@@ -57,27 +41,28 @@ pub(crate) fn target(text: &str) -> Result<TargetArg, Hinted> {
             "the target is empty",
             "omit the target to find the training job automatically",
         )),
-        _ => Ok(TargetArg::Word(text.to_owned())),
+        _ => Ok(Target::Word(text.to_owned())),
     }
 }
 
 /// Parses a target that must be a PID.
-pub(crate) fn pid(text: &str) -> Result<TargetArg, Hinted> {
+pub(crate) fn pid(text: &str) -> Result<Target, Hinted> {
     match target(text)? {
-        pid @ TargetArg::Pid(_) => Ok(pid),
-        TargetArg::Word(_) => Err(Hinted::new(
+        pid @ Target::Pid(_) => Ok(pid),
+        _ => Err(Hinted::new(
             "not a PID",
             "without -p, the target may be text from a command line",
         )),
     }
 }
 
-pub(crate) fn gpu(text: &str) -> Result<GpuChoice, Hinted> {
-    if let Ok(index) = text.parse() {
-        return Ok(GpuChoice::Index(index));
+/// Parses a GPU as a user names it: by its index as in `nvidia-smi`, or by its UUID.
+pub(crate) fn gpu(text: &str) -> Result<String, Hinted> {
+    if let Ok(index) = text.parse::<u32>() {
+        return Ok(index.to_string());
     }
     if text.starts_with("GPU-") || text.starts_with("MIG-") {
-        return Ok(GpuChoice::Uuid(text.to_owned()));
+        return Ok(text.to_owned());
     }
     Err(Hinted::new(
         "not a GPU index or UUID",

@@ -8,16 +8,12 @@ use crate::report::{
     RunSource, VerdictReport, WorkerReport,
 };
 
-use crate::units::{BytesPerSecond, known};
+use crate::units::{BytesPerSecond, known, shortened};
 
 /// Returns the command without its interpreter, for example `train.py --lr 1`. A long line is cut at the end.
 pub(crate) fn command(line: &str) -> String {
     const MAX_CHARACTERS: usize = 100;
-    let script = script(line);
-    match script.char_indices().nth(MAX_CHARACTERS) {
-        Some((end, _)) => format!("{} ...", &script[..end]),
-        None => script,
-    }
+    shortened(&script(line), MAX_CHARACTERS, " ...")
 }
 
 /// Returns the name that a scheduler gave the job; `None` for a plain process.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::format::{FRAME, GROUP_SAMPLES, skippable, skippable_length};
 use super::group::Group;
+use crate::units::nanoseconds;
 
 /// Maximum number of groups in one index.
 const BLOCK: usize = 64;
@@ -53,15 +54,11 @@ impl Index {
             content.extend_from_slice(&group.to.to_le_bytes());
             content.extend_from_slice(&group.first.to_le_bytes());
             content.extend_from_slice(&group.count.to_le_bytes());
-            content.extend_from_slice(&nanos(group.first_at).to_le_bytes());
-            content.extend_from_slice(&nanos(group.last_at).to_le_bytes());
+            content.extend_from_slice(&nanoseconds(group.first_at).to_le_bytes());
+            content.extend_from_slice(&nanoseconds(group.last_at).to_le_bytes());
         }
         skippable(&content)
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// An index that was read from a file.

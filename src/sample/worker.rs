@@ -62,11 +62,6 @@ impl BatchLoad {
     pub fn middle_ms(&self) -> f64 {
         f64::midpoint(f64::from(self.low_ms), f64::from(self.high_ms))
     }
-
-    /// Returns by how many milliseconds the load may have been shorter or longer than that.
-    pub fn uncertainty_ms(&self) -> f64 {
-        f64::from(self.high_ms.saturating_sub(self.low_ms)) / 2.0
-    }
 }
 
 /// A batch that is being made.

@@ -9,14 +9,13 @@ mod users;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 pub use self::device::Gpu;
 use self::naming::{any, named};
 pub(in crate::source) use self::users::Users;
 use super::nvml;
-use crate::background::lock;
+use crate::background::{lock, spawn};
 use crate::sample::{Gap, GpuSample};
 use crate::source::events::Events;
 use crate::units::Moment;
@@ -98,7 +97,7 @@ impl Gpus {
             deadline: (interval * 3 / 4).max(Duration::from_millis(300)),
         };
         // Opening the driver's library may take seconds, or hang.
-        let opening = spawn("gpu-open".to_owned(), {
+        let opening = start("gpu-open", {
             let shared = Arc::clone(&shared);
             move || match open() {
                 Ok(found) => shared.watch_all(found, interval, &clock),
@@ -192,7 +191,7 @@ impl Shared {
                 continue;
             }
             let (shared, clock) = (Arc::clone(self), clock.clone());
-            let watching = spawn(format!("gpu-{index}"), move || {
+            let watching = start(&format!("gpu-{index}"), move || {
                 shared.watch(gpu, index, interval, &clock);
             });
             gaps.extend(watching.err());
@@ -259,10 +258,8 @@ impl Shared {
     }
 }
 
-fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), Gap> {
-    let thread = thread::Builder::new().name(name);
-    let started = thread.spawn(work).map(drop);
-    started.map_err(|error| {
+fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Gap> {
+    spawn(name, work).map(drop).map_err(|error| {
         Gap::new(
             SOURCE,
             format!("cannot start a thread for a GPU: {error}"),

@@ -15,7 +15,7 @@ mod pace;
 mod plausible;
 mod processes;
 mod raw;
-pub(in crate::source) mod release;
+pub(crate) mod release;
 mod traffic;
 mod turn;
 
@@ -66,7 +66,10 @@ pub fn open(library: Option<&Path>) -> Result<Vec<Box<dyn Gpu>>, Gap> {
     }
     let count = count.min(MAX_GPUS);
     let version = nvml.sys_driver_version().ok();
-    let same_namespace = release::lists_agree(version.as_deref(), release::in_first_namespace());
+    let same_namespace = release::lists_agree(
+        version.as_deref(),
+        release::in_first_namespace(Path::new("/proc/self")),
+    );
     let gpu = |index| NvmlGpu {
         nvml,
         device: None,

@@ -24,10 +24,10 @@ use nix::sys::socket::{
     bind, recvmsg, setsockopt, socket, sockopt,
 };
 
-use crate::background::lock;
+use crate::background::{lock, spawn};
 use crate::probe::{self, Message};
 use crate::source::clock::Clock;
-use crate::units::Pid;
+use crate::units::{Pid, nanoseconds};
 use report::Accounts;
 pub use report::ProbeReport;
 
@@ -72,9 +72,7 @@ impl Listener {
             accounts: Arc::clone(&accounts),
             stop: Arc::clone(&stop),
         };
-        let thread = std::thread::Builder::new()
-            .name("probe".into())
-            .spawn(move || listening.run())?;
+        let thread = spawn("probe", move || listening.run())?;
         Ok(Self {
             address: format!("@{name}"),
             socket,
@@ -202,7 +200,7 @@ pub struct ProbeClock {
 
 impl ProbeClock {
     pub fn new(clock: Clock) -> Self {
-        let since = u64::try_from(clock.since_start().as_nanos()).unwrap_or(u64::MAX);
+        let since = nanoseconds(clock.since_start());
         Self {
             start: probe::now().saturating_sub(since),
         }

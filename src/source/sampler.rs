@@ -147,7 +147,7 @@ impl SamplerState {
             disks: Disks::new(proc_root, sys_root),
             own: Own::new(proc_root),
             gpus,
-            users: Users::new(proc_root, in_first_namespace()),
+            users: Users::new(proc_root, in_first_namespace(Path::new("/proc/self"))),
             boot_ticks: reader.uptime_ticks().map(|now| {
                 let since = clock.since_start().as_secs_f64() * reader.ticks_per_second() as f64;
                 now.saturating_sub(

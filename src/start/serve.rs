@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use super::target::{no_target_error, requested_target};
+use super::target::no_target_error;
 use crate::cli::ServeArgs;
 use crate::error::Hinted;
 use crate::options::{PathArgs, WatchArgs};
@@ -18,7 +18,7 @@ pub(super) fn run(args: ServeArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     };
     let config = config(&watch, places)?;
     exists(places)?;
-    let target = requested_target(args.target);
+    let target = args.target.unwrap_or_default();
     if !args.all {
         find(&places.proc_root, &target).map_err(|error| {
             let no_target_error = no_target_error(&error);

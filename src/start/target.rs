@@ -1,19 +1,9 @@
 //! The job named on the command line, and the error if there is none.
 
 use crate::error::Hinted;
-use crate::job::{Candidate, NoTarget, Target};
-use crate::options;
+use crate::job::{Candidate, NoTarget};
 use crate::output;
 use crate::units::counted;
-
-/// Returns the given target; without one, any job.
-pub(super) fn requested_target(named: Option<options::TargetArg>) -> Target {
-    match named {
-        None => Target::Any,
-        Some(options::TargetArg::Pid(pid)) => Target::Pid(pid),
-        Some(options::TargetArg::Word(word)) => Target::Word(word),
-    }
-}
 
 /// Returns why there is no such job, with the jobs to choose from.
 pub(super) fn no_target_error(error: &NoTarget) -> Hinted {

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::termios::{Action, QueueSelector, tcflow, tcflush};
 
-use crate::background::lock;
+use crate::background::{lock, spawn};
 
 /// Called with whether there is output left to write.
 type OnChange = Box<dyn Fn(bool) + Send>;
@@ -62,9 +62,7 @@ impl TerminalWriter {
     pub(super) fn start(&'static self) -> io::Result<()> {
         let mut state = self.state();
         if !state.started {
-            std::thread::Builder::new()
-                .name("terminal".into())
-                .spawn(|| self.run())?;
+            spawn("terminal", || self.run())?;
             state.started = true;
         }
         Ok(())

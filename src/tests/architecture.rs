@@ -20,7 +20,10 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ("sample", &["units"]),
     ("job", &["units"]),
     ("probe", &["units"]),
-    ("record", &["regular_file", "sample", "units", "untrusted"]),
+    (
+        "record",
+        &["background", "regular_file", "sample", "units", "untrusted"],
+    ),
     (
         "source",
         &[
@@ -36,7 +39,10 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "units",
         ],
     ),
-    ("launch", &["job", "loaders", "probe", "units"]),
+    (
+        "launch",
+        &["background", "job", "loaders", "probe", "units"],
+    ),
     ("model", &["sample", "units"]),
     ("verdict", &["loaders", "model", "sample", "units"]),
     ("report", &["model", "sample", "units", "verdict"]),
@@ -57,7 +63,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "verdict",
         ],
     ),
-    ("options", &["config", "error", "units", "verdict"]),
+    ("options", &["config", "error", "job", "units", "verdict"]),
     ("doctor", &["loaders", "sample", "source", "units"]),
     ("terminal", &["background", "foreign"]),
     (
@@ -111,6 +117,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
         &[
             "action",
             "app",
+            "background",
             "config",
             "error",
             "terminal",
@@ -153,7 +160,9 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ),
     (
         "cli",
-        &["config", "error", "lab", "options", "units", "verdict"],
+        &[
+            "config", "error", "job", "lab", "options", "units", "verdict",
+        ],
     ),
     (
         "start",

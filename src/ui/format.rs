@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::units::{Bytes, Share};
+use crate::units::{Bytes, Share, scaled};
 pub(crate) use crate::units::{UNKNOWN, known, span};
 
 /// Formats a share as `63 %`, at most 5 wide below 1000 %.
@@ -31,44 +31,26 @@ pub(crate) fn fine_percent(share: Option<Share>) -> String {
 /// Formats milliseconds as `412 ms`, `9.7 ms` or `12.4 s`: at most 7 wide, and within 3 % of the figure from 1 ms on, so
 /// that figures on screen can be checked against each other.
 pub(crate) fn millis(value: Option<f64>) -> String {
-    match value {
-        None => UNKNOWN.to_owned(),
-        Some(ms) if ms < 19.95 => format!("{ms:.1} ms"),
-        Some(ms) if ms < 9999.5 => format!("{ms:.0} ms"),
-        Some(ms) => format!("{:.1} s", ms / 1000.0),
-    }
+    known(value.map(|ms| match ms {
+        ..19.95 => format!("{ms:.1} ms"),
+        ..9999.5 => format!("{ms:.0} ms"),
+        _ => format!("{:.1} s", ms / 1000.0),
+    }))
 }
 
 /// Formats a number per second: `9.7`, `124`.
 pub(crate) fn per_second(value: Option<f64>) -> String {
-    match value {
-        None => UNKNOWN.to_owned(),
-        Some(value) if value < 99.95 => format!("{value:.1}"),
-        Some(value) => format!("{value:.0}"),
-    }
+    known(value.map(|value| format!("{value:.*}", usize::from(value < 99.95))))
 }
 
 /// Formats bytes as `53 MB`, `1.9 GB` or `0 B`: two or three digits, decimal units, at most 6 wide.
 pub(crate) fn bytes(value: Option<f64>) -> String {
-    let Some(mut value) = value else {
-        return UNKNOWN.to_owned();
-    };
-    let units = ["B", "KB", "MB", "GB", "TB"];
-    let mut unit = 0;
-    while value >= 999.5 && unit + 1 < units.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    let decimals = usize::from(unit > 0 && value < 9.95);
-    format!("{value:.decimals$} {}", units[unit])
+    known(value.map(|value| scaled(value, 1000.0, &["B", "KB", "MB", "GB", "TB"], 9.95)))
 }
 
 /// Formats bytes per second: `53 MB/s`.
 pub(crate) fn rate(value: Option<f64>) -> String {
-    match value {
-        None => UNKNOWN.to_owned(),
-        some => format!("{}/s", bytes(some)),
-    }
+    known(value.map(|value| format!("{}/s", bytes(Some(value)))))
 }
 
 /// Formats used memory in the unit of the total: `21.4 / 140 GiB`.
@@ -81,8 +63,7 @@ pub(crate) fn of_memory(used: Option<Bytes>, total: Option<Bytes>) -> String {
             format!("{gib:.decimals$}")
         }))
     };
-    let whole = total.map(|Bytes(bytes)| format!("{:.0}", bytes as f64 / GIB));
-    let whole = whole.unwrap_or_else(|| UNKNOWN.to_owned());
+    let whole = known(total.map(|Bytes(bytes)| format!("{:.0}", bytes as f64 / GIB)));
     format!("{} / {whole} GiB", gib(used))
 }
 

@@ -1610,11 +1610,8 @@ fn opened(mut scene: Scene, panel: Panel) -> Scene {
 
 /// Adds a mark at this time, in milliseconds.
 fn mark(scene: &mut Scene, at: u64, kind: MarkKind, words: &str) {
-    scene.history.mark(Mark {
-        at: Duration::from_millis(at),
-        kind,
-        words: words.to_owned(),
-    });
+    let at = Duration::from_millis(at);
+    scene.history.mark(Mark::new(at, kind, words));
 }
 
 /// Returns three hours of a job: epochs of 40 minutes, each followed by a validation and a checkpoint, and a new verdict.

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::super::figures::figures_of;
 use super::super::{App, Effect, Event as Heard, LaunchedCommand, OBSERVED, Signal, trouble};
 use super::Io;
-use crate::background::lock;
+use crate::background::{lock, spawn};
 use crate::config::Config;
 use crate::job::Candidate;
 use crate::launch::{CommandHandle, Log, SupervisorEvent};
@@ -308,9 +308,7 @@ fn forward_events(
         }
         (log, events)
     };
-    std::thread::Builder::new()
-        .name("log".into())
-        .spawn(forward_events)
+    spawn("log", forward_events)
 }
 
 /// Where keys are sent: the screen that was opened last.
@@ -339,10 +337,7 @@ pub(crate) fn keys() -> std::io::Result<impl Stream<Item = std::io::Result<Event
                 }
             }
         };
-        std::thread::Builder::new()
-            .name("keys".into())
-            .spawn(read)
-            .inspect_err(|_| drop(lock(&KEY_RECEIVER).take()))?;
+        spawn("keys", read).inspect_err(|_| drop(lock(&KEY_RECEIVER).take()))?;
     }
     Ok(futures_util::stream::poll_fn(move |context| {
         keys.poll_recv(context)

@@ -1,17 +1,11 @@
 //! Time for the built-in job: the clock of the probe protocol, and sleeping until a time of it.
 
-use std::time::Duration;
-
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
 use rustix::time::{ClockId, Timespec};
 
 pub use crate::probe::now;
-
-/// Returns a duration in nanoseconds, limited to the largest value.
-pub fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
+pub use crate::units::nanoseconds;
 
 /// Sleeps until `moment`; returns at once if it has passed.
 pub fn sleep_until(moment: u64) {

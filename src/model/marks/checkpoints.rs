@@ -53,11 +53,7 @@ impl Checkpoints {
         };
         let goes_on = self.last.replace(at);
         if goes_on.is_none_or(|last| at.saturating_sub(last) > MIN_GAP) {
-            marks.add(Mark {
-                at,
-                kind: MarkKind::Checkpoint,
-                words,
-            });
+            marks.add(Mark::new(at, MarkKind::Checkpoint, words));
         }
     }
 

@@ -103,11 +103,7 @@ impl Epochs {
             return;
         };
         self.pending = None;
-        marks.add(Mark {
-            at,
-            kind,
-            words: words.to_owned(),
-        });
+        marks.add(Mark::new(at, kind, words));
     }
 
     /// Adds a mark if all workers of a loader were replaced.
@@ -145,11 +141,7 @@ impl Epochs {
                 None if first => format!("epoch: {count} workers were started"),
                 _ => continue,
             };
-            marks.add(Mark {
-                at,
-                kind: MarkKind::Epoch,
-                words,
-            });
+            marks.add(Mark::new(at, MarkKind::Epoch, words));
         }
     }
 
@@ -188,11 +180,7 @@ impl Epochs {
             if *batches >= WITHOUT_TRAINING && !self.validating {
                 self.validating = true;
                 let words = "validation: another loader delivers while the main loader is idle";
-                marks.add(Mark {
-                    at: *since,
-                    kind: MarkKind::Validation,
-                    words: words.to_owned(),
-                });
+                marks.add(Mark::new(*since, MarkKind::Validation, words));
             }
         }
     }

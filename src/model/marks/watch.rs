@@ -33,11 +33,8 @@ impl Watch {
         if job.ended {
             if !std::mem::replace(&mut self.ended, true) {
                 let gone = self.workers.ended_before_the_job();
-                marks.add(Mark {
-                    at,
-                    kind: MarkKind::JobEnd,
-                    words: format!("the job has ended{gone}"),
-                });
+                let words = format!("the job has ended{gone}");
+                marks.add(Mark::new(at, MarkKind::JobEnd, words));
             }
             return;
         }
@@ -63,10 +60,7 @@ fn mark_start(job: &JobSample, interval: &SampleInterval, marks: &mut Marks) {
     let began = interval.start_of(job.key).filter(|start| *start >= 0.0);
     let began = began.and_then(|start| std::time::Duration::try_from_secs_f64(start).ok());
     if let Some(at) = began {
-        marks.add(Mark {
-            at,
-            kind: MarkKind::JobBegin,
-            words: format!("process {} started", job.key.pid),
-        });
+        let words = format!("process {} started", job.key.pid);
+        marks.add(Mark::new(at, MarkKind::JobBegin, words));
     }
 }

@@ -71,11 +71,7 @@ impl Workers {
             gone.others.retain(|other| now.contains_key(other));
             let outlived = at.saturating_sub(gone.since) >= MIN_OUTLIVED;
             if outlived && !gone.others.is_empty() {
-                marks.add(Mark {
-                    at: gone.since,
-                    kind: MarkKind::Worker,
-                    words: words(gone, now),
-                });
+                marks.add(Mark::new(gone.since, MarkKind::Worker, words(gone, now)));
             }
             !outlived && !gone.others.is_empty()
         });

@@ -13,7 +13,7 @@ use crate::sample::{
     BatchClock, BatchCount, BatchLoad, GpuSample, LoaderSample, RankSample, Sample, Wait,
     WorkerSample, WorkerTally,
 };
-use crate::units::ProcessKey;
+use crate::units::{ProcessKey, keep_newest};
 
 /// Number of newest waits, and of newest worker starts, kept of each rank.
 const MAX_WAITS: usize = 4096;
@@ -318,9 +318,6 @@ fn gpu_key(gpu: &GpuSample) -> GpuKey {
 /// Appends new items. If there are more than `most`, drops the oldest.
 fn keep<T>(most: usize, kept: &mut VecDeque<T>, new: impl IntoIterator<Item = T>) {
     for item in new {
-        if kept.len() == most {
-            kept.pop_front();
-        }
-        kept.push_back(item);
+        keep_newest(kept, item, most);
     }
 }

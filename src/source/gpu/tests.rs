@@ -52,7 +52,7 @@ fn until(gpus: &Gpus, shown: impl Fn(&[GpuSample]) -> bool) -> Vec<GpuSample> {
         if gaps.is_empty() && shown(&rows) {
             return rows;
         }
-        thread::yield_now();
+        std::thread::yield_now();
     }
 }
 
@@ -92,7 +92,7 @@ fn a_call_that_takes_longer_than_an_interval_makes_the_row_stale_at_once() {
     });
     // The next reading has been running since second 0.
     while gpus.shared.board().rows[0].asked.is_none() {
-        thread::yield_now();
+        std::thread::yield_now();
     }
     assert_eq!(gpus.newest(1).0[0].gap, None);
     *time.lock().unwrap() = 1;
@@ -135,7 +135,7 @@ fn only_selected_gpus_are_shown_and_an_invalid_selection_is_reported() {
         if gaps.iter().any(|gap| gap.reason.contains("\"7\"")) {
             break rows;
         }
-        thread::yield_now();
+        std::thread::yield_now();
     };
     assert_eq!(rows, []);
 }

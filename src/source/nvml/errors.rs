@@ -24,23 +24,6 @@ impl Trouble {
     pub(super) fn is_lost(&self) -> bool {
         *self >= Self::NeedsReset
     }
-
-    /// Returns `None` if the GPU or the driver simply does not have the figure.
-    fn of(error: &NvmlError) -> Option<Self> {
-        match error {
-            NvmlError::NotSupported
-            | NvmlError::NotFound
-            | NvmlError::NoData
-            | NvmlError::FailedToLoadSymbol(_)
-            | NvmlError::FunctionNotFound
-            | NvmlError::Utf8Error(_)
-            | NvmlError::UnexpectedVariant(OTHER_FORM) => None,
-            NvmlError::GpuLost => Some(Self::Lost),
-            NvmlError::ResetRequired => Some(Self::NeedsReset),
-            NvmlError::NoPermission => Some(Self::NoPermission),
-            other => Some(Self::Failed(other.to_string())),
-        }
-    }
 }
 
 impl fmt::Display for Trouble {
@@ -78,26 +61,29 @@ impl Troubles {
             Ok(answer) => return Some(answer),
             Err(error) => error,
         };
-        let reason = match &error {
+        let text = error.to_string();
+        // What the GPU or the driver simply does not have is no trouble.
+        let (reason, trouble) = match error {
             // No samples newer than those already read.
-            NvmlError::NotFound | NvmlError::NoData => None,
-            NvmlError::NotSupported if self.mig => Some("not available while MIG is on".to_owned()),
-            NvmlError::NotSupported => Some("not supported by this GPU".to_owned()),
+            NvmlError::NotFound | NvmlError::NoData => return None,
+            NvmlError::NotSupported if self.mig => ("not available while MIG is on", None),
+            NvmlError::NotSupported => ("not supported by this GPU", None),
             NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
-                Some("the driver is too old".to_owned())
+                ("the driver is too old", None)
             }
-            NvmlError::UnexpectedVariant(OTHER_FORM) => {
-                Some("unknown format from this driver".to_owned())
-            }
-            NvmlError::NoPermission => Some(NO_PERMISSION.to_owned()),
-            other => Some(other.to_string()),
+            NvmlError::UnexpectedVariant(OTHER_FORM) => ("unknown format from this driver", None),
+            NvmlError::Utf8Error(_) => (&*text, None),
+            NvmlError::NoPermission => (NO_PERMISSION, Some(Trouble::NoPermission)),
+            NvmlError::GpuLost => (&*text, Some(Trouble::Lost)),
+            NvmlError::ResetRequired => (&*text, Some(Trouble::NeedsReset)),
+            _ => (&*text, Some(Trouble::Failed(text.clone()))),
         };
-        self.absent.extend(reason.map(|reason| Absent {
+        self.absent.push(Absent {
             figure: figure.to_owned(),
-            reason,
-        }));
+            reason: reason.to_owned(),
+        });
         // `None` sorts before every `Trouble`.
-        self.worst = self.worst.take().max(Trouble::of(&error));
+        self.worst = self.worst.take().max(trouble);
         None
     }
 

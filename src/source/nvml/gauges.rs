@@ -3,6 +3,7 @@
 use nvml_wrapper::Device;
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 
 use super::errors::Troubles;
 use super::plausible::{celsius, megahertz, watts};
@@ -35,9 +36,14 @@ pub(super) fn read_energy(
     sample.energy_read_at = energy.map(|_| at);
 }
 
-fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+/// Returns the memory of a GPU or of a part of one, if it is plausible.
+pub(super) fn memory(device: &Device<'_>, troubles: &mut Troubles) -> Option<MemoryInfo> {
     let memory = troubles.ask("mem", device.memory_info());
-    let memory = memory.filter(|memory| memory.used <= memory.total && memory.total > 0);
+    memory.filter(|memory| memory.used <= memory.total && memory.total > 0)
+}
+
+fn read_memory(device: &Device<'_>, sample: &mut GpuSample, troubles: &mut Troubles) {
+    let memory = memory(device, troubles);
     sample.mem_used = memory.as_ref().map(|memory| Bytes(memory.used));
     sample.mem_total = memory.as_ref().map(|memory| Bytes(memory.total));
     let reserved = memory.map(|memory| Bytes(memory.reserved));

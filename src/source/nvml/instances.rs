@@ -1,12 +1,14 @@
 //! The instances of a GPU that is divided by MIG. The driver has no utilisation for them: only the performance
 //! counters, if the card has them.
 
+use std::collections::BTreeMap;
+
 use nvml_wrapper::{Device, Nvml};
 
 use super::counters::{self, Counters};
 use super::errors::Troubles;
 use super::plausible::text;
-use super::{processes, raw};
+use super::{gauges, processes, raw};
 use crate::sample::GpuInstance;
 use crate::units::{Bytes, Moment};
 
@@ -16,7 +18,7 @@ const MAX_INSTANCES: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Instances {
     /// Keyed by the number of the GPU instance.
-    counters: Vec<(u32, Counters)>,
+    counters: BTreeMap<u32, Counters>,
 }
 
 impl Instances {
@@ -35,7 +37,7 @@ impl Instances {
             .map(|part| self.one(nvml, device, &part, at))
             .collect();
         let numbers: Vec<_> = found.iter().filter_map(|part| part.gpu_instance).collect();
-        self.counters.retain(|(number, _)| numbers.contains(number));
+        self.counters.retain(|number, _| numbers.contains(number));
         found
     }
 
@@ -49,14 +51,13 @@ impl Instances {
         let mut troubles = Troubles::default();
         let uuid = troubles.ask("uuid", part.uuid());
         let numbers = troubles.ask("instances", raw::instance(part));
-        let memory = troubles.ask("mem", part.memory_info());
-        let memory = memory.filter(|memory| memory.used <= memory.total && memory.total > 0);
+        let memory = gauges::memory(part, &mut troubles);
         let mem_total = memory.as_ref().map(|memory| Bytes(memory.total));
         let listed = processes::list(part, mem_total, &mut troubles);
         let had = counters::supported(whole);
         let counters = numbers.and_then(|(number, _)| {
             troubles.ask("counters", had)?;
-            let counters = self.counters_of(number);
+            let counters = self.counters.entry(number).or_default();
             let take = || whole.gpm_mig_sample(number);
             counters.read(nvml, at, take, &mut troubles)
         });
@@ -74,14 +75,5 @@ impl Instances {
             processes: listed,
             gap: lacks.map(|lacks| format!("no utilisation: {}", lacks.reason)),
         }
-    }
-
-    fn counters_of(&mut self, number: u32) -> &mut Counters {
-        let known = self.counters.iter().position(|(known, _)| *known == number);
-        let place = known.unwrap_or_else(|| {
-            self.counters.push((number, Counters::default()));
-            self.counters.len() - 1
-        });
-        &mut self.counters[place].1
     }
 }

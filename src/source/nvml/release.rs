@@ -14,8 +14,8 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// Whether this process is in the initial PID namespace, so that the driver's PIDs are those of `/proc`. `None` = not
 /// known.
-pub(in crate::source) fn in_first_namespace() -> Option<bool> {
-    let namespace = std::fs::read_link("/proc/self/ns/pid").ok()?;
+pub(crate) fn in_first_namespace(own: &Path) -> Option<bool> {
+    let namespace = std::fs::read_link(own.join("ns/pid")).ok()?;
     Some(namespace == Path::new(FIRST_PID_NAMESPACE))
 }
 

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 
 use crate::probe::{Cached, Message, Step};
 use crate::sample::{DeviceTime, QueueSource, QueueTally};
-use crate::units::Pid;
+use crate::units::{Pid, keep_newest};
 
 /// Maximum number of steps of one process that wait to be taken: half a minute at two thousand steps a second.
 const STEPS: usize = 65_536;
@@ -193,11 +193,7 @@ impl Account {
                 None => {}
             }
             report.totals.add(&step);
-            if report.steps.len() == STEPS {
-                report.steps.pop_front();
-                report.dropped += 1;
-            }
-            report.steps.push_back(step);
+            report.dropped += u64::from(keep_newest(&mut report.steps, step, STEPS));
         }
         report.totals.lost = self.gaps.max(message.lost);
     }

@@ -4,8 +4,9 @@ use ratatui::text::Line;
 
 use super::content::Content;
 use super::figures::{bar, heading, labelled};
-use crate::config::Role::{Dim, Full, Read, Text, Title};
+use crate::config::Role::{self, Dim, Full, Read, Text, Title};
 use crate::model::rates::{DiskRates, Rates};
+use crate::ui::line_builder::LineBuilder;
 use crate::ui::table::{self, TableColumn};
 use crate::ui::{View, format};
 use crate::units::{BytesPerSecond, Share};
@@ -28,71 +29,64 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     Content::new("disk", &view.span(), lines)
 }
 
-/// One process: bytes read from and written to devices, bytes requested, and the share of time it was blocked.
-struct ProcessIo {
-    name: String,
-    read: Option<BytesPerSecond>,
-    write: Option<BytesPerSecond>,
-    asked: Option<BytesPerSecond>,
-    blocked: Option<Share>,
-    faults: Option<f64>,
-}
-
 /// Returns a line for each process of the job, in a stable order.
 fn processes(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
-    let mut all: Vec<ProcessIo> = Vec::new();
+    let heads = ["read", "write", "asked for", "blocked", "faults/s"];
+    let mut lines = vec![head(view, width, "PROCESSES", heads)];
+    let rate = |rate: Option<BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
     for (place, rank) in view.ranks().iter().enumerate() {
         let number = rank.number(place);
-        all.push(ProcessIo {
-            name: format!("rank {number:<7} {}", rank.key.pid),
-            read: rank.io.map(|io| io.read),
-            write: rank.io.map(|io| io.write),
-            asked: rank.io.map(|io| io.rchar),
-            blocked: rank.disk,
-            faults: None,
-        });
-        let workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
-        all.extend(workers.map(|worker| ProcessIo {
-            name: format!("  worker {:<3} {}", worker.id, worker.pid()),
-            read: worker.read,
-            write: worker.write,
-            asked: worker.rchar,
-            blocked: worker.disk,
-            faults: worker.major_faults_per_s,
-        }));
-    }
-    let mut head = view.row(width);
-    head.padded(Title, "PROCESSES", NAME);
-    let columns = columns(["read", "write", "asked for", "blocked", "faults/s"]);
-    table::head(&mut head, &columns, "");
-    let line = |process: &ProcessIo| {
-        let mut row = view.row(width);
-        row.padded(Text, &process.name, NAME);
-        let rate = |rate: Option<BytesPerSecond>| format::rate(rate.map(|rate| rate.0));
-        let cells = [
-            (Read, rate(process.read)),
-            (Full, rate(process.write)),
-            (Text, rate(process.asked)),
-            (Text, format::percent(process.blocked)),
-            (Text, format::per_second(process.faults)),
+        let name = format!("rank {number:<7} {}", rank.key.pid);
+        let figures = [
+            rate(rank.io.map(|io| io.read)),
+            rate(rank.io.map(|io| io.write)),
+            rate(rank.io.map(|io| io.rchar)),
+            format::percent(rank.disk),
+            format::UNKNOWN.to_owned(),
         ];
-        for (column, (paint, text)) in columns.iter().zip(cells) {
-            column.put(&mut row, paint, &text);
+        lines.push(row(view, width, &name, figures).line());
+        for worker in rank.loaders.iter().flat_map(|loader| &loader.workers) {
+            let name = format!("  worker {:<3} {}", worker.id, worker.pid());
+            let figures = [
+                rate(worker.read),
+                rate(worker.write),
+                rate(worker.rchar),
+                format::percent(worker.disk),
+                format::per_second(worker.major_faults_per_s),
+            ];
+            lines.push(row(view, width, &name, figures).line());
         }
-        row.line()
-    };
-    let mut lines = vec![head.line()];
-    lines.extend(all.iter().map(line));
+    }
     lines
 }
 
-/// Returns the columns: three rates and two figures.
-fn columns(heads: [&'static str; 5]) -> Vec<TableColumn> {
-    let cells = [RATE, RATE, RATE, 9, 10];
-    let columns = heads.into_iter().zip(cells);
-    columns
-        .map(|(head, cells)| TableColumn::figures(head, cells))
-        .collect()
+/// Returns the columns of a table, three rates and two figures, with their colours.
+fn columns(heads: [&'static str; 5]) -> [(TableColumn, Role); 5] {
+    let [read, write, third, fourth, fifth] = heads;
+    [
+        (read, RATE, Read),
+        (write, RATE, Full),
+        (third, RATE, Text),
+        (fourth, 9, Text),
+        (fifth, 10, Text),
+    ]
+    .map(|(head, cells, paint)| (TableColumn::figures(head, cells), paint))
+}
+
+fn head(view: &View<'_>, width: u16, name: &str, heads: [&'static str; 5]) -> Line<'static> {
+    let mut head = view.row(width);
+    head.padded(Title, name, NAME);
+    table::head(&mut head, &columns(heads).map(|(column, _)| column), "");
+    head.line()
+}
+
+fn row<'a>(view: &View<'a>, width: u16, name: &str, figures: [String; 5]) -> LineBuilder<'a> {
+    let mut row = view.row(width);
+    row.padded(Text, name, NAME);
+    for ((column, paint), text) in columns([""; 5]).iter().zip(figures) {
+        column.put(&mut row, *paint, &text);
+    }
+    row
 }
 
 /// Returns the data that the workers requested, by its source.
@@ -141,11 +135,8 @@ fn sources(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
 
 /// Returns a line for every block device of the machine.
 fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
-    let mut head = view.row(width);
-    head.padded(Title, "DEVICES", NAME);
-    let columns = columns(["read", "write", "in use", "latency", "in queue"]);
-    table::head(&mut head, &columns, "");
-    let mut lines = vec![head.line()];
+    let heads = ["read", "write", "in use", "latency", "in queue"];
+    let mut lines = vec![head(view, width, "DEVICES", heads)];
     if rates.disks.is_empty() {
         let why = view
             .gap("disk")
@@ -153,21 +144,17 @@ fn devices(view: &View<'_>, rates: &Rates, width: u16) -> Vec<Line<'static>> {
         lines.extend(labelled(view, width, 5, format::UNKNOWN, why));
     }
     let line = |disk: &DiskRates| {
-        let mut row = view.row(width);
-        row.padded(Text, &disk.device, NAME);
         let latency = disk
             .await_ms
             .map_or_else(|| "-".to_owned(), |ms| format::millis(Some(ms)));
-        let cells = [
-            (Read, format::rate(Some(disk.read.0))),
-            (Full, format::rate(Some(disk.write.0))),
-            (Text, format::percent(Some(disk.util))),
-            (Text, latency),
-            (Text, format::per_second(Some(disk.queue_depth))),
+        let figures = [
+            format::rate(Some(disk.read.0)),
+            format::rate(Some(disk.write.0)),
+            format::percent(Some(disk.util)),
+            latency,
+            format::per_second(Some(disk.queue_depth)),
         ];
-        for (column, (paint, text)) in columns.iter().zip(cells) {
-            column.put(&mut row, paint, &text);
-        }
+        let mut row = row(view, width, &disk.device, figures);
         if disk.holds_job_files {
             row.item(2, &[(Dim, "holds the job's files")]);
         }

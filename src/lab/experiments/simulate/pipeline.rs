@@ -12,13 +12,10 @@ use rand_distr::{Distribution, LogNormal, StandardUniform};
 
 use super::settings::{DeliveryOrder, MAX_BATCHES, SimulationSettings};
 use super::tally::{Nanos, SimulatedRun, Tally};
+use crate::units::nanoseconds;
 
 /// A time that is later than any other.
 const NEVER: Nanos = Nanos::MAX;
-
-pub(super) fn nanos(time: Duration) -> Nanos {
-    Nanos::try_from(time.as_nanos()).unwrap_or(NEVER)
-}
 
 /// At the same time, loads end before steps do, and loads in the order of their loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,9 +65,9 @@ impl Simulation {
         let varied = settings.load_jitter > 0.0 && mean > 0.0;
         let loads = LogNormal::from_mean_cv(mean, settings.load_jitter).ok();
         let mut simulation = Self {
-            step: nanos(settings.step),
-            clock: settings.clock.map(nanos).filter(|clock| *clock > 0),
-            span: nanos(settings.span),
+            step: nanoseconds(settings.step),
+            clock: settings.clock.map(nanoseconds).filter(|clock| *clock > 0),
+            span: nanoseconds(settings.span),
             now: 0,
             chance: ChaCha8Rng::seed_from_u64(seed),
             loads: loads.filter(|_| varied),
@@ -83,7 +80,7 @@ impl Simulation {
             ready: BTreeMap::new(),
             arrivals: 0,
             training: false,
-            tally: Tally::new(seed, nanos(settings.span)),
+            tally: Tally::new(seed, nanoseconds(settings.span)),
             settings: settings.clone(),
         };
         for _ in 0..settings.prefetch_factor {
@@ -104,7 +101,7 @@ impl Simulation {
 
     /// Processes all events up to and including `to`, but none after the end of the span.
     pub(super) fn advance(&mut self, to: Duration) {
-        let to = nanos(to).min(self.span);
+        let to = nanoseconds(to).min(self.span);
         while let Some(Reverse((at, event))) = self.events.peek().copied()
             && at <= to
             && at < self.span
@@ -172,10 +169,10 @@ impl Simulation {
         let index = self.handed_out;
         self.handed_out += 1;
         let length = match &self.loads {
-            None => nanos(self.settings.load),
+            None => nanoseconds(self.settings.load),
             Some(loads) => {
                 let seconds = loads.sample(&mut self.chance);
-                Duration::try_from_secs_f64(seconds).map_or(NEVER, nanos)
+                Duration::try_from_secs_f64(seconds).map_or(NEVER, nanoseconds)
             }
         };
         if let Some(worker) = self.worker(worker) {
@@ -196,7 +193,11 @@ impl Simulation {
             return;
         };
         let left = Duration::from_nanos(length).mul_f64(1.0 - ahead);
-        let left = if ahead > 0.0 { nanos(left) } else { length };
+        let left = if ahead > 0.0 {
+            nanoseconds(left)
+        } else {
+            length
+        };
         let ends = self.tick(now.saturating_add(left));
         if let Some(state) = self.worker(worker) {
             state.loading = Some(index);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::model::period_batches;
 use crate::sample::Wait;
-use crate::units::Share;
+use crate::units::{Share, keep_newest};
 
 /// Number of equal parts of the span in which the queue is shown.
 pub(super) const PARTS: usize = 60;
@@ -64,15 +64,13 @@ impl Tally {
         self.first.get_or_insert(at);
         if let Some(from) = self.waits_since.take().filter(|from| *from < at) {
             self.waited += at - from;
-            if self.waits.len() == WAITS {
-                self.waits.pop_front();
-            }
-            self.waits.push_back(Wait {
+            let wait = Wait {
                 from: Duration::from_nanos(from),
                 to: Duration::from_nanos(at),
                 batch: Some(self.taken),
                 first: None,
-            });
+            };
+            keep_newest(&mut self.waits, wait, WAITS);
         }
         self.taken += 1;
     }

@@ -16,6 +16,7 @@ use cudarc::nvrtc::Ptx;
 
 use super::{BATCHES_IN_FLIGHT, Device, DeviceError, DeviceOptions, StepTimes, in_flight};
 use crate::foreign;
+use crate::units::nanoseconds;
 use driver::failed;
 use transfer::{BatchTransfer, Filler, PIECE};
 
@@ -226,7 +227,7 @@ impl Cuda {
                 .arg(&mut self.out)
                 .launch(self.launch)?;
         }
-        let nanoseconds = u64::try_from(self.spin_for.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = nanoseconds(self.spin_for);
         if nanoseconds > 0 {
             // SAFETY: `spin` writes one word of `out`.
             unsafe {
