@@ -60,6 +60,14 @@ pub(super) fn rates(
         let known = processes.iter().filter_map(|counts| counts[which]);
         known.reduce(|a, b| a + b).map(|sum| sum / interval.seconds)
     };
+    let living = per_second(&all, CPU).map(|nanos| nanos / 1e9);
+    let ended = older.map_or(0.0, |older| used_by_ended(older, newer)) / interval.seconds;
+    // A child may have run for hours before it ended.
+    let most = newer.cpus_allowed.map_or(f64::INFINITY, f64::from);
+    let cpu_cores = living.map(|cores| {
+        let all = cores + ended;
+        if all <= most { all } else { cores }
+    });
     JobRates {
         key: newer.key,
         command: newer.command.clone(),
@@ -72,10 +80,25 @@ pub(super) fn rates(
             .as_ref()
             .map(|group| cgroup(older.and_then(|older| older.cgroup.as_ref()), group)),
         cpus_allowed: newer.cpus_allowed,
-        cpu_cores: per_second(&all, CPU).map(|nanos| nanos / 1e9),
+        cpu_cores,
         read: per_second(&all, READ).map(BytesPerSecond),
         rchar: per_second(&of_workers, RCHAR).map(BytesPerSecond),
     }
+}
+
+/// Returns the CPU seconds of the ranks' children that ended between the samples: of workers that were there before, those
+/// since then.
+fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
+    let of_rank = |rank: &RankSample| {
+        let before = older.ranks.iter().find(|before| before.key == rank.key)?;
+        let ended = rank.process.children_cpu?;
+        let ended = ended.saturating_sub(before.process.children_cpu?);
+        let known = before.loaders.iter().flat_map(LoaderSample::processes);
+        let gone = known.filter(|worker| process_of(newer, worker.key).is_none());
+        let counted = gone.filter_map(|worker| worker.process.cpu).sum();
+        Some(ended.saturating_sub(counted).as_secs_f64())
+    };
+    newer.ranks.iter().filter_map(of_rank).sum()
 }
 
 fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {
