@@ -231,6 +231,7 @@ mod tests {
             to: Duration::from_millis(to),
             batch,
             first: None,
+            begins: false,
         }
     }
 

@@ -201,6 +201,7 @@ fn rank(
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: on_data.as_ref().and_then(|data| data.validation(wait)),
         startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
+        first_batches: periodicity::first_batches(sums, interval),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),

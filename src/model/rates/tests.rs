@@ -565,6 +565,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
                 to: Duration::from_millis(now),
                 batch: None,
                 first: None,
+                begins: false,
             }
         };
         apart.map(wait).into_iter().collect()

@@ -72,6 +72,7 @@ impl Tally {
                 to: Duration::from_nanos(at),
                 batch: Some(self.taken),
                 first: None,
+                begins: false,
             });
         }
         self.taken += 1;
