@@ -136,11 +136,8 @@ fn rank(
     let empty = RankSums::default();
     let sums = all.window.rank(newer.key).unwrap_or(&empty);
     let session = all.session.rank(newer.key).unwrap_or(&empty);
-    let polled = tally::main(
-        older.and_then(|older| older.main),
-        newer.main,
-        newer.recognised,
-    );
+    let main_before = older.and_then(|older| older.main);
+    let polled = tally::main(main_before, newer.main, newer.recognised);
     let main = polled.map(|polled| polled.tally);
     let before = older.and_then(|older| older.reported.as_ref());
     let reported = Grown::between(before, newer.reported.as_ref(), interval);
