@@ -57,16 +57,36 @@ pub(super) fn startup(sums: &RankSums, interval: &SampleInterval) -> Option<Shar
         };
         (from <= start + FOLLOWS).then_some(caused)
     });
+    share_of(caused.collect(), sums, interval)
+}
+
+/// Returns the share of the time in waits for the first batch of a pass, until that came. `None` if waits cannot be placed
+/// in time, or if no such wait was seen.
+pub(super) fn first_batches(sums: &RankSums, interval: &SampleInterval) -> Option<Share> {
+    let first = sums.waits.iter().filter(|wait| wait.begins);
+    let first = first.map(|wait| {
+        let to = wait.first.unwrap_or(wait.to);
+        (wait.from.as_secs_f64(), to.as_secs_f64())
+    });
+    let first: Vec<_> = first.collect();
+    (interval.has_clock() && !first.is_empty()).then(|| share_of(first, sums, interval))?
+}
+
+/// Returns the share of the time that these pieces of it take together.
+fn share_of(
+    mut pieces: Vec<(f64, f64)>,
+    sums: &RankSums,
+    interval: &SampleInterval,
+) -> Option<Share> {
     // If the oldest waits were dropped, only the time since then is covered.
     let dropped = sums.waits_ended > sums.waits.len() as u64;
     let from = match sums.waits.front() {
         Some(first) if dropped => first.from.as_secs_f64().max(interval.from),
         _ => interval.from,
     };
-    let mut caused: Vec<(f64, f64)> = caused.collect();
-    caused.sort_by(|one, other| one.0.total_cmp(&other.0));
+    pieces.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (mut covered, mut lost) = (from, 0.0);
-    for (begin, end) in caused {
+    for (begin, end) in pieces {
         let end = end.min(interval.to);
         lost += (end - begin.max(covered)).max(0.0);
         covered = covered.max(end);

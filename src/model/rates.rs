@@ -3,9 +3,8 @@
 //! Takes the first and the last sample of a window and its sums, and returns one [`Rates`]. Reads no clock and no file,
 //! and does not judge what is good.
 //!
-//! The result is `None`, never 0 or a spike, for a kernel counter that went backwards, that is missing on one side, or
-//! whose process is another one by now. A tally that pipetop itself keeps since attaching counts from 0 if the older
-//! sample did not have it yet.
+//! The result is `None`, never 0 or a spike, for a kernel counter that went backwards, is missing on one side, or whose
+//! process is another one by now. A tally that pipetop keeps since attaching counts from 0 if the older sample lacks it.
 
 mod estimate;
 mod gpu;
@@ -177,8 +176,9 @@ pub struct RankRates {
     pub epoch: Option<u64>,
     /// Time spent on data other than the training data. `None` if no iterator shows it.
     pub validation: Option<ValidationRates>,
-    /// Share of the time in waits that were caused by a start of workers.
+    /// Shares of the time in waits that were caused by a start of workers, and for the first batch of a pass.
     pub startup: Option<Share>,
+    pub first_batches: Option<Share>,
     /// Period in batches at which the trainer waits. `None` means no period was seen.
     pub period_batches: Option<u32>,
     pub step: StepRates,

@@ -229,6 +229,7 @@ mod tests {
             to: Duration::from_millis(to),
             batch,
             first: None,
+            begins: false,
         }
     }
 

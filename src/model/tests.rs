@@ -212,6 +212,36 @@ fn a_start_costs_the_time_until_its_first_batch() {
 }
 
 #[test]
+fn waits_for_the_first_batch_of_a_pass_are_a_part_of_the_time() {
+    let begins = |wait| Wait {
+        begins: true,
+        ..wait
+    };
+    // The steps after the second one's first batch were too short to be seen.
+    let second = Wait {
+        first: Some(Duration::from_millis(6200)),
+        ..wait(6.0, 7.0, None)
+    };
+    let waits = [
+        begins(wait(4.0, 5.0, Some(0))),
+        wait(5.5, 5.8, Some(1)),
+        begins(second),
+    ];
+    let mut model = Model::new(TEN);
+    for at in 0..9 {
+        let mut sample = training(f64::from(at));
+        first_rank(&mut sample).waits = match at {
+            7.. => Tail::new(3, waits),
+            _ => Tail::default(),
+        };
+        model.apply(sample);
+    }
+    let window = model.window().unwrap();
+    let first = window.job.as_ref().unwrap().ranks[0].first_batches.unwrap();
+    assert!((first.0 - 1.2 / 8.0).abs() < 1e-9, "{first:?}");
+}
+
+#[test]
 fn workers_that_were_there_before_cost_no_startup_time() {
     let model = fed(TEN, 0..9);
     let window = model.window().unwrap();
@@ -542,6 +572,7 @@ fn scramble(sample: &mut Sample, numbers: &[u64]) {
         to: Duration::from_millis(next() % 10_000),
         batch: Some(next()).filter(|batch| batch % 5 > 0),
         first: None,
+        begins: false,
     });
     let waits: Vec<_> = waits.collect();
     rank.waits = Tail::new(next(), waits);

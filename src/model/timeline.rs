@@ -373,6 +373,7 @@ mod tests {
             to: to * MS,
             batch: None,
             first: None,
+            begins: false,
         };
         let rank = first_rank(&mut sample);
         let key = rank.key;

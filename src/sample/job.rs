@@ -288,4 +288,7 @@ pub struct Wait {
     pub batch: Option<u64>,
     /// When it was seen that a batch had come, although the wait went on: the steps were too short to be seen.
     pub first: Option<Duration>,
+    /// Whether it was for the first batch of a pass through the data: none of its batches was asked for before.
+    #[serde(default)]
+    pub begins: bool,
 }

@@ -63,6 +63,7 @@ impl Trace {
                 to: secs(end),
                 batch: None,
                 first: None,
+                begins: false,
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! What to change: by cause or, if there is none, by kind.
 
-use super::busy_time::MIN_SHARE_OF_WAIT;
+use super::busy_time::{MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait};
 use super::context::Context;
 use super::level::MODERATE;
 use super::rule::Situation;
@@ -69,7 +69,7 @@ fn advice(
     if let Some(cause) = cause {
         let own = (cause.rule().advice)(situation);
         let says_so = cause == Cause::WorkerRestart;
-        let also = keep_workers(situation.context);
+        let also = each_epoch(situation.context);
         let also = also.filter(|_| kind == Kind::DataBound && !says_so);
         let words = cause
             .rule()
@@ -87,7 +87,8 @@ fn advice(
                 Some(more) => vec![more],
                 None => larger_reserve_advice(situation),
             };
-            keep_workers(situation.context).into_iter().chain(more).collect()
+            let sleeps = may_share_a_limit(situation.context).filter(|_| !more.is_empty());
+            each_epoch(situation.context).into_iter().chain(more).chain(sleeps).collect()
         }
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
@@ -114,7 +115,32 @@ fn advice(
     }
 }
 
-/// Returns advice if workers are restarted again and again. It is useful in addition to that for another cause.
+/// Returns advice if each epoch begins with a wait. It is useful in addition to that for another cause.
+fn each_epoch(context: &Context<'_>) -> Option<String> {
+    keep_workers(context).or_else(|| longer_epochs(context))
+}
+
+/// Returns advice if what the trainer waits for is the first batch of each epoch, although its workers are kept.
+fn longer_epochs(context: &Context<'_>) -> Option<String> {
+    let first = most_of_the_wait(context, context.rank.first_batches)?;
+    let kept = context.loader?.settings.persistent_workers == Some(true);
+    kept.then(|| {
+        format!(
+            "longer epochs: {first} of the time goes to waiting for the first batch of each, before which nothing is loaded ahead; ConcatDataset([data] * 10) makes one of ten"
+        )
+    })
+}
+
+/// Returns what to know before workers are added that sleep for most of their busy time: it is not seen for what.
+fn may_share_a_limit(context: &Context<'_>) -> Option<String> {
+    let asleep = context.of_busy(|worker| worker.asleep);
+    let asleep = asleep.filter(|share| share.0 >= MIN_SHARE_OF_BUSY)?;
+    Some(format!(
+        "workers sleep {asleep} of their busy time: if they do so for a limit that they share, such as a server's rate, more of them change nothing"
+    ))
+}
+
+/// Returns advice if workers are restarted again and again.
 fn keep_workers(context: &Context<'_>) -> Option<String> {
     let startup = context.rank.startup.filter(|share| share.0 >= MODERATE)?;
     let kept = context.loader?.settings.persistent_workers == Some(true);
@@ -154,8 +180,9 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
     // Its times are off where the window cuts it: one that mostly waits is not loaded fast enough.
     let validation = situation.context.rank.validation;
     let waits = validation.is_some_and(|it| it.waiting.0 >= MIN_SHARE_OF_WAIT * it.time.0);
-    // Workers that are idle all the time do not make slow batches.
+    // Workers that are idle all the time do not make slow batches, and no reserve reaches into the next epoch.
     if enough
+        || longer_epochs(situation.context).is_some()
         || !slow
         || (loader.validates && waits)
         || workers.match_step.is_none_or(|wanted| wanted > workers.now)

@@ -7,7 +7,7 @@ use super::level::{HIGH, MODERATE, SLIGHT};
 use super::rule::Picture;
 use super::rules::Cause;
 use super::{Evidence, Kind, Limit, Missing};
-use crate::sample::{Gap, Tier};
+use crate::sample::{Gap, LoaderKind, Tier};
 use crate::units::Share;
 
 /// Returns the facts about main thread, queue, workers and GPU, with the deciding fact of the cause first.
@@ -180,10 +180,10 @@ fn gil(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
 
 /// Returns that the loader's figures are from the epoch before: between two epochs there may be no loader.
 pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
-    let seconds = context
-        .loader?
-        .gone_seconds
-        .filter(|_| !context.job.ended)?;
+    let loader = context
+        .loader
+        .filter(|loader| loader.kind != LoaderKind::Other)?;
+    let seconds = loader.gone_seconds.filter(|_| !context.job.ended)?;
     let why = format!("no loader now: its figures are from {seconds:.0} s ago");
     let hint = "the next epoch starts its workers again";
     Some(Missing::new("loader", why, hint))

@@ -2127,6 +2127,7 @@ fn all_of_a_rank() {
             to: from + Duration::from_millis(60),
             batch: Some(if batch % 10 == 0 { batch } else { 3 * batch }),
             first: None,
+            begins: false,
         };
         steps.add_wait(support::scene::key(48213), wait);
     }

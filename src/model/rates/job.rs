@@ -60,6 +60,14 @@ pub(super) fn rates(
         let known = processes.iter().filter_map(|counts| counts[which]);
         known.reduce(|a, b| a + b).map(|sum| sum / interval.seconds)
     };
+    let living = per_second(&all, CPU).map(|nanos| nanos / 1e9);
+    let ended = older.map_or(0.0, |older| used_by_ended(older, newer)) / interval.seconds;
+    // A child may have run for hours before it ended.
+    let most = newer.cpus_allowed.map_or(f64::INFINITY, f64::from);
+    let cpu_cores = living.map(|cores| {
+        let all = cores + ended;
+        if all <= most { all } else { cores }
+    });
     JobRates {
         key: newer.key,
         command: newer.command.clone(),
@@ -72,10 +80,25 @@ pub(super) fn rates(
             .as_ref()
             .map(|group| cgroup(older.and_then(|older| older.cgroup.as_ref()), group)),
         cpus_allowed: newer.cpus_allowed,
-        cpu_cores: per_second(&all, CPU).map(|nanos| nanos / 1e9),
+        cpu_cores,
         read: per_second(&all, READ).map(BytesPerSecond),
         rchar: per_second(&of_workers, RCHAR).map(BytesPerSecond),
     }
+}
+
+/// Returns the CPU seconds of the ranks' children that ended between the samples: of workers that were there before, those
+/// since then.
+fn used_by_ended(older: &JobSample, newer: &JobSample) -> f64 {
+    let of_rank = |rank: &RankSample| {
+        let before = older.ranks.iter().find(|before| before.key == rank.key)?;
+        let ended = rank.process.children_cpu?;
+        let ended = ended.saturating_sub(before.process.children_cpu?);
+        let known = before.loaders.iter().flat_map(LoaderSample::processes);
+        let gone = known.filter(|worker| process_of(newer, worker.key).is_none());
+        let counted = gone.filter_map(|worker| worker.process.cpu).sum();
+        Some(ended.saturating_sub(counted).as_secs_f64())
+    };
+    newer.ranks.iter().filter_map(of_rank).sum()
 }
 
 fn process_of(job: &JobSample, key: ProcessKey) -> Option<&ProcessSample> {
@@ -113,11 +136,8 @@ fn rank(
     let empty = RankSums::default();
     let sums = all.window.rank(newer.key).unwrap_or(&empty);
     let session = all.session.rank(newer.key).unwrap_or(&empty);
-    let polled = tally::main(
-        older.and_then(|older| older.main),
-        newer.main,
-        newer.recognised,
-    );
+    let main_before = older.and_then(|older| older.main);
+    let polled = tally::main(main_before, newer.main, newer.recognised);
     let main = polled.map(|polled| polled.tally);
     let before = older.and_then(|older| older.reported.as_ref());
     let reported = Grown::between(before, newer.reported.as_ref(), interval);
@@ -178,6 +198,7 @@ fn rank(
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
         validation: on_data.as_ref().and_then(|data| data.validation(wait)),
         startup: wait.and_then(|_| startup(of_wait(|main| main.starting), sums, interval)),
+        first_batches: periodicity::first_batches(sums, interval),
         period_batches: periodicity::period_batches(&sums.waits),
         step: match exact {
             Some(reported) => reported_step(reported, loading, &loaders),

@@ -332,6 +332,24 @@ fn a_worker_that_began_in_the_interval_counts_from_its_start() {
     assert_eq!(rates.ranks[0].startup, None);
 }
 
+/// Workers of short epochs live for less time than there is between two samples.
+#[test]
+fn what_workers_used_that_have_ended_is_the_jobs() {
+    let children = |at: f64, seconds: f64| {
+        let mut sample = training(at);
+        first_rank(&mut sample).process.children_cpu = Some(secs(seconds));
+        sample
+    };
+    let (older, mut newer) = (children(4.0, 30.0), children(6.0, 36.2));
+    // One of the two that were there before has ended: it had used 3.2 s by then.
+    first_loader(&mut newer).workers.remove(0);
+    let cores = |newer: &Sample| job(between(&older, newer)).cpu_cores;
+    close(cores(&newer), 0.3 + 0.8 + 3.0 / 2.0);
+    // More than the job may use in this time: some ran before it.
+    first_rank(&mut newer).process.children_cpu = Some(secs(300.0));
+    close(cores(&newer), 0.3 + 0.8);
+}
+
 #[test]
 fn ended_processes_are_not_in_the_rates() {
     let mut newer = training(6.0);
@@ -547,6 +565,7 @@ fn steady_waits_make_a_narrow_interval_and_unsteady_ones_a_wide_one() {
                 to: Duration::from_millis(now),
                 batch: None,
                 first: None,
+                begins: false,
             }
         };
         apart.map(wait).into_iter().collect()

@@ -35,6 +35,7 @@ pub(crate) fn wait(from: f64, to: f64, batch: Option<u64>) -> Wait {
         to: secs(to),
         batch,
         first: None,
+        begins: false,
     }
 }
 

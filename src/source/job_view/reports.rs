@@ -94,6 +94,7 @@ impl Reports {
             to: self.timeline.at(step.wait_to),
             batch: Some(step.number),
             first: None,
+            begins: false,
         };
         let last_to = self.timeline.at(totals.last_to);
         let steps = u32::try_from(totals.steps).unwrap_or(u32::MAX).max(1);

@@ -20,6 +20,9 @@ pub const MAIN_LOADER: u64 = u64::MAX;
 const SEARCH_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
+/// Time between two reads of the counters where no wait begins or ends.
+const READ_AFTER: Duration = Duration::from_millis(200);
+
 #[derive(Debug)]
 struct Tracked {
     iterator: LoaderIterator,
@@ -47,6 +50,7 @@ pub(super) struct Iterators {
     met: Option<usize>,
     searched_at: Option<Duration>,
     pause: Duration,
+    read_at: Duration,
     pub(super) seen: BTreeMap<u64, IteratorSeen>,
 }
 
@@ -188,12 +192,22 @@ impl Iterators {
         self.read();
     }
 
+    /// Reads the counters from time to time, and at each poll while passes are so short that their last batches would be
+    /// missed.
+    pub(super) fn read_if_due(&mut self, now: Duration) {
+        if now.saturating_sub(self.read_at) >= READ_AFTER || self.moves.has_short_passes() {
+            self.read_at = now;
+            self.read();
+        }
+    }
+
     /// Reads the counters of all iterators.
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
         let (lost, turns, datasets) = (&mut self.lost, &mut self.turns, &mut self.datasets);
         let known = self.tracked.len();
         let mut all_moved = Vec::new();
+        let mut next_pass = false;
         self.tracked.retain_mut(|tracked| {
             let Ok(state) = tracked.iterator.read() else {
                 // Torn or gone: a frame or a search shows it again.
@@ -213,6 +227,7 @@ impl Iterators {
                 // Another loader's iterator now has its memory.
                 return false;
             }
+            next_pass |= began_anew;
             if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
                 datasets.count(dataset, state.yielded);
                 if let Some(before) = before {
@@ -246,6 +261,9 @@ impl Iterators {
         if self.tracked.len() < known {
             self.pause = SEARCH_PAUSE;
         }
+        if next_pass {
+            self.moves.next_pass();
+        }
         let excess = self.lost.len().saturating_sub(LOST);
         self.lost.drain(..excess);
         all_moved.retain(|(_, batches)| *batches > 0);
@@ -277,16 +295,25 @@ impl Iterators {
         self.moves.since(from)
     }
 
-    /// Returns the batches of the loader whose result pipe is `fd`, or of the only loader if one of the pipes is
-    /// unknown.
+    /// Returns the batches of the loader whose result pipe is `fd`.
     pub(super) fn batches(&self, fd: Option<i32>) -> Option<u64> {
+        Some(self.seen.get(&self.of_pipe(fd)?.loader?)?.batches)
+    }
+
+    /// Whether the iterator whose result pipe is `fd` has yielded nothing yet.
+    pub(super) fn begins(&self, fd: Option<i32>) -> bool {
+        let read = self.of_pipe(fd).and_then(|tracked| tracked.yielded_at_pass);
+        read == Some(0)
+    }
+
+    /// Returns the iterator whose result pipe is `fd`, or the only one if one of the pipes is unknown.
+    fn of_pipe(&self, fd: Option<i32>) -> Option<&Tracked> {
         let own = |tracked: &&Tracked| fd.is_some() && tracked.fd == fd;
-        let tracked = match (self.tracked.iter().find(own), self.tracked.as_slice()) {
-            (Some(tracked), _) => tracked,
-            (None, [only]) if may_read(only.fd, self.pipe_of(only), fd) => only,
-            _ => return None,
-        };
-        Some(self.seen.get(&tracked.loader?)?.batches)
+        match (self.tracked.iter().find(own), self.tracked.as_slice()) {
+            (Some(tracked), _) => Some(tracked),
+            (None, [only]) if may_read(only.fd, self.pipe_of(only), fd) => Some(only),
+            _ => None,
+        }
     }
 
     /// Returns the result pipe of its loader.

@@ -21,8 +21,6 @@ use crate::sample::PollTrace;
 use crate::source::python::{Asks, InLoader, Stacks};
 use crate::units::ProcessKey;
 
-/// Shortest time between two reads of the iterators' counters.
-const ITERATORS_AFTER: Duration = Duration::from_millis(200);
 /// Mean time between two stacks that are only read for the function that runs.
 const STACK_AFTER: Duration = Duration::from_millis(200);
 
@@ -45,7 +43,6 @@ pub(super) struct MainView {
     /// How often it had been put on a CPU when its newest stack was read; `None` if it was not asleep then.
     asleep_at_stack: Option<u64>,
     iterators: Iterators,
-    iterators_at: Duration,
     /// Result pipes, as descriptors of the trainer.
     result_fds: Vec<i32>,
     /// Descriptors that it polled while its stack showed it waiting for a batch.
@@ -84,7 +81,6 @@ impl MainView {
             stack_at: Duration::ZERO,
             asleep_at_stack: None,
             iterators: Iterators::default(),
-            iterators_at: Duration::ZERO,
             result_fds: Vec::new(),
             polled: Vec::new(),
             has_workers: false,
@@ -191,10 +187,7 @@ impl MainView {
                 MIN_INTERVAL
             },
         );
-        if now.saturating_sub(self.iterators_at) >= ITERATORS_AFTER {
-            self.iterators_at = now;
-            self.iterators.read();
-        }
+        self.iterators.read_if_due(now);
     }
 
     /// Whether a loader of PyTorch feeds it.

@@ -5,6 +5,8 @@ use std::time::Duration;
 /// Without a batch for this many times the usual time between two, and for `MIN_IDLE`, no dataset yields any more.
 const IDLE_FACTOR: u32 = 3;
 const MIN_IDLE: Duration = Duration::from_millis(300);
+/// A pass that is shorter than this is short.
+const SHORT_PASS: Duration = Duration::from_secs(2);
 
 /// When batches were yielded.
 #[derive(Debug, Default)]
@@ -13,6 +15,9 @@ pub(super) struct Moves {
     last: Option<Duration>,
     /// Average time between two batches, over the newest.
     usual: Duration,
+    /// When the newest pass began, and how long the one before it took.
+    began: Option<Duration>,
+    pass: Option<Duration>,
 }
 
 impl Moves {
@@ -24,6 +29,16 @@ impl Moves {
     /// Returns when the newest batch was seen, if that was after this time.
     pub(super) fn since(&self, from: Duration) -> Option<Duration> {
         self.last.filter(|last| *last > from)
+    }
+
+    /// The next pass has begun.
+    pub(super) fn next_pass(&mut self) {
+        let before = self.began.replace(self.now);
+        self.pass = before.map(|began| self.now.saturating_sub(began));
+    }
+
+    pub(super) fn has_short_passes(&self) -> bool {
+        self.pass.is_some_and(|pass| pass < SHORT_PASS)
     }
 
     /// This many batches, at least one, were yielded since the last time.
@@ -47,6 +62,20 @@ impl Moves {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn passes_are_short_by_the_newest_that_was_seen_whole() {
+        let mut moves = Moves::default();
+        let mut short = |at| {
+            moves.at(Duration::from_millis(at));
+            moves.next_pass();
+            moves.has_short_passes()
+        };
+        assert_eq!(
+            [4000, 4500, 9000, 10_000].map(&mut short),
+            [false, true, false, true]
+        );
+    }
 
     #[test]
     fn batches_that_are_read_many_at_a_time_are_usual_one_by_one() {

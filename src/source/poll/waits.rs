@@ -35,6 +35,7 @@ impl TrainerWaits {
                     to: now,
                     batch: iterators.batches(polled),
                     first: None,
+                    begins: iterators.begins(polled),
                 });
             }
             (true, Some(wait)) => {

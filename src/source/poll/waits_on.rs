@@ -35,8 +35,11 @@ pub(super) fn waits_on(
         command: None,
     };
     match blocked {
-        // Waits for a lock that another thread holds, or sleeps until it checks again.
-        Blocked::Lock | Blocked::Timer => in_threads(proc_root, worker).map(other),
+        // Waits for a lock that another thread holds, or sleeps until it checks again. Such a thread may wait for a process
+        // of its own, as one of a pool.
+        Blocked::Lock | Blocked::Timer => in_threads(proc_root, worker)
+            .map(other)
+            .or_else(|| in_commands(proc_root, worker)),
         // Its event loop sleeps, or waits for its other threads.
         Blocked::Network => {
             let alone = waits_for_threads(&proc_root.join(worker.to_string()), worker);
@@ -45,24 +48,29 @@ pub(super) fn waits_on(
         }
         // Waits for the output of a command, or for its end.
         Blocked::PipeRead | Blocked::Poll | Blocked::Other => {
-            let commands = commands(proc_root, worker).into_iter();
-            let commands: Vec<(Pid, Blocked)> = commands
-                .map(|command| (command, command_at(proc_root, command)))
-                .collect();
-            let Some(blocked) = most_active(commands.iter().map(|(_, at)| *at)) else {
+            in_commands(proc_root, worker).or_else(|| {
                 // Another process fills a pipe, no network.
                 let pipe = blocked == Blocked::Poll && is_pipe(proc_root, worker, polled?);
-                return pipe.then(|| other(Blocked::PipeRead));
-            };
-            let (who, _) = commands.iter().find(|(_, at)| *at == blocked)?;
-            let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
-            Some(WaitsOn {
-                blocked,
-                command: Some(printable(name.trim_end())),
+                pipe.then(|| other(Blocked::PipeRead))
             })
         }
         _ => None,
     }
+}
+
+/// Returns what holds up the commands of `worker`, and the name of the one that does most.
+fn in_commands(proc_root: &Path, worker: Pid) -> Option<WaitsOn> {
+    let commands = commands(proc_root, worker).into_iter();
+    let commands: Vec<(Pid, Blocked)> = commands
+        .map(|command| (command, command_at(proc_root, command)))
+        .collect();
+    let blocked = most_active(commands.iter().map(|(_, at)| *at))?;
+    let (who, _) = commands.iter().find(|(_, at)| *at == blocked)?;
+    let name = fs::read_to_string(proc_root.join(format!("{who}/comm"))).ok()?;
+    Some(WaitsOn {
+        blocked,
+        command: Some(printable(name.trim_end())),
+    })
 }
 
 /// Returns what holds up the threads of `worker` other than its main one.
@@ -267,6 +275,22 @@ mod tests {
             assert_eq!(seen(&[shell, (9, "hrtimer_nanosleep")], blocked), None);
         }
         assert_eq!(seen(&[shell, (9, "sk_wait_data")], Blocked::Unix), None);
+    }
+
+    /// The thread that hands work to a `ProcessPoolExecutor` waits for a lock until a process of the pool has done it.
+    #[test]
+    fn a_lock_that_no_thread_holds_is_that_of_a_pool_at_work() {
+        let seen = |thread: &str, process: &str| {
+            let root = tree(
+                &[(5, "futex_do_wait"), (6, thread)],
+                &[(8, process), (9, "futex_do_wait")],
+            );
+            let found = waits_on(root.path(), Pid(5), Blocked::Lock, None);
+            found.map(|found| (found.blocked, found.command.is_some()))
+        };
+        assert_eq!(seen("do_poll", "0"), Some((Blocked::Running, true)));
+        assert_eq!(seen("0", "0"), Some((Blocked::Running, false)));
+        assert_eq!(seen("do_poll", "futex_do_wait"), None);
     }
 
     #[test]

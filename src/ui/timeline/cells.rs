@@ -198,6 +198,7 @@ mod tests {
             to: Duration::from_millis(to),
             batch: Some(batch),
             first: None,
+            begins: false,
         }
     }
 

@@ -1,7 +1,7 @@
-//! Programs outside the job use the CPUs that its workers wait for.
+//! Programs outside the job use the CPUs that its workers wait for, or its trainer.
 
 use crate::units::Share;
-use crate::verdict::busy_time::{DELAYED, delayed};
+use crate::verdict::busy_time::{DELAYED, delayed, most_of_the_wait};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
@@ -22,16 +22,34 @@ const FULL: Share = Share(0.9);
 const MIN_OTHERS: f64 = 0.2;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
-    let delay = delayed(context)?;
+    let waits = workers_wait(context).or_else(|| trainer_waits(context))?;
     let cpus = f64::from(context.rates.host.cpus);
     let others = used_by_others(context)?;
     let full = context.rates.host.cpu? >= FULL;
-    (full && delay.0 >= DELAYED && others >= MIN_OTHERS * cpus).then(|| {
-        let text = format!(
-            "other programs use {others:.1} of {cpus} CPUs; workers are runnable but not running {delay} of their busy time"
-        );
+    (full && others >= MIN_OTHERS * cpus).then(|| {
+        let text = format!("other programs use {others:.1} of {cpus} CPUs; {waits}");
         Evidence::supporting("others-cpu", others / cpus, MIN_OTHERS, text)
     })
+}
+
+fn workers_wait(context: &Context<'_>) -> Option<String> {
+    let delay = delayed(context).filter(|delay| delay.0 >= DELAYED)?;
+    Some(format!(
+        "workers are runnable but not running {delay} of their busy time"
+    ))
+}
+
+/// The same of a trainer that receives batches, or works on them, for most of its wait.
+fn trainer_waits(context: &Context<'_>) -> Option<String> {
+    let rank = context.rank;
+    let at_batches = Share(rank.receiving?.0 + rank.loading?.0);
+    let at_batches = most_of_the_wait(context, Some(at_batches))?;
+    let delay = rank
+        .main_run_delay
+        .filter(|delay| delay.0 >= at_batches.0 / 2.0)?;
+    Some(format!(
+        "the trainer takes batches that are ready, and is runnable but not running {delay} of the time"
+    ))
 }
 
 fn used_by_others(context: &Context<'_>) -> Option<f64> {

@@ -112,6 +112,8 @@ struct Rank {
     #[serde(default = "hundred")]
     batches: u64,
     startup: Option<f64>,
+    /// Share of the time in waits for the first batch of an epoch.
+    first_batches: Option<f64>,
     run_delay: Option<f64>,
     /// Share of the time in which nothing of the process ran; absent = not known.
     blocked: Option<f64>,
@@ -537,6 +539,7 @@ fn rank(scenario: &Scenario) -> RankRates {
             waiting: Share(waiting),
         }),
         startup: rank.startup.map(Share),
+        first_batches: rank.first_batches.map(Share),
         period_batches: None,
         step: StepRates {
             batches: rank.batches_per_s.map(|_| rank.batches),

@@ -195,6 +195,7 @@ impl Noise {
             to: micros(begin + step * 100_000 + 60_000 + late),
             batch: Some(second * rate + step),
             first: None,
+            begins: false,
         };
         RankSample {
             rank: Some(rank),

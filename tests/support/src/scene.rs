@@ -186,6 +186,7 @@ pub fn starved() -> Scene {
             to: Duration::from_millis(at + 62 + batch % 7),
             batch: Some(batch),
             first: None,
+            begins: false,
         };
         scene.steps.add_wait(rank_key(0), wait);
         at += 100 + batch % 5 + if batch % 10 == 0 { 20 } else { 0 };
@@ -431,6 +432,7 @@ pub fn polled(scene: &mut Scene, workers: u32, slow: &[u32]) {
             to: ms(from + if batch == 0 { 600 } else { 0 } + 2),
             batch: Some(4 * round + batch),
             first: None,
+            begins: false,
         }
     });
     // After the stall, the batches made meanwhile arrive at once.
@@ -586,6 +588,7 @@ fn rank_rates(pace: Pace, rank: u32, ranks: u32) -> RankRates {
         epoch: Some(1),
         validation: None,
         startup: None,
+        first_batches: None,
         period_batches: None,
         step: StepRates {
             batches: Some(97),

@@ -130,6 +130,7 @@ fn see(
                         to: now,
                         batch,
                         first: None,
+                        begins: false,
                     },
                     SLOTS,
                 );

@@ -69,6 +69,7 @@ impl Tally {
                 to: Duration::from_nanos(at),
                 batch: Some(self.taken),
                 first: None,
+                begins: false,
             };
             keep_newest(&mut self.waits, wait, WAITS);
         }
