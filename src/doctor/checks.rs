@@ -92,6 +92,12 @@ fn pid_namespace(facts: &Facts) -> Check {
 /// Checks the permission to attach (access tier T2).
 fn attach(facts: &Facts) -> Check {
     const SETCAP: &str = "`sudo pipetop`, or once `sudo setcap cap_sys_ptrace+ep \"$(command -v pipetop)\"`; in Docker `--cap-add SYS_PTRACE`";
+    if facts.process.pid.is_none() {
+        return limited(
+            "unknown: no process can be read",
+            "give the mount point of a procfs as --proc-root, such as /proc",
+        );
+    }
     let privileged = facts.process.cap_sys_ptrace == Some(true);
     match (facts.ptrace_scope, privileged) {
         (Some(3..), _) => missing(

@@ -119,6 +119,16 @@ fn where_nothing_of_proc_can_be_read_it_is_unknown_what_is_hidden() {
 }
 
 #[test]
+fn where_no_process_can_be_read_it_is_unknown_whether_any_can_be_attached_to() {
+    let mut facts = open();
+    facts.process.pid = None;
+    for id in ["attach", "python"] {
+        assert_eq!(check(id, &facts).state, CheckState::Limited, "{id}");
+    }
+    assert!(check("attach", &facts).found.starts_with("unknown"));
+}
+
+#[test]
 fn every_missing_item_has_a_reason_and_a_remedy() {
     let mut facts = open();
     facts.gpus = Err(gap("nvml", "libnvidia-ml.so.1 not found", "--gpus all"));

@@ -34,7 +34,7 @@ use crate::sample::{
     BatchLoad, LoaderKind, LoaderSettings, OtherProgram, QueueSource, Run, Tier, UnderWay,
     WorkerNow,
 };
-use crate::units::{Bytes, BytesPerSecond, Pid, ProcessKey, Share};
+use crate::units::{Bytes, BytesPerSecond, ProcessKey, Share};
 
 /// Rates of the time between an older and a newer sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +157,8 @@ pub struct RankRates {
     pub pinning: Option<Share>,
     /// Part of `loading`: blocked on a network, or on a file system behind one.
     pub network: Option<Share>,
+    /// Share of the time in which it was polled: less if pipetop itself was stopped. `None` if it is not polled.
+    pub polled: Option<Share>,
     /// Shares of the time: blocked on a disk, stopped.
     pub disk: Option<Share>,
     pub stopped: Option<Share>,
@@ -311,8 +313,10 @@ pub struct WorkerRates {
     pub main_cpu: Option<Share>,
     /// Share of the time runnable but not running.
     pub run_delay: Option<Share>,
-    /// Share of the time not waiting for an index.
+    /// Share of the time waiting for no index and not stopped. `None` if it was stopped for most of the time.
     pub busy: Option<Share>,
+    /// Share of the time stopped.
+    pub stopped: Option<Share>,
     /// Shares of the time: blocked on a disk, on the network, on handing over a batch, asleep otherwise.
     pub disk: Option<Share>,
     pub network: Option<Share>,
@@ -390,11 +394,5 @@ impl Rates {
                 rank.loaders = kept;
             }
         }
-    }
-}
-
-impl WorkerRates {
-    pub fn pid(&self) -> Pid {
-        self.key.pid
     }
 }

@@ -602,6 +602,7 @@ fn worker_tally(mut next: impl FnMut() -> u64) -> WorkerTally {
         other: next(),
         about_files: next(),
         commands: next(),
+        stopped: next(),
         locked: next(),
         now: WorkerNow::Cpu,
     }

@@ -75,7 +75,7 @@ pub struct UnderWay {
 /// Number of polls that found a worker's main thread in each state, since attaching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerTally {
-    /// Polls in all. The next six fields add up to it.
+    /// Polls in all. The next six fields and `stopped` add up to it.
     #[serde(rename = "looks")]
     pub polls: u64,
     /// Waiting for the next index: nothing to do, because the trainer has requested nothing.
@@ -99,11 +99,14 @@ pub struct WorkerTally {
     /// Of those asleep: on a lock or a queue that processes share.
     #[serde(default)]
     pub locked: u64,
+    /// Stopped by a signal or a debugger, or frozen.
+    #[serde(default)]
+    pub stopped: u64,
     /// What it was doing at the last poll.
     pub now: WorkerNow,
 }
 
-counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked);
+counts!(WorkerTally: polls, idle, cpu, disk, network, handover, other, about_files, commands, locked, stopped);
 
 impl WorkerTally {
     /// Returns the sum of both; `now` is that of `more`.
@@ -120,6 +123,7 @@ impl WorkerTally {
             about_files: self.about_files.saturating_add(more.about_files),
             commands: self.commands.saturating_add(more.commands),
             locked: self.locked.saturating_add(more.locked),
+            stopped: self.stopped.saturating_add(more.stopped),
             now: more.now,
         }
     }

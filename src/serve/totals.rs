@@ -12,6 +12,9 @@ use crate::sample::{COMMUNICATION, GpuSample, SYNCHRONIZE};
 use crate::units::{ProcessKey, Share};
 use crate::verdict::Lost;
 
+/// From this share of an interval on, all of it counts as seen.
+const MOSTLY_SEEN: f64 = 0.8;
+
 /// Seconds by state, cause or kind.
 pub(super) type Seconds = BTreeMap<String, f64>;
 
@@ -62,9 +65,10 @@ impl JobTotals {
             .and_then(|sample| sample.job.as_ref()?.cgroup.as_ref());
         let throttled = cgroup.and_then(|group| group.throttled);
         self.cpu_throttled = throttled.map(|time| time.as_secs_f64());
+        let seconds = seen(rates);
         let verdict = state.verdict();
         if let Some(verdict) = verdict {
-            add_to(&mut self.verdicts, &verdict.kind.to_string(), rates.seconds);
+            add_to(&mut self.verdicts, &verdict.kind.to_string(), seconds);
         }
         let cause = verdict.and_then(|verdict| verdict.cause);
         let cause = cause.map_or_else(|| "unknown".to_owned(), |cause| cause.to_string());
@@ -75,8 +79,19 @@ impl JobTotals {
         for rank in &job.ranks {
             let lost = window.and_then(|window| lost(window, rank.key, &progress));
             let totals = self.ranks.entry(rank.key).or_default();
-            totals.add(rank, rates.seconds, lost, &cause);
+            totals.add(rank, seconds, lost, &cause);
         }
+    }
+}
+
+/// Returns how much of the interval was seen, in seconds. While pipetop itself was stopped, nothing was.
+fn seen(rates: &Rates) -> f64 {
+    let ranks = rates.job.iter().flat_map(|job| &job.ranks);
+    let polled = ranks.filter_map(|rank| Some(rank.polled?.0));
+    match polled.reduce(f64::max) {
+        // Counts of polls come a little earlier or later than the sample.
+        Some(part) if part < MOSTLY_SEEN => part * rates.seconds,
+        _ => rates.seconds,
     }
 }
 
@@ -158,14 +173,15 @@ fn states(worker: &WorkerRates, busy: Share) -> [(&'static str, f64); 6] {
     let share = |share: Option<Share>| share.unwrap_or_default().0;
     let [disk, network, handover, other] =
         [worker.disk, worker.network, worker.handover, worker.asleep].map(share);
+    let stopped = share(worker.stopped);
     let cpu = (busy.0 - disk - network - handover - other).max(0.0);
     [
-        ("idle", busy.complement().0),
+        ("idle", worker.idle().unwrap_or_default().0),
         ("cpu", cpu),
         ("disk", disk),
         ("network", network),
         ("handover", handover),
-        ("other", other),
+        ("other", other + stopped),
     ]
 }
 
@@ -188,16 +204,17 @@ pub(super) fn add_gpus(totals: &mut BTreeMap<u32, GpuTotals>, state: &State) {
     };
     let known = |now: &GpuSample| now.gap.is_none();
     let current = |gpu: &&GpuRates| gpu.stale_seconds.is_none() && known(&gpu.now);
+    let seconds = seen(rates);
     for gpu in rates.gpus.iter().filter(current) {
         let totals = totals.entry(gpu.now.index).or_default();
         totals.energy_joules = gpu.now.energy_joules;
         for reason in gpu.now.throttle.iter().flatten() {
-            add_to(&mut totals.held_back, reason, rates.seconds);
+            add_to(&mut totals.held_back, reason, seconds);
         }
         let util = gpu.util_percent.map(|percent| Share(percent / 100.0));
         if let Some(busy) = gpu.busy.or(util) {
-            more(&mut totals.busy, Some(busy.clamped().0 * rates.seconds));
-            more(&mut totals.observed, Some(rates.seconds));
+            more(&mut totals.busy, Some(busy.clamped().0 * seconds));
+            more(&mut totals.observed, Some(seconds));
         }
     }
 }
@@ -260,6 +277,22 @@ mod tests {
             close(totals.verdicts.values().sum(), 8.0);
             assert!(rank.stall.values().sum::<f64>() <= 4.8 + 1e-9);
         }
+    }
+
+    #[test]
+    fn time_in_which_pipetop_was_stopped_is_not_made_up() {
+        let seen = after([1.0, 2.0, 3.0].map(training));
+        let mut late = training(3.0);
+        late.at = training(60.0).at;
+        let mut polled = training(4.0);
+        polled.at = late.at;
+        let stopped = after([training(1.0), training(2.0), training(3.0), polled]);
+        let of = |totals: &JobTotals| totals.ranks[&key(100)].main.values().sum::<f64>();
+        close(of(&seen), 2.0);
+        // Polls of one second came in the last 57.
+        close(of(&stopped), 3.0);
+        close(stopped.verdicts.values().sum(), 3.0);
+        close(stopped.ranks[&key(100)].workers.values().sum(), 6.0);
     }
 
     #[test]

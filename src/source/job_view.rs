@@ -43,6 +43,7 @@ pub struct JobView {
     ranks: Vec<RankView>,
     starter: Option<Starter>,
     targets: PollTargets,
+    frozen: bool,
     tick: u64,
     last: Option<JobSample>,
     gaps: Vec<Gap>,
@@ -70,6 +71,7 @@ impl JobView {
             ranks: job.ranks.iter().copied().map(RankView::new).collect(),
             starter: job.starter.map(|key| Starter::new(key, clock)),
             targets: PollTargets::default(),
+            frozen: false,
             tick: 0,
             last: None,
             gaps: vec![],
@@ -175,6 +177,11 @@ impl JobView {
         }
     }
 
+    /// Says whether the job's control group is frozen, for the next readings.
+    pub fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+
     /// Returns the job's processes as found for the last reading.
     pub fn discovery(&self) -> &Discovery {
         &self.discovery
@@ -203,6 +210,7 @@ impl JobView {
             .map(|(view, loaders)| view.watched(loaders));
         let targets = PollTargets {
             ranks: ranks.collect(),
+            frozen: self.frozen,
         };
         if targets != self.targets {
             self.polls.watch(targets.clone());

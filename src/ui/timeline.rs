@@ -266,7 +266,7 @@ pub(super) fn slow(workers: &[WorkerRates]) -> impl Fn(&WorkerRates) -> bool + u
     let load = median(|worker| worker.load_ms);
     let busy = median(|worker| Some(worker.busy?.0));
     move |worker| {
-        if worker.busy.is_some_and(|busy| busy.complement().0 > IDLE) {
+        if worker.idle().is_some_and(|idle| idle.0 > IDLE) {
             return false;
         }
         if let Some((load, median)) = worker.load_ms.zip(load) {

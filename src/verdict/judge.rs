@@ -177,7 +177,8 @@ fn judged(
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         // The main thread was polled, but it is not known at all whether it was in a loader.
         if rank.waiting.is_some() {
-            verdict.missing.insert(0, unseen(context));
+            let why = was_stopped(context).unwrap_or_else(|| unseen(context));
+            verdict.missing.insert(0, why);
         }
         return verdict;
     };

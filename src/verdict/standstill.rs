@@ -50,7 +50,8 @@ impl Standstill {
         }
         let group = context.cgroup();
         let is_known = group.is_some_and(|group| group.frozen == Some(true));
-        let is_frozen = is_known || is_frozen(context.rank, progress);
+        let may_be = group.is_none_or(|group| group.frozen.is_none());
+        let is_frozen = is_known || (may_be && is_frozen(context.rank, progress));
         if !is_frozen && !is_stuck(progress) {
             return None;
         }
@@ -62,7 +63,10 @@ impl Standstill {
         if is_frozen {
             let confidence = if is_known { KNOWN } else { STUCK };
             let advice = "unpause its container, or thaw its control group";
-            let text = format!("{text}: its control group is frozen");
+            let text = match seconds.round() {
+                1.0.. => format!("{text}: its control group is frozen"),
+                _ => "its control group is frozen".to_owned(),
+            };
             return with(confidence, text, advice.to_owned());
         }
         let loaders = context.rank.loaders.iter();

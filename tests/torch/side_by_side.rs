@@ -170,6 +170,18 @@ fn stopped_job() {
             ensure(report.kind() == "stalled", || {
                 "a stopped job is stalled".into()
             }),
+        )?;
+        let rank = &report.document["job"]["ranks"][0];
+        let figures = [
+            &rank["wait_share"],
+            &rank["queue"],
+            &rank["workers"][0]["busy_share"],
+        ];
+        about(
+            &report,
+            ensure(figures.iter().all(|figure| figure.is_null()), || {
+                format!("nothing is known of a stopped job: {figures:?}")
+            }),
         )
     });
 }

@@ -126,6 +126,17 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
     }
 }
 
+fn is_known(wait: &Estimate, (exact, stopped): (bool, Option<Share>), newer: &RankSample) -> bool {
+    // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
+    let seen = wait.low > Share::ZERO || wait.high < Share::ONE;
+    let seen = seen && (exact || polled_wait::is_seen(wait, &newer.loaders));
+    // Of what it would have waited for while it was stopped, nothing is known.
+    seen && stopped.is_none_or(|it| it.0 < STOPPED)
+}
+
+/// From this share of the time stopped on, the rest is too short to tell anything.
+const STOPPED: f64 = 0.9;
+
 fn rank(
     older: Option<&RankSample>,
     newer: &RankSample,
@@ -149,12 +160,11 @@ fn rank(
         Some(reported) => Some(estimate::reported(reported, &sums.waits)),
         None => polled.map(|polled| polled_wait::estimate(&polled, newer, sums, delay)),
     };
-    // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
-    let wait = wait.filter(|wait| wait.low > Share::ZERO || wait.high < Share::ONE);
-    let wait = wait.filter(|wait| exact.is_some() || polled_wait::is_seen(wait, &newer.loaders));
     let polls = |of: fn(&MainTally) -> u64| {
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
+    let stopped = polls(|main| main.stopped);
+    let wait = wait.filter(|wait| is_known(wait, (exact.is_some(), stopped), newer));
     // Polls show how the reported wait is divided.
     let inside = main.map_or(0.0, |main| main.in_loader() as f64);
     let of_wait = |of: fn(&MainTally) -> u64| match exact {
@@ -168,7 +178,6 @@ fn rank(
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
-    let stopped = polls(|main| main.stopped);
     let no_step = Share(stopped.unwrap_or_default().0 + idle(&not_data).0);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
@@ -185,6 +194,7 @@ fn rank(
         dispatched: of_wait(|main| main.dispatched),
         pinning: of_wait(|main| main.pinning),
         network: of_wait(|main| main.network),
+        polled: polled.map(|polled| polled.of(interval.seconds)),
         disk: polls(|main| main.disk),
         stopped,
         blocked: blocked(polls(|main| main.blocked), usage),

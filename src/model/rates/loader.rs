@@ -8,7 +8,7 @@ use crate::sample::{
     BatchClock, BatchLoad, LoaderKind, LoaderSample, QueueTally, WorkerNow, WorkerSample,
     WorkerTally,
 };
-use crate::units::Share;
+use crate::units::{Pid, Share};
 
 /// Returns the rates of a loader; `older` is a sample of the same loader, by its id. The sums are those of the window
 /// and of the session.
@@ -125,7 +125,9 @@ fn worker(
     let usage = sums.usage();
     let polls =
         |of: fn(&WorkerTally) -> u64| Share::of(of(&sums.tally) as f64, sums.tally.polls as f64);
-    let busy = polls(|tally| tally.idle).map(Share::complement);
+    let stopped = polls(|tally| tally.stopped);
+    let busy = polls(|tally| tally.idle.saturating_add(tally.stopped)).map(Share::complement);
+    let busy = busy.filter(|_| stopped.is_none_or(|it| it.0 < MOSTLY_STOPPED));
     let ready = usage.main_cpu.zip(usage.run_delay);
     let ready = ready.map(|(cpu, delay)| cpu.0 + delay.0);
     let weight = weight_of_sleep(&sums.tally, busy, ready);
@@ -140,6 +142,7 @@ fn worker(
         main_cpu: usage.main_cpu,
         run_delay: usage.run_delay,
         busy,
+        stopped,
         disk: slept(|tally| tally.disk),
         network: slept(|tally| tally.network),
         handover: slept(|tally| tally.handover),
@@ -170,6 +173,8 @@ fn worker(
     }
 }
 
+/// From this share of the time stopped on, how busy it was is not known.
+const MOSTLY_STOPPED: f64 = 0.5;
 /// Polls of a worker that slept in its busy time, from which on their distribution is used.
 const MIN_POLLS: u64 = 30;
 
@@ -335,6 +340,18 @@ pub(super) fn main_loader(loaders: &[LoaderRates]) -> Option<&LoaderRates> {
         .filter(|loader| rate(loader) >= EQUAL_RATIO * most);
     // `max_by` returns the last of equals: in reverse order, that is the first.
     as_many.rev().max_by(before)
+}
+
+impl WorkerRates {
+    pub fn pid(&self) -> Pid {
+        self.key.pid
+    }
+
+    /// Returns the share of the time waiting for an index.
+    pub fn idle(&self) -> Option<Share> {
+        let stopped = self.stopped.unwrap_or_default();
+        Some(Share(1.0 - self.busy?.0 - stopped.0).clamped())
+    }
 }
 
 #[cfg(test)]

@@ -37,6 +37,14 @@ pub(super) struct MainGrown {
     pub(super) delayed: Share,
 }
 
+impl MainGrown {
+    /// Returns the share of so many seconds in which the thread was polled.
+    pub(super) fn of(&self, seconds: f64) -> Share {
+        let polls = (self.tally.polls + self.before) as f64;
+        Share::of(polls * POLL.as_secs_f64(), seconds).map_or(Share::ZERO, Share::clamped)
+    }
+}
+
 /// Returns the growth of the main thread's tally; from `recognised` on, polls tell waits from steps.
 pub(super) fn main(
     older: Option<MainTally>,

@@ -9,7 +9,7 @@ use crate::model::literals::{
 use crate::model::{between, rates_of};
 use crate::sample::{
     BatchClock, BatchCount, COPIES, EVENTS, IoSample, LoaderKind, MainTally, RankSample,
-    ReadyTally, SYNCHRONIZE, Sample, Wait,
+    ReadyTally, SYNCHRONIZE, Sample, Wait, WorkerTally,
 };
 
 fn job(rates: Option<Rates>) -> JobRates {
@@ -414,6 +414,38 @@ fn a_job_seen_for_the_first_time_has_only_its_tallies() {
     let rank = &job.ranks[0];
     assert_eq!(rank.step.batches, None);
     close(rank.wait.map(|wait| wait.share.0), 0.6);
+}
+
+#[test]
+fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
+    let (older, mut newer) = (training(4.0), training(6.0));
+    let rank = first_rank(&mut newer);
+    let before = older.job.as_ref().unwrap().ranks[0].clone();
+    let main = before.main.unwrap();
+    rank.main = Some(MainTally {
+        polls: main.polls + 200,
+        stopped: main.stopped + 200,
+        ..main
+    });
+    for (worker, before) in first_loader(&mut newer)
+        .workers
+        .iter_mut()
+        .zip(&before.loaders[0].workers)
+    {
+        let tally = before.tally.unwrap();
+        worker.tally = Some(WorkerTally {
+            polls: tally.polls + 40,
+            stopped: tally.stopped + 40,
+            ..tally
+        });
+    }
+    let job = job(between(&older, &newer));
+    let rank = &job.ranks[0];
+    assert_eq!((rank.wait, rank.step.wait_ms), (None, None));
+    close(rank.stopped.map(|share| share.0), 1.0);
+    let worker = &rank.loaders[0].workers[0];
+    assert_eq!((worker.busy, worker.idle()), (None, None));
+    close(worker.stopped.map(|share| share.0), 1.0);
 }
 
 #[test]

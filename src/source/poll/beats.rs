@@ -141,6 +141,12 @@ impl Beats {
         self.add(seen, beats - beats / 2);
     }
 
+    /// Whether the thread was stopped at the last poll.
+    pub(super) fn is_stopped(&self) -> bool {
+        let last = self.counted.as_ref();
+        last.is_some_and(|(_, seen)| seen.doing == Doing::Stopped)
+    }
+
     /// Records the time that `thread` was ready, as the kernel has counted it until this poll.
     pub(super) fn ready(&mut self, at: Duration, thread: Pid, time: Option<Duration>) {
         let Some(time) = time else { return };

@@ -53,7 +53,7 @@ pub(super) struct MainView {
     run_before_wait: Option<u64>,
     /// The same for a wait for the interpreter's lock.
     run_before_gil: Option<u64>,
-    beats: Beats,
+    pub(super) beats: Beats,
     fed: FeedEvidence,
     queue: ObjectQueue,
     threads: LoaderThreads,
@@ -126,11 +126,11 @@ impl MainView {
         self.iterators.follow(&rank.loaders);
     }
 
-    /// `delay`: how much later than it was due the poll comes.
-    pub(super) fn poll(&mut self, now: Duration, delay: Duration) {
+    /// `delay`: how much later than it was due the poll comes. `frozen`: its control group is known to be frozen.
+    pub(super) fn poll(&mut self, now: Duration, delay: Duration, frozen: bool) {
         // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
         let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
-        let Ok(poll) = self.thread.poll() else {
+        let Ok(poll) = self.thread.poll_in(frozen) else {
             return self.switch_back_to_main();
         };
         let times = scheduled.map(|scheduled| scheduled.times);

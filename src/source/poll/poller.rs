@@ -56,6 +56,7 @@ pub(super) struct Poller {
     queues: Vec<(ProcessKey, u64, QueueView)>,
     /// When a stack of any worker was last polled.
     worker_stack_at: Duration,
+    frozen: bool,
 }
 
 impl Poller {
@@ -75,6 +76,7 @@ impl Poller {
             ended: Vec::new(),
             queues: Vec::new(),
             worker_stack_at: Duration::ZERO,
+            frozen: false,
         }
     }
 
@@ -147,6 +149,7 @@ impl Poller {
 
     /// Opens new targets and drops those that are gone.
     fn follow(&mut self, targets: &PollTargets) {
+        self.frozen = targets.frozen;
         self.mains
             .retain(|view| targets.ranks.iter().any(|rank| rank.key == view.key()));
         let everyone = || {
@@ -250,7 +253,7 @@ impl Poller {
         let delay = now.saturating_sub(due);
         let part = round % ROUNDS_PER_WORKER_POLL;
         for view in &mut self.mains {
-            view.poll(now, delay);
+            view.poll(now, delay, self.frozen);
         }
         for (worker, (trainer, _)) in self
             .workers
@@ -260,7 +263,7 @@ impl Poller {
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             worker.poll(
-                self.clock,
+                (self.clock, self.frozen),
                 trainer.and_then(MainView::stacks),
                 &mut self.worker_stack_at,
             );
@@ -272,13 +275,17 @@ impl Poller {
         for (worker, _) in &mut self.workers {
             worker.poll_batch_after(pause, self.clock);
         }
-        for (.., queue) in self
+        for (trainer, _, queue) in self
             .queues
             .iter_mut()
             .skip(part)
             .step_by(ROUNDS_PER_WORKER_POLL)
         {
-            queue.poll(now);
+            // Nothing is taken from the queue of a trainer that is stopped, and nothing lacks there.
+            let trainer = self.mains.iter().find(|view| view.key() == *trainer);
+            if !trainer.is_some_and(|view| view.beats.is_stopped()) {
+                queue.poll(now);
+            }
         }
         self.publish(now, round, late);
     }

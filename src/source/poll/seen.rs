@@ -17,6 +17,8 @@ use crate::units::{Pid, ProcessKey};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PollTargets {
     pub ranks: Vec<WatchedRank>,
+    /// Their control group is frozen. That of version 1 does not show in what a thread is blocked in: it sleeps on there.
+    pub frozen: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

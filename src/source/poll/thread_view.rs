@@ -111,6 +111,19 @@ impl ThreadView {
         Ok(Polled { blocked, polled })
     }
 
+    /// The same. If its control group is known to be `frozen`, it is stopped, whatever it is blocked in.
+    pub(super) fn poll_in(&self, frozen: bool) -> io::Result<Polled> {
+        let poll = self.poll()?;
+        Ok(if frozen {
+            Polled {
+                blocked: Blocked::Stopped,
+                ..poll
+            }
+        } else {
+            poll
+        })
+    }
+
     fn blocked(&self) -> io::Result<Blocked> {
         let mut buffer = [0; 128];
         let length = self.wchan.read_at(&mut buffer, 0)?;
@@ -209,6 +222,15 @@ mod tests {
             std::fs::write(task.join("syscall"), call).unwrap();
             assert!(!thread.is_asleep(), "{call:?}");
         }
+    }
+
+    /// A thread in a frozen group of version 1 still shows the call that it was in.
+    #[test]
+    fn a_thread_in_a_frozen_group_is_stopped_whatever_it_is_blocked_in() {
+        let root = tempfile::tempdir().unwrap();
+        let thread = in_poll(root.path(), Some(b""));
+        assert_eq!(thread.poll_in(false).unwrap().blocked, Blocked::Poll);
+        assert_eq!(thread.poll_in(true).unwrap().blocked, Blocked::Stopped);
     }
 
     #[test]

@@ -96,15 +96,26 @@ impl WorkerView {
         self.seen.polls = polls;
     }
 
-    /// Polls the worker. `trainer`: the stacks of the process that it was forked from. `stack_at`: when a stack of any
+    /// Polls the worker, whose control group may be known to be `frozen`. `trainer`: the stacks of the process that it was forked from. `stack_at`: when a stack of any
     /// worker was last polled.
-    pub(super) fn poll(&mut self, clock: Clock, trainer: Option<&Stacks>, stack_at: &mut Duration) {
+    pub(super) fn poll(
+        &mut self,
+        (clock, frozen): (Clock, bool),
+        trainer: Option<&Stacks>,
+        stack_at: &mut Duration,
+    ) {
         let now = clock.since_start();
-        let Ok(poll) = self.thread.poll() else {
+        let Ok(poll) = self.thread.poll_in(frozen) else {
             self.seen.tally.now = WorkerNow::Gone;
             self.seen.polls.record(now, WorkerNow::Gone, SLOTS);
             return;
         };
+        if poll.blocked == Blocked::Stopped {
+            // What its stack shows has taken no time since.
+            count(&mut self.seen.tally, Blocked::Stopped, false);
+            self.seen.polls.record(now, WorkerNow::Stopped, SLOTS);
+            return;
+        }
         let idle = self.is_idle(poll);
         self.poll_batch(now, clock, idle);
         let turn = now.saturating_sub(*stack_at) >= STACK_INTERVAL && self.is_due(now);
@@ -284,12 +295,12 @@ fn reads_work(blocked: Blocked, in_loop: bool) -> Option<bool> {
 pub(super) fn count(tally: &mut WorkerTally, blocked: Blocked, idle: bool) {
     tally.polls += 1;
     let (count, now) = match blocked {
+        Blocked::Stopped => (&mut tally.stopped, WorkerNow::Stopped),
         _ if idle => (&mut tally.idle, WorkerNow::Idle),
         Blocked::Running => (&mut tally.cpu, WorkerNow::Cpu),
         Blocked::Disk => (&mut tally.disk, WorkerNow::Read),
         Blocked::Network | Blocked::Poll => (&mut tally.network, WorkerNow::Network),
         Blocked::PipeWrite | Blocked::Unix => (&mut tally.handover, WorkerNow::Handover),
-        Blocked::Stopped => (&mut tally.other, WorkerNow::Stopped),
         Blocked::PipeRead | Blocked::Lock | Blocked::FileLock | Blocked::Timer | Blocked::Other => {
             (&mut tally.other, WorkerNow::Sleep)
         }
@@ -338,8 +349,9 @@ mod tests {
             tally.network,
             tally.handover,
             tally.other,
+            tally.stopped,
         ];
         assert_eq!(parts.iter().sum::<u64>(), tally.polls);
-        assert_eq!(tally.idle, places.len() as u64);
+        assert_eq!((tally.idle, tally.stopped), (places.len() as u64 - 1, 2));
     }
 }

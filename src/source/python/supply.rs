@@ -44,8 +44,10 @@ pub(super) struct Supply {
     ready: u32,
     held: u32,
     missed: u32,
-    /// Polls at which the main thread held an object that was still in the queue: it puts objects there.
+    /// Objects that the main thread held while they were still in the queue, and the last of them: it puts objects there.
+    /// One may be chance: all hold the same small number.
     put: u32,
+    last_put: Option<usize>,
     /// Polls at which what came to the main thread had also been in a queue nearer to it.
     passed_on: u32,
     /// Polls at which the main thread was in the queue's own `get`.
@@ -59,7 +61,11 @@ impl Supply {
     /// queue since.
     pub(super) fn poll(&mut self, mut poll: QueuePoll, held: &HashSet<usize>) -> Vec<usize> {
         let is_held = |objects: &[usize]| objects.iter().any(|object| held.contains(object));
-        if !poll.ordered && is_held(&poll.objects) {
+        let mut objects = poll.objects.iter().filter(|_| !poll.ordered);
+        if let Some(put) = objects.find(|object| held.contains(object))
+            && self.last_put != Some(*put)
+        {
+            self.last_put = Some(*put);
             self.put = self.put.saturating_add(1);
         }
         // An object that the main thread holds already would not show that it has just been taken.
@@ -136,7 +142,7 @@ impl Supply {
     /// puts in and which thread waits for it.
     pub(super) fn feeds_main(&self) -> bool {
         let held = self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD;
-        let others = self.put > 0 || self.other_gets > 0 || self.is_before_another();
+        let others = self.puts() || self.other_gets > 0 || self.is_before_another();
         !others && (held || self.main_gets >= MIN_REPEATS)
     }
 
@@ -150,10 +156,14 @@ impl Supply {
         self.passed_on >= MIN_REPEATS && of(self.passed_on, self.held) >= BEFORE_ANOTHER
     }
 
+    fn puts(&self) -> bool {
+        self.put >= MIN_REPEATS
+    }
+
     /// Whether it feeds another reader, and not a queue that feeds the main thread.
     pub(super) fn feeds_other(&self) -> bool {
         let much = self.taken >= REMEMBERED / 2 && !self.is_before_another();
-        self.put > 0 || self.other_gets > 0 || (much && !self.feeds_main())
+        self.puts() || self.other_gets > 0 || (much && !self.feeds_main())
     }
 
     fn forget(&mut self) {
@@ -233,6 +243,12 @@ mod tests {
         log.count_main_get();
         log.count_main_get();
         assert!(!log.feeds_main());
+    }
+
+    #[test]
+    fn a_small_number_that_both_hold_does_not_show_that_the_main_thread_puts_it_there() {
+        let log = polls(100, 4, |taken| vec![taken - 1, 12]);
+        assert!(log.feeds_main() && !log.feeds_other());
     }
 
     #[test]

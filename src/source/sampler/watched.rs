@@ -92,6 +92,9 @@ impl AttachedJob {
         now: Duration,
         gaps: &mut Vec<Gap>,
     ) -> Option<(JobSample, Option<PressureSample>)> {
+        let group = self.cgroup.read();
+        let frozen = group.cgroup.as_ref().and_then(|group| group.frozen);
+        self.view.freeze(frozen == Some(true));
         let job = self.view.read();
         gaps.extend_from_slice(self.view.gaps());
         let mut job = job?;
@@ -108,7 +111,6 @@ impl AttachedJob {
             let workers = workers.map(|worker| worker.key.pid).take(WORKERS_READ);
             self.read_devices(workers.chain([job.key.pid]));
         }
-        let group = self.cgroup.read();
         gaps.extend(group.gaps);
         gaps.extend(self.device_gap.clone());
         job.cgroup = group.cgroup;

@@ -135,11 +135,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
         .zip(not_running)
         .map(|(all, not)| Share(all.0 - not.0));
     let parts: [(&str, Role, Option<Share>); 7] = [
-        (
-            "waiting for index",
-            Wait,
-            worker.busy.map(Share::complement),
-        ),
+        ("waiting for index", Wait, worker.idle()),
         ("reading, disk", Read, worker.disk),
         ("reading, network", Read, worker.network),
         ("on the CPU", Cpu, running),

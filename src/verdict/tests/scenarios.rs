@@ -22,7 +22,6 @@ use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
 use serde::Deserialize;
 
 /// What was seen. All shares are of the time, 0 to 1; what is missing was not seen.
-#[expect(clippy::struct_excessive_bools, reason = "each is so or not")]
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scenario {
@@ -54,9 +53,9 @@ struct Scenario {
     other_programs: Vec<(String, f64)>,
     cpu_quota: Option<f64>,
     throttled_periods: Option<f64>,
-    /// The control group is frozen now.
+    /// The control group is frozen now; not known if this is not set.
     #[serde(default)]
-    frozen: bool,
+    frozen: Option<bool>,
     pressure_memory: Option<f64>,
     swapped_in_per_s: Option<f64>,
     /// The disk that holds the job's files.
@@ -385,6 +384,7 @@ fn workers(workers: &[Worker]) -> Vec<WorkerRates> {
             main_cpu: worker.main_cpu.or(worker.cpu).map(Share),
             run_delay: worker.run_delay.map(Share),
             busy: worker.busy.map(Share),
+            stopped: None,
             disk: Some(Share(worker.disk)),
             network: Some(Share(worker.network)),
             handover: Some(Share::ZERO),
@@ -526,6 +526,7 @@ fn rank(scenario: &Scenario) -> RankRates {
         pinning: rank.waiting.map(|_| Share(rank.pinning)),
         network: rank.waiting.map(|_| Share(rank.network)),
         disk: None,
+        polled: Some(Share::ONE),
         stopped: rank.stopped.map(Share),
         blocked: rank.blocked.map(Share),
         main_cpu: Some(Share(rank.main_cpu)),
@@ -754,7 +755,7 @@ fn rates(scenario: &Scenario) -> Rates {
             cgroup: Some(CgroupRates {
                 cpu_quota: scenario.cpu_quota,
                 throttled_periods: scenario.throttled_periods.map(Share),
-                frozen: Some(scenario.frozen),
+                frozen: scenario.frozen,
                 ..CgroupRates::default()
             }),
             cpus_allowed: Some(scenario.cpus),
