@@ -126,17 +126,6 @@ fn cgroup(older: Option<&CgroupSample>, newer: &CgroupSample) -> CgroupRates {
     }
 }
 
-fn is_known(wait: &Estimate, (exact, stopped): (bool, Option<Share>), newer: &RankSample) -> bool {
-    // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
-    let seen = wait.low > Share::ZERO || wait.high < Share::ONE;
-    let seen = seen && (exact || polled_wait::is_seen(wait, &newer.loaders));
-    // Of what it would have waited for while it was stopped, nothing is known.
-    seen && stopped.is_none_or(|it| it.0 < STOPPED)
-}
-
-/// From this share of the time stopped on, the rest is too short to tell anything.
-const STOPPED: f64 = 0.9;
-
 fn rank(
     older: Option<&RankSample>,
     newer: &RankSample,
@@ -164,7 +153,7 @@ fn rank(
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
     let stopped = polls(|main| main.stopped);
-    let wait = wait.filter(|wait| is_known(wait, (exact.is_some(), stopped), newer));
+    let wait = wait.filter(|wait| polled_wait::is_known(wait, (exact.is_some(), stopped), newer));
     // Polls show how the reported wait is divided.
     let inside = main.map_or(0.0, |main| main.in_loader() as f64);
     let of_wait = |of: fn(&MainTally) -> u64| match exact {

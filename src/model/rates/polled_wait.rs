@@ -13,6 +13,8 @@ use crate::units::Share;
 
 /// Seconds between two batches from which on polls of the main thread see each wait separately.
 const MIN_BATCH_SECONDS: f64 = 0.15;
+/// From this share of the time stopped on, the rest is too short to tell anything.
+const STOPPED: f64 = 0.9;
 
 /// Returns the wait share by polls of the main thread. Without stacks, `delay` is the share of time that it was ready
 /// without a CPU.
@@ -61,9 +63,22 @@ pub(super) fn estimate(
     estimate::wait(&polled.with_delays(rate), waits, episodes, unseen, &blocks)
 }
 
+/// Whether the wait share is known. `exact`: the job reports it itself; `stopped`: the share of the time in which it was.
+pub(super) fn is_known(
+    wait: &Estimate,
+    (exact, stopped): (bool, Option<Share>),
+    newer: &RankSample,
+) -> bool {
+    // An interval from 0 to 1 means that waits cannot be seen, not that there were none.
+    let seen = wait.low > Share::ZERO || wait.high < Share::ONE;
+    let seen = seen && (exact || is_seen(wait, &newer.loaders));
+    // Of what it would have waited for while it was stopped, nothing is known.
+    seen && stopped.is_none_or(|it| it.0 < STOPPED)
+}
+
 /// Whether waits would have been seen. A child that looks like a worker and gave no batch does not show that there were
 /// none: waits for another loader are not seen.
-pub(super) fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
+fn is_seen(wait: &Estimate, loaders: &[LoaderSample]) -> bool {
     let in_use = |loader: &LoaderSample| {
         let counted = loader.batches.is_some_and(|batches| batches.count > 0);
         let by_children = [LoaderKind::PytorchProcesses, LoaderKind::Processes];

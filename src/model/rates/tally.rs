@@ -14,6 +14,8 @@ use crate::units::Share;
 const MAX_FUNCTIONS: usize = 8;
 /// Time that one poll of a [`MainTally`] counts for in recordings that do not say how long its ready time was counted.
 const OLDER_POLL: Duration = Duration::from_millis(10);
+/// The same in new samples.
+const POLL: Duration = Duration::from_millis(5);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 60;
 /// By how much the share that delayed polls see may differ from the one when they were due, within two standard deviations:

@@ -203,7 +203,7 @@ fn a_rank_shows_wait_step_and_load() {
     let rank = &job.ranks[0];
     let wait = rank.wait.unwrap();
     close(wait.share.0, 0.6);
-    assert_eq!(wait.polls, 200);
+    assert_eq!(wait.polls, 400);
     assert!(wait.low.0 > 0.4 && wait.low.0 < 0.56 && wait.high.0 > 0.64 && wait.high.0 < 0.8);
     close(rank.waiting.map(|share| share.0), 0.5);
     close(rank.receiving.map(|share| share.0), 0.1);
@@ -452,7 +452,7 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
 fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
     let mut newer = training(6.0);
     let main = first_rank(&mut newer).main.as_mut().unwrap();
-    let stopped = 2 * 20;
+    let stopped = 2 * 40;
     (main.running, main.stopped) = (main.running - stopped, main.stopped + stopped);
     let rank = &job(between(&training(4.0), &newer)).ranks[0];
     close(rank.stopped.map(|share| share.0), 0.2);
@@ -463,7 +463,7 @@ fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
 #[test]
 fn the_time_in_which_a_kernel_waited_for_a_cell_is_no_step() {
     let mut newer = training(6.0);
-    first_rank(&mut newer).not_data = [(EVENTS.to_owned(), 2 * 20)].into();
+    first_rank(&mut newer).not_data = [(EVENTS.to_owned(), 2 * 40)].into();
     let rank = &job(between(&training(4.0), &newer)).ranks[0];
     close(rank.step.wait_ms, 60.0);
     close(rank.step.step_ms, 20.0);

@@ -153,10 +153,11 @@ fn rank(at: f64) -> RankSample {
         world_size: Some(1),
         process: process(at, 0.3),
         main: Some(MainTally {
-            polls: whole(100.0 * at),
-            waiting: whole(50.0 * at),
-            receiving: whole(10.0 * at),
-            running: whole(40.0 * at),
+            polls: whole(200.0 * at),
+            observed: whole(100.0 * at),
+            waiting: whole(100.0 * at),
+            receiving: whole(20.0 * at),
+            running: whole(80.0 * at),
             ..MainTally::default()
         }),
         waits: Tail::new(ended, waits),

@@ -243,7 +243,7 @@ impl Poller {
         let now = self.clock.since_start();
         for view in &mut self.mains {
             if view.by_pytorch() {
-                view.poll(now, now.saturating_sub(due));
+                view.poll(now, now.saturating_sub(due), self.frozen);
             }
         }
     }

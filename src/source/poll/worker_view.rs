@@ -96,8 +96,8 @@ impl WorkerView {
         self.seen.polls = polls;
     }
 
-    /// Polls the worker, whose control group may be known to be `frozen`. `trainer`: the stacks of the process that it was forked from. `stack_at`: when a stack of any
-    /// worker was last polled.
+    /// Polls the worker, whose control group may be known to be `frozen`. `trainer`: the stacks of the process that it was
+    /// forked from. `stack_at`: when a stack of any worker was last polled.
     pub(super) fn poll(
         &mut self,
         (clock, frozen): (Clock, bool),
