@@ -139,9 +139,12 @@ impl Poller {
             if now.saturating_sub(budget_since.0) > Duration::from_secs(1) {
                 let wall = now.saturating_sub(budget_since.0).as_secs_f64();
                 let cost = thread_cpu().saturating_sub(budget_since.1).as_secs_f64() / wall;
-                period = period
-                    .mul_f64((cost / budget(now.saturating_sub(first))).clamp(0.5, 2.0))
-                    .clamp(PERIOD, MAX_PERIOD);
+                // Attaching costs once.
+                if budget_since.0 > first {
+                    period = period
+                        .mul_f64((cost / budget(now.saturating_sub(first))).clamp(0.5, 2.0))
+                        .clamp(PERIOD, MAX_PERIOD);
+                }
                 budget_since = (now, thread_cpu());
             }
         }
