@@ -80,14 +80,15 @@ fn a_sweep_of_decoding_workers_finds_the_cpus() {
         "sweep --preset decode --dataset-size 2MiB --device sim --workers 1,2,4 --for 2s --json";
     let found: Vec<Value> = (0..3).map(|_| document(&place, line)).collect();
     let cpus = number(&found[0]["cpus_allowed"]);
-    let of_row =
-        |row: usize, figure: &str| median(&found, |found| number(&found["rows"][row][figure]));
+    let figure = |found: &Value, row: usize, figure: &str| number(&found["rows"][row][figure]);
+    let of_row = |row: usize, name: &str| median(&found, |found| figure(found, row, name));
     for found in &found {
         let advised = number(&found["advised"]);
         assert!(advised <= cpus, "{advised} workers advised: {found:#}");
     }
-    // If all CPUs are in use, more workers make no more batches.
-    let beyond = of_row(2, "batches_per_s") / of_row(1, "batches_per_s");
+    // If all CPUs are in use, more workers make no more batches. The machine may be quicker in one sweep than in another.
+    let rate = |found: &Value, row: usize| figure(found, row, "batches_per_s");
+    let beyond = median(&found, |found| rate(found, 2) / rate(found, 1));
     assert!(cpus > 2.0 || beyond < 1.25, "{beyond}");
     // Two workers share the work if there are two CPUs for them.
     let (speedup, held) = (of_row(1, "speedup"), of_row(1, "worker_cpu_cores"));
