@@ -439,6 +439,8 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
             ..tally
         });
     }
+    let part = first_loader(&mut newer).workers[1].tally.as_mut().unwrap();
+    (part.stopped, part.idle, part.cpu) = (part.stopped - 30, part.idle + 10, part.cpu + 20);
     let job = job(between(&older, &newer));
     let rank = &job.ranks[0];
     assert_eq!((rank.wait, rank.step.wait_ms), (None, None));
@@ -446,6 +448,9 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
     let worker = &rank.loaders[0].workers[0];
     assert_eq!((worker.busy, worker.idle()), (None, None));
     close(worker.stopped.map(|share| share.0), 1.0);
+    let part = &rank.loaders[0].workers[1];
+    close(part.busy.map(|share| share.0), 0.5);
+    close(part.idle().map(|share| share.0), 0.25);
 }
 
 #[test]
