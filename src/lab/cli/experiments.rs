@@ -11,6 +11,7 @@ use super::{WorkersArg, WorkloadArgs};
 use crate::error::Hinted;
 use crate::lab::experiments::headspace::Plan;
 use crate::lab::workload::settings::JobSettings;
+use crate::launch::Cache;
 use crate::options::{Words, value};
 
 /// Exit codes of an experiment on a command.
@@ -144,8 +145,25 @@ impl SweepArgs {
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Experiment", after_help = CODES)]
 pub struct HeadspaceArgs {
-    #[command(flatten)]
-    pub plan: Plan,
+    /// Batches to cycle through in the cached run
+    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
+    cache_batches: u32,
+
+    /// Warm-up steps before measuring, in both runs
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
+    after: u64,
+
+    /// Steps to measure in each run
+    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
+    steps: u64,
+
+    /// Pairs of runs, one normal and one with cached batches
+    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
+    rounds: u32,
+
+    /// Steps of your whole training, for the total saving
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    run_steps: u64,
 
     /// Print one JSON document
     #[arg(long)]
@@ -177,5 +195,17 @@ impl HeadspaceArgs {
     /// Returns an error if the arguments conflict.
     pub fn settings(&self) -> Result<JobSettings, Hinted> {
         Ok(self.workers.of(self.workload.settings()?))
+    }
+
+    pub fn plan(&self) -> Plan {
+        Plan {
+            cache: Cache {
+                batches: self.cache_batches,
+                after: self.after,
+            },
+            steps: self.steps,
+            rounds: self.rounds,
+            run_steps: self.run_steps,
+        }
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn headspace(args: &cli::HeadspaceArgs, places: &PathArgs) -> Result<
     let command = command(&args.own, args.workload.dataset_size, || args.settings())?;
     let options = quick(places, &config);
     let meanwhile = OtherLoad::begin(places);
-    let found = headspace::command::launched(&command, args.plan, &options, note);
+    let found = headspace::command::launched(&command, args.plan(), &options, note);
     note("");
     if found.is_ok() {
         meanwhile.warn();

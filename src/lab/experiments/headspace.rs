@@ -9,8 +9,6 @@ pub mod command;
 use std::fmt::Write;
 use std::time::Duration;
 
-use clap::Args;
-use clap::builder::RangedU64ValueParser;
 use serde_json::{Value, json};
 
 use super::{milliseconds, rounded, taken};
@@ -27,36 +25,16 @@ const MIN_GAIN: f64 = 0.05;
 const WIDE: f64 = 0.1;
 
 /// How to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Batches to cycle through in the cached run
-    #[arg(long, value_name = "N", default_value = "10", value_parser = RangedU64ValueParser::<u32>::new().range(1..=1000))]
-    pub cache_batches: u32,
-
-    /// Warm-up steps before measuring, in both runs
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1_000_000))]
-    pub after: u64,
-
-    /// Steps to measure in each run
-    #[arg(long, value_name = "N", default_value = "100", value_parser = RangedU64ValueParser::<u64>::new().range(10..=10_000_000))]
+    /// Batches to reuse in turn, and the number of batches to load before.
+    pub cache: Cache,
+    /// Steps to measure in each run.
     pub steps: u64,
-
-    /// Pairs of runs, one normal and one with cached batches
-    #[arg(long, value_name = "N", default_value = "3", value_parser = RangedU64ValueParser::<u32>::new().range(1..=100))]
+    /// Pairs of a normal run and a run with cached batches.
     pub rounds: u32,
-
-    /// Steps of your whole training, for the total saving
-    #[arg(long, value_name = "N", default_value = "100000", value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
+    /// Steps of the user's whole training.
     pub run_steps: u64,
-}
-
-impl Plan {
-    fn cache(&self) -> Cache {
-        Cache {
-            batches: self.cache_batches,
-            after: self.after,
-        }
-    }
 }
 
 /// The result of the comparison.
