@@ -511,7 +511,7 @@ fn any_tally(mut next: impl FnMut() -> u64) -> MainTally {
         }),
         ready: Some(ReadyTally {
             time: Duration::from_nanos(next()),
-            of: Duration::from_nanos(next()),
+            span: Duration::from_nanos(next()),
             waiting: next(),
             receiving: next(),
             loading: next(),

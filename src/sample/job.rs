@@ -91,11 +91,11 @@ pub struct RankSample {
     /// permission to read memory.
     #[serde(default)]
     pub passes: Vec<Passes>,
-    /// Time that the main thread was seen writing a checkpoint, in polls of 5 ms. `None` without stacks.
+    /// Time that the main thread was seen writing a checkpoint, in units of [`BEAT`]. `None` without stacks.
     #[serde(default)]
     pub saving: Option<u64>,
     /// Time that the main thread was seen waiting for something other than a batch, by what it waited for (such as
-    /// `communication`). In polls of 5 ms.
+    /// `communication`). In units of [`BEAT`].
     #[serde(default)]
     pub not_data: BTreeMap<String, u64>,
     /// States of its main thread, poll by poll: the newest.
@@ -128,7 +128,7 @@ pub struct Passes {
     /// How often the trainer came back to it from another dataset.
     #[serde(default)]
     pub returns: u64,
-    /// Time that the main thread spent on it, waits and steps, in polls of 5 ms. Incomplete if datasets alternate in
+    /// Time that the main thread spent on it, waits and steps, in units of [`BEAT`]. Incomplete if datasets alternate in
     /// each step.
     #[serde(default)]
     pub polls: u64,
@@ -140,8 +140,11 @@ pub struct Passes {
     pub trained: u64,
 }
 
-/// Time that the trainer's main thread was seen in each state, since attaching, in units of 5 ms (10 ms in recordings of
-/// older versions), which are called polls here: a poll counts for the time since the one before.
+/// Unit of time in which the states of a main thread are counted. It was 10 ms in older versions, and is in their recordings.
+pub const BEAT: Duration = Duration::from_millis(5);
+
+/// Time that the trainer's main thread was seen in each state, since attaching, in units of [`BEAT`], which are called polls
+/// here: a poll counts for the time since the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MainTally {
     /// Total number of polls: the sum of the states below, up to `stopped`.
@@ -219,7 +222,7 @@ pub struct ReadyTally {
     pub time: Duration,
     /// The time in which that was counted. 0 in recordings of older versions.
     #[serde(default)]
-    pub of: Duration,
+    pub span: Duration,
     /// Polls in the loader at which the thread was ready. Those of [`MainTally::running`] are all ready, those of the
     /// other states are not.
     pub waiting: u64,
@@ -227,7 +230,7 @@ pub struct ReadyTally {
     pub loading: u64,
 }
 
-counts!(ReadyTally: time, of, waiting, receiving, loading);
+counts!(ReadyTally: time, span, waiting, receiving, loading);
 
 /// Polls at which the main thread slept until another thread of its process releases Python's lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -177,8 +177,8 @@ impl JobView {
         }
     }
 
-    /// Says whether the job's control group is frozen, for the next readings.
-    pub fn freeze(&mut self, frozen: bool) {
+    /// Says whether the job's control group is frozen, which the next polls take into account.
+    pub fn set_frozen(&mut self, frozen: bool) {
         self.frozen = frozen;
     }
 

@@ -153,7 +153,7 @@ fn rank(
         main.and_then(|main| Share::of(of(&main) as f64, main.polls as f64))
     };
     let stopped = polls(|main| main.stopped);
-    let wait = wait.filter(|wait| polled_wait::is_known(wait, (exact.is_some(), stopped), newer));
+    let wait = wait.filter(|wait| polled_wait::is_known(wait, exact.is_some(), stopped, newer));
     // Polls show how the reported wait is divided.
     let inside = main.map_or(0.0, |main| main.in_loader() as f64);
     let of_wait = |of: fn(&MainTally) -> u64| match exact {
@@ -183,7 +183,7 @@ fn rank(
         dispatched: of_wait(|main| main.dispatched),
         pinning: of_wait(|main| main.pinning),
         network: of_wait(|main| main.network),
-        polled: polled.map(|polled| polled.of(interval.seconds)),
+        polled: polled.map(|polled| polled.polled(interval.seconds)),
         disk: polls(|main| main.disk),
         stopped,
         blocked: blocked(polls(|main| main.blocked), usage),

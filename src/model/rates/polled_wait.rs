@@ -66,7 +66,8 @@ pub(super) fn estimate(
 /// Whether the wait share is known. `exact`: the job reports it itself; `stopped`: the share of the time in which it was.
 pub(super) fn is_known(
     wait: &Estimate,
-    (exact, stopped): (bool, Option<Share>),
+    exact: bool,
+    stopped: Option<Share>,
     newer: &RankSample,
 ) -> bool {
     // An interval from 0 to 1 means that waits cannot be seen, not that there were none.

@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{MainTally, QueueSource, QueueTally, ReadyTally};
+use crate::sample::{BEAT, MainTally, QueueSource, QueueTally, ReadyTally};
 use crate::units::Share;
 
 /// Number of functions kept of an activity: the hottest.
 const MAX_FUNCTIONS: usize = 8;
-/// Time that one poll of a [`MainTally`] counts for in recordings that do not say how long its ready time was counted.
-const OLDER_POLL: Duration = Duration::from_millis(10);
-/// The same in new samples.
-const POLL: Duration = Duration::from_millis(5);
+/// The [`BEAT`] of recordings that do not say for how long the time on a CPU was counted.
+const OLDER_BEAT: Duration = Duration::from_millis(10);
 /// Minimum number of polls of a ready thread, and of a sleeping one, for each kind to be weighted separately.
 const OF_EACH_KIND: u64 = 60;
 /// By how much the share that delayed polls see may differ from the one when they were due, within two standard deviations:
@@ -37,14 +35,6 @@ pub(super) struct MainGrown {
     pub(super) skew: Share,
     /// By how much delayed polls may misjudge the share of waits.
     pub(super) delayed: Share,
-}
-
-impl MainGrown {
-    /// Returns the share of so many seconds in which the thread was polled.
-    pub(super) fn of(&self, seconds: f64) -> Share {
-        let polls = (self.tally.polls + self.before) as f64;
-        Share::of(polls * POLL.as_secs_f64(), seconds).map_or(Share::ZERO, Share::clamped)
-    }
 }
 
 /// Returns the growth of the main thread's tally; from `recognised` on, polls tell waits from steps.
@@ -83,7 +73,7 @@ fn main_grown(older: MainTally, newer: MainTally) -> Option<MainTally> {
 /// exact; polls that come late see some states more often than others. `None` if the kernel does not count it.
 fn skew(polled: &MainTally) -> Option<Share> {
     let ready = polled.ready.filter(|ready| !ready.time.is_zero())?;
-    let counted = counted(polled, ready)?;
+    let counted = ready_share(polled, ready)?;
     let seen = Share::of(awake(polled, ready) as f64, polled.polls as f64)?;
     let spread = seen.0 * seen.complement().0;
     let by_chance = CHANCE * (spread / polled.observed.max(1) as f64).sqrt();
@@ -91,6 +81,12 @@ fn skew(polled: &MainTally) -> Option<Share> {
 }
 
 impl MainGrown {
+    /// Returns the share of so many seconds in which the thread was polled.
+    pub(super) fn polled(&self, seconds: f64) -> Share {
+        let polls = (self.tally.polls + self.before) as f64;
+        Share::of(polls * BEAT.as_secs_f64(), seconds).map_or(Share::ZERO, Share::clamped)
+    }
+
     /// Returns the least that the share of the time can be in which polls saw the main thread doing something, in a job
     /// with so many batches a second.
     pub(super) fn at_least(self, seen: Share, batches_per_second: Option<f64>) -> Share {
@@ -135,13 +131,13 @@ fn delayed(polled: &MainTally) -> Share {
 }
 
 /// Returns the share of the time in which the thread was ready, as the kernel has counted it.
-fn counted(polled: &MainTally, ready: ReadyTally) -> Option<Share> {
-    let of = if ready.of.is_zero() {
-        polled.polls as f64 * OLDER_POLL.as_secs_f64()
+fn ready_share(polled: &MainTally, ready: ReadyTally) -> Option<Share> {
+    let span = if ready.span.is_zero() {
+        polled.polls as f64 * OLDER_BEAT.as_secs_f64()
     } else {
-        ready.of.as_secs_f64()
+        ready.span.as_secs_f64()
     };
-    Some(Share::of(ready.time.as_secs_f64(), of)?.clamped())
+    Some(Share::of(ready.time.as_secs_f64(), span)?.clamped())
 }
 
 /// Returns the polls at which the thread was on a CPU or waiting for one.
@@ -165,7 +161,7 @@ fn post_stratified(polled: MainTally) -> MainTally {
     if awake.min(asleep) < OF_EACH_KIND {
         return polled;
     }
-    let Some(counted) = counted(&polled, ready) else {
+    let Some(counted) = ready_share(&polled, ready) else {
         return polled;
     };
     let ready_polls = counted.0 * all as f64;

@@ -932,7 +932,7 @@ fn polls_are_weighted_by_kernel_time() {
     // The thread collated batches for 600 ms of a second and slept for 400. Polls came late while it was on a CPU.
     let ready = ReadyTally {
         time: Duration::from_millis(600),
-        of: Duration::from_secs(1),
+        span: Duration::from_secs(1),
         loading: 90,
         ..ReadyTally::default()
     };
@@ -962,7 +962,7 @@ fn polls_are_weighted_by_kernel_time() {
     let older = MainTally {
         ready: Some(ReadyTally {
             time: 2 * ready.time,
-            of: Duration::ZERO,
+            span: Duration::ZERO,
             ..ready
         }),
         ..newer

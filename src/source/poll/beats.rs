@@ -6,11 +6,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::{EVENTS, MainTally, TrainerNow};
+use crate::sample::{BEAT, EVENTS, MainTally, TrainerNow};
 use crate::units::Pid;
 
-/// Unit of time in which the states of the main thread are counted.
-const BEAT: Duration = Duration::from_millis(5);
 /// Most beats counted between two polls: after a longer gap the machine was asleep or pipetop was stopped, and nothing is
 /// known of that time.
 const MAX_BEATS: u64 = 200;
@@ -155,7 +153,7 @@ impl Beats {
         let last = last.filter(|last| last.thread == thread).unwrap_or(now);
         let ready = self.tally.ready.get_or_insert_default();
         ready.time += time.saturating_sub(last.time);
-        ready.of += at.saturating_sub(last.at);
+        ready.span += at.saturating_sub(last.at);
     }
 
     /// Another thread is polled from now on.
@@ -443,7 +441,10 @@ mod tests {
         let tally = beats.tally;
         assert_eq!((tally.waiting, tally.running), (2, 2));
         let ready = tally.ready.expect("the kernel counts it");
-        assert_eq!((ready.time, ready.of), (Duration::from_millis(5), 2 * BEAT));
+        assert_eq!(
+            (ready.time, ready.span),
+            (Duration::from_millis(5), 2 * BEAT)
+        );
     }
 
     #[test]
@@ -464,7 +465,7 @@ mod tests {
         }
         let ready = beats.tally.ready.expect("the kernel counts it");
         assert_eq!(
-            (ready.time, ready.of),
+            (ready.time, ready.span),
             (Duration::from_millis(23), 4 * BEAT)
         );
     }

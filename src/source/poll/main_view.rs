@@ -130,7 +130,7 @@ impl MainView {
     pub(super) fn poll(&mut self, now: Duration, delay: Duration, frozen: bool) {
         // Read before the poll: while the count stays the same, a thread that sleeps in the poll has slept since.
         let (thread, scheduled) = (self.thread.id(), self.thread.scheduled());
-        let Ok(poll) = self.thread.poll_in(frozen) else {
+        let Ok(poll) = self.thread.poll_unless_frozen(frozen) else {
             return self.switch_back_to_main();
         };
         let times = scheduled.map(|scheduled| scheduled.times);

@@ -1,4 +1,4 @@
-//! When a trainer's datasets yielded batches: whether they still do.
+//! When a trainer's datasets yielded batches: whether they still do, and whether a pass through them is short.
 
 use std::time::Duration;
 

@@ -241,7 +241,8 @@ impl Poller {
         }
     }
 
-    /// Polls again where that costs little and the next batch is recognised at once.
+    /// Polls the main threads that PyTorch's loader feeds once more. What feeds the others is learned from a number of
+    /// stacks, so their pace stays the same.
     fn poll_between(&mut self, due: Duration) {
         let now = self.clock.since_start();
         for view in &mut self.mains {
@@ -266,7 +267,8 @@ impl Poller {
         {
             let trainer = self.mains.iter().find(|view| view.key() == *trainer);
             worker.poll(
-                (self.clock, self.frozen),
+                self.clock,
+                self.frozen,
                 trainer.and_then(MainView::stacks),
                 &mut self.worker_stack_at,
             );

@@ -69,9 +69,9 @@ pub struct MainSeen {
     pub iterators: BTreeMap<u64, IteratorSeen>,
     /// Passes through each dataset.
     pub passes: Vec<Passes>,
-    /// Polls of 5 ms at which it wrote a checkpoint; `None` without stacks.
+    /// Beats in which it wrote a checkpoint; `None` without stacks.
     pub saving: Option<u64>,
-    /// Polls of 5 ms at which it waited for something other than a batch.
+    /// Beats in which it waited for something other than a batch.
     pub not_data: BTreeMap<&'static str, u64>,
     /// How it is known that something other than PyTorch's loaders feeds it; `None` = nothing else was seen.
     pub asks: Option<Asks>,

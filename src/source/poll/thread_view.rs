@@ -111,8 +111,8 @@ impl ThreadView {
         Ok(Polled { blocked, polled })
     }
 
-    /// The same. If its control group is known to be `frozen`, it is stopped, whatever it is blocked in.
-    pub(super) fn poll_in(&self, frozen: bool) -> io::Result<Polled> {
+    /// Polls the thread. If its control group is known to be `frozen`, it is stopped, whatever it is blocked in.
+    pub(super) fn poll_unless_frozen(&self, frozen: bool) -> io::Result<Polled> {
         let poll = self.poll()?;
         Ok(if frozen {
             Polled {
@@ -229,8 +229,14 @@ mod tests {
     fn a_thread_in_a_frozen_group_is_stopped_whatever_it_is_blocked_in() {
         let root = tempfile::tempdir().unwrap();
         let thread = in_poll(root.path(), Some(b""));
-        assert_eq!(thread.poll_in(false).unwrap().blocked, Blocked::Poll);
-        assert_eq!(thread.poll_in(true).unwrap().blocked, Blocked::Stopped);
+        assert_eq!(
+            thread.poll_unless_frozen(false).unwrap().blocked,
+            Blocked::Poll
+        );
+        assert_eq!(
+            thread.poll_unless_frozen(true).unwrap().blocked,
+            Blocked::Stopped
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::sample::MainTally;
 /// between datasets in each step.
 const MIN_CONSECUTIVE: u64 = 2;
 
-/// Time in polls of 5 ms.
+/// Time in beats, which are called polls in samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Spent {
     pub(super) polls: u64,

@@ -100,12 +100,13 @@ impl WorkerView {
     /// forked from. `stack_at`: when a stack of any worker was last polled.
     pub(super) fn poll(
         &mut self,
-        (clock, frozen): (Clock, bool),
+        clock: Clock,
+        frozen: bool,
         trainer: Option<&Stacks>,
         stack_at: &mut Duration,
     ) {
         let now = clock.since_start();
-        let Ok(poll) = self.thread.poll_in(frozen) else {
+        let Ok(poll) = self.thread.poll_unless_frozen(frozen) else {
             self.seen.tally.now = WorkerNow::Gone;
             self.seen.polls.record(now, WorkerNow::Gone, SLOTS);
             return;

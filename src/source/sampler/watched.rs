@@ -94,7 +94,7 @@ impl AttachedJob {
     ) -> Option<(JobSample, Option<PressureSample>)> {
         let group = self.cgroup.read();
         let frozen = group.cgroup.as_ref().and_then(|group| group.frozen);
-        self.view.freeze(frozen == Some(true));
+        self.view.set_frozen(frozen == Some(true));
         let job = self.view.read();
         gaps.extend_from_slice(self.view.gaps());
         let mut job = job?;
