@@ -70,9 +70,10 @@ fn divide_batches(
     }
 }
 
-/// Returns the busy time per batch, in milliseconds.
+/// Returns the busy time per batch, in milliseconds. `None` if no poll found it busy: that is short, not 0.
 fn load_time(batches_per_s: f64, busy: Option<Share>) -> Option<f64> {
-    (batches_per_s > 0.0).then_some(1000.0 * busy?.0 / batches_per_s)
+    let busy = busy.filter(|busy| busy.0 > 0.0)?;
+    (batches_per_s > 0.0).then_some(1000.0 * busy.0 / batches_per_s)
 }
 
 impl LoadRates {
