@@ -454,6 +454,24 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
 }
 
 #[test]
+fn the_load_of_a_worker_that_no_poll_found_busy_is_unknown() {
+    let idle = |at: f64| {
+        let mut sample = training(at);
+        let tally = first_loader(&mut sample).workers[0].tally.as_mut().unwrap();
+        *tally = WorkerTally {
+            polls: tally.polls,
+            idle: tally.polls,
+            ..WorkerTally::default()
+        };
+        sample
+    };
+    let job = job(between(&idle(4.0), &idle(6.0)));
+    let worker = &job.ranks[0].loaders[0].workers[0];
+    assert!(worker.batches_per_s.is_some());
+    assert_eq!((worker.busy, worker.load_ms), (Some(Share::ZERO), None));
+}
+
+#[test]
 fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
     let mut newer = training(6.0);
     let main = first_rank(&mut newer).main.as_mut().unwrap();
