@@ -89,7 +89,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         step: 50,
         workers: 4,
         computes: false,
-        share: Share::Eighth,
+        share: Share::Tenth,
         observed: OBSERVED,
         said: ExpectedVerdict::Right {
             workers: 4,

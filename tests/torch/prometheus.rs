@@ -218,7 +218,7 @@ fn the_node_exporter_reads_the_file() {
 
 #[test]
 fn the_dashboard_has_grafanas_own_types() {
-    last_torch(Share::Eighth, |python| {
+    last_torch(Share::Tenth, |python| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/dashboard.py");
         let has = Command::new(&python.path)
             .args(["-c", "import grafana_foundation_sdk"])

@@ -1,4 +1,4 @@
-//! Jobs that sleep most of the time: up to eight run side by side.
+//! Jobs that sleep most of the time: up to ten run side by side.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,8 +13,9 @@ use crate::job::{Job, NOBODY};
 use crate::loads::loads_are_as_the_workers_say;
 use crate::report::Report;
 use crate::trial::{
-    OBSERVED, Outcome, PIPETOP, Situation, about, check, check_against, check_without_ptrace,
-    each_python, ensure, has_access, light, no_more_workers, throughput_ratio,
+    OBSERVED, Outcome, PIPETOP, Situation, about, check, check_against, check_last,
+    check_without_ptrace, ensure, has_access, last_python, light, no_more_workers,
+    throughput_ratio,
 };
 use support::for_everyone;
 use support::machine::{is_root, note, skip};
@@ -53,7 +54,7 @@ fn matching_over_own(report: &Report, job: &Job) -> Result<f64, String> {
 /// Shares of a window in which nothing trains for most of the time would be too low, whatever the advice.
 #[test]
 fn cells_of_a_notebook_with_pauses() {
-    each_python(CELLS, |python| {
+    last_python(CELLS, |python| {
         let job = CELLS.job(python)?;
         let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
         let kind = report.kind();
@@ -85,7 +86,7 @@ fn jitter() {
 
 #[test]
 fn cold_reads_of_a_slow_disk() {
-    check(
+    check_last(
         light("cold-reads").cause("disk").limit(SLOW_DISK),
         no_more_workers,
     );
@@ -93,7 +94,7 @@ fn cold_reads_of_a_slow_disk() {
 
 #[test]
 fn warm_reads_of_a_slow_disk() {
-    check(
+    check_last(
         light("warm-reads")
             .kinds(&["compute-bound"])
             .limit(SLOW_DISK),
@@ -153,7 +154,7 @@ fn arrays_that_travel_in_the_pipe_are_counted_by_the_semaphore() {
 // Three or four batches in the window, and no verdict is based on fewer than five.
 #[test]
 fn a_few_batches_only() {
-    check(
+    check_last(
         light("few-batches").kinds(&["warming-up"]).steady_after(1),
         |_| Ok(()),
     );
@@ -161,7 +162,7 @@ fn a_few_batches_only() {
 
 #[test]
 fn stopped_job() {
-    each_python(OVER_PROVISIONED, |python| {
+    last_python(OVER_PROVISIONED, |python| {
         let job = OVER_PROVISIONED.job(python)?;
         job.stop();
         let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
@@ -190,7 +191,7 @@ fn stopped_job() {
 /// its threads goes on first, so four of them watch.
 #[test]
 fn a_job_goes_on_while_pipetop_is_stopped() {
-    each_python(OVER_PROVISIONED, |python| {
+    last_python(OVER_PROVISIONED, |python| {
         let job = OVER_PROVISIONED.job(python)?;
         let watch = |_| {
             let mut command = Command::new(PIPETOP);
@@ -235,7 +236,7 @@ fn jobs_without_ptrace() {
 
 #[test]
 fn report_and_lines_of_a_job_that_ends() {
-    each_python(OVER_PROVISIONED, |python| {
+    last_python(OVER_PROVISIONED, |python| {
         let mut job = OVER_PROVISIONED.job(python)?;
         let report = Report::of(Command::new(PIPETOP), job.pid(), 3)?;
         about(&report, holds_to_the_schema(&report.document))?;
@@ -284,7 +285,7 @@ fn another_users_job() {
     if !is_root() {
         return skip("another user's job: needs root to become another user");
     }
-    each_python(STARVED, |python| {
+    last_python(STARVED, |python| {
         let job = STARVED.job(python)?;
         let (_directory, program) =
             for_everyone(Path::new(PIPETOP)).map_err(|error| error.to_string())?;
@@ -305,7 +306,7 @@ fn another_users_job() {
 
 #[test]
 fn harmless_to_a_job_that_sleeps() {
-    each_python(OVER_PROVISIONED, |python| {
+    last_python(OVER_PROVISIONED, |python| {
         let ratio = throughput_ratio(OVER_PROVISIONED, python)?;
         ensure(ratio > 0.95, || {
             format!("watched, it ran at {ratio:.3} of its speed")

@@ -36,12 +36,12 @@ pub(crate) struct Situation {
     cause: Option<&'static str>,
 }
 
-/// A data-bound job that sleeps most of the time, so that seven others may run beside it.
+/// A data-bound job that sleeps most of the time, so that nine others may run beside it.
 pub(crate) const fn light(name: &'static str) -> Situation {
     Situation {
         name,
         start: Start::Plain,
-        share: Share::Eighth,
+        share: Share::Tenth,
         limit: None,
         steady: 14,
         kinds: &["data-bound"],
@@ -210,7 +210,7 @@ pub(crate) fn check(situation: Situation, also: impl Fn(&Report) -> Outcome + Sy
     check_against(situation, |report, _| also(report));
 }
 
-/// The same with the last torch only, for what a busy machine does to a job of any version.
+/// The same with the last torch only, for what happens to a job of any version.
 pub(crate) fn check_last(situation: Situation, also: impl Fn(&Report) -> Outcome + Sync) {
     last_python(situation, |python| {
         look(situation, python, |report, _| also(report))

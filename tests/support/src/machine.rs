@@ -134,8 +134,12 @@ pub fn is_root() -> bool {
 /// How much of the machine a test needs for its timing to mean something.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Share {
-    /// A job that sleeps most of the time: seven others may run beside it.
+    /// A job that sleeps most of the time: nine others may run beside it.
+    Tenth,
+    /// The same where the time of each poll matters.
     Eighth,
+    /// A job of a few seconds, most of which are its imports.
+    Sixth,
     /// A job that computes now and then: three others may run beside it.
     Quarter,
     /// A job that keeps one CPU busy.
@@ -147,7 +151,7 @@ pub enum Share {
 /// Who has which part of the machine. Smaller parts are given in the order of asking. Whoever needs it whole comes when nobody
 /// waits for a smaller part, so that the machine empties once for all of them, not once for each.
 struct Places {
-    /// Eighths of the machine.
+    /// Parts of [`WHOLE`].
     free: u8,
     /// The number that the next one to ask for a part gets.
     next: u64,
@@ -155,8 +159,11 @@ struct Places {
     turn: u64,
 }
 
+/// How many parts the machine has: a number that all shares divide.
+const WHOLE: u8 = 120;
+
 static PLACES: Mutex<Places> = Mutex::new(Places {
-    free: 8,
+    free: WHOLE,
     next: 0,
     turn: 0,
 });
@@ -168,11 +175,13 @@ pub struct Place(u8);
 impl Place {
     /// Waits for its turn, and until the machine is free enough.
     pub fn take(share: Share) -> Self {
-        let eighths = match share {
-            Share::Eighth => 1,
-            Share::Quarter => 2,
-            Share::Half => 4,
-            Share::Whole => 8,
+        let parts = match share {
+            Share::Tenth => WHOLE / 10,
+            Share::Eighth => WHOLE / 8,
+            Share::Sixth => WHOLE / 6,
+            Share::Quarter => WHOLE / 4,
+            Share::Half => WHOLE / 2,
+            Share::Whole => WHOLE,
         };
         let whole = share == Share::Whole;
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,17 +191,17 @@ impl Place {
         }
         let waits = |places: &mut Places| {
             let turn = if whole { places.next } else { number };
-            places.turn != turn || places.free < eighths
+            places.turn != turn || places.free < parts
         };
         let mut places = CHANGED
             .wait_while(places, waits)
             .unwrap_or_else(PoisonError::into_inner);
-        places.free -= eighths;
+        places.free -= parts;
         if !whole {
             places.turn += 1;
         }
         CHANGED.notify_all();
-        Self(eighths)
+        Self(parts)
     }
 }
 

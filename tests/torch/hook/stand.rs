@@ -141,12 +141,12 @@ pub(crate) fn spawn(command: &mut Command) -> Child {
 
 /// Runs `body` with each Python, with torch or without.
 pub(crate) fn each_python(body: impl Fn(&str) + Sync) {
-    machine::each_interpreter(Share::Quarter, body);
+    machine::each_interpreter(Share::Sixth, body);
 }
 
 /// Runs `body` with each Python that has torch.
 pub(crate) fn each_torch(body: impl Fn(&str) + Sync) {
-    machine::each_torch(Share::Quarter, |python| body(&python.path));
+    machine::each_torch(Share::Sixth, |python| body(&python.path));
 }
 
 pub(crate) fn job(python: &str, situation: &str) -> Command {
