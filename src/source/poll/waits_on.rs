@@ -9,7 +9,7 @@ use super::blocked::{Blocked, blocked_in};
 use crate::source::process::ProcessReader;
 use crate::units::{Pid, printable};
 
-/// Maximum number of threads or commands polled.
+/// Maximum number of threads polled, and of commands of each level.
 const MAX_TASKS: usize = 32;
 /// Levels of child processes: a shell may run a command that runs another.
 const MAX_DEPTH: usize = 3;
@@ -116,8 +116,15 @@ fn at(folder: &Path, number: Pid) -> Blocked {
 fn command_at(proc_root: &Path, command: Pid) -> Blocked {
     match at(proc_root, command) {
         Blocked::Poll if has_socket(proc_root, command) => Blocked::Network,
+        // One that has ended and was not waited for is blocked in nothing, like one that runs.
+        Blocked::Running if has_ended(proc_root, command) => Blocked::Other,
         blocked => blocked,
     }
+}
+
+fn has_ended(proc_root: &Path, command: Pid) -> bool {
+    let stat = ProcessReader::new(proc_root).stat(command);
+    stat.is_ok_and(|stat| stat.state == 'Z')
 }
 
 /// No also where its descriptors cannot be read.
@@ -163,11 +170,11 @@ fn commands(proc_root: &Path, process: Pid) -> Vec<Pid> {
         let children = parents
             .iter()
             .filter_map(|parent| reader.children_of_main_thread(*parent).ok());
-        let children = children.flatten();
+        // The newest: older ones may have ended long ago.
+        let children = children.flat_map(|children| children.into_iter().rev());
         parents = children.take(MAX_TASKS).collect();
         all.extend(&parents);
     }
-    all.truncate(MAX_TASKS);
     all
 }
 
@@ -307,6 +314,35 @@ mod tests {
             command: Some("curl".to_owned()),
         };
         assert_eq!(seen(), Some(network));
+    }
+
+    /// As `subprocess.Popen` leaves those whose end nobody asks for.
+    #[test]
+    fn commands_that_have_ended_do_nothing() {
+        let ended: Vec<i32> = (100..200).collect();
+        let commands: Vec<_> = ended.iter().map(|pid| (*pid, "0")).collect();
+        let root = tree(
+            &[(5, "do_wait")],
+            &[&commands[..], &[(8, "do_wait"), (9, "pipe_read")]].concat(),
+        );
+        let stat = |pid: i32, state: char| {
+            let rest = "1 1 1 0 -1 4194304 0 0 0 0 7 3 0 0 20 0 1 0 500 0 0 0";
+            let text = format!("{pid} (true) {state} {rest}\n");
+            fs::write(root.path().join(format!("{pid}/stat")), text).unwrap();
+        };
+        for pid in &ended {
+            stat(*pid, 'Z');
+        }
+        let children: Vec<_> = ended.iter().map(i32::to_string).collect();
+        let list = root.path().join("5/task/5/children");
+        fs::write(list, children.join(" ") + " 8 ").unwrap();
+        let seen = || waits_on(root.path(), Pid(5), Blocked::Other, None);
+        assert_eq!(seen(), None);
+        let write = |path: &str, text: &str| fs::write(root.path().join(path), text).unwrap();
+        write("9/wchan", "0");
+        stat(9, 'R');
+        let running = seen().map(|found| (found.blocked, found.command));
+        assert_eq!(running, Some((Blocked::Running, Some("curl".to_owned()))));
     }
 
     #[test]
