@@ -1,5 +1,6 @@
 //! Tests of the whole crate.
 
+mod advice;
 mod architecture;
 mod chance;
 mod circles;

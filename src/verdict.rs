@@ -19,7 +19,7 @@ mod rule;
 mod rules;
 mod standstill;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod waits;
 mod what_if;
 mod workers;

@@ -214,10 +214,13 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         (Panel::History, 2),
         (Panel::Log, wants.of(Panel::Log).min(2)),
     ];
-    if border == BorderStyle::Boxed {
+    steps.push(if border == BorderStyle::Boxed {
         // Room for a line per rank.
-        steps.push((Panel::Pipeline, wants.of(Panel::Pipeline).min(12)));
-    }
+        (Panel::Pipeline, wants.of(Panel::Pipeline).min(12))
+    } else {
+        // In narrow lines an advice and its reasons take several.
+        (Panel::Verdict, wants.of(Panel::Verdict).min(8))
+    });
     if crowded {
         steps.extend([(Panel::Gpu, gpus.min(3)), timeline(5)]);
     }

@@ -49,10 +49,10 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
     // Without a box the text keeps one blank column, if there is room.
     let margin = border != BorderStyle::Boxed && inner.width >= 39;
     let inner = indented(inner, u16::from(margin));
-    let mut lines = lines(view, inner.width);
     // The headline keeps its size, even if other lines appear and disappear.
     let tall = border == BorderStyle::Boxed
-        && inner.height >= super::layout::count(lines.len()).max(view.room) + EXTRA_HEADLINE_LINES;
+        && inner.height >= wanted(view, inner.width) + EXTRA_HEADLINE_LINES;
+    let mut lines = lines_within(view, inner.width, inner.height.into());
     let large = large_headline(view, inner.width).filter(|_| tall);
     let head = large.as_ref().map_or(1, |_| 1 + EXTRA_HEADLINE_LINES);
     if let Some(large) = large {
@@ -130,56 +130,82 @@ fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
     fits.then(|| lines.collect())
 }
 
+/// A sentence of the panel behind its label; where it takes one line, further facts stand beside it.
+struct Statement<'v> {
+    label: &'static str,
+    text: &'v str,
+    beside: Vec<&'v str>,
+}
+
 /// Returns all lines, the most important first.
 pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
+    lines_within(view, width, usize::MAX)
+}
+
+/// Returns the lines for which there is room. A statement is shown to its end or not at all; only the first is cut, on a
+/// screen that is too small for it.
+fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
         return lines;
     };
-    let say = |label: &str, text: &str| {
-        let mut row = view.row(width);
-        // The label of the advice has the verdict's colour: after the verdict it is read first.
-        let name = if label == "do" {
-            self::paint(verdict)
-        } else {
-            Role::Dim
-        };
-        row.padded(name, label, LABEL).sentence(Role::Text, text);
-        row.line()
-    };
     let room = usize::from(width).saturating_sub(LABEL);
-    let mut advice = verdict.advice.iter();
-    if let Some(first) = advice.next() {
-        // The first advice is shown in full: it may take a second line.
-        let parts = format::wrap(first, room);
-        lines.push(say("do", &parts[0]));
-        if parts.len() > 1 {
-            lines.push(say("", &parts[1..].join(" ")));
+    let missing = missing(view, verdict, room);
+    for (place, statement) in statements(verdict, &missing).into_iter().enumerate() {
+        let left = height.saturating_sub(lines.len());
+        let mut parts = format::wrap(statement.text, room);
+        let advises = statement.label == "do";
+        // A line is left for the evidence.
+        let most = left - usize::from(advises && left > 2);
+        if place == 0 && (1..parts.len()).contains(&most) {
+            let rest = parts.split_off(most - 1).join(" ");
+            parts.push(rest);
+        }
+        if parts.len() > left {
+            continue;
+        }
+        // The label of the advice has the verdict's colour: after the verdict it is read first.
+        let name = if advises { paint(verdict) } else { Role::Dim };
+        let single = parts.len() == 1;
+        for (number, part) in parts.iter().enumerate() {
+            let label = if number == 0 { statement.label } else { "" };
+            let mut row = view.row(width);
+            row.padded(name, label, LABEL).sentence(Role::Text, part);
+            for fact in statement.beside.iter().filter(|_| single) {
+                row.item(3, &[(Role::Text, fact)]);
+            }
+            lines.push(row.line());
         }
     }
-    for (label, supports) in [("for", true), ("but", false)] {
-        let facts = verdict
-            .evidence
-            .iter()
-            .filter(|fact| fact.supports == supports);
-        lines.extend(joined(
-            view,
-            label,
-            facts.map(|fact| fact.text.as_str()),
-            width,
-        ));
-    }
-    for text in missing(view, verdict, room) {
-        if verdict.advice.is_empty() {
-            // Then it is most important and is shown in full.
-            let label = (Role::Dim, format::UNKNOWN);
-            lines.extend(view.paragraph(width, LABEL, label, (Role::Text, &text)));
-        } else {
-            lines.push(say(format::UNKNOWN, &text));
-        }
-    }
-    lines.extend(advice.take(2).map(|text| say("also", text)));
     lines
+}
+
+/// Returns the statements below the headline, the most important first.
+fn statements<'v>(verdict: &'v Verdict, missing: &'v [String]) -> Vec<Statement<'v>> {
+    let alone = |label, text| Statement {
+        label,
+        text,
+        beside: vec![],
+    };
+    let facts = |label, supports| {
+        let facts = verdict.evidence.iter();
+        let facts = facts.filter(|fact| fact.supports == supports);
+        let mut facts = facts.map(|fact| fact.text.as_str());
+        let text = facts.next()?;
+        let beside = facts.collect();
+        Some(Statement {
+            label,
+            text,
+            beside,
+        })
+    };
+    let mut advice = verdict.advice.iter().map(String::as_str);
+    let first = advice.next().map(|text| alone("do", text));
+    let facts = [("for", true), ("but", false)].map(|(label, supports)| facts(label, supports));
+    let also = advice.take(2).map(|text| alone("also", text));
+    let missing = missing.iter().map(|text| alone(format::UNKNOWN, text));
+    let all = first.into_iter().chain(facts.into_iter().flatten());
+    all.chain(also).chain(missing).collect()
 }
 
 /// Returns what the verdict had to do without, at most two items.
@@ -214,23 +240,6 @@ fn missing(view: &View<'_>, verdict: &Verdict, room: usize) -> Vec<String> {
 fn no_permission(view: &View<'_>) -> bool {
     let job = view.job();
     job.is_some_and(|job| job.access == Tier::T0)
-}
-
-/// Returns facts side by side, whole ones only; the first is cut if even it does not fit.
-fn joined<'t>(
-    view: &View<'_>,
-    label: &str,
-    mut facts: impl Iterator<Item = &'t str>,
-    width: u16,
-) -> Option<Line<'static>> {
-    let first = facts.next()?;
-    let mut row = view.row(width);
-    row.padded(Role::Dim, label, LABEL)
-        .sentence(Role::Text, first);
-    for fact in facts {
-        row.item(3, &[(Role::Text, fact)]);
-    }
-    Some(row.line())
 }
 
 fn headline(view: &View<'_>, verdict: &Verdict, width: u16) -> Line<'static> {

@@ -93,12 +93,12 @@ fn advice(
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";
             let about = limit.map(|limit| match limit {
-                Limit::Compute => "its multiprocessors are busy: use a smaller data type, or compute less",
+                Limit::Compute => "the GPU's multiprocessors are busy: use a smaller data type, or compute less",
                 Limit::Memory => {
-                    "its memory is the limit: fuse operations (torch.compile), or use a smaller data type"
+                    "the GPU's memory bandwidth is the limit: fuse operations (torch.compile), or use a smaller data type"
                 }
                 Limit::SmallKernels => {
-                    "its kernels are too small to fill it: use larger batches, torch.compile, or CUDA graphs"
+                    "the kernels are too small to fill the GPU: use larger batches, torch.compile, or CUDA graphs"
                 }
             });
             [model].into_iter().chain(about).map(Into::into).collect()
@@ -126,7 +126,7 @@ fn longer_epochs(context: &Context<'_>) -> Option<String> {
     let kept = context.loader?.settings.persistent_workers == Some(true);
     kept.then(|| {
         format!(
-            "longer epochs: {first} of the time goes to waiting for the first batch of each, before which nothing is loaded ahead; ConcatDataset([data] * 10) makes one of ten"
+            "longer epochs: {first} of the time is spent waiting for the first batch of an epoch; ConcatDataset([data] * 10) makes ten epochs one"
         )
     })
 }
@@ -136,7 +136,7 @@ fn may_share_a_limit(context: &Context<'_>) -> Option<String> {
     let asleep = context.of_busy(|worker| worker.asleep);
     let asleep = asleep.filter(|share| share.0 >= MIN_SHARE_OF_BUSY)?;
     Some(format!(
-        "workers sleep {asleep} of their busy time: if they do so for a limit that they share, such as a server's rate, more of them change nothing"
+        "workers sleep {asleep} of their busy time: if a shared limit makes them, such as a server's rate, more workers do not help"
     ))
 }
 
@@ -194,12 +194,12 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
         let more = factor.saturating_mul(4);
         let batches = workers.now.saturating_mul(more - factor);
         format!(
-            "prefetch_factor {factor} -> {more} (loading is fast enough on average; a larger reserve covers slow batches): {gain}; memory for {batches} more batches"
+            "prefetch_factor {factor} -> {more} (a larger reserve covers slow batches): {gain}; memory for {batches} more batches"
         )
     });
     let any_order = (loader.settings.in_order == Some(true)).then(|| {
         format!(
-            "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one: {gain}; the order then differs from run to run"
+            "in_order=False (PyTorch 2.6 and newer) lets ready batches pass a slow one: {gain}; the order then varies"
         )
     });
     reserve.into_iter().chain(any_order).collect()

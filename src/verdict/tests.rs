@@ -1,3 +1,3 @@
 //! Tests of the judge on tables.
 
-mod scenarios;
+pub(crate) mod scenarios;

@@ -45,9 +45,8 @@ fn on_cpu(worker: &WorkerRates) -> Option<Share> {
 }
 
 fn advice(situation: &Situation<'_>) -> Vec<String> {
-    let processes = gil_limited(situation.context).then(|| {
-        "load in processes: of the threads that run Python, one computes at a time".into()
-    });
+    let processes = gil_limited(situation.context)
+        .then(|| "load in processes: only one thread at a time can run Python".into());
     let more = situation.more_workers().or(processes).into_iter();
     more.chain([situation.cheaper_transforms()]).collect()
 }

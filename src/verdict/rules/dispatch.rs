@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "look at the rank that reads: its loader, and the workers of that",
+            "look at the rank that reads: its loader, and that loader's workers",
             "let each rank read its own part: DistributedSampler or split_dataset_by_node(), with Accelerate also dispatch_batches=False",
         ])
     },

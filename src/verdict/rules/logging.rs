@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| {
         texts(&[
             "log every so many steps instead of each, or from another thread",
-            "find who reads the log too slowly: a pipe into another program, a terminal, a network disk",
+            "find what reads the log too slowly: a pipe into another program, a terminal, a network disk",
         ])
     },
 };

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "make the sampler cheaper: work the order out once for each epoch, with NumPy or torch in place of Python loops",
+            "make the sampler cheaper: compute the order once per epoch, with NumPy or torch in place of Python loops",
             "sort or bucket by lengths that were stored before training, not read in the sampler",
         ])
     },

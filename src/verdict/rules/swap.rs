@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| {
         texts(&[
             "use less memory: fewer workers, a smaller prefetch_factor, and no large Python lists in the dataset, which each worker copies",
-            "or a machine with more memory; what else uses it, `top -o %MEM` lists",
+            "or use a machine with more memory; `top -o %MEM` lists what else uses it",
         ])
     },
 };

@@ -769,11 +769,12 @@ fn rates(scenario: &Scenario) -> Rates {
     }
 }
 
-fn check(path: &Path) {
-    let name = path.file_name().unwrap().to_string_lossy();
+fn read(path: &Path) -> Scenario {
     let text = fs::read_to_string(path).unwrap();
-    let scenario: Scenario =
-        toml::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn judge(scenario: &Scenario) -> (Rates, Verdict) {
     let progress = Progress {
         seconds: scenario.seconds,
         batches: scenario.counted.then_some(scenario.batches_in_all),
@@ -781,7 +782,24 @@ fn check(path: &Path) {
         usual_pause: scenario.usual_pause,
         seconds_of_workers: scenario.seconds_of_workers,
     };
-    let verdict = assess(Some(&rates(&scenario)), &progress, &[]);
+    let rates = rates(scenario);
+    let verdict = assess(Some(&rates), &progress, &[]);
+    (rates, verdict)
+}
+
+/// Returns what was seen in each scenario, and the verdict.
+pub(crate) fn all() -> Vec<(PathBuf, Rates, Verdict)> {
+    let judged = scenarios().into_iter().map(|path| {
+        let (rates, verdict) = judge(&read(&path));
+        (path, rates, verdict)
+    });
+    judged.collect()
+}
+
+fn check(path: &Path) {
+    let name = path.file_name().unwrap().to_string_lossy();
+    let scenario = read(path);
+    let (_, verdict) = judge(&scenario);
     let expected = &scenario.expected;
     let about = format!("{name}: {}\n{verdict:#?}", scenario.what);
     assert_eq!(
@@ -899,10 +917,7 @@ fn every_rule_file_is_listed_and_has_a_scenario() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let expected: Vec<Cause> = scenarios()
         .iter()
-        .filter_map(|path| {
-            let text = fs::read_to_string(path).unwrap();
-            toml::from_str::<Scenario>(&text).unwrap().expected.cause
-        })
+        .filter_map(|path| read(path).expected.cause)
         .collect();
     let rules = files(&root.join("src/verdict/rules"));
     assert_eq!(
