@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// Adds the next sample. The window restarts with another job, with a job's first batch (so that its start is
-    /// not mixed in), and if time runs backwards.
+    /// not mixed in), when a stopped job goes on (the stop is neither a wait nor a step), and if time runs backwards.
     pub(crate) fn apply(&mut self, mut sample: Sample) {
         self.steps.add(self.last.sample(), &sample);
         self.history.add_polls(self.last.sample(), &sample);
@@ -110,7 +110,11 @@ impl Model {
             return;
         }
         self.ended = None;
+        let stopped = was_stopped(self.latest_rates.as_ref());
         self.latest_rates = self.last.rates();
+        if stopped && !was_stopped(self.latest_rates.as_ref()) {
+            self.window.restart();
+        }
         if other_job {
             self.warm_up = WarmUp::default();
             self.processes = ProcessReadings::default();
@@ -217,4 +221,14 @@ impl Model {
     pub fn waits(&self, rank: ProcessKey) -> impl Iterator<Item = &Wait> {
         self.window.waits(rank)
     }
+}
+
+/// Share of an interval from which on a rank that was stopped for it makes its figures useless.
+const STOPPED: f64 = 0.1;
+
+/// Returns whether a rank was stopped in the interval, by a signal, a debugger or its control group.
+fn was_stopped(rates: Option<&Rates>) -> bool {
+    let job = rates.and_then(|rates| rates.job.as_ref());
+    let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
+    ranks.any(|rank| rank.stopped.is_some_and(|it| it.0 >= STOPPED))
 }

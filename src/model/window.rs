@@ -74,6 +74,12 @@ impl Window {
         self.samples.len() < before
     }
 
+    /// Drops all but the newest sample: the window starts from it.
+    pub(super) fn restart(&mut self) {
+        self.samples.drain(..self.samples.len().saturating_sub(1));
+        self.sums = WindowSums::default();
+    }
+
     /// Drops all samples and sums.
     pub fn clear(&mut self) {
         self.samples.clear();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::engine::Engine;
 use crate::model::MarkKind;
-use crate::model::literals::{first_rank, training};
+use crate::model::literals::{first_rank, training, whole};
 use crate::record::{self, Recording, Writer};
 use crate::sample::Sample;
 use crate::verdict::Kind;
@@ -41,6 +41,31 @@ fn fed(samples: impl IntoIterator<Item = Sample>) -> Engine {
         engine.push(sample);
     }
     engine
+}
+
+/// The same figures as without the stop, from the second after it on.
+#[test]
+fn the_time_of_a_stop_is_no_part_of_a_share() {
+    let stopped_for = |at: u32| f64::from(at.clamp(20, 26) - 20).min(5.3);
+    let stopped = |at: u32| {
+        let mut sample = training(f64::from(at));
+        sample.job = training(f64::from(at) - stopped_for(at)).job;
+        let main = first_rank(&mut sample).main.as_mut().unwrap();
+        main.stopped = whole(200.0 * stopped_for(at));
+        main.polls += main.stopped;
+        sample
+    };
+    let mut engine = fed((0..27).map(stopped));
+    for at in 27..40 {
+        let state = engine.push(stopped(at));
+        let rates = state.model.window().unwrap();
+        let rank = &rates.job.as_ref().unwrap().ranks[0];
+        let wait = rank.wait.unwrap();
+        assert!((wait.share.0 - 0.6).abs() < 0.02, "{at}: {wait:?}");
+        let rate = rank.step.batches_per_s.unwrap();
+        assert!((rate - 10.0).abs() < 0.2, "{at}: {rate}");
+        assert_eq!(state.kind(), Some(Kind::DataBound), "{at}");
+    }
 }
 
 #[test]
