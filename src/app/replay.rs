@@ -29,7 +29,6 @@ pub fn replay_samples(
         samples,
         speed: None,
         config,
-        notice: None,
     })
 }
 

@@ -31,19 +31,21 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
     let numbers =
         window(&mut recording, args.from, args.to).map_err(|error| no_target_error(&error))?;
     config.interval = recording.header().interval;
-    let cut = recording.is_cut().then(|| {
-        format!(
-            "{} is truncated or still being written: showing it up to the last complete sample",
-            args.file.display()
-        )
-    });
+    if recording.is_cut() {
+        let file = args.file.display().to_string();
+        // Behind a screen it is read when that closes. If the output is closed, there is nothing to do.
+        let _ = writeln!(
+            std::io::stderr(),
+            "note: {} is truncated or still being written: showing it up to the last complete sample",
+            crate::units::printable(&file)
+        );
+    }
     if has_screen(&watch) {
         let session = ReplaySession {
             samples: recording.into_samples(),
             numbers,
             speed: args.speed,
             config,
-            notice: cut,
         };
         let kind = app::replay(session).explain(
             "cannot use this terminal",
@@ -58,10 +60,6 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
             "there is only one sample to report on",
             format!("a report needs two; the recording is {length} long, with one every {every}"),
         ));
-    }
-    if let Some(cut) = cut {
-        // If the output is closed, there is nothing to do.
-        let _ = writeln!(std::io::stderr(), "note: {}", crate::units::printable(&cut));
     }
     let how = observation(&watch, false);
     let kind = observe_again(recording, numbers, how, &mut std::io::stdout())?;

@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+use super::glyphs::doing;
 use super::layout::{BorderStyle, take_last};
 use super::state::Panel;
 use super::{View, footer, format, marks, panel};
@@ -11,6 +12,7 @@ use crate::action::Action;
 use crate::config::Role::{
     self, Compute, Cpu, Dim, Full, Key, Read, Runnable, Text, Title, Trouble, Unknown, Wait,
 };
+use crate::sample::WorkerNow;
 
 /// Abbreviations and terms used on the screen.
 const WORDS: [(&str, &str); 19] = [
@@ -159,8 +161,16 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         let sign = view.glyphs().sign(paint).repeat(2);
         lines.extend(entry(view, width, (paint, &sign), 6, text));
     }
+    for (now, text) in [
+        (WorkerNow::Sleep, "asleep while a batch is due"),
+        (WorkerNow::Starting, "starting"),
+    ] {
+        let (paint, _, sign) = doing(now, view.glyphs());
+        lines.extend(entry(view, width, (paint, &sign.repeat(2)), 6, text));
+    }
+    let begin = view.glyphs().begin;
     let others = [
-        ("z +", "asleep while a batch is due; starting"),
+        (begin, "in the timeline: the next batch begins"),
         (
             "0 1",
             "each worker's colour, also for its batches in the queue",

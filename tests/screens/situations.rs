@@ -948,6 +948,7 @@ fn a_recording_that_is_played() {
     let help = text(&scene, 120, 60);
     assert!(help.contains("go back one sample"), "{help}");
     assert!(help.contains("pause or resume"), "{help}");
+    assert!(help.contains("▄▄  asleep while a batch is due"), "{help}");
     scene.state.replay = None;
     let help = text(&scene, 120, 60);
     assert!(help.contains("update more often"), "{help}");
@@ -1990,11 +1991,20 @@ fn all_of_a_worker() {
     scene.state.replay = Some(Replay::default());
     find(&screen(&scene, 120, 40), "recordings contain no file names");
     scene.state.replay = None;
+    scene.each_job(|job| {
+        for worker in &mut job.ranks[0].loaders[0].workers {
+            (worker.busy, worker.stopped) = (None, Some(Share(0.6)));
+        }
+    });
+    let stopped = screen(&scene, 120, 40);
+    find(&stopped, "stopped              60 %  ▄");
+    find(&stopped, "n/a  stopped most of the time");
     // Without permission, neither stacks nor states are known.
     scene.each_job(|job| {
         for worker in &mut job.ranks[0].loaders[0].workers {
             worker.activity.clear();
-            (worker.busy, worker.disk, worker.rchar) = (None, None, None);
+            (worker.busy, worker.stopped) = (None, None);
+            (worker.disk, worker.rchar) = (None, None);
         }
     });
     find(&screen(&scene, 200, 60), "n/a  no stacks seen yet");

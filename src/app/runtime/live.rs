@@ -106,8 +106,6 @@ pub struct ReplaySession {
     /// Recorded seconds per second; `None` = as they were recorded.
     pub speed: Option<f64>,
     pub config: Config,
-    /// A notice that is shown from the start.
-    pub notice: Option<String>,
 }
 
 /// Time between two polls for output of the launched command.
@@ -182,7 +180,6 @@ pub fn replay(session: ReplaySession) -> anyhow::Result<Option<Kind>> {
     let player = Player::new(session.samples, session.numbers, session.speed);
     let wanted = "a job in the recording".to_owned();
     let mut app = App::new(session.config, OBSERVED, wanted).replaying(player);
-    app.state.notice = session.notice.map(trouble);
     // A replay has no sampler and no command.
     let nobody = WatchedJob {
         readings: mpsc::channel(1).1,

@@ -5,7 +5,7 @@ use ratatui::text::Line;
 use super::content::Content;
 use super::figures::{bar, functions, heading, labelled};
 use super::loads;
-use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Wait};
+use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
 use crate::model::rates::{LoaderRates, WorkerRates};
 use crate::sample::{LoaderKind, WorkerNow};
 use crate::ui::glyphs::doing;
@@ -134,7 +134,7 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
     let running = wants_cpu
         .zip(not_running)
         .map(|(all, not)| Share(all.0 - not.0));
-    let parts: [(&str, Role, Option<Share>); 7] = [
+    let parts: [(&str, Role, Option<Share>); 8] = [
         ("waiting for index", Wait, worker.idle()),
         ("reading, disk", Read, worker.disk),
         ("reading, network", Read, worker.network),
@@ -142,9 +142,13 @@ fn time(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>>
         ("not running", Runnable, not_running),
         ("blocked on queue", Full, worker.handover),
         ("asleep", Wait, worker.asleep),
+        ("stopped", Trouble, worker.stopped),
     ];
     let mut lines = vec![heading(view, width, "ITS TIME")];
-    let why = "no permission: run pipetop as the job's user";
+    let why = match (worker.stopped, worker.busy) {
+        (Some(_), None) => "stopped most of the time",
+        _ => "no permission: run pipetop as the job's user",
+    };
     lines.extend(
         parts.map(|(label, paint, share)| bar(view, width, (label, LANE), paint, share.ok_or(why))),
     );

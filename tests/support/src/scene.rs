@@ -650,7 +650,7 @@ fn worker(pace: Pace, rank: u32, id: u32) -> WorkerRates {
         main_cpu: None,
         run_delay: Some(Share(0.01 * f64::from(id % 2 + 1))),
         busy: Some(Share(busy)),
-        stopped: None,
+        stopped: Some(Share::ZERO),
         disk: Some(Share(0.02)),
         network: Some(Share::ZERO),
         handover: Some(Share::ZERO),
