@@ -15,9 +15,11 @@ use crate::units::Share;
 #[command(next_help_heading = "Comparison")]
 pub(crate) struct DiffArgs {
     /// Recording or JSON report from before the change
+    #[arg(help_heading = None)]
     pub before: PathBuf,
 
-    /// Recording or JSON report from after it
+    /// Recording or JSON report from after the change
+    #[arg(help_heading = None)]
     pub after: PathBuf,
 
     /// Print JSON

@@ -18,6 +18,7 @@ use crate::verdict::Kind;
 #[command(next_help_heading = "Recording")]
 pub(crate) struct ReplayArgs {
     /// Recording made with --record
+    #[arg(help_heading = None)]
     pub file: PathBuf,
 
     /// Start at this time

@@ -17,7 +17,7 @@ use crate::options::{Web, value};
 #[command(next_help_heading = "Serving")]
 pub(crate) struct ServeArgs {
     /// The job to watch: a PID, or text from its command line
-    #[arg(value_parser = value::target, conflicts_with = "all")]
+    #[arg(help_heading = None, value_parser = value::target, conflicts_with = "all")]
     pub target: Option<Target>,
 
     /// Watch all training jobs of this machine, including those that start later

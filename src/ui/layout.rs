@@ -219,7 +219,7 @@ fn steps(border: BorderStyle, wants: &SizeHints) -> Vec<(Panel, u16)> {
         (Panel::Pipeline, wants.of(Panel::Pipeline).min(12))
     } else {
         // In narrow lines an advice and its reasons take several.
-        (Panel::Verdict, wants.of(Panel::Verdict).min(8))
+        (Panel::Verdict, wants.of(Panel::Verdict).min(7))
     });
     if crowded {
         steps.extend([(Panel::Gpu, gpus.min(3)), timeline(5)]);

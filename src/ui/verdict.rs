@@ -130,7 +130,7 @@ fn large_headline(view: &View<'_>, width: u16) -> Option<Vec<Line<'static>>> {
     fits.then(|| lines.collect())
 }
 
-/// A sentence of the panel behind its label; where it takes one line, further facts stand beside it.
+/// A sentence of the panel behind its label, and further facts beside it.
 struct Statement<'v> {
     label: &'static str,
     text: &'v str,
@@ -142,8 +142,8 @@ pub(super) fn lines(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
     lines_within(view, width, usize::MAX)
 }
 
-/// Returns the lines for which there is room. A statement is shown to its end or not at all; only the first is cut, on a
-/// screen that is too small for it.
+/// Returns the lines for which there is room. A statement is shown to its end or not at all, but evidence is cut to a line,
+/// and the first statement to the screen.
 fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![first_line(view, width)];
     let Some(verdict) = view.verdict else {
@@ -155,9 +155,14 @@ fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>
         let left = height.saturating_sub(lines.len());
         let mut parts = format::wrap(statement.text, room);
         let advises = statement.label == "do";
-        // A line is left for the evidence.
-        let most = left - usize::from(advises && left > 2);
-        if place == 0 && (1..parts.len()).contains(&most) {
+        let most = match statement.label {
+            // The page of the verdict has the evidence to its end.
+            "for" | "but" => 1,
+            // A line is left for the evidence.
+            _ if place == 0 => left - usize::from(advises && left > 2),
+            _ => parts.len(),
+        };
+        if (1..parts.len()).contains(&most) {
             let rest = parts.split_off(most - 1).join(" ");
             parts.push(rest);
         }
@@ -166,12 +171,11 @@ fn lines_within(view: &View<'_>, width: u16, height: usize) -> Vec<Line<'static>
         }
         // The label of the advice has the verdict's colour: after the verdict it is read first.
         let name = if advises { paint(verdict) } else { Role::Dim };
-        let single = parts.len() == 1;
         for (number, part) in parts.iter().enumerate() {
             let label = if number == 0 { statement.label } else { "" };
             let mut row = view.row(width);
             row.padded(name, label, LABEL).sentence(Role::Text, part);
-            for fact in statement.beside.iter().filter(|_| single) {
+            for fact in &statement.beside {
                 row.item(3, &[(Role::Text, fact)]);
             }
             lines.push(row.line());

@@ -174,6 +174,22 @@ fn ordered<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
     order
 }
 
+/// Returns why a loader has no workers to show. `None` if it has some.
+pub(super) fn why_none(loader: &LoaderRates) -> Option<String> {
+    let none = loader.workers.is_empty();
+    match loader.kind {
+        LoaderKind::Reported => Some("n/a  all figures come from the job's reports".to_owned()),
+        LoaderKind::Other if none => {
+            let name = loader.name.as_deref().unwrap_or("the program's own loader");
+            Some(format!("n/a  {name}: no worker of it was recognised"))
+        }
+        LoaderKind::PytorchMain => Some(LOADS_ITSELF.to_owned()),
+        _ => none.then(|| LOADS_ITSELF.to_owned()),
+    }
+}
+
+const LOADS_ITSELF: &str = "none: the trainer's main thread loads the batches itself";
+
 /// Draws all workers in one line.
 fn summary(
     view: &View<'_>,
@@ -184,23 +200,8 @@ fn summary(
 ) -> Line<'static> {
     let mut row = view.row(width);
     row.space(border.indent());
-    if loader.kind == LoaderKind::Reported {
-        row.text(Dim, "workers  ").text(Unknown, "n/a  ");
-        row.sentence(Text, "none found: all figures come from the job's reports");
-        return row.line();
-    }
-    if loader.kind == LoaderKind::Other && loader.workers.is_empty() {
-        let name = loader.name.as_deref().unwrap_or("the program's own loader");
-        row.text(Dim, "workers  ").text(Unknown, "n/a  ");
-        row.sentence(Text, &format!("{name}: single threads are not shown"));
-        return row.line();
-    }
-    if loader.kind == LoaderKind::PytorchMain || loader.workers.is_empty() {
-        row.text(Dim, "workers  ");
-        row.sentence(
-            Text,
-            "none: the trainer's main thread loads the batches itself",
-        );
+    if let Some(why) = why_none(loader) {
+        row.text(Dim, "workers  ").sentence(Text, &why);
         return row.line();
     }
     let mean = |figure: fn(&WorkerRates) -> Option<f64>| {

@@ -88,7 +88,11 @@ fn advice(
                 None => larger_reserve_advice(situation),
             };
             let sleeps = may_share_a_limit(situation.context).filter(|_| !more.is_empty());
-            each_epoch(situation.context).into_iter().chain(more).chain(sleeps).collect()
+            let mut all: Vec<_> = each_epoch(situation.context).into_iter().chain(more).chain(sleeps).collect();
+            if all.is_empty() && situation.context.workers().is_empty() {
+                all.push("find out why batches come late: pipetop cannot see what loads them".into());
+            }
+            all
         }
         Kind::ComputeBound => {
             let model = "optimise the model or its step: instant loading would gain almost nothing";

@@ -70,7 +70,7 @@ impl Situation<'_> {
     /// Returns the advice to make the function cheaper that takes most of the workers' time.
     pub(super) fn cheaper_transforms(&self) -> String {
         match self.context.hottest() {
-            Some((name, _)) => format!("make {name} cheaper, or do it once before training"),
+            Some((name, _)) => format!("make {name} cheaper, or precompute it"),
             None => "make the transforms cheaper, or do them once before training".into(),
         }
     }

@@ -2018,7 +2018,10 @@ fn all_of_a_worker() {
         "n/a  no stacks: this job runs no Python",
     );
     scene.each_job(|job| job.ranks[0].loaders[0].workers.clear());
-    find(&screen(&scene, 120, 40), "no workers: the trainer");
+    find(
+        &screen(&scene, 120, 40),
+        "none: the trainer's main thread loads",
+    );
     scene.each_job(|job| job.ranks[0].loaders.clear());
     find(&screen(&scene, 40, 10), "no loader found yet");
 }

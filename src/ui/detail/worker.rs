@@ -7,7 +7,7 @@ use super::figures::{bar, functions, heading, labelled};
 use super::loads;
 use crate::config::Role::{self, Border, Cpu, Dim, Full, Read, Runnable, Text, Trouble, Wait};
 use crate::model::rates::{LoaderRates, WorkerRates};
-use crate::sample::{LoaderKind, WorkerNow};
+use crate::sample::WorkerNow;
 use crate::ui::glyphs::doing;
 use crate::ui::panel::side_by_side;
 use crate::ui::workers::{self, table};
@@ -35,7 +35,7 @@ const LANE: usize = 19;
 
 pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
     let Some((loader, worker)) = workers::chosen(view) else {
-        return Content::new("worker", "", labelled(view, width, 0, "", none(view)));
+        return Content::new("worker", "", labelled(view, width, 0, "", &none(view)));
     };
     let all = match loader.workers.len() {
         1 => "the only one".to_owned(),
@@ -71,18 +71,11 @@ pub(in crate::ui) fn content(view: &View<'_>, width: u16) -> Content {
 }
 
 /// Returns why there is no worker to show.
-fn none(view: &View<'_>) -> &'static str {
+fn none(view: &View<'_>) -> String {
     let Some(loader) = view.loader() else {
-        return "no loader found yet";
+        return "no loader found yet".to_owned();
     };
-    if !loader.workers.is_empty() {
-        return "no worker matches the filter";
-    }
-    if loader.kind == LoaderKind::Reported {
-        "no worker found: all figures come from the job's reports"
-    } else {
-        "no workers: the trainer's main thread loads the batches itself"
-    }
+    workers::why_none(loader).unwrap_or_else(|| "no worker matches the filter".to_owned())
 }
 
 fn figures(view: &View<'_>, worker: &WorkerRates, width: u16) -> Vec<Line<'static>> {
