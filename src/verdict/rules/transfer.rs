@@ -100,6 +100,6 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
         }
         None => "pin_memory=True and .to(device, non_blocking=True) on a stream of its own",
     };
-    let smaller = "send fewer bytes: uint8 or float16 over the wire, converted on the device";
+    let smaller = "send fewer bytes: uint8 or float16, converted on the device";
     vec![overlap.into(), smaller.into()]
 }
