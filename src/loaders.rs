@@ -19,6 +19,8 @@ pub(crate) const FILE: &str = "loaders.toml";
 
 /// Suffix of the name of a function that runs in the sampler of a loader, which picks the samples of the next batch.
 pub(crate) const IN_SAMPLER: &str = ", sampler";
+/// What a thread waits for that puts what it took into a queue.
+pub(crate) const FULL_QUEUE: &str = "a full queue";
 
 /// All known names.
 #[derive(Debug, Default, Deserialize)]

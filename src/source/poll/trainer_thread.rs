@@ -14,7 +14,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A thread that was seen to train this often is the trainer, if the main thread never was.
 const TRAINS: u32 = 2;
 /// A thread that was seen with a loader of PyTorch this often is the trainer, if the main thread hardly does anything
-/// but sleep, or wait for the end of a thread: at most once in so many stacks.
+/// but sleep, or wait for the end of a thread: at most once in so many stacks. One that waits for room in a queue takes
+/// them for another thread.
 const MIN_BATCHES: u32 = 5;
 const HARDLY: u32 = 5;
 
@@ -65,7 +66,7 @@ impl TrainerThread {
             return None;
         }
         let trained = trained + u32::from(one.trains);
-        let took = took + 1;
+        let took = if one.hands_on { 0 } else { took + 1 };
         self.seen = Some((*one, trained, took));
         (trained >= TRAINS || (took >= MIN_BATCHES && HARDLY * self.main_runs <= self.main_sleeps))
             .then_some(*one)
@@ -84,6 +85,7 @@ mod tests {
             state: 4096,
             thread: Pid(*thread),
             trains: *trains,
+            hands_on: false,
         });
         let all: Vec<TrainerCandidate> = each.collect();
         (1..20).find(|_| !trainer.main_trains && trainer.count(&all).is_some())
@@ -112,5 +114,26 @@ mod tests {
             Some(MIN_BATCHES)
         );
         assert_eq!(seen(&[(7, true), (8, true)], &waits, lock), None);
+    }
+
+    #[test]
+    fn a_thread_that_hands_batches_on_is_no_trainer() {
+        let mut trainer = TrainerThread::default();
+        trainer.main(&MainStack::default(), Blocked::Timer);
+        let mut count = |trains, hands_on| {
+            let all = [TrainerCandidate {
+                state: 4096,
+                thread: Pid(7),
+                trains,
+                hands_on,
+            }];
+            trainer.count(&all).is_some()
+        };
+        for poll in 1..=100 {
+            assert!(!count(false, poll % MIN_BATCHES == 0), "{poll}");
+        }
+        // A log may have no room, either.
+        let trains = [count(true, false), count(false, true), count(true, false)];
+        assert_eq!(trains, [false, false, true]);
     }
 }

@@ -12,6 +12,7 @@ use super::naming::{CodeLocation, activity, loader_frame};
 use super::queues::Queues;
 use super::reach::{CELL, Reach};
 use super::shape::Shape;
+use crate::loaders::{FULL_QUEUE, Meaning};
 use crate::units::Pid;
 
 /// Maximum number of stages of a pipeline, one after another.
@@ -53,6 +54,8 @@ pub struct TrainerCandidate {
     pub thread: Pid,
     /// Whether it was seen doing what only training does; otherwise it has a loader of PyTorch.
     pub trains: bool,
+    /// Whether it waits for room in a queue: it takes batches for another thread.
+    pub hands_on: bool,
 }
 
 /// What is cached about the threads.
@@ -111,7 +114,9 @@ impl ThreadCache {
         let mut all = Vec::new();
         for state in walker.others(&memory)? {
             let frames = walker.frames_of(&memory, state).unwrap_or_default();
-            let trains = frames.iter().any(|frame| frame.code.meaning.trains);
+            let any = |is: fn(&Meaning) -> bool| frames.iter().any(|frame| is(&frame.code.meaning));
+            let trains = any(|meaning| meaning.trains);
+            let hands_on = any(|meaning| meaning.not_data == Some(FULL_QUEUE));
             let mut reach = Reach { memory, walker };
             let loads =
                 loader_frame(&places_of(&frames)).is_some() || !reach.iterators(&frames).is_empty();
@@ -122,6 +127,7 @@ impl ThreadCache {
                     state,
                     thread,
                     trains,
+                    hands_on,
                 });
             }
         }
