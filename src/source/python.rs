@@ -63,6 +63,8 @@ const MAX_THREADS: u64 = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkerStack {
     pub phase: WorkerPhase,
+    /// Whether it runs, and not in the loop of PyTorch's workers.
+    pub elsewhere: bool,
     pub worker_id: Option<u32>,
     pub num_workers: Option<u32>,
     pub persistent_workers: Option<bool>,
@@ -181,6 +183,7 @@ impl Stacks {
             stack.in_loop = self.worker_loop;
         }
         stack.phase = worker_phase(&places, stack.batch.is_some());
+        stack.elsewhere = worker_frame(&places).is_none() && stack.phase != WorkerPhase::Starting;
         stack.function = match stack.phase {
             WorkerPhase::Idle | WorkerPhase::Handover => None,
             // A forked worker still has its trainer's frames around its own.

@@ -34,6 +34,9 @@ pub(super) struct WorkerView {
     python: PythonView,
     stack_at: Option<Duration>,
     phase: WorkerPhase,
+    /// Whether it was idle when a stack was last read while it was blocked in this way: stacks are too seldom to be the
+    /// only polls that count, where it sleeps in the same way all the time that it has no work.
+    last_idle: Vec<(Blocked, bool)>,
     /// The descriptor that it polls for its next index, once a stack has shown it.
     index_fd: Option<i32>,
     /// Location of the number of the batch in work in its memory; `None` until a stack shows it.
@@ -61,6 +64,7 @@ impl WorkerView {
             python,
             stack_at: None,
             phase: WorkerPhase::default(),
+            last_idle: Vec::new(),
             index_fd: None,
             in_loop: None,
             loads: None,
@@ -119,17 +123,26 @@ impl WorkerView {
         }
         let idle = self.is_idle(poll);
         self.poll_batch(now, clock, idle);
-        let turn = now.saturating_sub(*stack_at) >= STACK_INTERVAL && self.is_due(now);
+        let turn = now.saturating_sub(*stack_at) >= STACK_INTERVAL;
+        let due = self.thread.attachable() && self.is_due(now);
         // The descriptor that it polls must be learnt once, even outside its turn.
-        if self.thread.attachable() && (idle.is_none() || (idle == Some(false) && turn)) {
+        if due && (idle.is_none() || (idle == Some(false) && turn)) {
             *stack_at = now;
             self.poll_stack(now, poll, trainer);
         }
         let idle = match (idle, self.stack_at) {
             (Some(idle), _) => idle,
-            (None, Some(at)) if at == now => self.phase == WorkerPhase::Idle,
-            // Not counted: it is unknown what it polls for.
-            _ => return,
+            (None, Some(at)) if at == now => {
+                let idle = self.phase == WorkerPhase::Idle;
+                self.last_idle.retain(|(at, _)| *at != poll.blocked);
+                self.last_idle.push((poll.blocked, idle));
+                idle
+            }
+            (None, _) => match self.idle_when_last(poll.blocked) {
+                Some(idle) => idle,
+                // Not counted: it is unknown what it polls for.
+                None => return,
+            },
         };
         let locked = !idle && self.is_locked(poll.blocked);
         let blocked = if idle || self.builtin || locked {
@@ -236,9 +249,14 @@ impl WorkerView {
             (Blocked::Poll, Some(fd)) => self.index_fd.map(|index| index == fd),
             // Without its stack, a worker in `poll` is assumed to wait for work.
             (Blocked::Poll | Blocked::PipeRead, None) if !self.thread.attachable() => Some(true),
-            (blocked, None) => reads_work(blocked, self.in_loop.is_some()),
+            (blocked, None) => reads_work(blocked, self.in_loop.is_some(), self.seen.elsewhere),
             _ => Some(false),
         }
+    }
+
+    fn idle_when_last(&self, blocked: Blocked) -> Option<bool> {
+        let mut known = self.last_idle.iter();
+        known.find(|(at, _)| *at == blocked).map(|(_, idle)| *idle)
     }
 
     fn is_due(&self, now: Duration) -> bool {
@@ -247,12 +265,6 @@ impl WorkerView {
     }
 
     fn poll_stack(&mut self, now: Duration, poll: Polled, trainer: Option<&Stacks>) {
-        if self
-            .stack_at
-            .is_some_and(|at| now.saturating_sub(at) < STACK_PAUSE)
-        {
-            return;
-        }
         let Some(stack) = self
             .python
             .stacks(now, trainer)
@@ -263,7 +275,7 @@ impl WorkerView {
         self.stack_at = Some(now);
         self.phase = stack.phase;
         self.in_loop = stack.in_loop;
-        self.seen.elsewhere = stack.in_loop.is_none() && stack.phase == WorkerPhase::Busy;
+        self.seen.elsewhere = stack.elsewhere;
         if self.in_loop.is_some() {
             self.loads.get_or_insert_default();
         }
@@ -285,10 +297,12 @@ impl WorkerView {
 
 /// Whether a worker that is `blocked`, on what is not known, waits for its next index. `None` if only a stack can show that.
 /// In PyTorch's loop it polls until there is one: what it blocks in reading is the dataset's, such as a command's output.
-fn reads_work(blocked: Blocked, in_loop: bool) -> Option<bool> {
+/// `elsewhere`, workers may share a queue, and wait for each other's lock of it.
+fn reads_work(blocked: Blocked, in_loop: bool, elsewhere: bool) -> Option<bool> {
     match blocked {
         Blocked::Poll => None,
         Blocked::PipeRead => in_loop.then_some(false),
+        Blocked::Lock if elsewhere => None,
         _ => Some(false),
     }
 }
@@ -316,10 +330,12 @@ mod tests {
 
     #[test]
     fn a_worker_of_pytorch_that_reads_a_pipe_is_busy() {
-        assert_eq!(reads_work(Blocked::PipeRead, true), Some(false));
-        assert_eq!(reads_work(Blocked::PipeRead, false), None);
-        assert_eq!(reads_work(Blocked::Poll, true), None);
-        assert_eq!(reads_work(Blocked::Running, false), Some(false));
+        assert_eq!(reads_work(Blocked::PipeRead, true, false), Some(false));
+        assert_eq!(reads_work(Blocked::PipeRead, false, false), None);
+        assert_eq!(reads_work(Blocked::Poll, true, false), None);
+        assert_eq!(reads_work(Blocked::Lock, true, false), Some(false));
+        assert_eq!(reads_work(Blocked::Lock, false, true), None);
+        assert_eq!(reads_work(Blocked::Running, false, true), Some(false));
     }
 
     #[test]

@@ -150,16 +150,7 @@ pub(super) fn worker_frame(places: &[&CodeLocation]) -> Option<usize> {
 /// Returns what a worker does. `has_index`: the loop holds the number of a batch.
 pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerPhase {
     let Some(worker) = worker_frame(places) else {
-        let any = |is: fn(&CodeLocation) -> bool| places.iter().any(|place| is(place));
-        // A forked worker still has its trainer's frames around its own, and these may be of an import.
-        let runs = any(|it| it.function() == "run" && it.is_in(&["multiprocessing/process.py"]));
-        let starts = any(|it| it.is_in(&["multiprocessing/spawn.py"]))
-            || any(|it| it.file.starts_with(IMPORTS));
-        return if starts && !runs {
-            WorkerPhase::Starting
-        } else {
-            WorkerPhase::Busy
-        };
+        return phase_elsewhere(places);
     };
     let callee = worker.checked_sub(1).map(|index| places[index]);
     match callee {
@@ -169,6 +160,34 @@ pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerP
         Some(place) if has_index || place.is_in(&[FETCH]) => WorkerPhase::Busy,
         None if has_index => WorkerPhase::Busy,
         _ => WorkerPhase::Preparing,
+    }
+}
+
+/// The same for a worker that is not of PyTorch's loader. The function that such a process runs takes its work from a
+/// queue, and what that calls does the work.
+fn phase_elsewhere(places: &[&CodeLocation]) -> WorkerPhase {
+    let mut each = places.iter();
+    // A forked worker still has its trainer's frames around its own, and these may be of an import.
+    let run =
+        each.position(|it| it.function() == "run" && it.is_in(&["multiprocessing/process.py"]));
+    let Some(run) = run else {
+        let starts = |it: &&CodeLocation| {
+            it.is_in(&["multiprocessing/spawn.py"]) || it.file.starts_with(IMPORTS)
+        };
+        return if places.iter().any(starts) {
+            WorkerPhase::Starting
+        } else {
+            WorkerPhase::Busy
+        };
+    };
+    let callee = run.checked_sub(2).map(|index| places[index]);
+    match callee
+        .filter(|place| place.is_in(QUEUES))
+        .map(CodeLocation::function)
+    {
+        Some("get") => WorkerPhase::Idle,
+        Some("put") => WorkerPhase::Handover,
+        _ => WorkerPhase::Busy,
     }
 }
 

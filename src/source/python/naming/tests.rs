@@ -238,6 +238,20 @@ fn a_worker_is_idle_in_get_and_busy_with_a_batch() {
             WorkerPhase::Busy
         );
     }
+    let (own, pool) = (
+        "paddle/io/dataloader/worker.py:_worker_loop",
+        "L/multiprocessing/pool.py:worker",
+    );
+    for target in [own, pool] {
+        let of = |inner: &[&str]| phase(&[inner, &[target, run, bootstrap]].concat(), false);
+        assert_eq!(
+            of(&["L/multiprocessing/connection.py:recv_bytes", get]),
+            WorkerPhase::Idle
+        );
+        assert_eq!(of(&[put]), WorkerPhase::Handover);
+        assert_eq!(of(&[get, "/home/me/train.py:load"]), WorkerPhase::Busy);
+        assert_eq!(of(&[]), WorkerPhase::Busy);
+    }
     // Waiting on a queue of the dataset itself counts as the dataset's work.
     assert_eq!(
         phase(
