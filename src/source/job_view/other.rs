@@ -63,22 +63,30 @@ pub(super) fn add(
     main: &MainSeen,
     threads: impl FnOnce() -> Vec<WorkerSample>,
 ) {
-    // Its iterator counts the batches.
-    let in_main = |loader: &&mut LoaderSample| loader.kind == LoaderKind::PytorchMain;
-    if main.handed_over
-        && let Some(loader) = loaders.iter_mut().find(in_main)
-    {
-        loader.kind = LoaderKind::Other;
-        loader.settings.num_workers = None;
-        loader.queue = main.queue.and_then(|(_, queue)| queue);
-        loader.workers = threads();
-        return;
-    }
-    let name = match main.asks {
-        None if main.queue.is_none() => return,
+    let asks = match main.asks {
         Some(Asks::Loader(name)) => Some(name.to_owned()),
         None | Some(Asks::Site) => None,
     };
+    // Its iterator counts the batches.
+    let in_main = |loader: &LoaderSample| loader.kind == LoaderKind::PytorchMain;
+    if main.handed_over && loaders.iter().any(in_main) {
+        // The threads of a pool of processes only pass on what those load.
+        let by_processes = |loader: &LoaderSample| loader.kind == LoaderKind::Processes;
+        let processes = loaders.iter().position(by_processes);
+        let workers = processes.map_or_else(threads, |at| loaders.remove(at).workers);
+        if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
+            loader.kind = LoaderKind::Other;
+            loader.name = asks;
+            loader.settings.num_workers = None;
+            loader.queue = main.queue.and_then(|(_, queue)| queue);
+            loader.workers = workers;
+        }
+        return;
+    }
+    if main.asks.is_none() && main.queue.is_none() {
+        return;
+    }
+    let name = asks;
     // Whoever sends tensors to another process counts shared memory as PyTorch's workers do.
     let by_tensors = |count: BatchCount| {
         count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)
@@ -164,7 +172,7 @@ pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::literals::key;
+    use crate::sample::literals::{key, worker};
     use crate::source::poll::WorkerSeen;
 
     #[test]
@@ -250,6 +258,29 @@ mod tests {
         };
         assert_eq!(kind(true), (LoaderKind::Other, None));
         assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0)));
+    }
+
+    #[test]
+    fn processes_load_what_threads_hand_to_a_loader_in_the_main_thread() {
+        let loaders = |handed_over| {
+            let mut pool = LoaderSample::new(1, LoaderKind::Processes);
+            pool.workers = vec![worker(1.0, 0)];
+            let mut loaders = vec![
+                pool,
+                LoaderSample::new(MAIN_LOADER, LoaderKind::PytorchMain),
+            ];
+            let main = MainSeen {
+                handed_over,
+                ..MainSeen::default()
+            };
+            add(&mut loaders, &[], &main, Vec::new);
+            let each = loaders.iter();
+            let each = each.map(|loader| (loader.kind, loader.workers.len()));
+            each.collect::<Vec<_>>()
+        };
+        assert_eq!(loaders(true), [(LoaderKind::Other, 1)]);
+        let beside = [(LoaderKind::Processes, 1), (LoaderKind::PytorchMain, 0)];
+        assert_eq!(loaders(false), beside);
     }
 
     #[test]
