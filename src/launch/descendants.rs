@@ -149,8 +149,13 @@ mod tests {
         fs::create_dir(&path).unwrap();
         let _listener = UnixListener::bind(path.join("listener-x")).unwrap();
         let mut leftovers = Leftovers::default();
-        // This process holds the socket itself, and is not below itself.
-        leftovers.remember(rustix::process::getpid());
+        // This process holds the socket, and is not below its child. Below itself are the children of other tests, which
+        // hold it, too, until they are another program.
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        leftovers.remember(pid);
+        child.kill().unwrap();
+        child.wait().unwrap();
         assert!(leftovers.0.is_empty(), "{leftovers:?}");
         drop(leftovers);
         assert!(path.exists());
