@@ -32,7 +32,7 @@ fn number(value: &Value) -> f64 {
 
 #[test]
 fn a_training_is_reported_exactly_and_runs_to_its_end() {
-    each_torch(Share::Quarter, |python| {
+    each_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         // 20 ms of waits in each 50 ms. The script runs little longer than it is watched, so its own figures cover the
         // same time.
@@ -55,7 +55,7 @@ fn a_training_is_reported_exactly_and_runs_to_its_end() {
 
 #[test]
 fn without_the_hook_it_is_estimated() {
-    each_torch(Share::Quarter, |python| {
+    each_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let words = [
             "--once",
@@ -90,7 +90,7 @@ fn without_the_hook_it_is_estimated() {
 
 #[test]
 fn stop_ends_it_after_the_report() {
-    last_torch(Share::Quarter, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let words = [
             "--once",
@@ -114,7 +114,7 @@ fn stop_ends_it_after_the_report() {
 
 #[test]
 fn background_processes_of_a_script_are_watched_to_their_end() {
-    last_torch(Share::Quarter, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         // Long enough for two samples of the training itself, at any time.
         let script = format!("{} {TRAIN} 130 1 0.02 0.03 &", python.path);
@@ -133,7 +133,7 @@ fn background_processes_of_a_script_are_watched_to_their_end() {
 
 #[test]
 fn an_unused_loader_is_reported_in_one_line() {
-    last_torch(Share::Quarter, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let script =
             "import time; from torch.utils.data import DataLoader; DataLoader([1]); time.sleep(3)";
@@ -155,7 +155,7 @@ fn an_unused_loader_is_reported_in_one_line() {
 #[test]
 fn two_ranks_are_seen_as_two() {
     // The newest torch: Debian's torchrun of 1.13 does not work with its own Python.
-    last_torch(Share::Quarter, |python| {
+    last_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let words = "--once --json --for 3s --";
         let mut words: Vec<&str> = words.split(' ').collect();
@@ -175,7 +175,7 @@ fn two_ranks_are_seen_as_two() {
 
 #[test]
 fn a_python_without_pytorch_did_not_train() {
-    each_torch(Share::Quarter, |python| {
+    each_torch(Share::Sixth, |python| {
         let place = RunFolder::new();
         let script = "import time; time.sleep(1.2)";
         let run = place.run(&["--once", "--", &python.path, "-c", script]);

@@ -53,9 +53,9 @@ fn two_loaders_that_start_anew_every_few_seconds() {
 /// The workers of the validation are idle most of the time, and yet too few.
 #[test]
 fn a_training_and_a_validation_that_both_wait() {
-    last_torch(Share::Quarter, |python| {
+    last_torch(Share::Sixth, |python| {
         let script = script().with_file_name("validation_beside.py");
-        let mut job = Job::script(&python.path, &[], Share::Quarter, &script, &["60".into()])
+        let mut job = Job::script(&python.path, &[], Share::Sixth, &script, &["60".into()])
             .expect("the script starts");
         job.reach(30, Some(0)).expect("batches");
         let output = Command::new(PIPETOP)
@@ -75,9 +75,9 @@ fn a_training_and_a_validation_that_both_wait() {
 }
 
 fn running(arguments: &[&str], check: impl Fn(&Value, f64, &[Truth; 2]) + Sync) {
-    each_torch(Share::Quarter, |python| {
+    each_torch(Share::Sixth, |python| {
         let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();
-        let mut job = Job::script(&python.path, &[], Share::Quarter, script(), &arguments)
+        let mut job = Job::script(&python.path, &[], Share::Sixth, script(), &arguments)
             .expect("the script starts");
         job.reach(10, Some(0)).expect("batches");
         let from = now();
@@ -96,7 +96,7 @@ fn report(out: &[u8]) -> Value {
 
 #[test]
 fn two_loaders_with_as_many_workers_in_a_launched_job() {
-    each_torch(Share::Quarter, |python: &Python| {
+    each_torch(Share::Sixth, |python: &Python| {
         let place = RunFolder::new();
         let folder = place.path().display().to_string();
         let script = script().display().to_string();

@@ -138,7 +138,7 @@ pub enum Share {
     Tenth,
     /// The same where the time of each poll matters.
     Eighth,
-    /// A job of a few seconds, most of which are its imports.
+    /// A short job, much of which are its imports.
     Sixth,
     /// A job that computes now and then: three others may run beside it.
     Quarter,
