@@ -344,6 +344,13 @@ mod tests {
     }
 
     #[test]
+    fn what_puts_into_a_queue_waits_for_room_in_it() {
+        for file in ["queue.py", "multiprocessing/queues.py"] {
+            assert_eq!(meaning("put", file).not_data, Some(FULL_QUEUE), "{file}");
+        }
+    }
+
+    #[test]
     fn functions_of_known_loaders_are_named() {
         for (function, file, expected) in [
             (

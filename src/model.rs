@@ -110,9 +110,9 @@ impl Model {
             return;
         }
         self.ended = None;
-        let stopped = was_stopped(self.latest_rates.as_ref());
+        let stopped = holds_a_stop(self.latest_rates.as_ref());
         self.latest_rates = self.last.rates();
-        if stopped && !was_stopped(self.latest_rates.as_ref()) {
+        if stopped && !holds_a_stop(self.latest_rates.as_ref()) {
             self.window.restart();
         }
         if other_job {
@@ -223,12 +223,12 @@ impl Model {
     }
 }
 
-/// Share of an interval from which on a rank that was stopped for it makes its figures useless.
-const STOPPED: f64 = 0.1;
+/// From this part of an interval stopped on, its shares are too low.
+const PART_STOPPED: f64 = 0.1;
 
-/// Returns whether a rank was stopped in the interval, by a signal, a debugger or its control group.
-fn was_stopped(rates: Option<&Rates>) -> bool {
+/// Returns whether a rank was stopped for a part of the interval, by a signal, a debugger or its control group.
+fn holds_a_stop(rates: Option<&Rates>) -> bool {
     let job = rates.and_then(|rates| rates.job.as_ref());
     let mut ranks = job.into_iter().flat_map(|job| &job.ranks);
-    ranks.any(|rank| rank.stopped.is_some_and(|it| it.0 >= STOPPED))
+    ranks.any(|rank| rank.stopped.is_some_and(|it| it.0 >= PART_STOPPED))
 }

@@ -19,6 +19,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
+use crate::model::rates::RankRates;
 use crate::model::{Model, Rates};
 pub use crate::sample::{Gap, JobCandidate, Tier};
 use crate::units::{Moment, ProcessKey, Share};
@@ -156,9 +157,7 @@ impl LatestReport {
         let util = crate::units::mean(gpus.iter().filter_map(|gpu| gpu.util_percent));
         Self {
             at_seconds: number(at.map(|at| at.since_start.as_secs_f64()), 3),
-            wait_share: rank
-                .and_then(|rank| rank.wait)
-                .map(|wait| share(wait.share)),
+            wait_share: rank.and_then(RankRates::wait_share).map(share),
             queue: queue.as_ref().map(QueueReport::new),
             step: rank.map_or_else(StepReport::default, |rank| StepReport::new(&rank.step)),
             gpu_util_percent: number(util, 1),

@@ -4,7 +4,8 @@
 
 use crate::sample::Passes;
 
-/// Polls (of 5 ms, see [`crate::sample::BEAT`]) that one stack stands for; from one in training-only code on, the dataset with most is the training data.
+/// Polls (of [`crate::sample::BEAT`]) that one stack stands for; from one in training-only code on, the dataset with most is
+/// the training data.
 const POLLS_OF_A_STACK: u64 = 40;
 /// Polls, and share of the time outside of the loader, that the training data must have in training-only code, so that its
 /// absence elsewhere shows soon.

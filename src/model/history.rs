@@ -196,7 +196,7 @@ impl Reading {
         let ranks = job.map_or(&[][..], |job| &job.ranks);
         let rank = |(place, rank): (usize, &RankRates)| RankPoint {
             number: rank.number(place),
-            wait: rank.wait.map(|wait| wait.share.0).into(),
+            wait: rank.wait_share().map(|wait| wait.0).into(),
             queue: rank
                 .main_loader()
                 .and_then(|loader| Some(loader.queue?.occupancy?.0))

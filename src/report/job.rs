@@ -236,7 +236,7 @@ impl RankReport {
             other_loaders: rank.other_loaders().map(OtherLoaderReport::new).collect(),
             step: StepReport::new(&rank.step),
             device: rank.device.as_ref().map(DeviceReport::new),
-            wait_share: wait.map(|wait| share(wait.share)),
+            wait_share: rank.wait_share().map(share),
             wait_interval: wait.map(|wait| interval(wait.low, wait.high)),
             validation: rank.validation.map(|validation| ValidationReport {
                 share: share(validation.time),

@@ -97,7 +97,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
         row.space(2);
         batch::heat(view, loader, &mut row, cells);
     }
-    let wait = format::percent(rank.wait.map(|wait| wait.share));
+    let wait = format::percent(rank.wait_share());
     row.space(2).text(Dim, "wait ").right(Text, &wait, 5);
     row.space(2)
         .text(Dim, "step ")
@@ -115,7 +115,7 @@ fn rank_line(view: &View<'_>, place: usize, width: u16) -> Line<'static> {
 /// Returns the places of the ranks: first those that wait far more or less than most do.
 fn order(view: &View<'_>) -> Vec<usize> {
     let ranks = view.ranks();
-    let wait = |rank: &RankRates| rank.wait.map(|wait| wait.share.0);
+    let wait = |rank: &RankRates| rank.wait_share().map(|wait| wait.0);
     let median = median(ranks.iter().filter_map(wait));
     let odd = |place: &usize| {
         let wait = wait(&ranks[*place]).zip(median);

@@ -306,10 +306,12 @@ fn undecided(kind: Kind, progress: &Progress, missing: Vec<Missing>) -> Verdict 
 
 /// Adds what is known of the rank, for any kind.
 fn with_rank(context: &Context<'_>, verdict: Verdict) -> Verdict {
+    // Waits that would not have been seen are not zero.
+    let known = context.wait().filter(|wait| wait.point().is_some());
     Verdict {
         rank: context.rank.rank,
         rank_key: Some(context.rank.key),
-        wait: context.wait().map(Interval::from),
+        wait: known.map(Interval::from),
         gpu_idle: context.gpu_idle(),
         seconds: context.rates.seconds,
         batches: context.rank.step.batches,

@@ -30,8 +30,8 @@ const UNCLEAR: f64 = 0.5;
 /// Returns whether the share of the waits is unclear: the interval is wide, or too many polls do not show whether the
 /// main thread was in a loader. From a moderate lower bound on, the kind is the same, however much higher the share is.
 pub(super) fn is_unclear(wait: &Estimate) -> bool {
-    let wide = wait.high.0 - wait.low.0 > UNCLEAR || wait.unclear.0 > HIGH;
-    wide && wait.low.0 < MODERATE
+    let wide = wait.high.0 - wait.low.0 > UNCLEAR && wait.low.0 < MODERATE;
+    wide || wait.point().is_none()
 }
 
 /// The wait share of a rank whose waits would have been seen.

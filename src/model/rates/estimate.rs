@@ -31,11 +31,11 @@
 
 use std::collections::VecDeque;
 
-use crate::model::Estimate;
 use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::model::rates::reported::Grown;
 use crate::model::rates::sequential::{Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
+use crate::model::rates::{Estimate, RankRates};
 use crate::sample::{MainTally, Wait};
 use crate::units::Share;
 
@@ -45,6 +45,27 @@ const Z: f64 = 1.96;
 const MIN_WIDTH: f64 = 0.01;
 /// Maximum share of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
+
+/// If it is not clear in more than `UNCLEAR` of the time whether the main thread was in the loader, and less than `SEEN` of
+/// it were surely waits, the share of waits is not known.
+const UNCLEAR: f64 = 0.2;
+const SEEN: f64 = 0.1;
+
+impl Estimate {
+    /// Returns the share. `None` if too much of the time may have been waits or not: then `share` is only what was seen of
+    /// them, and the interval is what is known.
+    pub fn point(&self) -> Option<Share> {
+        let hidden = self.unclear.0 > UNCLEAR && self.low.0 < SEEN;
+        (!hidden).then_some(self.share)
+    }
+}
+
+impl RankRates {
+    /// Returns the share of its waits for data. `None` if they cannot be seen, or not well enough for a figure.
+    pub fn wait_share(&self) -> Option<Share> {
+        self.wait?.point()
+    }
+}
 
 /// What polls that could not be classified may have been.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -163,7 +163,7 @@ fn rank(
         None => polls(of),
     };
     let on_data = TimeOnData::of(older, newer, polled.as_ref());
-    let in_all = (wait.map(|wait| wait.share), on_data.as_ref());
+    let in_all = (wait.and_then(|wait| wait.point()), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
     let not_data = not_data(older, newer, polled.as_ref());
@@ -383,7 +383,7 @@ fn step(
         .map(|rate| 1000.0 / rate);
     let part = |share: Option<Share>| Some(share?.0 * period_ms?);
     // Where all of the time was a wait, no step was seen: it is not one of no length.
-    let wait = wait.map(|wait| wait.share);
+    let wait = wait.and_then(|wait| wait.point());
     let stepping = wait.map(|wait| Share(wait.complement().0 - no_step.0));
     StepRates {
         batches: sums.batches().known(),

@@ -453,6 +453,38 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
     close(part.idle().map(|share| share.0), 0.25);
 }
 
+/// Where a half of the time may have been waits and none was seen, their share is not 0 but unknown, and so is the step's.
+#[test]
+fn a_share_of_waits_that_may_be_anything_is_no_figure() {
+    let sampled = |at: u64, waiting: u64, unseen: u64| {
+        let mut sample = training(at as f64);
+        let rank = first_rank(&mut sample);
+        rank.loaders[0].kind = LoaderKind::Other;
+        rank.main = Some(MainTally {
+            polls: 100 * at,
+            running: (100 - waiting - unseen) * at,
+            waiting: waiting * at,
+            unseen: unseen * at,
+            ..MainTally::default()
+        });
+        sample
+    };
+    let of = |waiting, unseen| {
+        let (older, newer) = (sampled(4, waiting, unseen), sampled(8, waiting, unseen));
+        let rank = job(between(&older, &newer)).ranks[0].clone();
+        let wait = rank.wait.expect("polls");
+        let known = rank.wait_share().is_some();
+        assert_eq!(rank.step.wait_ms.is_some(), known);
+        assert_eq!(rank.step.step_ms.is_some(), known);
+        assert!(rank.step.batches_per_s.is_some());
+        (known, wait.share)
+    };
+    assert_eq!(of(0, 46), (false, Share::ZERO));
+    assert!(of(0, 10).0);
+    // More than a tenth was surely waits: it is at least as much as is shown.
+    assert!(of(40, 46).0);
+}
+
 #[test]
 fn the_load_of_a_worker_that_no_poll_found_busy_is_unknown() {
     let idle = |at: f64| {

@@ -63,7 +63,7 @@ pub(super) fn add(
     main: &MainSeen,
     threads: impl FnOnce() -> Vec<WorkerSample>,
 ) {
-    let asks = match main.asks {
+    let name = match main.asks {
         Some(Asks::Loader(name)) => Some(name.to_owned()),
         None | Some(Asks::Site) => None,
     };
@@ -76,7 +76,7 @@ pub(super) fn add(
         let workers = processes.map_or_else(threads, |at| loaders.remove(at).workers);
         if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
             loader.kind = LoaderKind::Other;
-            loader.name = asks;
+            loader.name = name;
             loader.settings.num_workers = None;
             loader.queue = main.queue.and_then(|(_, queue)| queue);
             loader.workers = workers;
@@ -86,7 +86,6 @@ pub(super) fn add(
     if main.asks.is_none() && main.queue.is_none() {
         return;
     }
-    let name = asks;
     // Whoever sends tensors to another process counts shared memory as PyTorch's workers do.
     let by_tensors = |count: BatchCount| {
         count.source == BatchClock::SharedMemory && main.asks == Some(Asks::Site)

@@ -134,7 +134,7 @@ impl WorkerView {
             (Some(idle), _) => idle,
             (None, Some(at)) if at == now => {
                 let idle = self.phase == WorkerPhase::Idle;
-                self.last_idle.retain(|(at, _)| *at != poll.blocked);
+                self.last_idle.retain(|(how, _)| *how != poll.blocked);
                 self.last_idle.push((poll.blocked, idle));
                 idle
             }
@@ -256,7 +256,9 @@ impl WorkerView {
 
     fn idle_when_last(&self, blocked: Blocked) -> Option<bool> {
         let mut known = self.last_idle.iter();
-        known.find(|(at, _)| *at == blocked).map(|(_, idle)| *idle)
+        known
+            .find(|(how, _)| *how == blocked)
+            .map(|(_, idle)| *idle)
     }
 
     fn is_due(&self, now: Duration) -> bool {

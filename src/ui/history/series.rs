@@ -3,7 +3,7 @@
 use crate::config::Role::{self, Compute, Cpu, Full, Read, Trouble};
 use crate::model::Rates;
 use crate::model::history::{Known, Point, RankPoint};
-use crate::model::rates::QueueRates;
+use crate::model::rates::{QueueRates, RankRates};
 use crate::ui::{View, axis, format};
 
 /// One figure over time, 0 to 1 as drawn.
@@ -45,7 +45,7 @@ pub(super) fn all(view: &View<'_>, cells: usize) -> Vec<HistorySeries> {
     let of_rank = |pick: fn(&RankPoint) -> Known| {
         past(view, cells, |point: &Point| pick(point.rank(number)?).get())
     };
-    let wait = format::percent(rank.and_then(|rank| rank.wait).map(|wait| wait.share));
+    let wait = format::percent(rank.and_then(RankRates::wait_share));
     let queue = queue(rank.and_then(|rank| rank.main_loader()?.queue));
     let mut series = vec![
         HistorySeries {

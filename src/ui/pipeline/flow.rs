@@ -208,16 +208,16 @@ fn trainer(view: &View<'_>) -> (Role, String) {
         Some(_) if view.is_frozen() => return (Trouble, "frozen".to_owned()),
         Some(_) => {}
     }
-    let Some(wait) = rank.wait else {
+    let Some(wait) = rank.wait_share() else {
         return (Unknown, "n/a".to_owned());
     };
     let loading = rank.loading.unwrap_or_default();
     let idle = rank.idle();
-    let stepping = Share(wait.share.complement().0 - idle.0).clamped();
+    let stepping = Share(wait.complement().0 - idle.0).clamped();
     if loading.0 >= 0.5 {
         (Cpu, format!("loading {loading}"))
-    } else if wait.share.0 >= 0.5 {
-        (Trouble, format!("waiting {}", wait.share))
+    } else if wait.0 >= 0.5 {
+        (Trouble, format!("waiting {wait}"))
     } else if idle >= stepping && idle > Share::ZERO {
         (Wait, format!("idle {idle}"))
     } else if view

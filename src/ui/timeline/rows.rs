@@ -215,7 +215,7 @@ pub(super) fn trainer(view: &View<'_>, rank: &RankRates, scale: &Scale) -> Timel
             height(view, style, Some(share))
         }
     };
-    let figure = format::known(rank.wait.map(|wait| format!("waits {}", wait.share)));
+    let figure = format::known(rank.wait_share().map(|wait| format!("waits {wait}")));
     TimelineRow {
         name: "trainer".to_owned(),
         hue: theme.style(Dim),
