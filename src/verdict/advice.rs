@@ -4,7 +4,7 @@ use super::busy_time::{MIN_SHARE_OF_BUSY, MIN_SHARE_OF_WAIT, most_of_the_wait};
 use super::context::Context;
 use super::level::MODERATE;
 use super::rule::Situation;
-use super::rules::{Cause, cause};
+use super::rules::{Cause, VALIDATE_LESS, cause_of_loader};
 use super::workers::{gain, workers};
 use super::{Interval, Kind, Limit};
 use crate::model::rates::LoaderRates;
@@ -27,37 +27,44 @@ pub(super) fn advice_of_all(
         };
         advice(&situation, verdict, found)
     };
-    // Which of the loaders is that of the validation is not known.
-    let of_loaders = verdict.0 == Kind::DataBound && found != Some(Cause::Validation);
-    let main = context.loader.filter(|_| of_loaders);
     let others: Vec<_> = context.other_loaders().collect();
+    let main = context.loader.filter(|_| verdict.0 == Kind::DataBound);
     let Some(main) = main.filter(|_| !others.is_empty()) else {
         return of_one(context, found, stall);
     };
+    let in_validation = found == Some(Cause::Validation);
     // Less would gain little, and whose wait it was is known from polls.
-    let waited_for = |loader: &&&LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= MODERATE);
-    let others = others.iter().filter(waited_for).copied();
-    let all = std::iter::once(main).chain(others);
-    all.flat_map(|loader| {
-        let context = context.of_loader(loader);
-        let found = if loader.id == main.id {
-            found
-        } else {
-            cause(&context, verdict.0).map(|(cause, _)| cause)
-        };
-        // The most that can be gained from a loader is its part of the waits.
-        let part = loader.wait.zip(context.wait());
-        let part = part.and_then(|(own, all)| Share::of(own.0, all.share.0));
-        let stall = part.map_or(stall, |part| stall.times(part));
-        let own = of_one(&context, found, stall).into_iter();
-        let part = if loader.validates {
-            " (validation)"
-        } else {
-            ""
-        };
-        own.map(move |line| format!("{}{part}: {line}", loader.title()))
-    })
-    .collect()
+    let waited_for = |loader: &LoaderRates| loader.wait.is_some_and(|wait| wait.0 >= MODERATE);
+    let others = others.into_iter().filter(|loader| waited_for(loader));
+    let main_too = !in_validation || waited_for(main);
+    let mut all: Vec<_> = main_too.then_some(main).into_iter().chain(others).collect();
+    // Which of the loaders is that of the validation is not always known.
+    if in_validation && !all.iter().any(|loader| loader.validates) {
+        return of_one(context, found, stall);
+    }
+    all.sort_by_key(|loader| in_validation && !loader.validates);
+    all.into_iter()
+        .flat_map(|loader| {
+            let context = context.of_loader(loader);
+            let found = if loader.id == main.id && !in_validation {
+                found
+            } else {
+                cause_of_loader(&context, verdict.0)
+            };
+            // The most that can be gained from a loader is its part of the waits.
+            let part = loader.wait.zip(context.wait());
+            let part = part.and_then(|(own, all)| Share::of(own.0, all.share.0));
+            let stall = part.map_or(stall, |part| stall.times(part));
+            let less = (in_validation && loader.validates).then(|| VALIDATE_LESS.into());
+            let own = of_one(&context, found, stall).into_iter().chain(less);
+            let part = if loader.validates {
+                " (validation)"
+            } else {
+                ""
+            };
+            own.map(move |line| format!("{}{part}: {line}", loader.title()))
+        })
+        .collect()
 }
 
 /// Returns the advice, most useful first.

@@ -42,6 +42,8 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
+pub(super) use validation::VALIDATE_LESS;
+
 use super::{Evidence, Kind};
 
 /// Defines [`Cause`] from the list of rule files.
@@ -124,10 +126,24 @@ impl Cause {
 
 /// Returns the first cause that applies, with the deciding fact. `None` also for kinds that have no causes.
 pub(super) fn cause(context: &Context<'_>, kind: Kind) -> Option<(Cause, Evidence)> {
+    first_of(Cause::ALL.iter(), context, kind)
+}
+
+/// Returns the first cause that applies to one of several loaders. Whose loader it is is not one of them.
+pub(super) fn cause_of_loader(context: &Context<'_>, kind: Kind) -> Option<Cause> {
+    let causes = Cause::ALL.iter();
+    let causes = causes.filter(|cause| **cause != Cause::Validation);
+    first_of(causes, context, kind).map(|(cause, _)| cause)
+}
+
+fn first_of<'a>(
+    mut causes: impl Iterator<Item = &'a Cause>,
+    context: &Context<'_>,
+    kind: Kind,
+) -> Option<(Cause, Evidence)> {
     // Where a batch is always ready, it is not the workers that the trainer waits for.
     let empty = context.queue_empty_at_most();
     let always_ready = empty.is_some_and(|empty| empty.0 < SLIGHT);
-    let mut causes = Cause::ALL.iter();
     causes.find_map(|cause| {
         let may_be = !(always_ready && cause.rule().more_workers_help);
         may_be.then(|| Some((*cause, cause.check(context, kind)?)))?

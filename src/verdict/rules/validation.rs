@@ -5,6 +5,9 @@ use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
+/// Helps whatever makes the validation's loader slow.
+pub(in crate::verdict) const VALIDATE_LESS: &str = "validate less often, or on a part of the data";
+
 pub(super) const RULE: Rule = Rule {
     words: "validation's loader",
     checks: &[(Kind::DataBound, check)],
@@ -21,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
             } else {
                 "the DataLoader for validation is the slow one: raise its num_workers, and keep them with persistent_workers=True"
             },
-            "validate less often, or on a part of the data",
+            VALIDATE_LESS,
         ])
     },
 };
