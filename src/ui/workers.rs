@@ -181,7 +181,7 @@ pub(super) fn why_none(loader: &LoaderRates) -> Option<String> {
         LoaderKind::Reported => Some("n/a  all figures come from the job's reports".to_owned()),
         LoaderKind::Other if none => {
             let name = loader.name.as_deref().unwrap_or("the program's own loader");
-            Some(format!("n/a  {name}: no worker of it was recognised"))
+            Some(format!("n/a  {name}: none of its workers was recognised"))
         }
         LoaderKind::PytorchMain => Some(LOADS_ITSELF.to_owned()),
         _ => none.then(|| LOADS_ITSELF.to_owned()),

@@ -59,7 +59,7 @@ fn spawned_workers_with_short_epochs() {
 
 #[test]
 fn two_ranks() {
-    let situation = heavy("two-ranks").start(Start::Torchrun);
+    let situation = busy("two-ranks").start(Start::Torchrun);
     check(situation, |report| {
         let rank = |rank: &serde_json::Value| {
             let workers = rank.get("workers")?.as_array()?.len();
