@@ -174,7 +174,7 @@ fn ordered<'a>(view: &View<'a>) -> Vec<WorkerRow<'a>> {
     order
 }
 
-/// Returns why a loader has no workers to show. `None` if it has some.
+/// Returns the line in place of the workers. `None` where workers are listed.
 pub(super) fn why_none(loader: &LoaderRates) -> Option<String> {
     let none = loader.workers.is_empty();
     match loader.kind {
