@@ -96,11 +96,9 @@ pub(super) fn wait(
     };
     let polls = tally.polls as f64 - unknown;
     let p = (tally.in_loader() as f64 / polls).clamp(0.0, 1.0);
+    let asleep = unseen.min(tally.other as f64);
     let hidden = match may_be {
-        Unclassified::Workers => {
-            let asleep = unseen.min(tally.other as f64);
-            asleep + (unseen - asleep).min(UNPACKING * polls)
-        }
+        Unclassified::Workers => asleep + (unseen - asleep).min(UNPACKING * polls),
         Unclassified::WorkersNoStacks(delay) => {
             unseen + (tally.running as f64).min((UNPACKING + delay.0) * polls)
         }
@@ -128,10 +126,9 @@ pub(super) fn wait(
         polls: tally.polls + grown.before,
         unknown: Share(1.0 - known),
         unclear: match may_be {
-            Unclassified::Unknown | Unclassified::WorkersNoStacks(_) => {
-                Share(unseen / tally.polls as f64).clamped()
-            }
-            Unclassified::Loads | Unclassified::Workers => Share::ZERO,
+            // On a CPU, it hides no more than the unpacking of batches.
+            Unclassified::Workers => Share(asleep / polls).clamped(),
+            _ => Share(unseen / tally.polls as f64).clamped(),
         },
         early: blocks.bounds(p, observed).map(ends),
     }

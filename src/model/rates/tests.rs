@@ -456,21 +456,22 @@ fn of_a_stopped_rank_no_wait_is_known_and_no_worker_is_busy() {
 /// Where a half of the time may have been waits and none was seen, their share is not 0 but unknown, and so is the step's.
 #[test]
 fn a_share_of_waits_that_may_be_anything_is_no_figure() {
-    let sampled = |at: u64, waiting: u64, unseen: u64| {
+    let sampled = |kind, at: u64, waiting: u64, unseen: u64| {
         let mut sample = training(at as f64);
         let rank = first_rank(&mut sample);
-        rank.loaders[0].kind = LoaderKind::Other;
+        rank.loaders[0].kind = kind;
         rank.main = Some(MainTally {
             polls: 100 * at,
             running: (100 - waiting - unseen) * at,
             waiting: waiting * at,
+            other: unseen * at,
             unseen: unseen * at,
             ..MainTally::default()
         });
         sample
     };
-    let of = |waiting, unseen| {
-        let (older, newer) = (sampled(4, waiting, unseen), sampled(8, waiting, unseen));
+    let of = |kind, waiting, unseen| {
+        let [older, newer] = [4, 8].map(|at| sampled(kind, at, waiting, unseen));
         let rank = job(between(&older, &newer)).ranks[0].clone();
         let wait = rank.wait.expect("polls");
         let known = rank.wait_share().is_some();
@@ -479,10 +480,13 @@ fn a_share_of_waits_that_may_be_anything_is_no_figure() {
         assert!(rank.step.batches_per_s.is_some());
         (known, wait.share)
     };
-    assert_eq!(of(0, 46), (false, Share::ZERO));
-    assert!(of(0, 10).0);
-    // More than a tenth was surely waits: it is at least as much as is shown.
-    assert!(of(40, 46).0);
+    // One that sleeps where nothing shows for what may wait for worker processes as well.
+    for kind in [LoaderKind::Other, LoaderKind::PytorchProcesses] {
+        assert_eq!(of(kind, 0, 46), (false, Share::ZERO));
+        assert!(of(kind, 0, 10).0);
+        // More than a tenth was surely waits: it is at least as much as is shown.
+        assert!(of(kind, 40, 46).0);
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The data has fewer shards than there are workers, so some workers have nothing to load.
+//! The data has fewer shards than there are workers, or uneven ones, so some workers have nothing to load, or soon have
+//! nothing left.
 
 use crate::model::rates::WorkerRates;
 use crate::units::Share;
@@ -8,19 +9,25 @@ use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "fewer shards than workers",
+    words: "too few or uneven shards",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Other,
     picture: Picture::IdleWorkers,
     more_workers_help: false,
     what_if: false,
-    advice: |_| texts(&["split the data into at least as many shards as there are workers"]),
+    advice: |_| {
+        texts(&["split the data into at least as many shards as there are workers, of equal size"])
+    },
 };
 
 /// Minimum share of workers with nothing to load.
 const UNUSED: f64 = 0.25;
 /// Busy share of the time below which a worker is idle.
 const IDLE: f64 = 0.1;
+/// The same for one that makes fewer than `FEW` of the batches that another makes: in order, all make as many until the data
+/// of one ends.
+const MOSTLY_IDLE: f64 = 0.4;
+const FEW: f64 = 0.4;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     // Where workers come and go, not all are there at once, and those that are have loaded little so far.
@@ -29,14 +36,14 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
         return None;
     }
     let wanted = f64::from(context.loader?.settings.num_workers?);
-    let counted = context
-        .workers()
-        .iter()
-        .any(|worker| worker.batches_per_s > Some(0.0));
+    let rates = context.workers().iter().map(batches);
+    let most = rates.fold(0.0, f64::max);
     // A worker that has never handed over a batch has no count at all.
     let makes_none = |worker: &&WorkerRates| {
-        let idle = worker.busy.is_some_and(|busy| busy.0 < IDLE);
-        counted && idle && worker.batches_per_s.is_none_or(|rate| rate == 0.0)
+        let idle = |below| worker.busy.is_some_and(|busy| busy.0 < below);
+        let none = idle(IDLE) && batches(worker) == 0.0;
+        let few = idle(MOSTLY_IDLE) && batches(worker) < FEW * most;
+        most > 0.0 && (none || few)
     };
     let useful = context
         .workers()
@@ -45,7 +52,12 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let useful = useful.count() as f64;
     let unused = Share::of(wanted - useful, wanted)?;
     (useful > 0.0 && unused.0 >= UNUSED).then(|| {
-        let text = format!("only {useful:.0} of {wanted:.0} workers have anything to load");
+        let text =
+            format!("only {useful:.0} of {wanted:.0} workers have data to load all the time");
         Evidence::supporting("unused-workers", unused.0, UNUSED, text)
     })
+}
+
+fn batches(worker: &WorkerRates) -> f64 {
+    worker.batches_per_s.unwrap_or(0.0)
 }

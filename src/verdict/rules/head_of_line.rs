@@ -1,6 +1,7 @@
 //! One slow worker holds up the others: batches are delivered in order, and a worker gets its next task only when
 //! a batch was taken.
 
+use crate::model::rates::WorkerRates;
 use crate::units::{Share, median};
 use crate::verdict::context::Context;
 use crate::verdict::rule::{Picture, Resource, Rule, texts};
@@ -26,21 +27,27 @@ const BUSY: f64 = 0.75;
 const IDLE: f64 = 0.5;
 /// Minimum ratio of the slow worker's busy time to that of the others.
 const SLOWER: f64 = 3.0;
+/// Maximum ratio of its batches to those of the others: in order, all make as many. One that makes more has more data.
+const MORE_BATCHES: f64 = 1.5;
 
 fn check(context: &Context<'_>) -> Option<Evidence> {
     if context.loader?.settings.in_order == Some(false) {
         return None;
     }
-    let mut workers: Vec<(f64, u32)> = context
+    let mut workers: Vec<(f64, &WorkerRates)> = context
         .workers()
         .iter()
-        .filter_map(|worker| Some((worker.busy?.0, worker.id)))
+        .filter_map(|worker| Some((worker.busy?.0, worker)))
         .collect();
     workers.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let ((busiest, id), others) = workers.split_first()?;
-    let others = median(others.iter().map(|(busy, _)| *busy))?;
+    let ((busiest, slow), rest) = workers.split_first()?;
+    let others = median(rest.iter().map(|(busy, _)| *busy))?;
     let slower = busiest / others.max(0.01);
-    (*busiest >= BUSY && 1.0 - others >= IDLE && slower >= SLOWER).then(|| {
+    let usual = median(rest.iter().filter_map(|(_, worker)| worker.batches_per_s));
+    let made = slow.batches_per_s.zip(usual);
+    let more = made.is_some_and(|(own, usual)| own > MORE_BATCHES * usual);
+    (*busiest >= BUSY && 1.0 - others >= IDLE && slower >= SLOWER && !more).then(|| {
+        let id = slow.id;
         let text = format!(
             "worker {id} is busy {} of the time, the others idle {}: batches are delivered in order",
             Share(*busiest),
