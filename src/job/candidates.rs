@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::process::{Process, Tree, shares_a_queue};
-use crate::units::{Pid, ProcessKey};
+use crate::units::{Pid, ProcessKey, shortened};
 
 /// The job that the user asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,6 +31,9 @@ pub struct Candidate {
     pub starter: Option<ProcessKey>,
 }
 
+/// Most characters of a word in an error.
+const WORD: usize = 100;
+
 /// Why there is nothing to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoTarget {
@@ -46,9 +49,9 @@ pub enum NoTarget {
         "process {0} ({1}) is not a training job: no loader workers, no deep-learning library loaded"
     )]
     NoFramework(Pid, String),
-    #[error("no running command line contains `{0}`")]
+    #[error("no running command line contains `{}`", shortened(.0, WORD, "..."))]
     NoMatch(String),
-    #[error("several command lines contain `{0}`, but none is a training job")]
+    #[error("several command lines contain `{}`, but none is a training job", shortened(.0, WORD, "..."))]
     NoJobMatches(String),
     /// With the reason.
     #[error("cannot read all processes: {0}")]

@@ -484,6 +484,12 @@ fn a_word_does_not_match_the_parents_of_pipetop_unless_they_train() {
 }
 
 #[test]
+fn an_error_shows_the_beginning_of_a_long_word() {
+    let error = NoTarget::NoMatch("x".repeat(100_000)).to_string();
+    assert!(error.len() < 150 && error.ends_with("x...`"), "{error}");
+}
+
+#[test]
 fn words_match_in_either_case() {
     let word = Target::Word("OTHER.py".into());
     let found = resolve(&two_below_a_shell(), &word, &[]).unwrap();
