@@ -166,7 +166,7 @@ fn a_sweep_finds_the_cpus() {
         let of = |key: &str| found[key].as_u64().expect("a count");
         let rows = found["rows"].as_array().expect("rows");
         let row = |workers: u64| rows.iter().find(|row| row["workers"] == workers);
-        let (cpus, knee) = (of("cpus_allowed"), of("knee"));
+        let cpus = of("cpus_allowed");
         for row in rows {
             assert_eq!(row["not_set"], Value::Null);
             assert_eq!(
@@ -177,9 +177,11 @@ fn a_sweep_finds_the_cpus() {
             assert!(number(&row["worker_cpu_cores"]) <= number(&row["workers"]) + 0.1);
         }
         let cores = |workers| row(workers).map(|row| number(&row["worker_cpu_cores"]));
-        // More workers than CPUs can only help if other programs use the CPUs, so that more workers get a larger part.
-        let crowded = cores(knee) > cores(cpus).map(|cores| 1.03 * cores);
-        assert!(knee <= cpus || crowded, "{found:#}");
+        // If all CPUs are in use, more workers get no more of them, unless other programs use them, too. How much they do then
+        // depends on the machine's pace, which changes between two rows, and so does the knee.
+        let (two, four) = (cores(2).expect("a row"), cores(4).expect("a row"));
+        assert!(cpus > 2 || four < 1.25 * two, "{found:#}");
+        assert!(row(of("knee")).is_some(), "{found:#}");
         assert!(found["advised"].as_u64() <= Some(cpus), "{found:#}");
     });
 }

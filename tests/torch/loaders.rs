@@ -687,7 +687,10 @@ fn log_into_a_slow_pipe() {
 /// What a stack showed before a sleep is not what the sleep is.
 #[test]
 fn log_that_takes_little_time() {
-    loader("brief_log", "torch").loads(200, 1, 2).check();
+    let brief = loader("brief_log", "torch").loads(200, 1, 2);
+    // It computes: without a free CPU, the log takes longer.
+    let share = Share::Quarter;
+    Loader { share, ..brief }.check();
 }
 
 #[test]

@@ -3,15 +3,18 @@
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use crate::cgroup::{Cgroup, Limit};
 use crate::clock::{now, sleep};
 use crate::job::{Job, Start};
 use crate::report::Report;
 use support::machine::{Python, Share, all_at_once, each, is_root, note, skip, torches};
-use support::measured::{median_of, two_of_three_at_once};
+use support::measured::two_of_three_at_once;
 
 pub(crate) const PIPETOP: &str = env!("CARGO_BIN_EXE_pipetop");
 /// Seconds given for a verdict.
@@ -299,26 +302,48 @@ pub(crate) fn no_ptrace() -> Option<PathBuf> {
     library.exists().then_some(library)
 }
 
-/// Returns batches per second of one running job with pipetop divided by those without: the median of several pairs.
+/// Returns batches per second of one running job with pipetop divided by those while pipetop is stopped. They take short
+/// turns, as the pace of the machine changes within seconds.
 pub(crate) fn throughput_ratio(situation: Situation, python: &Python) -> Result<f64, String> {
-    const PAIRS: usize = 5;
-    const SECONDS: u32 = 4;
+    const TURNS: u32 = 10;
+    const TURN: Duration = Duration::from_secs(2);
     let job = situation.job(python)?;
-    Ok(median_of(PAIRS, || {
+    let mut watching = Command::new(PIPETOP);
+    let both = (TURNS * 2 * TURN).as_secs();
+    watching.args([&job.pid().to_string(), "--once", "--json", "--for"]);
+    watching.arg(format!("{both}s")).stdout(Stdio::piped());
+    let watching = watching.spawn().map_err(|error| error.to_string())?;
+    let of_turn = |signal| {
         let begin = now();
-        sleep(Duration::from_secs(SECONDS.into()));
-        let between = now();
-        let report = Report::of(Command::new(PIPETOP), job.pid(), SECONDS);
-        report.unwrap_or_else(|why| panic!("{why}"));
-        let (truth, end) = (job.truth(None), now());
-        let rate = |from, to| truth.rate(from, to).expect("batches in every turn");
-        let (without, with) = (rate(begin, between), rate(between, end));
-        note(&format!(
-            "torch {} {}: {with:.2} batches/s watched, {without:.2} alone",
-            python.torch, situation.name
-        ));
-        with / without
-    }))
+        sleep(TURN);
+        let end = now();
+        let sent = kill_process(Pid::from_child(&watching), signal);
+        sent.map_err(|error| format!("pipetop ended early: {error}"))?;
+        job.truth(None)
+            .rate(begin, end)
+            .ok_or_else(|| "no batches in a turn".to_owned())
+    };
+    let (mut with, mut without) = (0.0, 0.0);
+    for _ in 0..TURNS {
+        with += of_turn(Signal::STOP)?;
+        without += of_turn(Signal::CONT)?;
+    }
+    let output = watching
+        .wait_with_output()
+        .map_err(|error| error.to_string())?;
+    let report: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let turns = f64::from(TURNS);
+    note(&format!(
+        "torch {} {}: {:.2} batches/s watched, {:.2} alone",
+        python.torch,
+        situation.name,
+        with / turns,
+        without / turns
+    ));
+    let polled = report["verdict"]["wait_share"].is_number();
+    ensure(polled, || format!("it did not watch: {report:#}"))?;
+    Ok(with / without)
 }
 
 pub(crate) fn no_more_workers(report: &Report) -> Outcome {
