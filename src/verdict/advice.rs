@@ -43,7 +43,8 @@ pub(super) fn advice_of_all(
         return of_one(context, found, stall);
     }
     all.sort_by_key(|loader| in_validation && !loader.validates);
-    all.into_iter()
+    let mut lines: Vec<(usize, String)> = all
+        .into_iter()
         .flat_map(|loader| {
             let context = context.of_loader(loader);
             let found = if loader.id == main.id && !in_validation {
@@ -62,9 +63,13 @@ pub(super) fn advice_of_all(
             } else {
                 ""
             };
-            own.map(move |line| format!("{}{part}: {line}", loader.title()))
+            let titled = own.map(move |line| format!("{}{part}: {line}", loader.title()));
+            titled.enumerate()
         })
-        .collect()
+        .collect();
+    // What helps each loader most comes before what also helps one of them.
+    lines.sort_by_key(|(place, _)| *place);
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 /// Returns the advice, most useful first.

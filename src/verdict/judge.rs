@@ -225,7 +225,9 @@ fn judged(
             wait.low, wait.high
         );
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
-        verdict.missing.insert(0, unclear(&wait));
+        verdict
+            .missing
+            .insert(0, unclear(context.job.access, &wait));
         verdict.evidence.push(against("wait-unclear", text));
         return verdict;
     }

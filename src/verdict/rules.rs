@@ -42,9 +42,9 @@ use serde::{Deserialize, Serialize};
 use super::context::Context;
 use super::level::SLIGHT;
 use super::rule::{Resource, Rule};
-pub(super) use validation::VALIDATE_LESS;
-
 use super::{Evidence, Kind};
+
+pub(super) use validation::VALIDATE_LESS;
 
 /// Defines [`Cause`] from the list of rule files.
 macro_rules! causes {

@@ -135,9 +135,9 @@ pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
 }
 
 /// Returns the missing signal if the share of the waits is unclear.
-pub(super) fn unclear(wait: &Estimate) -> Missing {
+pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
     // Without stacks, the loader is known but not what it waits for.
-    if wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
+    if access == Tier::T1 && wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
         let why = format!(
             "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be \
              distinguished from other work",
@@ -146,7 +146,8 @@ pub(super) fn unclear(wait: &Estimate) -> Missing {
         return Missing::new(DATA_WAITS, why, LET_IT_REPORT);
     }
     // Without the time in which the loader was not recognised, the interval would be clear.
-    let unrecognised = wait.high.0 - wait.low.0 - wait.unknown.0 <= UNCLEAR;
+    let unrecognised =
+        wait.unknown > Share::ZERO && wait.high.0 - wait.low.0 - wait.unknown.0 <= UNCLEAR;
     let why = if unrecognised {
         format!(
             "the loader was not recognised in {} of this time: there, waits for data cannot be distinguished from other \
@@ -195,7 +196,7 @@ mod tests {
                 unclear: Share(unknown),
                 early: None,
             };
-            unclear(&wait).why
+            unclear(Tier::T2, &wait).why
         };
         assert!(
             why(0.8).contains("was not recognised in 80 %"),
@@ -204,14 +205,16 @@ mod tests {
         );
         assert!(why(0.8).contains("waits for data cannot be distinguished from other work"));
         assert!(why(0.1).starts_with("too little was seen of the waits"));
-        let blind = Estimate {
-            unclear: Share(0.6),
+        // The loader was recognised all the time.
+        let asleep = Estimate {
+            high: Share(0.37),
+            unclear: Share(0.26),
             ..Estimate::default()
         };
-        let why = unclear(&blind).why;
-        assert!(
-            why.starts_with("the main thread waits for another thread 60 %"),
-            "{why}"
-        );
+        let why = |access| unclear(access, &asleep).why;
+        let blind = "the main thread waits for another thread 26 %";
+        assert!(why(Tier::T1).starts_with(blind), "{}", why(Tier::T1));
+        let seen = "too little was seen of the waits: their share may be anywhere from 0 % to 37 %";
+        assert_eq!(why(Tier::T2), seen);
     }
 }

@@ -297,7 +297,7 @@ struct Worker {
 struct Expected {
     kind: Kind,
     cause: Option<Cause>,
-    /// Words that some advice must contain, and that none may.
+    /// Words that some advice must contain, in this order, and that none may.
     #[serde(default)]
     advice: Vec<String>,
     #[serde(default)]
@@ -808,7 +808,9 @@ fn check(path: &Path) {
         "{about}"
     );
     let advised = |word: &String| verdict.advice.iter().any(|advice| advice.contains(word));
-    assert!(expected.advice.iter().all(advised), "{about}");
+    let place = |word: &String| verdict.advice.iter().position(|it| it.contains(word));
+    let places: Option<Vec<_>> = expected.advice.iter().map(place).collect();
+    assert!(places.is_some_and(|places| places.is_sorted()), "{about}");
     assert_eq!(verdict.limit, expected.limit, "{about}");
     let said = |words: &String| {
         verdict
