@@ -12,7 +12,8 @@ use super::level::SLIGHT;
 use super::rules::{Cause, cause};
 use super::standstill::Standstill;
 use super::waits::{
-    Waits, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen, was_stopped,
+    Waits, anywhere, idles, is_unclear, nothing_runs, unclassified_cpu, unclear, unseen,
+    was_stopped,
 };
 use super::what_if::what_if;
 use super::workers::{headspace, workers};
@@ -220,14 +221,10 @@ fn judged(
         && early::is_enough(progress)
         && previous_kind != Some(kind)
     {
-        let text = format!(
-            "the wait share may be anywhere from {} to {}",
-            wait.low, wait.high
-        );
+        let text = format!("the wait share may be {}", anywhere(&wait));
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
-        verdict
-            .missing
-            .insert(0, unclear(context.job.access, &wait));
+        let why = unclear(context.job.access, &wait);
+        verdict.missing.insert(0, why);
         verdict.evidence.push(against("wait-unclear", text));
         return verdict;
     }

@@ -134,6 +134,10 @@ pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
+pub(super) fn anywhere(wait: &Estimate) -> String {
+    format!("anywhere from {} to {}", wait.low, wait.high)
+}
+
 /// Returns the missing signal if the share of the waits is unclear.
 pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
     // Without stacks, the loader is known but not what it waits for.
@@ -155,10 +159,8 @@ pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
             wait.unknown
         )
     } else {
-        format!(
-            "too little was seen of the waits: their share may be anywhere from {} to {}",
-            wait.low, wait.high
-        )
+        let range = anywhere(wait);
+        format!("too little was seen of the waits: their share may be {range}")
     };
     let hint = "watch for longer, or let the job report its steps (docs/probe.md)";
     Missing::new(DATA_WAITS, why, hint)
