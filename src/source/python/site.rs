@@ -34,6 +34,11 @@ impl Call {
             instruction: None,
         }
     }
+
+    /// Whether it is an iterator's or a generator's function that gives the next item.
+    fn gives_items(&self) -> bool {
+        (self.generator && !self.expression) || self.meaning.asks
+    }
 }
 
 /// What a stack says of the main thread's place in the training loop.
@@ -94,8 +99,10 @@ struct CallNode {
     asks: bool,
     /// Number of its first stacks in which the caller took the next item of a `for` loop.
     in_for: u32,
-    /// Number of its stacks in which something is handed over, and in which a model is trained.
+    /// Number of its stacks in which something is handed over, of those where that is the next item of a generator or
+    /// iterator that it calls, and of those in which a model is trained.
     hands_over: u32,
+    draws: u32,
     trains: u32,
     /// The instructions that called it, and how often each was seen.
     called_at: Vec<(usize, u32)>,
@@ -124,14 +131,18 @@ impl CallNode {
     }
 
     /// Whether it asks for a batch by its kind, or a `for` loop calls it for its next item, as it calls `map` and what is
-    /// indexed from 0 on. Frames are read one after another, so a single stack may show a loop that has gone on.
+    /// indexed from 0 on, or it hardly does more than to take the next item of an iterator. Frames are read one after another, so a single stack may show a loop that has gone on.
     fn asks(&self) -> bool {
-        self.asks || 2 * self.in_for > self.stacks.min(FIRST)
+        self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
     }
 
     fn is_asking(&self) -> bool {
-        let hands_over = f64::from(self.hands_over) >= ONLY_HANDS_OVER * f64::from(self.stacks);
-        self.trains == 0 && (self.asks() || (hands_over && self.stacks >= OF_EACH))
+        self.trains == 0 && (self.asks() || self.is_nearly_always(self.hands_over))
+    }
+
+    fn is_nearly_always(&self, stacks: u32) -> bool {
+        let most = f64::from(stacks) >= ONLY_HANDS_OVER * f64::from(self.stacks);
+        most && self.stacks >= OF_EACH
     }
 }
 
@@ -245,6 +256,7 @@ impl Sites {
             for count in [
                 &mut node.stacks,
                 &mut node.hands_over,
+                &mut node.draws,
                 &mut node.iterates,
                 &mut node.turns,
             ] {
@@ -266,6 +278,7 @@ impl Sites {
         let last = |is: fn(&Call) -> bool| stack.iter().rposition(is);
         let hands_over = last(|call| call.meaning.hands_over);
         let trains = last(|call| call.meaning.trains);
+        let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
             let known = |child: &&usize| self.nodes[**child].code == call.code;
             let child = self.nodes[at].children.iter().find(known).copied();
@@ -281,6 +294,11 @@ impl Sites {
             }
             node.stacks += 1;
             node.hands_over += u32::from(hands_over.is_some_and(|found| found >= depth));
+            // Of a handover within the iterator.
+            let draws = hands_over
+                .zip(iterator)
+                .is_some_and(|(found, iterator)| found > iterator && iterator > depth);
+            node.draws += u32::from(draws);
             node.trains += u32::from(trains.is_some_and(|found| found >= depth));
             let caller = depth.checked_sub(1).and_then(|depth| stack.get(depth));
             node.called(caller.and_then(|caller| caller.instruction));
@@ -295,7 +313,7 @@ impl Sites {
         self.nodes.push(CallNode {
             code: call.code,
             parent,
-            asks: (call.generator && !call.expression) || call.meaning.asks,
+            asks: call.gives_items(),
             ..CallNode::default()
         });
         self.nodes[parent].children.push(at);
@@ -497,6 +515,16 @@ mod tests {
             }
         }
         assert_eq!(poll("mtz", false), Site::Step);
+    }
+
+    #[test]
+    fn what_an_iterator_hands_over_within_a_function_is_its_next_item() {
+        // `f` takes the next item of the generator `g`, which the loop holds, too.
+        let seen = learned_where(true, &["mtfgqw", "mts"]);
+        assert_eq!(seen, [Site::Data, Site::Step]);
+        // Only the queue, in a function that also gets it from elsewhere.
+        let seen = learned_where(true, &["mtfqw", "mts"]);
+        assert_eq!(seen, [Site::Unknown, Site::Step]);
     }
 
     #[test]

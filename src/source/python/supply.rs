@@ -78,10 +78,13 @@ impl Supply {
             .filter(|before| poll.taken > before.taken)
         {
             let now = poll.taken - before.taken;
+            // More were taken than were there: of the others only the last one is at the main thread now, if any.
+            let many = usize::try_from(now).map_or(true, |now| now > before.parts.len());
             let first = before.parts.into_iter();
             let gone = first.take(usize::try_from(now).unwrap_or(usize::MAX));
             let gone: Vec<usize> = gone.flatten().collect();
-            let all_there = before.len >= now;
+            // Where more were taken than were there, there were some at both polls.
+            let all_there = before.len >= now || before.len.min(poll.len) > 0;
             let ready = if poll.ordered {
                 is_held(&gone)
             } else {
@@ -90,7 +93,7 @@ impl Supply {
             self.forget();
             self.taken += 1;
             self.ready += u32::from(ready);
-            if !gone.is_empty() {
+            if !gone.is_empty() && !many {
                 self.under_way.push_back(gone);
             }
         }
@@ -284,6 +287,20 @@ mod tests {
             late.poll(queue(taken, 0), &HashSet::new());
         }
         assert!(!late.is_ahead());
+    }
+
+    #[test]
+    fn a_queue_polled_more_seldom_than_it_turns_over_is_still_ahead() {
+        let mut supply = polls(20, 4, |taken| vec![taken - 1]);
+        for taken in (27..300).step_by(7) {
+            // The main thread holds the last one taken, which was not there at the poll before.
+            supply.poll(queue(taken, 4), &HashSet::from([1000 + 300]));
+        }
+        assert!(supply.feeds_main() && supply.is_ahead());
+        for taken in (307..600).step_by(7) {
+            supply.poll(queue(taken, 0), &HashSet::new());
+        }
+        assert!(supply.feeds_main() && !supply.is_ahead());
     }
 
     #[test]
