@@ -205,7 +205,8 @@ impl<'a> Context<'a> {
         (!read).then(|| busy.complement())
     }
 
-    /// Returns the GPU that the idle share is based on, if it is a single whole GPU and read from the driver.
+    /// Returns the GPU that the idle share is based on, if it is a single whole GPU, read from the driver and not used by
+    /// another program.
     pub(super) fn gpu(&self) -> Option<&'a GpuRates> {
         let held = self.known_gpus();
         let used = match held[..] {
@@ -213,7 +214,7 @@ impl<'a> Context<'a> {
             [] if self.reported_idle().is_none() => self.inferred_gpu()?,
             _ => return None,
         };
-        let whole = used.instance().is_none();
+        let whole = used.instance().is_none() && used.other.is_none();
         (whole && used.gpu.stale_seconds.is_none()).then_some(used.gpu)
     }
 

@@ -189,6 +189,21 @@ pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     Some(Missing::new("loader", why, hint))
 }
 
+/// Returns the missing signal if another program uses a GPU of the rank: then the GPU's idle time is not the job's.
+pub(super) fn shared_gpu(context: &Context<'_>) -> Option<Missing> {
+    let used = context.gpus_in_use();
+    let (index, other) = used
+        .iter()
+        .find_map(|used| Some((used.gpu.now.index, used.other?)))?;
+    let (pid, percent) = (other.pid, other.sm_percent?);
+    let why = format!(
+        "process {pid}, not of this job, also computes on GPU {index} ({percent:.0} %): how busy the GPU is does not show \
+         what this job does"
+    );
+    let hint = "give each job its own GPU, or let the job report its steps (docs/probe.md)";
+    Some(Missing::new("gpu", why, hint))
+}
+
 /// Returns the signals that are not available: because of the access tier, and by the sources' own gaps.
 pub(super) fn missing(access: Tier, gaps: &[Gap]) -> Vec<Missing> {
     let right = match access {

@@ -7,8 +7,8 @@ use super::confidence::confidence;
 use super::context::Context;
 use super::device::limit;
 use super::early;
-use super::evidence::{earlier_epoch, evidence, missing};
-use super::level::SLIGHT;
+use super::evidence::{earlier_epoch, evidence, missing, shared_gpu};
+use super::level::{HIGH, SLIGHT};
 use super::rules::{Cause, cause};
 use super::standstill::Standstill;
 use super::waits::{
@@ -125,6 +125,7 @@ fn assess_after(
     };
     let context = Context::new(rates, job, rank);
     missing.extend(earlier_epoch(&context));
+    missing.extend(shared_gpu(&context));
     if let Some(still) = Standstill::of(&context, progress) {
         return stalled(&context, progress, still, missing);
     }
@@ -175,13 +176,10 @@ fn judged(
 ) -> Verdict {
     let rank = context.rank;
     let Some(wait) = rank.wait else {
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         // The main thread was polled, but it is not known at all whether it was in a loader.
-        if rank.waiting.is_some() {
-            let why = was_stopped(context).unwrap_or_else(|| unseen(context));
-            verdict.missing.insert(0, why);
-        }
-        return verdict;
+        let why = (rank.waiting.is_some())
+            .then(|| was_stopped(context).unwrap_or_else(|| unseen(context)));
+        return unknown(context, progress, missing, why);
     };
     if let Some(text) = contradiction(context) {
         let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
@@ -189,16 +187,13 @@ fn judged(
         return verdict;
     }
     let Some(waits) = Waits::of(context, progress) else {
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+        let mut verdict = unknown(context, progress, missing, Some(unseen(context)));
         // Waits that would not have been seen are not zero.
         verdict.wait = None;
-        verdict.missing.insert(0, unseen(context));
         return verdict;
     };
     if let Some(idle) = idles(context) {
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
-        verdict.missing.insert(0, idle);
-        return verdict;
+        return unknown(context, progress, missing, Some(idle));
     }
     let kind = kind(context, waits);
     let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));
@@ -208,10 +203,8 @@ fn judged(
         Kind::ComputeBound | Kind::Balanced => was_stopped(context).or_else(unclassified),
         _ => was_stopped(context),
     };
-    if let Some(unseen) = unseen {
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
-        verdict.missing.insert(0, unseen);
-        return verdict;
+    if unseen.is_some() {
+        return unknown(context, progress, missing, unseen);
     }
     // For early verdicts, `is_clear` tries both ends instead. A GPU that is hardly idle loses almost nothing, whatever
     // the main thread waits for.
@@ -222,10 +215,9 @@ fn judged(
         && previous_kind != Some(kind)
     {
         let text = format!("the wait share may be {}", anywhere(&wait));
-        let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
         let why = unclear(context.job.access, &wait);
-        verdict.missing.insert(0, why);
-        verdict.evidence.push(against("wait-unclear", text));
+        let mut verdict = unknown(context, progress, missing, Some(why));
+        verdict.evidence.insert(0, against("wait-unclear", text));
         return verdict;
     }
     let stall = stall(context, waits);
@@ -271,6 +263,31 @@ fn stalled(
     verdict.evidence.push(fact);
     verdict.advice.push(still.advice);
     verdict
+}
+
+/// Returns the verdict where the waits cannot be told from other time, with the reason.
+fn unknown(
+    context: &Context<'_>,
+    progress: &Progress,
+    mut missing: Vec<Missing>,
+    why: Option<Missing>,
+) -> Verdict {
+    if let Some(why) = why {
+        missing.insert(0, why);
+    }
+    let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
+    verdict.evidence.extend(at_most_lost(context));
+    verdict
+}
+
+/// Returns what a GPU that is seldom idle says of waits that cannot be seen. Not for one of several ranks: a collective
+/// keeps the GPU busy while another rank waits for data.
+fn at_most_lost(context: &Context<'_>) -> Option<Evidence> {
+    let alone =
+        context.job.ranks.len() == 1 && context.rank.world_size.is_none_or(|size| size == 1);
+    let idle = context.gpu_idle().filter(|idle| alone && idle.0 < HIGH)?;
+    let text = format!("GPU idle {idle} of the time: no more than that is lost waiting for data");
+    Some(Evidence::new("gpu-idle", false, idle.0, HIGH, text))
 }
 
 fn against(id: &'static str, text: String) -> Evidence {

@@ -3,13 +3,19 @@
 //! Uses the list of processes of each GPU; draws no conclusion from how busy a GPU is.
 
 use super::{GpuRates, RankRates, Rates};
-use crate::sample::{GpuUser, UsedBy};
+use crate::sample::{GpuProcess, GpuUser, ProcessPlace, UsedBy};
+use crate::units::Pid;
+
+/// Percent of the multiprocessors' time from which on another program's process makes the GPU busy for the job, too.
+const OTHER_IS_BUSY: f64 = 10.0;
 
 /// A GPU that a rank uses, with the evidence; without a `user`, there is no other GPU that it could be.
 #[derive(Debug, Clone, Copy)]
 pub struct Used<'a> {
     pub gpu: &'a GpuRates,
     pub user: Option<&'a GpuUser>,
+    /// The busiest process of another program on it: how busy the GPU is does not show what the job does there.
+    pub other: Option<&'a GpuProcess>,
 }
 
 impl Used<'_> {
@@ -19,8 +25,11 @@ impl Used<'_> {
     }
 
     /// Returns the share of time with a kernel, 0 to 1; for a partitioned GPU, that on the rank's part. `None` if the
-    /// driver does not report it.
+    /// driver does not report it, or if another program keeps the GPU busy.
     pub fn busy(&self) -> Option<f64> {
+        if self.other.is_some() {
+            return None;
+        }
         let Some(instance) = self.instance() else {
             let util = self.gpu.util_percent.map(|percent| percent / 100.0);
             return self.gpu.busy.map(|share| share.0).or(util);
@@ -49,7 +58,11 @@ impl Rates {
         let ranks = &self.job.as_ref()?.ranks;
         let place = ranks.iter().position(|other| other.key == rank.key)?;
         let gpu = (visible.len() == ranks.len()).then(|| visible[place])?;
-        Some(Used { gpu, user: None })
+        Some(Used {
+            gpu,
+            user: None,
+            other: self.other_program(gpu),
+        })
     }
 
     fn gpus_used(&self, rank: &RankRates, sure: impl Fn(UsedBy) -> bool) -> Vec<Used<'_>> {
@@ -60,8 +73,34 @@ impl Rates {
             Some(Used {
                 gpu,
                 user: Some(user),
+                other: self.other_program(gpu),
             })
         });
         used.collect()
+    }
+
+    /// Returns the busiest process on the whole GPU that is none of the job's. `None` also where the driver lists none of
+    /// the ranks: then its PIDs may be those of another namespace.
+    fn other_program<'a>(&self, gpu: &'a GpuRates) -> Option<&'a GpuProcess> {
+        let job = self.job.as_ref()?;
+        let mut users = gpu.now.users.iter().flatten();
+        users.find(|user| user.by == UsedBy::Listed)?;
+        let is_own = |pid: Pid| {
+            let mut ranks = job.ranks.iter();
+            job.key.pid == pid
+                || ranks.any(|rank| {
+                    let mut workers = rank.loaders.iter().flat_map(|loader| &loader.workers);
+                    rank.key.pid == pid || workers.any(|worker| worker.key.pid == pid)
+                })
+        };
+        let others = gpu.now.processes.iter().flatten().filter(|process| {
+            process.place != ProcessPlace::Unknown
+                && process
+                    .sm_percent
+                    .is_some_and(|percent| percent >= OTHER_IS_BUSY)
+                && !is_own(process.pid)
+        });
+        let use_of = |process: &GpuProcess| process.sm_percent.unwrap_or(0.0);
+        others.max_by(|one, other| use_of(one).total_cmp(&use_of(other)))
     }
 }

@@ -13,9 +13,9 @@ use crate::model::rates::{
 use crate::model::{Oscillation, Overlap, Progress, between};
 use crate::sample::literals::secs;
 use crate::sample::{
-    BatchClock, BatchCount, GpuSample, JobSample, LoaderKind, LoaderSample, LoaderSettings,
-    MainTally, OtherProgram, QueueSource, RankSample, Reported, SYNCHRONIZE, Sample, Tier,
-    WorkerNow,
+    BatchClock, BatchCount, GpuProcess, GpuSample, GpuUser, JobSample, LoaderKind, LoaderSample,
+    LoaderSettings, MainTally, OtherProgram, ProcessPlace, QueueSource, RankSample, Reported,
+    SYNCHRONIZE, Sample, Tier, UsedBy, WorkerNow,
 };
 use crate::units::{BytesPerSecond, Moment, Pid, ProcessKey, Share};
 use crate::verdict::{Cause, Kind, Limit, Verdict, assess};
@@ -220,6 +220,8 @@ struct Gpu {
     swing: Option<f64>,
     /// Half the width of its idle share's interval for judging early; absent = there is none.
     early_within: Option<f64>,
+    /// Percent of its multiprocessors' time that a process of another program uses.
+    other_program: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -604,11 +606,32 @@ fn overlaps(scenario: &Scenario) -> Vec<Overlap> {
 }
 
 /// Returns a GPU with further figures than its busy share.
+/// The first rank, by the driver's own list.
+fn listed() -> GpuUser {
+    GpuUser {
+        pid: Pid(1),
+        by: UsedBy::Listed,
+        instance: None,
+    }
+}
+
+fn on_gpu(pid: i32, sm_percent: f64) -> GpuProcess {
+    GpuProcess {
+        pid: Pid(pid),
+        mem: None,
+        sm_percent: Some(sm_percent),
+        sm_at: None,
+        place: ProcessPlace::Here,
+    }
+}
+
 fn gpu_with(gpu: &Gpu) -> GpuRates {
     GpuRates {
         now: GpuSample {
             visible_to_job: Some(true),
             throttle: Some(gpu.throttle.clone()),
+            users: gpu.other_program.map(|_| vec![listed()]),
+            processes: gpu.other_program.map(|percent| vec![on_gpu(99, percent)]),
             ..GpuSample::default()
         },
         counters: CounterRates {
