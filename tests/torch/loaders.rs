@@ -326,6 +326,12 @@ fn threads_that_fill_a_queue_of_the_scripts_module() {
     loader("queue_of_a_script", "torch").threads(true).check();
 }
 
+/// Where the trainer hardly ever waits for the queue and holds nothing that was in it, the other threads show whose it is.
+#[test]
+fn threads_that_fill_a_queue_for_a_device() {
+    loader("queue_to_a_device", "torch").threads(true).check();
+}
+
 /// Another program with torch, which the trainer has started, is not what trains.
 #[test]
 fn threads_that_fill_a_queue_beside_a_server() {

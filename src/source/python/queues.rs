@@ -12,6 +12,8 @@ use super::frames::{Frame, Walker};
 use super::memory::Memory;
 use super::reach::{FoundDeque, Reach};
 use super::supply::{QueuePoll, Supply};
+use super::threads::OtherStack;
+use crate::loaders::FULL_QUEUE;
 
 /// Maximum number of queues polled.
 const QUEUES: usize = 24;
@@ -60,6 +62,8 @@ struct PolledDeque {
     queue: Option<usize>,
     capacity: Option<u32>,
     supply: Supply,
+    /// Threads that were seen to wait for room in it, by the addresses of their states.
+    fillers: HashSet<usize>,
     /// Number of objects taken from it when that was last counted.
     counted: Option<u64>,
     polls: u32,
@@ -121,6 +125,7 @@ impl Queues {
                 queue: queue.and(owner),
                 capacity: queue.filter(|most| *most > 0),
                 supply: Supply::default(),
+                fillers: HashSet::new(),
                 counted: None,
                 polls: 0,
                 polls_without: 0,
@@ -168,6 +173,27 @@ impl Queues {
         let mut known = self.known.iter_mut();
         if let Some(known) = known.find(|known| known.queue == Some(owner)) {
             known.supply.count_other_get();
+        }
+    }
+
+    /// Records a poll of all other threads. A queue that all who hold it fill is left to the main thread; not if there are
+    /// several of these: one may lead to the other.
+    pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[OtherStack]) {
+        let all_fill = self.known.iter_mut().map(|known| {
+            let Some(queue) = known.queue else {
+                return false;
+            };
+            let holds = |thread: &&OtherStack| thread.objects.contains(&queue);
+            let waits = |thread: &&OtherStack| in_put(memory, &thread.frames) == Some(queue);
+            let fills = threads.iter().filter(holds).filter(waits);
+            known.fillers.extend(fills.map(|thread| thread.state));
+            let mut holders = threads.iter().filter(holds).peekable();
+            holders.peek().is_some() && holders.all(|thread| known.fillers.contains(&thread.state))
+        });
+        let all_fill: Vec<bool> = all_fill.collect();
+        let one = all_fill.iter().filter(|all| **all).count() == 1;
+        for (known, all) in self.known.iter_mut().zip(all_fill) {
+            known.supply.count_fillers(all && one);
         }
     }
 
@@ -267,12 +293,19 @@ fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
 
 /// Returns the `queue.Queue` whose `get` a thread in these frames is in.
 fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
-    let is_get = |frame: &&Frame| {
-        let place = &frame.code.place;
-        frame.code.meaning.hands_over && place.file.ends_with("/queue.py")
-    };
-    let innermost = frames.iter().find(is_get)?;
-    innermost.first_local(memory).ok()?
+    at(memory, frames, |frame| frame.code.meaning.hands_over)
+}
+
+/// Returns the `queue.Queue` in whose `put` it waits for room.
+fn in_put(memory: &Memory, frames: &[Frame]) -> Option<usize> {
+    at(memory, frames, |frame| {
+        frame.code.meaning.not_data == Some(FULL_QUEUE)
+    })
+}
+
+fn at(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
+    let is_here = |frame: &&Frame| is(frame) && frame.code.place.file.ends_with("/queue.py");
+    frames.iter().find(is_here)?.first_local(memory).ok()?
 }
 
 impl PolledDeque {

@@ -54,6 +54,8 @@ pub(super) struct Supply {
     main_gets: u32,
     /// Polls at which another thread was in the queue's own `get`.
     other_gets: u32,
+    /// Polls of all other threads in a row at which none was known to hold this queue but those that fill it.
+    left_to_main: u32,
 }
 
 impl Supply {
@@ -131,6 +133,15 @@ impl Supply {
         self.other_gets = self.other_gets.saturating_add(1);
     }
 
+    /// Records a poll of all other threads: whether all that hold this queue were seen to wait for room in it.
+    pub(super) fn count_fillers(&mut self, all_fill: bool) {
+        self.left_to_main = if all_fill {
+            self.left_to_main.saturating_add(1)
+        } else {
+            0
+        };
+    }
+
     /// Returns the number of polls at which the main thread was in its `get`.
     pub(super) fn main_get_count(&self) -> u32 {
         self.main_gets
@@ -142,11 +153,12 @@ impl Supply {
 
     /// Whether the main thread takes its batches here. An address that the main thread holds may by now be another
     /// object, and the queue of a thread that works for the main thread looks the same, except for what the main thread
-    /// puts in and which thread waits for it.
+    /// puts in and which thread waits for it. A batch that goes to a GPU at once is not seen at the main thread.
     pub(super) fn feeds_main(&self) -> bool {
         let held = self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD;
         let others = self.puts() || self.other_gets > 0 || self.is_before_another();
-        !others && (held || self.main_gets >= MIN_REPEATS)
+        let left = self.left_to_main >= MIN_EVIDENCE && self.taken >= MIN_EVIDENCE;
+        !others && (held || self.main_gets >= MIN_REPEATS || left)
     }
 
     /// Whether objects are ready before they are taken, so that taking them is not a wait.
@@ -165,7 +177,8 @@ impl Supply {
 
     /// Whether it feeds another reader, and not a queue that feeds the main thread.
     pub(super) fn feeds_other(&self) -> bool {
-        let much = self.taken >= REMEMBERED / 2 && !self.is_before_another();
+        let much =
+            self.taken >= REMEMBERED / 2 && self.left_to_main == 0 && !self.is_before_another();
         self.puts() || self.other_gets > 0 || (much && !self.feeds_main())
     }
 
@@ -301,6 +314,20 @@ mod tests {
             supply.poll(queue(taken, 0), &HashSet::new());
         }
         assert!(supply.feeds_main() && !supply.is_ahead());
+    }
+
+    #[test]
+    fn a_queue_that_all_other_threads_fill_feeds_the_main_thread() {
+        let mut supply = polls(15, 4, |_| vec![7000]);
+        assert!(!supply.feeds_main());
+        (0..4).for_each(|_| supply.count_fillers(true));
+        for taken in 16..=60 {
+            supply.poll(queue(taken, 4), &HashSet::from([7000]));
+        }
+        assert!(supply.feeds_main() && supply.is_ahead() && !supply.feeds_other());
+        // One that never fills it holds it, too.
+        supply.count_fillers(false);
+        assert!(!supply.feeds_main() && supply.feeds_other());
     }
 
     #[test]

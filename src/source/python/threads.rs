@@ -66,10 +66,12 @@ pub(super) struct ThreadCache {
 }
 
 /// A thread's stack, and the objects of its locals.
-struct OtherStack {
+pub(super) struct OtherStack {
+    /// Address of its state.
+    pub(super) state: usize,
     thread: Option<Pid>,
-    frames: Vec<Frame>,
-    objects: Vec<usize>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) objects: Vec<usize>,
     /// Those of `objects` that are queues.
     queues: Vec<usize>,
 }
@@ -93,6 +95,7 @@ impl ThreadCache {
                 all.push(self.walked(memory, walker, state, frames));
             }
         }
+        queues.poll_fillers(&memory, &all);
         let queues_to_main = queues_to_main(queues.feeding().collect(), &all);
         let threads = all.iter().filter_map(|walked| {
             let of_pool = walked.frames.iter().any(is_of_pool);
@@ -168,6 +171,7 @@ impl ThreadCache {
             }
         }
         OtherStack {
+            state,
             thread: self.number(&memory, state, &frames).unwrap_or(None),
             frames,
             objects,
@@ -272,6 +276,7 @@ mod tests {
     #[test]
     fn queues_lead_to_the_main_thread_stage_by_stage() {
         let thread = |objects: &[usize], queues: &[usize]| OtherStack {
+            state: 0,
             thread: None,
             frames: vec![],
             objects: objects.to_vec(),
