@@ -294,7 +294,9 @@ impl Queues {
     reason = "no such queue, or one without a limit"
 )]
 fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
-    let in_turn = |limit: Option<u32>| limit.is_some() && limit == known.capacity;
+    // Where the main thread waits for another queue, that only others fill this one does not show that it is the main one's.
+    let seen = known.supply.came_to_main();
+    let in_turn = |limit: Option<u32>| seen && limit.is_some() && limit == known.capacity;
     let near = |limit| known.supply.main_get_count() > 0 || in_turn(limit);
     known.polls >= MIN_POLLS && known.supply.feeds_main() && frequent_get.is_none_or(near)
 }
