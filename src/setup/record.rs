@@ -21,6 +21,16 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
     }
 }
 
+/// Checks that a recording can be made if one was requested: it begins only when there is something to record.
+///
+/// # Errors
+/// Returns an error if it cannot.
+pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
+    watch.record.as_deref().map_or(Ok(()), |path| {
+        record::can_create(path).map_err(|error| Hinted::new(error.to_string(), error.hint()))
+    })
+}
+
 /// Adds a recorder to the options if one was requested.
 pub(crate) fn with(options: Options, watch: &WatchArgs) -> Result<Options, Hinted> {
     let Some(path) = &watch.record else {
