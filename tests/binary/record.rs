@@ -290,6 +290,20 @@ fn recording_and_replay_errors_have_two_lines() {
     let nowhere = record("no/such/folder.rec");
     assert!(nowhere.contains("cannot record to"), "{nowhere}");
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
+    // What could not be recorded is said before there is a job, and the attempt leaves nothing.
+    let file = path("no/such/folder.rec");
+    let no_job = ["nosuchword", "--once", "--record", text(&file)];
+    assert!(refused(&no_job).contains("cannot record to"));
+    let file = path("free");
+    let no_job = ["nosuchword", "--once", "--record", text(&file)];
+    assert!(refused(&no_job).contains("no running command line"));
+    assert!(!file.exists());
+    let long = "a".repeat(5000);
+    let shown = refused(&["replay", &long]);
+    assert!(
+        shown.contains("File name too long") && shown.len() < 1000,
+        "{shown}"
+    );
 }
 
 /// The file is from the first version with recordings: all later versions must be able to read it.
