@@ -38,11 +38,17 @@ impl Textfile {
             return Err(io::Error::other("another program writes it, too"));
         }
         let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
         let mut aside = tempfile::Builder::new()
             .prefix(".pipetop-")
             // The collector runs as another user.
             .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            .tempfile_in(folder)
+            // Its own text has the name of this file, which the user does not know.
+            .map_err(|error| match folder.is_dir() {
+                true => io::Error::from(error.kind()),
+                false => io::Error::other(format!("there is no folder {}", folder.display())),
+            })?;
         aside.write_all(text.as_bytes())?;
         self.written = Some(aside.persist(&self.path)?);
         Ok(())
