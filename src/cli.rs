@@ -25,7 +25,7 @@ use crate::error::Hinted;
 use crate::job::Target;
 #[cfg(feature = "lab")]
 use crate::lab::cli::Lab;
-use crate::options::{PathArgs, WatchArgs, value};
+use crate::options::{PathArgs, WatchArgs, Web, value};
 
 pub(crate) use diff::DiffArgs;
 pub(crate) use fleet::FleetArgs;
@@ -178,6 +178,12 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
         Some(Command::Lab(Lab::Demo(demo))) => &demo.watch,
         _ => &args.watch,
     };
+    if watch.web.listen.is_empty() && watch.web != Web::default() {
+        return Err(Stop::Usage(Hinted::new(
+            "--web.telemetry-path and --web.config.file need an address to listen on",
+            "add one, as in --web.listen-address 127.0.0.1:9977",
+        )));
+    }
     if let (Some(span), Some(interval)) = (watch.span, watch.interval)
         && span < interval
     {

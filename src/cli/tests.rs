@@ -102,6 +102,32 @@ fn every_option_is_read() {
 }
 
 #[test]
+fn an_address_is_checked_when_it_is_read() {
+    for address in ["127.0.0.1:9977", ":9977", "[::1]:0", "localhost:80"] {
+        let args = typed(&format!("--web.listen-address {address}")).unwrap();
+        assert_eq!(args.watch.web.listen, [address]);
+    }
+    for address in [
+        "9977",
+        "nowhere",
+        "127.0.0.1:",
+        "a:65536",
+        "a:-1",
+        "[::1",
+        "[::1:80",
+        "[a]:80",
+    ] {
+        let (error, hint) = refused(&format!("--web.listen-address {address}"));
+        assert!(error.contains("not an address"), "{error}");
+        assert!(hint.contains("127.0.0.1:9977"), "{hint}");
+    }
+    for line in ["--web.telemetry-path /m", "run --web.config.file w -- true"] {
+        assert!(refused(line).0.contains("need an address"), "{line}");
+    }
+    assert!(typed("serve --web.telemetry-path /m").is_ok());
+}
+
+#[test]
 fn every_kind_can_fail() {
     let kinds = [
         Kind::DataBound,

@@ -1,5 +1,6 @@
 //! Parsers for the values of options.
 
+use std::net::SocketAddrV6;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -83,6 +84,22 @@ pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     let hint = "use a percentage from 0 to 100, such as 5%";
     let text = text.strip_suffix('%').unwrap_or(text).trim_end();
     number(text, 0.0..=100.0, hint).map(|percent| Share(percent / 100.0))
+}
+
+/// Checks an address to listen on: `HOST:PORT`, or `:PORT` for all addresses. Whether there is such a host is not looked up.
+pub(crate) fn address(text: &str) -> Result<String, Hinted> {
+    let parts = text.rsplit_once(':');
+    let port = parts.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    // A host in brackets can only be a number.
+    let number = !text.starts_with('[') || text.parse::<SocketAddrV6>().is_ok();
+    if port && plain && number {
+        return Ok(text.to_owned());
+    }
+    Err(Hinted::new(
+        "not an address to listen on",
+        "give host and port as in 127.0.0.1:9977, or only the port as in :9977",
+    ))
 }
 
 /// Parses a path that no other endpoint uses.
