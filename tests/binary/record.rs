@@ -245,6 +245,11 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["outcome"], "slower");
     assert_eq!(json["after"]["file"], text(&slow));
+    let (whole, cut) = (fs::read(&slow).expect("it was written"), file("cut.rec"));
+    fs::write(&cut, &whole[..whole.len() - 3]).expect("the folder is ours");
+    let output = pipetop(&["diff", text(&quick), text(&cut)]);
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(notes.contains("cut.rec is truncated"), "{notes}");
     let newer = fs::read_to_string(&report).expect("it was written");
     let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
     let future = file("future.json");
