@@ -334,13 +334,18 @@ fn command_of(line: &[OsString]) -> String {
 /// What the parsers of numbers say, for those who do not write Rust.
 fn plain(message: &str) -> String {
     if let Some((before, range)) = message.split_once(" is not in ")
-        && let Some((least, most)) = range.split_once("..=")
+        && let Some((least, most)) = range.split_once("..")
         && let Some((before, _)) = before.rsplit_once(": ")
     {
-        return format!("{before}: not between {least} and {most}");
+        return match most.strip_prefix('=') {
+            Some(most) => format!("{before}: not between {least} and {most}"),
+            // The end is that of the type.
+            None => format!("{before}: not {least} or more"),
+        };
     }
     message
         .replace("invalid digit found in string", "not a whole number")
+        .replace("number too large to fit in target type", "too large")
         .replace("invalid float literal", "not a number")
         .replace("cannot parse integer from empty string", "no number")
 }

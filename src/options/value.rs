@@ -170,16 +170,15 @@ pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Resu
 
 /// Parses a duration within a range; a number alone is seconds.
 pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
-    let seconds = text.parse().ok();
-    let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let duration = seconds.map_or_else(|| humantime::parse_duration(text), Ok);
-    let duration = duration.map_err(|error| {
-        Hinted::new(
-            error.to_string(),
-            "use a duration such as 14s, 500ms or 2min",
-        )
-    })?;
-    if range.contains(&duration) {
+    let duration = match text.parse() {
+        // `None`: it is negative, too large or no number.
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(humantime::parse_duration(text).map_err(|error| {
+            let hint = "use a duration such as 14s, 500ms or 2min";
+            Hinted::new(error.to_string(), hint)
+        })?),
+    };
+    if let Some(duration) = duration.filter(|duration| range.contains(duration)) {
         return Ok(duration);
     }
     let (least, most) = (range.start(), range.end());
