@@ -53,9 +53,11 @@ impl Textfile {
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(folder)
             // Its own text has the name of this file, which the user does not know.
-            .map_err(|error| match folder.is_dir() {
-                true => io::Error::from(error.kind()),
-                false => io::Error::other(format!("there is no folder {}", folder.display())),
+            .map_err(|error| {
+                if folder.is_dir() {
+                    return io::Error::from(error.kind());
+                }
+                io::Error::other(format!("there is no folder {}", folder.display()))
             })?;
         aside.write_all(text.as_bytes())?;
         self.written = Some(aside.persist(&self.path)?);
