@@ -37,7 +37,7 @@ pub use gpu::{
     NO_PERMISSION, PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BEAT, COMMUNICATION, COPIES, DeviceTime, EVENTS, GilTally, JobSample, MainTally, Passes,
+    BEAT, CELLS, COMMUNICATION, COPIES, DeviceTime, EVENTS, GilTally, JobSample, MainTally, Passes,
     RankSample, ReadyTally, Reported, SYNCHRONIZE, WRITTEN_FILE, Wait,
 };
 pub use loader::{

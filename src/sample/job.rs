@@ -11,8 +11,10 @@ use super::counts::counts;
 use crate::sample::{CgroupSample, LoaderSample, PollTrace, ProcessSample, Run, Tail, Tier};
 use crate::units::ProcessKey;
 
-/// What a main thread waits for in an event loop, in no function of its program.
+/// What a main thread waits for in an event loop, in no function of its program. That of a notebook's kernel waits for the
+/// next cell, or for what a cell awaits.
 pub const EVENTS: &str = "events";
+pub const CELLS: &str = "cells";
 /// What it waits for in a call that writes to a file, in any function.
 pub const WRITTEN_FILE: &str = "a file that it writes";
 /// A wait until the device has done its work, and copies to it. The other ranks, for which it waits with them.

@@ -143,7 +143,7 @@ impl RankTotals {
         let sync = take(sync.iter().sum());
         let stopped = rank.stopped.unwrap_or_default().0;
         let other: f64 = rank.other_waits().map(|wait| wait.share.0).sum();
-        let other = take(other + stopped);
+        let other = take(other + rank.idle().0 + stopped);
         for (state, seconds) in [
             ("data_wait", waited),
             ("step", rest),

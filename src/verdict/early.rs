@@ -147,7 +147,9 @@ fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
     let epoch = progress
         .seconds_of_workers
         .is_none_or(|seconds| seconds >= SECONDS_ENOUGH);
-    let other = context.other_waits().0 + time_in_collectives(context.job, context.rank).0;
+    let unseen = context.rank.idle().0;
+    let collectives = time_in_collectives(context.job, context.rank).0;
+    let other = context.other_waits().0 + collectives + unseen;
     epoch && other < SLIGHT && has_reserve(context)
 }
 

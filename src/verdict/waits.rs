@@ -8,8 +8,8 @@ use super::context::Context;
 use super::device::starved_in_backward;
 use super::level::{HIGH, MODERATE, SLIGHT};
 use crate::model::Progress;
-use crate::model::rates::Estimate;
-use crate::sample::{LoaderKind, Tier};
+use crate::model::rates::{Estimate, RankRates};
+use crate::sample::{CELLS, LoaderKind, Tier};
 use crate::units::Share;
 
 /// What would show waits that are not seen.
@@ -18,8 +18,7 @@ const LET_IT_REPORT: &str =
 /// Id of the missing signal if waits for data are not seen.
 pub(super) const DATA_WAITS: &str = "data-waits";
 /// What a main thread does that is in no function of its program.
-pub(super) const IDLES: &str =
-    "the main thread waits for events, as a notebook's does between two cells";
+pub(super) const IDLES: &str = "the main thread waits for events";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
 const MAX_FUNCTIONS: usize = 3;
 const MIN_SHARE: f64 = 0.1;
@@ -103,14 +102,33 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
     })
 }
 
-/// Returns the missing signal if the main thread is in no function of the program for much of the time: there, it neither
-/// trains nor waits for a batch, and all shares of the time are too low.
+/// Returns the missing signal if the main thread is in an event loop for much of the time, or for enough to hide the
+/// waits. It does not train there itself, so all shares of the time are too low; and what it awaits is not seen.
 pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     let idle = context.rank.idle();
-    (idle.0 >= HIGH).then(|| {
-        let why = format!("nothing trains {idle} of the time: {IDLES}");
-        Missing::new("main-thread", why, "watch it while it trains")
+    let seen = context.wait().is_some_and(|wait| wait.low.0 >= MODERATE);
+    let hides = idle.0 >= MODERATE && !seen;
+    (idle.0 >= HIGH || hides).then(|| match like_a_notebook(context.rank) {
+        "" => {
+            let why = format!("{IDLES} {idle} of the time: whether it awaits data is not seen");
+            let hint = "let the job report its steps (docs/probe.md)";
+            Missing::new("main-thread", why, hint)
+        }
+        like => {
+            let why = format!("{IDLES} {idle} of the time{like}, or in one that awaits something");
+            Missing::new("main-thread", why, "watch it while it trains")
+        }
     })
+}
+
+/// Returns what ends the sentence about a main thread that waits for events, if it is that of a notebook's kernel.
+pub(super) fn like_a_notebook(rank: &RankRates) -> &'static str {
+    let cells = rank.time_not_for_data(CELLS);
+    if 2.0 * cells.0 >= rank.idle().0 {
+        ", as a notebook's does between two cells"
+    } else {
+        ""
+    }
 }
 
 /// Returns the missing signal if the trainer was stopped for much of the time, and runs again.

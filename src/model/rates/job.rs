@@ -19,8 +19,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    COMMUNICATION, COPIES, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample,
-    RankSample, Reported, SYNCHRONIZE, Tier, Wait,
+    CELLS, COMMUNICATION, COPIES, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally,
+    ProcessSample, RankSample, Reported, SYNCHRONIZE, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -343,7 +343,7 @@ impl JobRates {
 }
 
 impl RankRates {
-    /// Returns the share of the time in an event loop, in no function of the program: nothing trains there.
+    /// Returns the share of the time in an event loop, in no function of the program: the main thread does not train there.
     pub fn idle(&self) -> Share {
         idle(&self.not_data)
     }
@@ -353,16 +353,17 @@ impl RankRates {
         time(&self.not_data, what)
     }
 
-    /// Returns the waits for something other than a batch, the device or other ranks, longest first.
+    /// Returns the waits for something other than a batch, the device or other ranks, longest first. An event loop may wait
+    /// for any of these.
     pub fn other_waits(&self) -> impl Iterator<Item = &Activity> {
-        let known = [COMMUNICATION, SYNCHRONIZE, COPIES];
+        let known = [COMMUNICATION, SYNCHRONIZE, COPIES, EVENTS, CELLS];
         let waits = self.not_data.iter();
         waits.filter(move |wait| !known.contains(&wait.name.as_str()))
     }
 }
 
 fn idle(not_data: &[Activity]) -> Share {
-    time(not_data, EVENTS)
+    Share(time(not_data, EVENTS).0 + time(not_data, CELLS).0)
 }
 
 fn time(not_data: &[Activity], what: &str) -> Share {

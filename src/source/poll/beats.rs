@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::{BEAT, EVENTS, MainTally, TrainerNow};
+use crate::sample::{BEAT, CELLS, MainTally, TrainerNow};
 use crate::units::Pid;
 
 /// Most beats counted between two polls: after a longer gap the machine was asleep or pipetop was stopped, and nothing is
@@ -51,7 +51,7 @@ impl Beat {
         match self.doing {
             Doing::Stopped => Some(TrainerNow::Stopped),
             doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
-            _ if self.not_data == Some(EVENTS) => Some(TrainerNow::Idle),
+            _ if self.not_data == Some(CELLS) => Some(TrainerNow::Idle),
             _ => (!self.unseen && !self.unclear && !self.in_generator)
                 .then_some(TrainerNow::Stepping),
         }
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_wait_for_events_is_no_step() {
         let idle = Beat {
-            not_data: Some(EVENTS),
+            not_data: Some(CELLS),
             unseen: true,
             ..seen(Doing::Other, ThreadState::Asleep)
         };

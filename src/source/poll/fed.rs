@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::beats::Doing;
 use super::blocked::Blocked;
-use crate::sample::{EVENTS, WRITTEN_FILE};
+use crate::sample::WRITTEN_FILE;
 use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
@@ -39,8 +39,8 @@ pub(super) struct FeedEvidence {
     pub(super) saves: bool,
     /// At the last stack it was doing what only training does.
     pub(super) trains: bool,
-    /// At the last stack it was waiting in an event loop, in no function of the program.
-    idles: bool,
+    /// What it was waiting for in an event loop at the last stack.
+    idles: Option<&'static str>,
     /// At the last stack it was waiting for another thread.
     for_thread: bool,
     /// It was seen to wait for another thread.
@@ -116,7 +116,7 @@ impl FeedEvidence {
     /// Forgets what only the last stack showed, as there are no more.
     pub(super) fn lose_stack(&mut self) {
         (self.saves, self.trains, self.in_generator) = (false, false, false);
-        (self.idles, self.device) = (false, None);
+        (self.idles, self.device) = (None, None);
     }
 
     fn take(&mut self, now: Duration, stack: &MainStack) {
@@ -212,10 +212,10 @@ impl FeedEvidence {
         !self.for_thread && blocked.is_for_others()
     }
 
-    /// Whether it neither trains nor asks for a batch: it waits for events, and a loader that iterates in this thread feeds
-    /// it.
-    pub(super) fn is_idle(&self, by_pytorch: bool, blocked: Blocked) -> bool {
-        self.idles && by_pytorch && blocked.is_for_others()
+    /// Returns what it waits for in an event loop, where it does not train itself. Only if a loader of PyTorch feeds it: it
+    /// may be waiting for a batch of another loader.
+    pub(super) fn idle(&self, by_pytorch: bool, blocked: Blocked) -> Option<&'static str> {
+        self.idles.filter(|_| by_pytorch && blocked.is_for_others())
     }
 
     /// Returns what it waits for outside a loader, if that is not a batch, by its stack and by what it is blocked in. A
@@ -223,13 +223,13 @@ impl FeedEvidence {
     pub(super) fn not_data(
         &self,
         blocked: Blocked,
-        idle: bool,
+        idle: Option<&'static str>,
         for_gil: bool,
         writes: impl Fn() -> bool,
     ) -> Option<&'static str> {
         let device = self.device.filter(|_| !for_gil);
         (self.not_data.or_else(|| not_data(blocked, writes)))
-            .or_else(|| idle.then_some(EVENTS))
+            .or(idle)
             .or(device)
     }
 
@@ -298,7 +298,7 @@ pub(super) fn asking(blocked: Blocked, hands_over: bool) -> Doing {
 mod tests {
     use super::*;
     use crate::loaders::Names;
-    use crate::sample::{COMMUNICATION, COPIES, SYNCHRONIZE};
+    use crate::sample::{CELLS, COMMUNICATION, COPIES, SYNCHRONIZE};
     use crate::source::python::QueueState;
 
     fn after(stack: &MainStack, blocked: Blocked) -> bool {
@@ -368,7 +368,7 @@ mod tests {
         let mut fed = FeedEvidence::default();
         fed.stack(Duration::ZERO, &waits, Blocked::Running, true);
         let means =
-            |fed: &FeedEvidence, for_gil| fed.not_data(Blocked::Running, false, for_gil, || false);
+            |fed: &FeedEvidence, for_gil| fed.not_data(Blocked::Running, None, for_gil, || false);
         assert_eq!(means(&fed, false), Some(SYNCHRONIZE));
         assert_eq!(means(&fed, true), None);
         // By the next poll, it may be over.
@@ -460,22 +460,24 @@ mod tests {
     fn nothing_trains_while_an_event_loop_waits() {
         let mut fed = FeedEvidence::default();
         let kernel = MainStack {
-            idles: true,
+            idles: Some(CELLS),
             ..MainStack::default()
         };
         fed.stack(Duration::ZERO, &kernel, Blocked::Network, false);
         // `select`, `poll` or `epoll_wait`.
-        assert!(fed.is_idle(true, Blocked::Network) && fed.is_idle(true, Blocked::Poll));
-        assert!(!fed.is_idle(true, Blocked::Running));
+        for blocked in [Blocked::Network, Blocked::Poll] {
+            assert_eq!(fed.idle(true, blocked), Some(CELLS));
+        }
+        assert_eq!(fed.idle(true, Blocked::Running), None);
         // It may be waiting for a batch of another loader.
-        assert!(!fed.is_idle(false, Blocked::Network));
+        assert_eq!(fed.idle(false, Blocked::Network), None);
         fed.stack(
             Duration::ZERO,
             &MainStack::default(),
             Blocked::Network,
             false,
         );
-        assert!(!fed.is_idle(true, Blocked::Network));
+        assert_eq!(fed.idle(true, Blocked::Network), None);
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl MainView {
         if by_pytorch && !self.fed.may_get_from_thread() {
             self.beats.drop_unclear();
         }
-        let idle = !inside && self.fed.is_idle(by_pytorch, poll.blocked);
+        let idle = self.fed.idle(by_pytorch, poll.blocked);
+        let idle = idle.filter(|_| !inside);
         let writes = || !inside && self.thread.is_writing();
         let beat = Beat {
             doing,
@@ -153,7 +154,7 @@ impl MainView {
             },
             for_gil,
             // Without workers and without a stack, any of this could be loading. Where nothing trains, there is no step.
-            unseen: idle || (self.in_loader.is_none() && !self.has_workers),
+            unseen: idle.is_some() || (self.in_loader.is_none() && !self.has_workers),
             unclear: if self.thread.attachable() {
                 !by_pytorch && self.fed.is_unclear() || self.fed.may_wait_for_thread()
             } else {

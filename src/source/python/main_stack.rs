@@ -40,8 +40,8 @@ pub struct MainStack {
     pub hands_over: bool,
     /// Whether it waits until another thread ends.
     pub joins: bool,
-    /// Whether it waits in an event loop until there is something to do.
-    pub idles: bool,
+    /// What it waits for in an event loop.
+    pub idles: Option<&'static str>,
     /// Whether it does what only training does.
     pub trains: bool,
     /// How often a training loop was found around the one known before; 1 with the first one found.

@@ -4,6 +4,7 @@
 //! not on how frames are read.
 
 use crate::loaders::IN_SAMPLER;
+use crate::sample::{CELLS, EVENTS};
 use crate::units::printable;
 
 /// The function that a frame runs, qualified if Python knows the qualified name (3.11 and newer), and its file.
@@ -191,14 +192,17 @@ fn phase_elsewhere(places: &[&CodeLocation]) -> WorkerPhase {
     }
 }
 
-/// Whether the thread waits in an event loop of `asyncio` for something to do: it is in no function of the program, as a
-/// notebook's kernel is between two cells.
-pub(super) fn idles(places: &[&CodeLocation]) -> bool {
-    let [select, within, ..] = places else {
-        return false;
+/// Returns what the thread waits for if it is in an event loop of `asyncio`, in no function of the program. The program may
+/// await anything there, also a batch that another thread takes; a notebook's kernel is there between two cells, too.
+pub(super) fn idles(places: &[&CodeLocation]) -> Option<&'static str> {
+    let [select, within, outside @ ..] = places else {
+        return None;
     };
     let by_loop = within.function() == "_run_once" && within.is_in(&["asyncio/base_events.py"]);
-    by_loop && select.function() == "select" && select.is_in(&["/selectors.py"])
+    let waits = by_loop && select.function() == "select" && select.is_in(&["/selectors.py"]);
+    let is_kernel = |place: &&CodeLocation| place.file.contains("/ipykernel/");
+    let cells = outside.iter().any(is_kernel);
+    waits.then_some(if cells { CELLS } else { EVENTS })
 }
 
 /// Whether a checkpoint is being written by functions of PyTorch or safetensors.

@@ -305,7 +305,7 @@ struct Expected {
     #[serde(default)]
     not_advice: Vec<String>,
     limit: Option<Limit>,
-    /// Words that some fact must contain, and that none may.
+    /// Words that some fact, or the reason of something missing, must contain, and that none may.
     #[serde(default)]
     says: Vec<String>,
     #[serde(default)]
@@ -835,12 +835,11 @@ fn check(path: &Path) {
     let places: Option<Vec<_>> = expected.advice.iter().map(place).collect();
     assert!(places.is_some_and(|places| places.is_sorted()), "{about}");
     assert_eq!(verdict.limit, expected.limit, "{about}");
-    let said = |words: &String| {
-        verdict
-            .evidence
-            .iter()
-            .any(|fact| fact.text.contains(words))
-    };
+    let facts = verdict.evidence.iter().map(|fact| &fact.text);
+    let texts: Vec<&String> = facts
+        .chain(verdict.missing.iter().map(|missing| &missing.why))
+        .collect();
+    let said = |words: &String| texts.iter().any(|text| text.contains(words));
     assert!(expected.says.iter().all(said), "{about}");
     assert!(!expected.not_says.iter().any(said), "{about}");
     assert!(!expected.not_advice.iter().any(advised), "{about}");
