@@ -171,7 +171,10 @@ fn newest_worker_start(job: &JobSample, clock: &SampleInterval) -> Option<f64> {
 }
 
 fn batches(job: &JobSample) -> Option<u64> {
-    let rank = |rank: &RankSample| rank.loaders.iter().map(taken).fold(None, sum);
+    let rank = |rank: &RankSample| {
+        let loaders = rank.loaders.iter().filter(|loader| !loader.nested);
+        loaders.map(taken).fold(None, sum)
+    };
     job.ranks.iter().filter_map(rank).max()
 }
 

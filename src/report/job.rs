@@ -193,7 +193,8 @@ pub struct QueueReport {
 /// Means per batch. null: no batch in this time, or nothing counts or times it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StepReport {
-    /// Batches per second taken by the trainer.
+    /// Batches per second that the trainer takes, from all its loaders: two for a step that takes one of each of two. One
+    /// that comes through two loaders, one in the dataset of the other, counts once.
     #[schemars(range(min = 0.0))]
     pub batches_per_s: Option<f64>,
     /// Milliseconds from one batch to the next, without the wait.

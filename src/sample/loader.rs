@@ -23,7 +23,7 @@ pub struct LoaderSample {
     /// Workers that were started since the loader's first set of workers.
     pub workers_started: u64,
     pub queue: Option<QueueTally>,
-    /// Batches yielded to the trainer, over all epochs. `None` if nothing counts them.
+    /// Batches yielded, over all epochs. `None` if nothing counts them.
     pub batches: Option<BatchCount>,
     /// Polls that found the trainer in it. `None` if polls do not show which of its loaders a trainer is in.
     #[serde(default)]
@@ -31,6 +31,9 @@ pub struct LoaderSample {
     /// The data that its newest iterator goes through: one of the rank's `passes`. `None` if no iterator shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dataset: Option<u64>,
+    /// Whether another loader takes its batches, in its dataset, and not the trainer itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nested: bool,
     /// Number of ready batches, poll by poll: the newest.
     #[serde(
         rename = "queue_looks",
@@ -54,6 +57,7 @@ impl LoaderSample {
             batches: None,
             waits: None,
             dataset: None,
+            nested: false,
             queue_polls: PollTrace::default(),
         }
     }

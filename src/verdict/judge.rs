@@ -193,7 +193,9 @@ fn judged(
         return verdict;
     };
     if let Some(idle) = idles(context) {
-        return unknown(context, progress, missing, Some(idle));
+        let mut verdict = unknown(context, progress, missing, Some(idle));
+        verdict.wait = None;
+        return verdict;
     }
     let kind = kind(context, waits);
     let unclassified = || unclassified_cpu(context).or_else(|| nothing_runs(context));

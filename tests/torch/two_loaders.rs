@@ -74,6 +74,31 @@ fn a_training_and_a_validation_that_both_wait() {
     });
 }
 
+/// Each batch of the inner loader is one of the outer loader's: the trainer takes it once.
+#[test]
+fn a_loader_within_the_dataset_of_another() {
+    for workers in ["2", "0"] {
+        last_torch(Share::Sixth, |python| {
+            let script = script().with_file_name("nested_loader.py");
+            let arguments = [workers.into(), "60".into()];
+            let mut job = Job::script(&python.path, &[], Share::Sixth, &script, &arguments)
+                .expect("the script starts");
+            job.reach(10, None).expect("batches");
+            let from = now();
+            let output = Command::new(PIPETOP)
+                .args([&job.pid().to_string(), "--once", "--json", "--for"])
+                .arg(format!("{SECONDS}s"))
+                .to_end();
+            let (report, truth) = (report(&output.stdout), job.truth(None));
+            let rank = &report["job"]["ranks"][0];
+            let rate = truth.rate(from, now()).expect("batches");
+            let told = rank["step"]["batches_per_s"].as_f64().expect("a rate");
+            note(&format!("{workers} workers: rate {told} of {rate:.2}"));
+            assert!((told / rate - 1.0).abs() < WITHIN, "{rate}: {rank:#}");
+        });
+    }
+}
+
 fn running(arguments: &[&str], check: impl Fn(&Value, f64, &[Truth; 2]) + Sync) {
     each_torch(Share::Sixth, |python| {
         let arguments: Vec<String> = arguments.iter().copied().map(String::from).collect();

@@ -157,7 +157,7 @@ impl Epochs {
         let known = newer
             .loaders
             .iter()
-            .filter(|loader| loader.batches.is_some());
+            .filter(|loader| loader.batches.is_some() && !loader.nested);
         let Some(training) = known.clone().max_by_key(|loader| count(loader)) else {
             return;
         };

@@ -8,8 +8,8 @@ use crate::model::literals::{
 };
 use crate::model::{between, rates_of};
 use crate::sample::{
-    BatchClock, BatchCount, COPIES, EVENTS, IoSample, LoaderKind, MainTally, RankSample,
-    ReadyTally, SYNCHRONIZE, Sample, Wait, WorkerTally,
+    BatchClock, BatchCount, COPIES, EVENTS, IoSample, LoaderKind, LoaderSample, MainTally,
+    RankSample, ReadyTally, SYNCHRONIZE, Sample, Wait, WorkerTally,
 };
 
 fn job(rates: Option<Rates>) -> JobRates {
@@ -517,6 +517,25 @@ fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
     close(rank.stopped.map(|share| share.0), 0.2);
     close(rank.step.wait_ms, 60.0);
     close(rank.step.step_ms, 20.0);
+}
+
+#[test]
+fn a_batch_that_goes_through_two_loaders_is_taken_once() {
+    let at = |seconds: f64| {
+        let mut sample = training(seconds);
+        let inner = LoaderSample {
+            id: 8,
+            nested: true,
+            ..first_loader(&mut sample).clone()
+        };
+        first_rank(&mut sample).loaders.push(inner);
+        sample
+    };
+    let rank = &job(between(&at(4.0), &at(6.0))).ranks[0];
+    close(rank.step.batches_per_s, 10.0);
+    for loader in &rank.loaders {
+        close(loader.batches_per_s, 10.0);
+    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub(crate) struct RankSums {
     pub(crate) waits_ended: u64,
     /// When workers started, in seconds since pipetop started.
     pub(crate) starts: VecDeque<f64>,
-    /// Batches of all its loaders.
+    /// Batches that it took from all its loaders.
     batches: Counted,
     loaders: BTreeMap<u64, Counted>,
     /// By loader and worker id: these sums continue if a loader restarts its workers with each epoch.
@@ -122,7 +122,7 @@ pub(crate) fn are_missed(batches: u64, waits: u64) -> bool {
 }
 
 impl RankSums {
-    /// Returns the batches of all its loaders.
+    /// Returns the batches that it took from all its loaders.
     pub(crate) fn batches(&self) -> Counted {
         if are_missed(self.batches.batches, self.waits_ended) {
             return Counted::default();
@@ -234,7 +234,9 @@ impl RankSums {
                     .entry(loader.id)
                     .or_default()
                     .add(batches, interval.seconds);
-                counted = Some(batches.saturating_add(counted.unwrap_or(0)));
+                if !loader.nested {
+                    counted = Some(batches.saturating_add(counted.unwrap_or(0)));
+                }
             }
             self.add_workers(before, loader, interval, from);
         }

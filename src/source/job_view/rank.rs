@@ -267,6 +267,7 @@ impl RankView {
             batches: yielded.or(taken).or(made),
             waits: iterator.map(|iterator| iterator.waits),
             dataset: iterator.and_then(|iterator| iterator.dataset),
+            nested: iterator.is_some_and(|iterator| iterator.nested),
             settings,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Does not depend on waits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::datasets::Datasets;
@@ -12,6 +12,7 @@ use super::seen::{IteratorSeen, WatchedLoader};
 use super::turns::Turns;
 use crate::sample::{MainTally, Passes, QueueSource};
 use crate::source::python::{LoaderIterator, Stacks};
+use crate::units::keep_newest;
 
 /// Number used for the loader without workers.
 pub const MAIN_LOADER: u64 = u64::MAX;
@@ -34,8 +35,9 @@ struct Tracked {
     yielded_at_pass: Option<u64>,
 }
 
-/// Iterators that are remembered of those that could not be read.
+/// Iterators that are remembered of those that could not be read, and datasets of those that feed another one.
 const LOST: usize = 16;
+const NESTED: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Iterators {
@@ -43,6 +45,8 @@ pub(super) struct Iterators {
     tracked: Vec<Tracked>,
     /// Those that could not be read: address and what is counted. One that was changing then may be found again.
     lost: Vec<(usize, u64)>,
+    /// Addresses of the datasets whose iterators feed another iterator, and not the trainer.
+    nested: VecDeque<usize>,
     turns: Turns,
     moves: Moves,
     loaders: Vec<WatchedLoader>,
@@ -70,21 +74,43 @@ impl Iterators {
         }
     }
 
-    /// Records the iterator of the loader that the trainer is in; `polled` is its result pipe if it waits for that.
-    pub(super) fn met(&mut self, stacks: &Stacks, address: usize, polled: Option<i32>) {
+    /// Records the iterator of the loader that the trainer is in; `polled` is its result pipe if it waits for that. The
+    /// iterator at `outer` takes its batches.
+    pub(super) fn met(
+        &mut self,
+        stacks: &Stacks,
+        address: usize,
+        polled: Option<i32>,
+        outer: Option<usize>,
+    ) {
+        if let Some(outer) = outer {
+            self.met(stacks, outer, None, None);
+        }
         self.met = Some(address);
         let at = self
             .tracked
             .iter()
             .position(|known| known.iterator.address() == address);
         if let Some(at) = at {
+            let dataset = self.tracked[at].iterator.dataset();
+            self.nest(dataset.filter(|_| outer.is_some()));
             if polled.is_some() && self.tracked[at].fd != polled {
                 self.tracked[at].fd = polled;
                 self.tracked[at].loader = self.loader_of(&self.tracked[at]);
             }
         } else {
-            self.track(stacks.iterator(address).ok(), polled);
+            let found = stacks.iterator(address).ok();
+            let dataset = found.as_ref().and_then(LoaderIterator::dataset);
+            self.nest(dataset.filter(|_| outer.is_some()));
+            self.track(found, polled);
             self.found_late(address);
+        }
+    }
+
+    /// Notes a dataset that the trainer does not go through itself: another iterator takes its batches.
+    fn nest(&mut self, dataset: Option<usize>) {
+        if let Some(dataset) = dataset.filter(|it| !self.nested.contains(it)) {
+            keep_newest(&mut self.nested, dataset, NESTED);
         }
     }
 
@@ -92,7 +118,9 @@ impl Iterators {
     fn found_late(&mut self, address: usize) {
         let found = (self.tracked.last()).filter(|found| found.iterator.address() == address);
         let Some(found) = found else { return };
-        if let (Some(dataset), Some(yielded)) = (found.iterator.dataset(), found.yielded_at_pass) {
+        let dataset = found.iterator.dataset();
+        let own = dataset.filter(|dataset| !self.nested.contains(dataset));
+        if let (Some(dataset), Some(yielded)) = (own, found.yielded_at_pass) {
             let spent = self.turns.found(dataset, yielded);
             self.datasets.add(spent);
         }
@@ -205,6 +233,7 @@ impl Iterators {
     pub(super) fn read(&mut self) {
         let seen = &mut self.seen;
         let (lost, turns, datasets) = (&mut self.lost, &mut self.turns, &mut self.datasets);
+        let nested = |dataset: Option<usize>| dataset.is_some_and(|it| self.nested.contains(&it));
         let known = self.tracked.len();
         let mut all_moved = Vec::new();
         let mut next_pass = false;
@@ -227,18 +256,22 @@ impl Iterators {
                 // Another loader's iterator now has its memory.
                 return false;
             }
-            next_pass |= began_anew;
-            if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved) {
+            let nested = nested(tracked.iterator.dataset());
+            next_pass |= began_anew && !nested;
+            if let Some(dataset) = tracked.iterator.dataset().filter(|_| moved && !nested) {
                 datasets.count(dataset, state.yielded);
                 if let Some(before) = before {
                     let since = state.yielded.checked_sub(before);
                     all_moved.push((dataset, since.unwrap_or(state.yielded)));
                 }
             }
-            let Some(loader) = tracked.loader else {
+            // Of those without workers, only the one that the trainer takes batches from is told.
+            let told = |loader: &u64| !nested || *loader != MAIN_LOADER;
+            let Some(loader) = tracked.loader.filter(told) else {
                 return true;
             };
             let seen = seen.entry(loader).or_default();
+            seen.nested = nested;
             // The next epoch counts from the start.
             let since = if state.yielded < tracked.yielded {
                 0

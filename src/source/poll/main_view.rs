@@ -332,7 +332,7 @@ impl MainView {
         }
         if let Some(address) = stack.iterator {
             let polled = poll.polled.filter(|fd| self.result_fds.contains(fd));
-            self.iterators.met(stacks, address, polled);
+            self.iterators.met(stacks, address, polled, stack.outer);
         }
         if stack.iterator.is_none() || !self.iterators.has_all() {
             self.iterators.search(now, stacks);

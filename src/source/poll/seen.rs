@@ -135,6 +135,8 @@ pub struct IteratorSeen {
     pub waits: u64,
     /// The data that it goes through, as in [`MainSeen::passes`].
     pub dataset: Option<u64>,
+    /// Whether another loader takes its batches, in its dataset.
+    pub nested: bool,
     /// Pinned batches that are ready, if a thread pins them.
     pub pinned: Option<QueueTally>,
 }

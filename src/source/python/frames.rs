@@ -181,6 +181,8 @@ pub(super) struct Walked {
     /// `self` of PyTorch's loader on the stack, and its class.
     pub(super) object: Option<usize>,
     pub(super) class: Option<String>,
+    /// `self` of the loader whose dataset that one is in.
+    pub(super) outer: Option<usize>,
     /// What the innermost frame does with the device in a function without a frame.
     pub(super) device: Option<&'static str>,
 }

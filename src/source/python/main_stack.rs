@@ -4,7 +4,9 @@
 
 use super::frames::{Frame, Walked};
 use super::iterator;
-use super::naming::{IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, saves};
+use super::naming::{
+    IMPORTS, InLoader, activity, idles, in_loader, loader_frame, loading, outer_loader, saves,
+};
 use super::site::{Call, Site};
 use super::{PythonError, QueueState, Stacks, places};
 use crate::loaders::Names;
@@ -19,6 +21,8 @@ pub struct MainStack {
     pub function: Option<String>,
     /// Address of the loader's iterator if a frame shows it: for [`Stacks::iterator`].
     pub iterator: Option<usize>,
+    /// The same of the loader that takes the batches of that one, if one does.
+    pub outer: Option<usize>,
     /// Whether it is writing a checkpoint.
     pub saves: bool,
     /// How it is known that it asks for a batch, if it is [`InLoader::Asking`] or waits in a loader other than
@@ -84,9 +88,14 @@ impl Stacks {
     pub fn main_thread(&mut self, context: ThreadContext) -> Result<MainStack, PythonError> {
         self.last = None;
         let frames = self.frames()?;
-        let own = loader_frame(&places(&frames)).and_then(|index| frames.get(index));
-        let object = own.map(|frame| frame.first_local(&self.memory));
-        let object = object.transpose()?.flatten();
+        let all = places(&frames);
+        let of = |index| {
+            frames
+                .get(index)
+                .map(|it: &Frame| it.first_local(&self.memory))
+        };
+        let object = loader_frame(&all).and_then(of).transpose()?.flatten();
+        let outer = outer_loader(&all).and_then(of).transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
         let innermost = frames.first().filter(|_| context.accelerated);
         // Where that cannot be read, the stack still can.
@@ -96,6 +105,7 @@ impl Stacks {
             frames,
             object,
             class,
+            outer,
             device,
         };
         let stack = self.main_stack(&walked, context);
@@ -156,6 +166,7 @@ impl Stacks {
             loader,
             function,
             iterator: walked.object.filter(|_| is_iterator),
+            outer: walked.outer,
             saves: saves(&places),
             asks,
             not_data: not_data.filter(|_| loader == InLoader::Outside),

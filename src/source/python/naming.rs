@@ -78,6 +78,15 @@ pub(super) fn loader_frame(places: &[&CodeLocation]) -> Option<usize> {
     places.iter().position(|place| place.is_in(&[DATALOADER]))
 }
 
+/// Returns the index of the frame of the loader that takes the batches of the one of [`loader_frame`] in its dataset, the
+/// outermost of several.
+pub(super) fn outer_loader(places: &[&CodeLocation]) -> Option<usize> {
+    let is_next =
+        |place: &&CodeLocation| place.is_in(&[DATALOADER]) && place.function() == "__next__";
+    let outermost = places.iter().rposition(is_next)?;
+    places[..outermost].iter().any(is_next).then_some(outermost)
+}
+
 /// Returns how the loader is in use. `iterator_type` is the class of `self` in the frame of [`loader_frame`].
 pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -> InLoader {
     let Some(innermost) = loader_frame(places) else {

@@ -85,6 +85,26 @@ fn only_the_select_of_an_event_loop_is_idle() {
 }
 
 #[test]
+fn a_loader_in_the_dataset_of_another_is_within_it() {
+    let outer = |frames: &[&str]| outer_loader(&places(frames).iter().collect::<Vec<_>>());
+    let stack = [
+        "T/utils/data/dataloader.py:_MultiProcessingDataLoaderIter._try_get_data",
+        "T/utils/data/dataloader.py:_MultiProcessingDataLoaderIter._next_data",
+        "T/utils/data/dataloader.py:_BaseDataLoaderIter.__next__",
+        "/home/me/train.py:Chunks.__iter__",
+        "T/utils/data/_utils/fetch.py:_IterableDatasetFetcher.fetch",
+        "T/utils/data/dataloader.py:_SingleProcessDataLoaderIter._next_data",
+        "T/utils/data/dataloader.py:_BaseDataLoaderIter.__next__",
+        "/home/me/train.py:main",
+    ];
+    assert_eq!(outer(&stack), Some(6));
+    assert_eq!(outer(&stack[..3]), None);
+    assert_eq!(outer(&stack[3..]), None);
+    let thrice = [&stack[..], &stack[3..]].concat();
+    assert_eq!(outer(&thrice), Some(11));
+}
+
+#[test]
 fn a_pinned_loader_waits_on_a_condition() {
     let stack = [
         "L/threading.py:wait",
