@@ -186,7 +186,7 @@ pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Dur
         humantime::format_duration(*least),
         humantime::format_duration(*most),
     );
-    let hint = format!("use a duration between {least} and {most}");
+    let hint = format!("use a duration between {least} and {most}, such as 14s");
     Err(Hinted::new("out of range", hint))
 }
 
