@@ -240,6 +240,7 @@ impl Noise {
                 }),
                 waits: Some(second * 30),
                 dataset: None,
+                nested: false,
                 queue_polls: self.polls(second, &[0, 1, 2, 3, 2 * self.workers]),
             }],
             polls: self.polls(second, &[TrainerNow::Waiting, TrainerNow::Stepping]),
