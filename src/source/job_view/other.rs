@@ -76,7 +76,7 @@ pub(super) fn add(
         let workers = processes.map_or_else(threads, |at| loaders.remove(at).workers);
         if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
             loader.kind = LoaderKind::Other;
-            loader.name = name;
+            loader.name = name.or(main.behind.map(str::to_owned));
             loader.settings.num_workers = None;
             loader.queue = main.queue.and_then(|(_, queue)| queue);
             loader.workers = workers;
@@ -249,14 +249,22 @@ mod tests {
             let mut loaders = vec![in_main];
             let main = MainSeen {
                 handed_over,
+                behind: handed_over.then_some("Keras PyDataset"),
                 ..MainSeen::default()
             };
             add(&mut loaders, &[], &main, Vec::new);
-            assert_eq!(loaders.len(), 1);
-            (loaders[0].kind, loaders[0].settings.num_workers)
+            let [loader] = &loaders[..] else {
+                panic!("{loaders:?}");
+            };
+            (
+                loader.kind,
+                loader.settings.num_workers,
+                loader.name.clone(),
+            )
         };
-        assert_eq!(kind(true), (LoaderKind::Other, None));
-        assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0)));
+        let named = Some("Keras PyDataset".to_owned());
+        assert_eq!(kind(true), (LoaderKind::Other, None, named));
+        assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0), None));
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(super) struct FeedEvidence {
     pub(super) hands_over: bool,
     /// Number of stacks in which that was a batch that it loads.
     handed_over: u32,
+    /// Name of the loader that handed it over, if it is a known one.
+    pub(super) behind: Option<&'static str>,
     /// At the last stack: what it was waiting for, if that is not a batch.
     not_data: Option<&'static str>,
     /// At the last stack: what it did with its device in a function written in C.
@@ -128,9 +130,10 @@ impl FeedEvidence {
         self.dispatched = stack.dispatched;
         self.hands_over = stack.hands_over;
         let loads = stack.loader == InLoader::Loading;
-        self.handed_over = self
-            .handed_over
-            .saturating_add(u32::from(stack.hands_over && loads));
+        if stack.hands_over && loads {
+            self.handed_over = self.handed_over.saturating_add(1);
+            self.behind = stack.behind.or(self.behind);
+        }
         self.shares |= stack.dispatched && matches!(stack.asks, Some(Asks::Loader(_)));
         let Some(asks) = stack.asks else {
             self.pytorch |= stack.loader != InLoader::Outside;

@@ -383,6 +383,7 @@ impl MainView {
         seen.iterators.clone_from(&self.iterators.seen);
         seen.passes = self.iterators.passes();
         (seen.saving, seen.handed_over) = (self.beats.saving, self.fed.is_handed_over());
+        seen.behind = self.fed.behind;
         seen.not_data.clone_from(&self.beats.not_data);
         (seen.asks, seen.queue) = (self.fed.seen(now), self.queue.seen);
         seen.threads = self.threads.seen();

@@ -77,6 +77,8 @@ pub struct MainSeen {
     pub asks: Option<Asks>,
     /// A loader of PyTorch without workers takes its batches from other threads or processes.
     pub handed_over: bool,
+    /// Its name, if it is a known loader that hands them over.
+    pub behind: Option<&'static str>,
     /// Batches taken from the queue object that feeds it, and how full the queue was.
     pub queue: Option<(u64, Option<QueueTally>)>,
     /// Its own threads that load, by thread number.

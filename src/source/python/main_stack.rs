@@ -28,6 +28,8 @@ pub struct MainStack {
     /// How it is known that it asks for a batch, if it is [`InLoader::Asking`] or waits in a loader other than
     /// PyTorch's.
     pub asks: Option<Asks>,
+    /// Name of the loader that the dataset of PyTorch's takes its batches from, in this thread.
+    pub behind: Option<&'static str>,
     /// What it waits for, if that is not a batch: `communication`.
     pub not_data: Option<&'static str>,
     /// What it does with its device, if it is outside the loader, in a function written in C: `synchronize`.
@@ -169,6 +171,9 @@ impl Stacks {
             outer: walked.outer,
             saves: saves(&places),
             asks,
+            behind: known
+                .filter(|_| loader == InLoader::Loading)
+                .map(|known| known.loader.name.as_str()),
             not_data: not_data.filter(|_| loader == InLoader::Outside),
             device: walked.device.filter(|_| loader == InLoader::Outside),
             dispatched,
