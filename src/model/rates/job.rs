@@ -9,7 +9,6 @@ use crate::model::overlap::overlap;
 use crate::model::periodicity;
 use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
-use crate::model::rates::tally::MainGrown;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
@@ -19,8 +18,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CELLS, COMMUNICATION, COPIES, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally,
-    ProcessSample, RankSample, Reported, SYNCHRONIZE, Tier, Wait,
+    CELLS, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample,
+    Reported, SYNCHRONIZE, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -166,7 +165,7 @@ fn rank(
     let in_all = (wait.and_then(|wait| wait.point()), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
-    let not_data = not_data(older, newer, polled.as_ref());
+    let not_data = tally::not_data(older, newer, polled.as_ref(), usage);
     let no_step = Share(stopped.unwrap_or_default().0 + idle(&not_data).0);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
@@ -191,7 +190,10 @@ fn rank(
         main_run_delay: usage.run_delay,
         io: io(usage),
         synchronized_at_least: polled.map_or(Share::ZERO, |polled| {
-            polled.at_least(time(&not_data, SYNCHRONIZE), sums.batches().per_second())
+            polled.at_least(
+                tally::time(&not_data, SYNCHRONIZE),
+                sums.batches().per_second(),
+            )
         }),
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
@@ -323,19 +325,6 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
     }
 }
 
-/// Returns what the main thread waited for other than batches.
-fn not_data(
-    older: Option<&RankSample>,
-    newer: &RankSample,
-    polled: Option<&MainGrown>,
-) -> Vec<Activity> {
-    tally::not_data(
-        older.map(|older| &older.not_data),
-        &newer.not_data,
-        polled.map_or(0, |polled| polled.tally.polls + polled.before),
-    )
-}
-
 impl JobRates {
     pub fn rank(&self, key: ProcessKey) -> Option<&RankRates> {
         self.ranks.iter().find(|rank| rank.key == key)
@@ -350,25 +339,20 @@ impl RankRates {
 
     /// Returns the share of the time in something other than waits for a batch, by its name.
     pub fn time_not_for_data(&self, what: &str) -> Share {
-        time(&self.not_data, what)
+        tally::time(&self.not_data, what)
     }
 
     /// Returns the waits for something other than a batch, the device or other ranks, longest first. An event loop may wait
     /// for any of these.
     pub fn other_waits(&self) -> impl Iterator<Item = &Activity> {
-        let known = [COMMUNICATION, SYNCHRONIZE, COPIES, EVENTS, CELLS];
-        let waits = self.not_data.iter();
-        waits.filter(move |wait| !known.contains(&wait.name.as_str()))
+        self.not_data
+            .iter()
+            .filter(|wait| tally::is_other(&wait.name))
     }
 }
 
 fn idle(not_data: &[Activity]) -> Share {
-    Share(time(not_data, EVENTS).0 + time(not_data, CELLS).0)
-}
-
-fn time(not_data: &[Activity], what: &str) -> Share {
-    let wait = not_data.iter().find(|wait| wait.name == what);
-    wait.map_or(Share::ZERO, |wait| wait.share)
+    Share(tally::time(not_data, EVENTS).0 + tally::time(not_data, CELLS).0)
 }
 
 fn step(
