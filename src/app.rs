@@ -223,7 +223,8 @@ impl App {
                 effects
             }
             Event::Input(Input::Mouse(mouse)) => self.handle_mouse(mouse),
-            Event::Input(Input::FocusGained | Input::FocusLost | Input::Paste(_)) => vec![],
+            Event::Input(Input::Paste(text)) => self.pasted(&text),
+            Event::Input(Input::FocusGained | Input::FocusLost) => vec![],
             Event::Printed(bytes) => match &mut self.launched {
                 Some(launched) => launched.printed(&bytes),
                 None => vec![],

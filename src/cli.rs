@@ -25,7 +25,7 @@ use crate::error::Hinted;
 use crate::job::Target;
 #[cfg(feature = "lab")]
 use crate::lab::cli::Lab;
-use crate::options::{PathArgs, WatchArgs, value};
+use crate::options::{PathArgs, WatchArgs, Web, value};
 
 pub(crate) use diff::DiffArgs;
 pub(crate) use fleet::FleetArgs;
@@ -178,6 +178,12 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
         Some(Command::Lab(Lab::Demo(demo))) => &demo.watch,
         _ => &args.watch,
     };
+    if watch.web.listen.is_empty() && watch.web != Web::default() {
+        return Err(Stop::Usage(Hinted::new(
+            "--web.telemetry-path and --web.config.file need an address to listen on",
+            "add one, as in --web.listen-address 127.0.0.1:9977",
+        )));
+    }
     if let (Some(span), Some(interval)) = (watch.span, watch.interval)
         && span < interval
     {
@@ -328,13 +334,18 @@ fn command_of(line: &[OsString]) -> String {
 /// What the parsers of numbers say, for those who do not write Rust.
 fn plain(message: &str) -> String {
     if let Some((before, range)) = message.split_once(" is not in ")
-        && let Some((least, most)) = range.split_once("..=")
+        && let Some((least, most)) = range.split_once("..")
         && let Some((before, _)) = before.rsplit_once(": ")
     {
-        return format!("{before}: not between {least} and {most}");
+        return match most.strip_prefix('=') {
+            Some(most) => format!("{before}: not between {least} and {most}"),
+            // The end is that of the type.
+            None => format!("{before}: not {least} or more"),
+        };
     }
     message
         .replace("invalid digit found in string", "not a whole number")
+        .replace("number too large to fit in target type", "too large")
         .replace("invalid float literal", "not a number")
         .replace("cannot parse integer from empty string", "no number")
 }

@@ -15,6 +15,8 @@ pub use file::{Ascii, ConfigError, INTERVALS};
 pub use keymap::Keymap;
 pub use theme::{Role, Theme, ThemeName};
 
+use crate::regular_file;
+
 /// The default file with comments, as `pipetop config` prints it. [`Config::default`] reads it as well, so that the two
 /// cannot differ.
 pub const DEFAULT_FILE: &str = include_str!("../config/pipetop.toml");
@@ -218,12 +220,7 @@ impl Default for Config {
 
 /// Returns `$XDG_CONFIG_HOME/pipetop/pipetop.toml`, or the same file under `~/.config`.
 pub fn usual_path() -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
-    std::env::var_os("XDG_CONFIG_HOME")
-        .filter(|dir| !dir.is_empty())
-        .map(PathBuf::from)
-        .or_else(home)
-        .map(|dir| dir.join("pipetop/pipetop.toml"))
+    regular_file::config_folder().map(|folder| folder.join("pipetop.toml"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@
 
 use std::fmt::Display;
 
-use crate::units::printable;
+use crate::units::{printable, shortened};
+
+/// Most characters of a word in an error: more than most paths have, and less than a screen.
+const WORD: usize = 500;
 
 /// An error with a hint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,11 +22,11 @@ pub struct Hinted {
 }
 
 impl Hinted {
-    /// Creates an error. Message and hint may quote user input: terminal control characters are replaced.
+    /// Creates an error. Message and hint may quote user input: terminal control characters are replaced, long words cut.
     pub fn new(message: impl AsRef<str>, hint: impl AsRef<str>) -> Self {
         Self {
-            message: printable(message.as_ref()),
-            hint: printable(hint.as_ref()),
+            message: quoted(message.as_ref()),
+            hint: quoted(hint.as_ref()),
             choices: Vec::new(),
         }
     }
@@ -31,7 +34,7 @@ impl Hinted {
     /// Adds a list between message and hint.
     #[must_use]
     pub fn choices(self, choices: impl IntoIterator<Item = String>) -> Self {
-        let choices = choices.into_iter().map(|choice| printable(&choice));
+        let choices = choices.into_iter().map(|choice| quoted(&choice));
         Self {
             choices: choices.collect(),
             ..self
@@ -73,6 +76,13 @@ impl Hinted {
     }
 }
 
+/// Makes a text with user input fit to be printed.
+fn quoted(text: &str) -> String {
+    let words = printable(text);
+    let words = words.split(' ').map(|word| shortened(word, WORD, "..."));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Turns a failure into an error for the user.
 pub(crate) trait Explain<T> {
     /// Puts before the reason what could not be done, and adds the hint.
@@ -103,5 +113,16 @@ mod tests {
             error.lines(),
             "error: two\u{fffd}lines\n  4\u{fffd}\n  2\nhint: \u{fffd}[2J"
         );
+    }
+
+    #[test]
+    fn a_long_word_of_the_user_is_cut_and_the_rest_of_the_line_stays() {
+        let path = format!("/{}", "a".repeat(4999));
+        let error = Hinted::new(format!("cannot read {path}: File name too long"), &path)
+            .choices([format!("{path}:1:1: not a number")]);
+        for line in error.lines().lines() {
+            assert!(line.len() < 600 && line.contains("aaa..."), "{line}");
+        }
+        assert!(error.message.ends_with("aaa... File name too long"));
     }
 }

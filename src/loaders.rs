@@ -312,11 +312,7 @@ impl Names {
 
 /// `loaders.toml` in the usual folder of the configuration.
 fn user_file() -> Option<PathBuf> {
-    let folder = match std::env::var_os("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()) {
-        Some(folder) => folder.into(),
-        None => Path::new(&std::env::var_os("HOME")?).join(".config"),
-    };
-    Some(folder.join("pipetop").join(FILE))
+    regular_file::config_folder().map(|folder| folder.join(FILE))
 }
 
 #[cfg(test)]

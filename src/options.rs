@@ -73,7 +73,7 @@ pub struct WatchArgs {
 #[command(next_help_heading = "Serving")]
 pub struct Web {
     /// Serve metrics to Prometheus on this address; may be repeated. Without a host: on all addresses
-    #[arg(long = "web.listen-address", value_name = "[HOST]:PORT")]
+    #[arg(long = "web.listen-address", value_name = "[HOST]:PORT", value_parser = value::address)]
     pub listen: Vec<String>,
 
     /// Path of the metrics [default: /metrics]

@@ -27,7 +27,7 @@ pub use format::RecordError;
 pub use reader::Recording;
 pub use ring::Ring;
 pub use samples::Samples;
-pub use writer::{RecordOptions, Writer};
+pub use writer::{RecordOptions, Writer, can_create};
 
 /// Source of the gaps for samples that could not be recorded.
 pub const SOURCE: &str = "record";

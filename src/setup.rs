@@ -24,7 +24,7 @@ use crate::source::sampler::Options;
 use crate::units::printable;
 use crate::verdict::Kind;
 
-pub(crate) use record::{finish, with as recorded};
+pub(crate) use record::{can as can_record, finish, note_if_cut, with as recorded};
 pub(crate) use web::{endpoints, served};
 
 /// What to do about a `loaders.toml` that cannot be used.

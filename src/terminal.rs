@@ -37,6 +37,10 @@ static MOUSE: AtomicBool = AtomicBool::new(false);
 const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
+/// What is pasted comes as one text rather than as keys, one of which could end a command.
+const PASTE_ON: &[u8] = b"\x1b[?2004h";
+const PASTE_OFF: &[u8] = b"\x1b[?2004l";
+
 /// How long closing waits for a frame that is still being written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// If nothing reads the terminal, closing discards the kernel's output queue up to this many times, and waits this
@@ -49,7 +53,7 @@ const ANSWER: Duration = Duration::from_millis(300);
 /// `SI_TKILL`: pipetop sent the signal to itself, as `abort` does.
 const SENT_BY_ITSELF: i32 = -6;
 /// Leaves the screen, whatever was being written, and says why.
-const ABORTED: &[u8] = b"\x18\x1b[?2026l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\
+const ABORTED: &[u8] = b"\x18\x1b[?2026l\x1b[?2004l\x1b[?1006l\x1b[?1000l\x1b[?25h\x1b[?1049l\
 error: pipetop cannot go on: out of memory, or a library that it calls has given up\r\n";
 /// Ends an escape sequence that was cut short.
 const CANCEL: u8 = 0x18;
@@ -163,7 +167,7 @@ pub fn copy(text: &str) -> io::Result<()> {
 
 fn take() -> io::Result<()> {
     TAKEN.store(true, Ordering::SeqCst);
-    let mut bytes = Vec::new();
+    let mut bytes = PASTE_ON.to_vec();
     // A terminal without an alternate screen still shows the shell's lines, and frames only write what changes.
     enable_raw_mode()
         .and_then(|()| queue!(bytes, EnterAlternateScreen, Clear(ClearType::All), Hide))
@@ -195,6 +199,7 @@ fn restore() {
     if MOUSE.load(Ordering::SeqCst) {
         bytes.extend_from_slice(MOUSE_OFF);
     }
+    bytes.extend_from_slice(PASTE_OFF);
     // A terminal that is gone cannot be restored; the error does not matter.
     let _ = queue!(bytes, Show, LeaveAlternateScreen).and_then(|()| WRITER.send(&bytes));
     WRITER.wait(CLOSE_TIMEOUT);

@@ -812,6 +812,22 @@ async fn signals_are_forwarded_to_the_command() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pasted_text_is_typed_where_text_is_and_presses_no_key() {
+    let pasted = session(None, async |script| {
+        let paste = |text: &str| {
+            let input = Input::Paste(text.to_owned());
+            script.keys.send(input).expect("the loop listens");
+        };
+        paste("quite");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        script.typed("/");
+        paste("q\n1");
+    })
+    .await;
+    assert_eq!(pasted.app.state.filter.text(), "q1");
+}
+
+#[tokio::test(start_paused = true)]
 async fn typed_text_filters_workers_and_triggers_no_action() {
     let typing = session(None, async |script| {
         for at in 0..=12 {

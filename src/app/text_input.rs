@@ -27,6 +27,13 @@ impl App {
         Some(vec![Effect::Draw])
     }
 
+    /// Adds what was pasted to the text that is typed. Elsewhere it does nothing: its letters are not meant as keys.
+    pub(super) fn pasted(&mut self, text: &str) -> Vec<Effect> {
+        let keys = text.chars().map(|letter| KeyCode::Char(letter).into());
+        let effects = keys.filter_map(|key| self.typed(&key)).flatten();
+        effects.collect()
+    }
+
     /// Handles ctrl-c while pipetop asks what to do with the command: as in a terminal, the command ends. `None` for any
     /// other key, or if that question is not open.
     pub(super) fn interrupted(&mut self, key: &KeyEvent) -> Option<Vec<Effect>> {

@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::config::ThemeName;
 use crate::error::Hinted;
+use crate::options::value;
 
 /// Show all runs in a Prometheus server, those that lose most first
 ///
@@ -56,7 +57,15 @@ impl FleetArgs {
         if host.contains('@') {
             return plain("leave the password out: set PIPETOP_PROMETHEUS_BASIC to USER:PASSWORD");
         }
-        if host.is_empty() || !self.prometheus.bytes().all(|byte| byte.is_ascii_graphic()) {
+        // A host in brackets has colons of its own.
+        let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+        let address = if has_port {
+            host.to_owned()
+        } else {
+            format!("{host}:80")
+        };
+        let is_address = value::address(&address).is_ok() && !address.starts_with(':');
+        if !is_address || !self.prometheus.bytes().all(|byte| byte.is_ascii_graphic()) {
             return plain("give it as in http://prometheus:9090");
         }
         Ok(())

@@ -76,7 +76,10 @@ fn the_habits_of_other_tools_are_understood() {
     let span = |text: &str| typed(text).unwrap().watch.span;
     assert_eq!(span("--for 5"), Some(Duration::from_secs(5)));
     assert_eq!(span("--for 2.5"), Some(Duration::from_millis(2500)));
-    assert!(refused("--for 0.1").0.contains("out of range"));
+    for span in ["0.1", "1e308", "NaN", "inf", "-1"] {
+        let refused = refused(&format!("--for {span}")).0;
+        assert!(refused.contains("out of range"), "{refused}");
+    }
     assert!(typed("--for -5").is_err());
 }
 
@@ -99,6 +102,52 @@ fn every_option_is_read() {
     assert_eq!(places.proc_root, PathBuf::from("p"));
     assert_eq!(places.sys_root, PathBuf::from("s"));
     assert_eq!(places.nvml_lib, Some(PathBuf::from("n")));
+}
+
+#[test]
+fn an_address_is_checked_when_it_is_read() {
+    for address in ["127.0.0.1:9977", ":9977", "[::1]:0", "localhost:80"] {
+        let args = typed(&format!("--web.listen-address {address}")).unwrap();
+        assert_eq!(args.watch.web.listen, [address]);
+    }
+    for address in [
+        "9977",
+        "nowhere",
+        "127.0.0.1:",
+        "a:65536",
+        "a:-1",
+        "[::1",
+        "[::1:80",
+        "[a]:80",
+    ] {
+        let (error, hint) = refused(&format!("--web.listen-address {address}"));
+        assert!(error.contains("not an address"), "{error}");
+        assert!(hint.contains("127.0.0.1:9977"), "{hint}");
+    }
+    for line in ["--web.telemetry-path /m", "run --web.config.file w -- true"] {
+        assert!(refused(line).0.contains("need an address"), "{line}");
+    }
+    assert!(typed("serve --web.telemetry-path /m").is_ok());
+}
+
+#[test]
+fn the_address_of_a_prometheus_is_checked_when_it_is_read() {
+    for host in [
+        "prometheus",
+        "p:9090/x",
+        "[::1]",
+        "[::1]:9090",
+        "10.0.0.1:80",
+    ] {
+        assert!(
+            typed(&format!("fleet --prometheus http://{host}")).is_ok(),
+            "{host}"
+        );
+    }
+    for host in [":9090", "a:", "a:99999", "[::1", "[a]:80", ""] {
+        let (error, _) = refused(&format!("fleet --prometheus http://{host}"));
+        assert_eq!(error, "--prometheus needs an address", "{host}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Parsers for the values of options.
 
+use std::net::SocketAddrV6;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -85,6 +86,22 @@ pub(crate) fn percent(text: &str) -> Result<Share, Hinted> {
     number(text, 0.0..=100.0, hint).map(|percent| Share(percent / 100.0))
 }
 
+/// Checks an address to listen on: `HOST:PORT`, or `:PORT` for all addresses. Whether there is such a host is not looked up.
+pub(crate) fn address(text: &str) -> Result<String, Hinted> {
+    let parts = text.rsplit_once(':');
+    let port = parts.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    // A host in brackets can only be a number.
+    let number = !text.starts_with('[') || text.parse::<SocketAddrV6>().is_ok();
+    if port && plain && number {
+        return Ok(text.to_owned());
+    }
+    Err(Hinted::new(
+        "not an address to listen on",
+        "give host and port as in 127.0.0.1:9977, or only the port as in :9977",
+    ))
+}
+
 /// Parses a path that no other endpoint uses.
 pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
     const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
@@ -153,16 +170,15 @@ pub(crate) fn number(text: &str, range: RangeInclusive<f64>, hint: &str) -> Resu
 
 /// Parses a duration within a range; a number alone is seconds.
 pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, Hinted> {
-    let seconds = text.parse().ok();
-    let seconds = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let duration = seconds.map_or_else(|| humantime::parse_duration(text), Ok);
-    let duration = duration.map_err(|error| {
-        Hinted::new(
-            error.to_string(),
-            "use a duration such as 14s, 500ms or 2min",
-        )
-    })?;
-    if range.contains(&duration) {
+    let duration = match text.parse() {
+        // `None`: it is negative, too large or no number.
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
+        Err(_) => Some(humantime::parse_duration(text).map_err(|error| {
+            let hint = "use a duration such as 14s, 500ms or 2min";
+            Hinted::new(error.to_string(), hint)
+        })?),
+    };
+    if let Some(duration) = duration.filter(|duration| range.contains(duration)) {
         return Ok(duration);
     }
     let (least, most) = (range.start(), range.end());
@@ -170,7 +186,7 @@ pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Dur
         humantime::format_duration(*least),
         humantime::format_duration(*most),
     );
-    let hint = format!("use a duration between {least} and {most}");
+    let hint = format!("use a duration between {least} and {most}, such as 14s");
     Err(Hinted::new("out of range", hint))
 }
 

@@ -6,8 +6,11 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use super::format::{Header, RecordError, head, rotated};
 use super::group::OpenGroup;
@@ -48,13 +51,7 @@ impl Writer {
             path: options.path.clone(),
             error,
         };
-        // The name for the rotated file must be free, too.
-        if rotated(&options.path).exists() {
-            return Err(RecordError::Create {
-                path: rotated(&options.path),
-                error: io::Error::from(io::ErrorKind::AlreadyExists),
-            });
-        }
+        can_create(&options.path)?;
         let file = create(options).map_err(refused)?;
         let mut writer = Self {
             options: options.clone(),
@@ -154,6 +151,28 @@ fn create(options: &RecordOptions) -> io::Result<File> {
     let mut new = OpenOptions::new();
     new.append(true).create_new(true).mode(0o600);
     new.open(&options.path)
+}
+
+/// Checks whether a recording can be made here, and makes none.
+///
+/// # Errors
+/// Returns the error that making it would end with.
+pub fn can_create(path: &Path) -> Result<(), RecordError> {
+    let refused = |path: &Path, error| {
+        Err(RecordError::Create {
+            path: path.to_owned(),
+            error: io::Error::from(error),
+        })
+    };
+    // The name for the rotated file must be free, too.
+    for name in [path, &rotated(path)] {
+        if name.exists() {
+            return refused(name, Errno::EXIST);
+        }
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(path, error))
 }
 
 fn leave_out_command_lines(sample: &mut Sample) {

@@ -4,9 +4,12 @@
 //! Does not depend on the content.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+/// How the metrics start.
+const START: &str = "# HELP pipetop_";
 
 /// Dropping it removes the file: a file that is no longer updated must not be read.
 #[derive(Debug)]
@@ -34,15 +37,28 @@ impl Textfile {
         if self.is_something_else() {
             return Err(io::Error::other("not a regular file"));
         }
+        if self.written.is_none() && is_no_metrics(&self.path) {
+            return Err(io::Error::other(
+                "it holds something else than metrics of pipetop",
+            ));
+        }
         if self.is_of_another() {
             return Err(io::Error::other("another program writes it, too"));
         }
         let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = folder.unwrap_or(Path::new("."));
         let mut aside = tempfile::Builder::new()
             .prefix(".pipetop-")
             // The collector runs as another user.
             .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+            .tempfile_in(folder)
+            // Its own text has the name of this file, which the user does not know.
+            .map_err(|error| {
+                if folder.is_dir() {
+                    return io::Error::from(error.kind());
+                }
+                io::Error::other(format!("there is no folder {}", folder.display()))
+            })?;
         aside.write_all(text.as_bytes())?;
         self.written = Some(aside.persist(&self.path)?);
         Ok(())
@@ -63,9 +79,17 @@ impl Textfile {
     }
 }
 
+/// The user has named a file of theirs by mistake.
+fn is_no_metrics(path: &Path) -> bool {
+    let mut start = vec![];
+    // A file that is missing is made; of one that cannot be read nothing is known.
+    let _ = File::open(path).and_then(|file| file.take(START.len() as u64).read_to_end(&mut start));
+    !START.as_bytes().starts_with(&start)
+}
+
 impl Drop for Textfile {
     fn drop(&mut self) {
-        if !self.is_something_else() && !self.is_of_another() {
+        if self.written.is_some() && !self.is_something_else() && !self.is_of_another() {
             // It cannot be reported any more.
             let _ = fs::remove_file(&self.path);
         }
@@ -94,15 +118,34 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_user_is_neither_replaced_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.py");
+        for (text, is_ours) in [
+            ("a", false),
+            ("import torch", false),
+            ("", true),
+            (START, true),
+        ] {
+            fs::write(&path, text).unwrap();
+            let mut file = Textfile::new(path.clone());
+            assert_eq!(file.write(START).is_ok(), is_ours, "{text}");
+            drop(file);
+            assert_eq!(path.exists(), !is_ours, "{text}");
+        }
+    }
+
+    #[test]
     fn the_file_of_another_exporter_is_neither_replaced_nor_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipetop.prom");
         let [mut first, mut second, mut third] = [&path; 3].map(|path| Textfile::new(path.clone()));
-        first.write("first").unwrap();
-        second.write("second").unwrap();
+        let second_text = format!("{START} second");
+        first.write(START).unwrap();
+        second.write(&second_text).unwrap();
         assert!(first.write("again").is_err());
         drop(first);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "second");
+        assert_eq!(fs::read_to_string(&path).unwrap(), second_text);
         third.write("third").unwrap();
         assert!(second.write("again").is_err());
         drop(third);

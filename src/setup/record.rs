@@ -1,11 +1,14 @@
 //! `--record`: starts and ends the recording of a live mode.
 
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::Hinted;
 use crate::options::WatchArgs;
-use crate::record::{self, Recorder};
+use crate::record::{self, Recorder, Recording};
 use crate::source::sampler::Options;
+use crate::units::printable;
 
 /// Ends a recording, after the last sample was read.
 ///
@@ -18,6 +21,28 @@ pub(crate) fn finish(recorder: Option<Arc<Recorder>>) -> Result<(), Hinted> {
     {
         Some(gap) => Err(Hinted::new(gap.reason, gap.hint)),
         None => Ok(()),
+    }
+}
+
+/// Checks that a recording can be made if one was requested: it begins only when there is something to record.
+///
+/// # Errors
+/// Returns an error if it cannot.
+pub(crate) fn can(watch: &WatchArgs) -> Result<(), Hinted> {
+    watch.record.as_deref().map_or(Ok(()), |path| {
+        record::can_create(path).map_err(|error| Hinted::new(error.to_string(), error.hint()))
+    })
+}
+
+/// Says on standard error that a recording is not whole.
+pub(crate) fn note_if_cut(recording: &Recording, file: &Path) {
+    if recording.is_cut() {
+        // If the output is closed, there is nothing to do.
+        let _ = writeln!(
+            std::io::stderr(),
+            "note: {} is truncated or still being written: showing it up to the last complete sample",
+            printable(&file.display().to_string())
+        );
     }
 }
 

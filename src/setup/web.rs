@@ -31,17 +31,11 @@ pub(crate) fn served(options: Options, watch: &WatchArgs) -> Result<Served, Hint
     let board = Arc::<Board>::default();
     let web = &watch.web;
     if web.listen.is_empty() {
-        if *web == Web::default() {
-            return Ok(Served {
-                options,
-                board,
-                server: None,
-            });
-        }
-        return Err(Hinted::new(
-            "--web.telemetry-path and --web.config.file need an address to listen on",
-            "add one, as in --web.listen-address 127.0.0.1:9977",
-        ));
+        return Ok(Served {
+            options,
+            board,
+            server: None,
+        });
     }
     // Standard output is used for reports.
     let server = endpoints(web.clone()).serve(Arc::clone(&board))?;

@@ -11,7 +11,7 @@ use crate::error::{Explain as _, Hinted};
 use crate::record::{RecordError, Recording};
 use crate::regular_file;
 use crate::report::Report;
-use crate::setup::{FAILED_IF, print};
+use crate::setup::{FAILED_IF, note_if_cut, print};
 use crate::source::Source;
 use crate::units::printable;
 use crate::untrusted;
@@ -52,6 +52,7 @@ fn side(path: &Path) -> Result<Side, Hinted> {
         }
         Err(error) => return Err(Hinted::new(error.to_string(), error.hint())),
     };
+    note_if_cut(&recording, path);
     let numbers = recording.first()..=recording.first() + recording.len().saturating_sub(1);
     let mut engine = Engine::new(Duration::MAX);
     let mut counts = BatchSlices::default();

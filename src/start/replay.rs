@@ -1,6 +1,5 @@
 //! `pipetop replay`: on the screen, as lines, or as one report.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::app::{self, ReplaySession};
@@ -9,7 +8,7 @@ use crate::error::{Explain as _, Hinted};
 use crate::headless::observe_again;
 use crate::options::PathArgs;
 use crate::record::{RecordError, Recording};
-use crate::setup::{config, exit_code, has_screen, observation};
+use crate::setup::{config, exit_code, has_screen, note_if_cut, observation};
 use crate::source::replay::window;
 use crate::units::span;
 
@@ -31,15 +30,8 @@ pub(super) fn run(args: &ReplayArgs, places: &PathArgs) -> Result<ExitCode, Hint
     let numbers =
         window(&mut recording, args.from, args.to).map_err(|error| no_target_error(&error))?;
     config.interval = recording.header().interval;
-    if recording.is_cut() {
-        let file = args.file.display().to_string();
-        // Behind a screen it is read when that closes. If the output is closed, there is nothing to do.
-        let _ = writeln!(
-            std::io::stderr(),
-            "note: {} is truncated or still being written: showing it up to the last complete sample",
-            crate::units::printable(&file)
-        );
-    }
+    // Behind a screen it is read when that closes.
+    note_if_cut(&recording, &args.file);
     if has_screen(&watch) {
         let session = ReplaySession {
             samples: recording.into_samples(),

@@ -713,6 +713,16 @@ fn a_configuration_is_checked_and_nothing_else_is_done() {
         checked,
         (Some(0), format!("{}: OK, 1 loader\n", names.display()))
     );
+    // A relative path is none: it would be another one in each folder.
+    for relative in ["pipetop", ""] {
+        let checked = pipetop(["config", "--check"])
+            .current_dir(directory.path())
+            .env("XDG_CONFIG_HOME", relative)
+            .env("HOME", "")
+            .to_end();
+        let said = String::from_utf8_lossy(&checked.stdout);
+        assert_eq!(said, "no configuration file: using the defaults\n");
+    }
     // A file that is named takes precedence over the usual one.
     let other = directory.path().join("other.toml");
     std::fs::write(&other, "theme = \"colour-blind\"").expect("a file can be written");

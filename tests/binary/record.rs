@@ -245,6 +245,11 @@ fn two_runs_are_compared_and_a_slower_one_can_fail() {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["outcome"], "slower");
     assert_eq!(json["after"]["file"], text(&slow));
+    let (whole, cut) = (fs::read(&slow).expect("it was written"), file("cut.rec"));
+    fs::write(&cut, &whole[..whole.len() - 3]).expect("the folder is ours");
+    let output = pipetop(&["diff", text(&quick), text(&cut)]);
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(notes.contains("cut.rec is truncated"), "{notes}");
     let newer = fs::read_to_string(&report).expect("it was written");
     let newer = newer.replace("pipetop.report/1", "pipetop.report/2");
     let future = file("future.json");
@@ -290,6 +295,20 @@ fn recording_and_replay_errors_have_two_lines() {
     let nowhere = record("no/such/folder.rec");
     assert!(nowhere.contains("cannot record to"), "{nowhere}");
     assert_eq!(fs::read(path("other")).expect("ours"), b"something else");
+    // What could not be recorded is said before there is a job, and the attempt leaves nothing.
+    let file = path("no/such/folder.rec");
+    let no_job = ["nosuchword", "--once", "--record", text(&file)];
+    assert!(refused(&no_job).contains("cannot record to"));
+    let file = path("free");
+    let no_job = ["nosuchword", "--once", "--record", text(&file)];
+    assert!(refused(&no_job).contains("no running command line"));
+    assert!(!file.exists());
+    let long = "a".repeat(5000);
+    let shown = refused(&["replay", &long]);
+    assert!(
+        shown.contains("File name too long") && shown.len() < 1000,
+        "{shown}"
+    );
 }
 
 /// The file is from the first version with recordings: all later versions must be able to read it.

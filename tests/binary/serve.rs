@@ -240,12 +240,22 @@ fn serve_errors_have_one_line() {
         ),
         (
             "--all --web.listen-address nowhere".to_owned(),
-            "cannot listen on nowhere",
-            1,
+            "not an address to listen on",
+            2,
+        ),
+        (
+            "--all --web.listen-address 127.0.0.1:65536".to_owned(),
+            "not an address to listen on",
+            2,
         ),
         (
             "--all --textfile /proc/pipetop.prom".to_owned(),
             "cannot write /proc/pipetop.prom",
+            1,
+        ),
+        (
+            "--all --textfile no/folder/pipetop.prom".to_owned(),
+            "cannot write no/folder/pipetop.prom: there is no folder no/folder",
             1,
         ),
         ("2147483647".to_owned(), "no process 2147483647", 1),
@@ -261,6 +271,7 @@ fn serve_errors_have_one_line() {
         let errors = String::from_utf8_lossy(&output.stderr);
         let (error, _) = refused(&errors);
         assert!(error.contains(message), "{errors}");
+        assert!(!errors.contains(".pipetop-"), "{errors}");
     }
 }
 

@@ -27,6 +27,8 @@ fn assert_given_back(session: &Session) {
     let left = text.rfind(LEAVE).expect("the alternate screen was left");
     assert!(text.rfind(ENTER).is_some_and(|entered| entered < left));
     assert!(text.rfind(SHOW_CURSOR).is_some(), "the cursor is back");
+    let (on, off) = (text.rfind("\u{1b}[?2004h"), text.rfind("\u{1b}[?2004l"));
+    assert!(on.is_some() && on < off, "pasted text is keys again");
     assert!(session.is_set_back(), "keys do again what they did");
 }
 

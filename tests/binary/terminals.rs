@@ -290,9 +290,9 @@ fn a_frame_is_shown_whole_or_not_at_all() {
     assert!(frames.len() >= 3);
     for (number, (frame, behind)) in frames.iter().enumerate() {
         assert!(!frame.is_empty());
-        // The cursor is shown before the terminal is restored.
+        // Pasted text is keys again and the cursor is shown, before the terminal is restored.
         let last = number + 1 == frames.len();
-        assert_eq!(*behind, if last { "\u{1b}[?25h" } else { "" });
+        assert_eq!(*behind, if last { "\u{1b}[?2004l\u{1b}[?25h" } else { "" });
     }
 }
 

@@ -11,7 +11,7 @@ const COMPUTE: Situation = heavy("compute").kinds(&["compute-bound"]);
 
 #[test]
 fn jpeg_decoding_with_one_worker() {
-    check_last(heavy("jpeg").cause("cpu-preprocess"), |report| {
+    check_last(busy("jpeg").cause("cpu-preprocess"), |report| {
         let seen = report.what_workers_do();
         // Pillow decodes in `ImageFile.load`, called from the script's `decode_jpeg`.
         let named = seen
@@ -38,7 +38,7 @@ fn compute() {
 
 #[test]
 fn many_small_tensors() {
-    check_last(heavy("many-tensors").cause("ipc"), no_more_workers);
+    check_last(busy("many-tensors").cause("ipc"), no_more_workers);
 }
 
 #[test]

@@ -56,6 +56,11 @@ fn a_simulation_has_its_own_options() {
             "--runs",
         ),
         ("--for 0s", "out of range", "between"),
+        (
+            "--seed 99999999999999999999",
+            "too large",
+            "simulate --help",
+        ),
         ("--runs 0", "not between 1 and 1000", "simulate --help"),
         ("--in-order --any-order", "cannot be used with", "--help"),
         ("--json --animate", "cannot be used with", "--help"),

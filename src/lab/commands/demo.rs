@@ -19,7 +19,9 @@ use crate::lab::workload::presets::{DEFAULT, PRESETS};
 use crate::lab::workload::settings::{JobSettings, Load};
 use crate::launch::LoaderOverrides;
 use crate::options::PathArgs;
-use crate::setup::{WINDOW, config, exists, has_screen, listen, no_screen, print, sampling, show};
+use crate::setup::{
+    WINDOW, can_record, config, exists, has_screen, listen, no_screen, print, sampling, show,
+};
 use crate::source::sampler::Options;
 use crate::ui::format::wrap;
 use crate::units::Bytes;
@@ -55,6 +57,7 @@ pub(super) fn run(demo: &DemoArgs, places: &PathArgs) -> Result<ExitCode, Hinted
     let mut settings = demo.settings()?;
     let config = config(&demo.watch, places)?;
     exists(places)?;
+    can_record(&demo.watch)?;
     settings.dataset = prepare(&settings, demo.workload.dataset_size)?;
     let (mut running, options) = match start(&settings, demo, places, &config) {
         Ok(started) => started,

@@ -12,7 +12,6 @@ use super::frames::{Frame, Walker};
 use super::memory::Memory;
 use super::reach::{FoundDeque, Reach};
 use super::supply::{QueuePoll, Supply};
-use super::threads::OtherStack;
 use crate::loaders::FULL_QUEUE;
 
 /// Maximum number of queues polled.
@@ -44,6 +43,15 @@ pub struct QueueState {
     pub capacity: Option<u32>,
     /// Whether batches are in the queues before the main thread asks for them, so that it does not wait.
     pub ahead: bool,
+}
+
+/// A thread other than the main one, and what it may use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holder<'a> {
+    /// Address of its state.
+    pub(super) state: usize,
+    pub(super) frames: &'a [Frame],
+    pub(super) objects: &'a [usize],
 }
 
 #[derive(Debug, Default)]
@@ -178,13 +186,13 @@ impl Queues {
 
     /// Records a poll of all other threads. A queue that all who hold it fill is left to the main thread; not if there are
     /// several of these: one may lead to the other.
-    pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[OtherStack]) {
+    pub(super) fn poll_fillers(&mut self, memory: &Memory, threads: &[Holder<'_>]) {
         let all_fill = self.known.iter_mut().map(|known| {
             let Some(queue) = known.queue else {
                 return false;
             };
-            let holds = |thread: &&OtherStack| thread.objects.contains(&queue);
-            let waits = |thread: &&OtherStack| in_put(memory, &thread.frames) == Some(queue);
+            let holds = |thread: &&Holder<'_>| thread.objects.contains(&queue);
+            let waits = |thread: &&Holder<'_>| in_put(memory, thread.frames) == Some(queue);
             let fills = threads.iter().filter(holds).filter(waits);
             known.fillers.extend(fills.map(|thread| thread.state));
             let mut holders = threads.iter().filter(holds).peekable();
@@ -286,7 +294,9 @@ impl Queues {
     reason = "no such queue, or one without a limit"
 )]
 fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
-    let in_turn = |limit: Option<u32>| limit.is_some() && limit == known.capacity;
+    // Where the main thread waits for another queue, that only others fill this one does not show that it is the main one's.
+    let seen = known.supply.came_to_main();
+    let in_turn = |limit: Option<u32>| seen && limit.is_some() && limit == known.capacity;
     let near = |limit| known.supply.main_get_count() > 0 || in_turn(limit);
     known.polls >= MIN_POLLS && known.supply.feeds_main() && frequent_get.is_none_or(near)
 }

@@ -155,10 +155,14 @@ impl Supply {
     /// object, and the queue of a thread that works for the main thread looks the same, except for what the main thread
     /// puts in and which thread waits for it. A batch that goes to a GPU at once is not seen at the main thread.
     pub(super) fn feeds_main(&self) -> bool {
-        let held = self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD;
         let others = self.puts() || self.other_gets > 0 || self.is_before_another();
         let left = self.left_to_main >= MIN_EVIDENCE && self.taken >= MIN_EVIDENCE;
-        !others && (held || self.main_gets >= MIN_REPEATS || left)
+        !others && (self.came_to_main() || self.main_gets >= MIN_REPEATS || left)
+    }
+
+    /// Whether the main thread was seen to hold what was in the queue, often enough that this is no chance.
+    pub(super) fn came_to_main(&self) -> bool {
+        self.held >= MIN_EVIDENCE && of(self.held, self.held + self.missed) >= MIN_HELD
     }
 
     /// Whether objects are ready before they are taken, so that taking them is not a wait.

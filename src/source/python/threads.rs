@@ -9,7 +9,7 @@ use super::frames::{Frame, Walker};
 use super::instance::Attributes;
 use super::memory::Memory;
 use super::naming::{CodeLocation, activity, loader_frame};
-use super::queues::Queues;
+use super::queues::{Holder, Queues};
 use super::reach::{CELL, Reach};
 use super::shape::Shape;
 use crate::loaders::{FULL_QUEUE, Meaning};
@@ -66,12 +66,12 @@ pub(super) struct ThreadCache {
 }
 
 /// A thread's stack, and the objects of its locals.
-pub(super) struct OtherStack {
+struct OtherStack {
     /// Address of its state.
-    pub(super) state: usize,
+    state: usize,
     thread: Option<Pid>,
-    pub(super) frames: Vec<Frame>,
-    pub(super) objects: Vec<usize>,
+    frames: Vec<Frame>,
+    objects: Vec<usize>,
     /// Those of `objects` that are queues.
     queues: Vec<usize>,
 }
@@ -95,7 +95,8 @@ impl ThreadCache {
                 all.push(self.walked(memory, walker, state, frames));
             }
         }
-        queues.poll_fillers(&memory, &all);
+        let holders: Vec<Holder<'_>> = all.iter().map(OtherStack::holder).collect();
+        queues.poll_fillers(&memory, &holders);
         let queues_to_main = queues_to_main(queues.feeding().collect(), &all);
         let threads = all.iter().filter_map(|walked| {
             let of_pool = walked.frames.iter().any(is_of_pool);
@@ -213,6 +214,14 @@ impl ThreadCache {
 }
 
 impl OtherStack {
+    fn holder(&self) -> Holder<'_> {
+        Holder {
+            state: self.state,
+            frames: &self.frames,
+            objects: &self.objects,
+        }
+    }
+
     fn holds_any(&self, queues: &BTreeSet<usize>) -> bool {
         self.objects.iter().any(|object| queues.contains(object))
     }
