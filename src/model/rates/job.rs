@@ -9,6 +9,7 @@ use crate::model::overlap::overlap;
 use crate::model::periodicity;
 use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
+use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
@@ -190,10 +191,7 @@ fn rank(
         main_run_delay: usage.run_delay,
         io: io(usage),
         synchronized_at_least: polled.map_or(Share::ZERO, |polled| {
-            polled.at_least(
-                tally::time(&not_data, SYNCHRONIZE),
-                sums.batches().per_second(),
-            )
+            polled.at_least(time(&not_data, SYNCHRONIZE), sums.batches().per_second())
         }),
         not_data,
         epoch: datasets::training(&newer.passes).map(|passes| passes.begun),
@@ -339,7 +337,7 @@ impl RankRates {
 
     /// Returns the share of the time in something other than waits for a batch, by its name.
     pub fn time_not_for_data(&self, what: &str) -> Share {
-        tally::time(&self.not_data, what)
+        time(&self.not_data, what)
     }
 
     /// Returns the waits for something other than a batch, the device or other ranks, longest first. An event loop may wait
@@ -352,7 +350,7 @@ impl RankRates {
 }
 
 fn idle(not_data: &[Activity]) -> Share {
-    Share(tally::time(not_data, EVENTS).0 + tally::time(not_data, CELLS).0)
+    Share(time(not_data, EVENTS).0 + time(not_data, CELLS).0)
 }
 
 fn step(
