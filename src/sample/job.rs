@@ -100,6 +100,9 @@ pub struct RankSample {
     /// `communication`). In units of [`BEAT`].
     #[serde(default)]
     pub not_data: BTreeMap<String, u64>,
+    /// The part of it in which the main thread was ready to run, on a CPU or without one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_data_ready: BTreeMap<String, u64>,
     /// States of its main thread, poll by poll: the newest.
     #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]
     pub polls: PollTrace,

@@ -84,14 +84,15 @@ fn a_loader_within_the_dataset_of_another() {
             let mut job = Job::script(&python.path, &[], Share::Sixth, &script, &arguments)
                 .expect("the script starts");
             job.reach(10, None).expect("batches");
-            let from = now();
             let output = Command::new(PIPETOP)
                 .args([&job.pid().to_string(), "--once", "--json", "--for"])
                 .arg(format!("{SECONDS}s"))
                 .to_end();
+            let to = now();
             let (report, truth) = (report(&output.stdout), job.truth(None));
             let rank = &report["job"]["ranks"][0];
-            let rate = truth.rate(from, now()).expect("batches");
+            let seconds = report["window"]["seconds"].as_f64().expect("a window");
+            let rate = truth.rate(to - seconds, to).expect("batches");
             let told = rank["step"]["batches_per_s"].as_f64().expect("a rate");
             note(&format!("{workers} workers: rate {told} of {rate:.2}"));
             assert!((told / rate - 1.0).abs() < WITHIN, "{rate}: {rank:#}");

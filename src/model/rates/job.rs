@@ -9,7 +9,7 @@ use crate::model::overlap::overlap;
 use crate::model::periodicity;
 use crate::model::rates::gpu::SlowOscillations;
 use crate::model::rates::reported::Grown;
-use crate::model::rates::tally::MainGrown;
+use crate::model::rates::tally::time;
 use crate::model::rates::time_on_data::TimeOnData;
 use crate::model::rates::{
     Activity, CgroupRates, DeviceRates, Estimate, GilRates, IoRates, JobRates, LoaderRates,
@@ -19,8 +19,8 @@ use crate::model::usage::{CPU, Counts, Delta, RCHAR, READ, Usage};
 use crate::model::window::{RankSums, WindowSums};
 use crate::model::{Overlap, datasets};
 use crate::sample::{
-    CELLS, COMMUNICATION, COPIES, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally,
-    ProcessSample, RankSample, Reported, SYNCHRONIZE, Tier, Wait,
+    CELLS, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample,
+    Reported, SYNCHRONIZE, Tier, Wait,
 };
 use crate::units::{BytesPerSecond, ProcessKey, Share};
 
@@ -166,7 +166,7 @@ fn rank(
     let in_all = (wait.and_then(|wait| wait.point()), on_data.as_ref());
     let loaders = loaders(older, newer, (sums, session), in_all, interval);
     let loading = of_wait(|main| main.loading);
-    let not_data = not_data(older, newer, polled.as_ref());
+    let not_data = tally::not_data(older, newer, polled.as_ref(), usage);
     let no_step = Share(stopped.unwrap_or_default().0 + idle(&not_data).0);
     let nothing_seen = exact.filter(|_| inside <= 0.0).map(Grown::wait);
     RankRates {
@@ -323,19 +323,6 @@ fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRate
     }
 }
 
-/// Returns what the main thread waited for other than batches.
-fn not_data(
-    older: Option<&RankSample>,
-    newer: &RankSample,
-    polled: Option<&MainGrown>,
-) -> Vec<Activity> {
-    tally::not_data(
-        older.map(|older| &older.not_data),
-        &newer.not_data,
-        polled.map_or(0, |polled| polled.tally.polls + polled.before),
-    )
-}
-
 impl JobRates {
     pub fn rank(&self, key: ProcessKey) -> Option<&RankRates> {
         self.ranks.iter().find(|rank| rank.key == key)
@@ -356,19 +343,14 @@ impl RankRates {
     /// Returns the waits for something other than a batch, the device or other ranks, longest first. An event loop may wait
     /// for any of these.
     pub fn other_waits(&self) -> impl Iterator<Item = &Activity> {
-        let known = [COMMUNICATION, SYNCHRONIZE, COPIES, EVENTS, CELLS];
-        let waits = self.not_data.iter();
-        waits.filter(move |wait| !known.contains(&wait.name.as_str()))
+        self.not_data
+            .iter()
+            .filter(|wait| tally::is_other(&wait.name))
     }
 }
 
 fn idle(not_data: &[Activity]) -> Share {
     Share(time(not_data, EVENTS).0 + time(not_data, CELLS).0)
-}
-
-fn time(not_data: &[Activity], what: &str) -> Share {
-    let wait = not_data.iter().find(|wait| wait.name == what);
-    wait.map_or(Share::ZERO, |wait| wait.share)
 }
 
 fn step(

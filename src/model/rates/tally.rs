@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::rates::Activity;
-use crate::sample::{BEAT, MainTally, QueueSource, QueueTally, ReadyTally};
+use crate::model::usage::Usage;
+use crate::sample::{
+    BEAT, CELLS, COMMUNICATION, COPIES, EVENTS, MainTally, QueueSource, QueueTally, RankSample,
+    ReadyTally, SYNCHRONIZE,
+};
 use crate::units::Share;
 
 /// Number of functions kept of an activity: the hottest.
@@ -236,8 +240,43 @@ pub(super) fn queue(older: Option<QueueTally>, newer: Option<QueueTally>) -> Opt
     (grown.polls > 0).then_some(grown)
 }
 
-/// Returns the share of each function in all polls. Empty if a count went backwards.
+/// Returns the share of what the main thread waited for other than batches. Work on it, as on a line of a log, takes longer
+/// while all CPUs are busy: that it is ready and no CPU is free is no wait for this.
 pub(super) fn not_data(
+    older: Option<&RankSample>,
+    newer: &RankSample,
+    polled: Option<&MainGrown>,
+    usage: Usage,
+) -> Vec<Activity> {
+    let polls = polled.map_or(0, |polled| polled.tally.polls + polled.before);
+    let shares = |of: fn(&RankSample) -> &BTreeMap<String, u64>| {
+        shares_of_polls(older.map(of), of(newer), polls)
+    };
+    let mut all = shares(|rank| &rank.not_data);
+    let ready = shares(|rank| &rank.not_data_ready);
+    let delay = usage.run_delay.zip(usage.main_cpu);
+    let without_a_cpu = delay.and_then(|(delay, cpu)| Share::of(delay.0, delay.0 + cpu.0));
+    for wait in all.iter_mut().filter(|wait| is_other(&wait.name)) {
+        let delayed = time(&ready, &wait.name).0 * without_a_cpu.unwrap_or_default().0;
+        wait.share = Share(wait.share.0 - delayed).clamped();
+    }
+    all.sort_by(|one, other| other.share.0.total_cmp(&one.share.0));
+    all
+}
+
+/// Whether what the main thread waits for is of the program, and neither of its device nor of other ranks.
+pub(super) fn is_other(what: &str) -> bool {
+    ![COMMUNICATION, SYNCHRONIZE, COPIES, EVENTS, CELLS].contains(&what)
+}
+
+/// Returns the share of the time in which the main thread waited for this.
+pub(super) fn time(not_data: &[Activity], what: &str) -> Share {
+    let wait = not_data.iter().find(|wait| wait.name == what);
+    wait.map_or(Share::ZERO, |wait| wait.share)
+}
+
+/// Returns the share of each function in all polls. Empty if a count went backwards.
+fn shares_of_polls(
     older: Option<&BTreeMap<String, u64>>,
     newer: &BTreeMap<String, u64>,
     polls: u64,

@@ -520,6 +520,20 @@ fn the_time_in_which_the_trainer_was_stopped_is_no_step() {
 }
 
 #[test]
+fn work_on_a_log_that_gets_no_cpu_is_no_wait_for_the_log() {
+    let mut newer = training(6.0);
+    let rank = first_rank(&mut newer);
+    for (what, all, ready) in [("logging", 80, 40), (SYNCHRONIZE, 40, 40)] {
+        rank.not_data.insert(what.to_owned(), all);
+        rank.not_data_ready.insert(what.to_owned(), ready);
+    }
+    let rank = &job(between(&training(4.0), &newer)).ranks[0];
+    // Of the time in which it is ready, it is without a CPU in a quarter. What it waits for is not that.
+    close(rank.time_not_for_data("logging").0, 0.2 - 0.1 / 4.0);
+    close(rank.time_not_for_data(SYNCHRONIZE).0, 0.1);
+}
+
+#[test]
 fn a_batch_that_goes_through_two_loaders_is_taken_once() {
     let at = |seconds: f64| {
         let mut sample = training(seconds);

@@ -161,9 +161,9 @@ pub(super) fn threads(
     threads
 }
 
-/// Returns the polls at which the main thread waited for something other than a batch, by what that was.
-pub(super) fn not_data(main: &MainSeen) -> BTreeMap<String, u64> {
-    let seen = main.not_data.iter();
+/// Returns polls by what the main thread waited for.
+pub(super) fn by_name(seen: Option<&BTreeMap<&'static str, u64>>) -> BTreeMap<String, u64> {
+    let seen = seen.into_iter().flatten();
     seen.map(|(means, polls)| ((*means).to_owned(), *polls))
         .collect()
 }

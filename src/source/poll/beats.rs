@@ -115,6 +115,8 @@ pub(super) struct Beats {
     /// Beats in which a checkpoint was written; `None` without stacks.
     pub(super) saving: Option<u64>,
     pub(super) not_data: BTreeMap<&'static str, u64>,
+    /// Those of them in which it was ready to run.
+    pub(super) not_data_ready: BTreeMap<&'static str, u64>,
 }
 
 impl Beats {
@@ -247,6 +249,9 @@ impl Beats {
         }
         if let Some(means) = seen.not_data.filter(|_| outside && beats > 0) {
             *self.not_data.entry(means).or_default() += beats;
+            if is_ready {
+                *self.not_data_ready.entry(means).or_default() += beats;
+            }
         }
     }
 }
@@ -290,6 +295,24 @@ mod tests {
 
     fn counted(beats: &Beats) -> Option<u64> {
         beats.recognised.map(|tally| tally.polls)
+    }
+
+    #[test]
+    fn work_on_a_log_is_distinguished_from_a_wait_for_it() {
+        let mut beats = Beats::default();
+        for (at, doing, thread) in [
+            (10, Doing::Running, ThreadState::Ready),
+            (20, Doing::Other, ThreadState::Asleep),
+            (30, Doing::Running, ThreadState::Ready),
+        ] {
+            let beat = Beat {
+                not_data: Some("logging"),
+                ..seen(doing, thread)
+            };
+            beats.count(after(at), beat);
+        }
+        assert_eq!(beats.not_data["logging"], 3);
+        assert_eq!(beats.not_data_ready["logging"], 2);
     }
 
     #[test]

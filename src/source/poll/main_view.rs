@@ -385,6 +385,7 @@ impl MainView {
         (seen.saving, seen.handed_over) = (self.beats.saving, self.fed.is_handed_over());
         seen.behind = self.fed.behind;
         seen.not_data.clone_from(&self.beats.not_data);
+        (seen.not_data_ready).clone_from(&self.beats.not_data_ready);
         (seen.asks, seen.queue) = (self.fed.seen(now), self.queue.seen);
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
