@@ -15,7 +15,7 @@ pub use file::{Ascii, ConfigError, INTERVALS};
 pub use keymap::Keymap;
 pub use theme::{Role, Theme, ThemeName};
 
-use crate::regular_file;
+use crate::folders;
 
 /// The default file with comments, as `pipetop config` prints it. [`Config::default`] reads it as well, so that the two
 /// cannot differ.
@@ -220,7 +220,7 @@ impl Default for Config {
 
 /// Returns `$XDG_CONFIG_HOME/pipetop/pipetop.toml`, or the same file under `~/.config`.
 pub fn usual_path() -> Option<PathBuf> {
-    regular_file::config_folder().map(|folder| folder.join("pipetop.toml"))
+    folders::config().map(|folder| folder.join("pipetop.toml"))
 }
 
 #[cfg(test)]

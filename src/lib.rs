@@ -26,6 +26,7 @@ mod doctor;
 mod engine;
 mod error;
 mod fleet;
+mod folders;
 mod foreign;
 mod headless;
 mod job;

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use crate::folders;
 use crate::regular_file;
 use crate::units::printable;
 
@@ -312,7 +313,7 @@ impl Names {
 
 /// `loaders.toml` in the usual folder of the configuration.
 fn user_file() -> Option<PathBuf> {
-    regular_file::config_folder().map(|folder| folder.join(FILE))
+    folders::config().map(|folder| folder.join(FILE))
 }
 
 #[cfg(test)]

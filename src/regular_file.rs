@@ -6,21 +6,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::OFlags;
-
-/// Returns `$XDG_CONFIG_HOME/pipetop`, otherwise `~/.config/pipetop`.
-pub(crate) fn config_folder() -> Option<PathBuf> {
-    // The standard requires relative paths to be ignored: the folder would be another one in each directory.
-    let folder = |name| {
-        let folder = std::env::var_os(name).map(PathBuf::from);
-        folder.filter(|folder| folder.is_absolute())
-    };
-    folder("XDG_CONFIG_HOME")
-        .or_else(|| Some(folder("HOME")?.join(".config")))
-        .map(|folder| folder.join("pipetop"))
-}
 
 /// Opens a file for reading. Never blocks.
 ///

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use super::format::{Header, RecordError, head, rotated};
 use super::group::OpenGroup;
 use super::index::Index;
+use crate::folders;
 use crate::sample::Sample;
 
 /// Replaces a command line that is left out.
@@ -170,8 +171,7 @@ pub fn can_create(path: &Path) -> Result<(), RecordError> {
             return refused(name, Errno::EXIST);
         }
     }
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    let folder = folder.unwrap_or(Path::new("."));
+    let folder = folders::of_file(path);
     access(folder, Access::WRITE_OK | Access::EXEC_OK).or_else(|error| refused(path, error))
 }
 

@@ -8,6 +8,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::folders;
+
 /// How the metrics start.
 const START: &str = "# HELP pipetop_";
 
@@ -39,14 +41,13 @@ impl Textfile {
         }
         if self.written.is_none() && is_no_metrics(&self.path) {
             return Err(io::Error::other(
-                "it holds something else than metrics of pipetop",
+                "it holds something other than pipetop's metrics",
             ));
         }
         if self.is_of_another() {
             return Err(io::Error::other("another program writes it, too"));
         }
-        let folder = self.path.parent().filter(|folder| *folder != Path::new(""));
-        let folder = folder.unwrap_or(Path::new("."));
+        let folder = folders::of_file(&self.path);
         let mut aside = tempfile::Builder::new()
             .prefix(".pipetop-")
             // The collector runs as another user.

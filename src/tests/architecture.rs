@@ -6,23 +6,31 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module with the modules that it may name. Data flows from the top to the bottom.
-const ARROWS: [(&str, &[&str]); 35] = [
+const ARROWS: [(&str, &[&str]); 36] = [
     ("units", &[]),
     ("background", &[]),
     ("regular_file", &[]),
+    ("folders", &[]),
     ("last_lines", &["units"]),
     ("untrusted", &["units"]),
     ("error", &["units"]),
     ("action", &[]),
     ("foreign", &[]),
-    ("loaders", &["regular_file", "units"]),
+    ("loaders", &["folders", "regular_file", "units"]),
     ("logging", &["error"]),
     ("sample", &["units"]),
     ("job", &["units"]),
     ("probe", &["units"]),
     (
         "record",
-        &["background", "regular_file", "sample", "units", "untrusted"],
+        &[
+            "background",
+            "folders",
+            "regular_file",
+            "sample",
+            "units",
+            "untrusted",
+        ],
     ),
     (
         "source",
@@ -49,7 +57,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
     ("engine", &["model", "report", "sample", "units", "verdict"]),
     ("output", &["job", "report", "units"]),
     ("diff", &["report", "units"]),
-    ("config", &["action", "regular_file", "units"]),
+    ("config", &["action", "folders", "regular_file", "units"]),
     (
         "ui",
         &[
@@ -79,6 +87,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "background",
             "engine",
             "error",
+            "folders",
             "job",
             "model",
             "regular_file",
@@ -142,6 +151,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "config",
             "engine",
             "error",
+            "folders",
             "foreign",
             "job",
             "last_lines",

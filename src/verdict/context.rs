@@ -206,7 +206,7 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the GPU that the idle share is based on, if it is a single whole GPU, read from the driver and not used by
-    /// another program.
+    /// another process.
     pub(super) fn gpu(&self) -> Option<&'a GpuRates> {
         let held = self.known_gpus();
         let used = match held[..] {

@@ -139,6 +139,16 @@ fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     Some(Evidence::new("gpu-idle", supports, idle.0, HIGH, text))
 }
 
+/// Returns what a GPU that is seldom idle says of waits that cannot be seen. Not for one of several ranks: a collective
+/// keeps the GPU busy while another rank waits for data.
+pub(super) fn at_most_lost(context: &Context<'_>) -> Option<Evidence> {
+    let alone =
+        context.job.ranks.len() == 1 && context.rank.world_size.is_none_or(|size| size == 1);
+    let idle = context.gpu_idle().filter(|idle| alone && idle.0 < HIGH)?;
+    let text = format!("GPU idle {idle} of the time: no more than that is lost waiting for data");
+    Some(Evidence::new("gpu-idle", false, idle.0, HIGH, text))
+}
+
 /// Returns how the time is divided between training and validation, and whether validation's waits are like the others.
 fn validation(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let validation = context.rank.validation?;
@@ -189,18 +199,16 @@ pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
     Some(Missing::new("loader", why, hint))
 }
 
-/// Returns the missing signal if another program uses a GPU of the rank: then the GPU's idle time is not the job's.
+/// Returns the missing signal if another process uses a GPU of the rank: then the GPU's idle time is not the rank's.
 pub(super) fn shared_gpu(context: &Context<'_>) -> Option<Missing> {
-    let used = context.gpus_in_use();
-    let (index, other) = used
-        .iter()
-        .find_map(|used| Some((used.gpu.now.index, used.other?)))?;
+    let used = context.gpus_in_use().into_iter();
+    let mut shared = used.filter_map(|used| Some((used.gpu.now.index, used.other?)));
+    let (index, other) = shared.next()?;
     let (pid, percent) = (other.pid, other.sm_percent?);
     let why = format!(
-        "process {pid}, not of this job, also computes on GPU {index} ({percent:.0} %): how busy the GPU is does not show \
-         what this job does"
+        "process {pid} computes on GPU {index}, too ({percent:.0} %): how busy the GPU is does not show what this rank does"
     );
-    let hint = "give each job its own GPU, or let the job report its steps (docs/probe.md)";
+    let hint = "run nothing else on this GPU, or let the job report its steps (docs/probe.md)";
     Some(Missing::new("gpu", why, hint))
 }
 

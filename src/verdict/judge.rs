@@ -7,8 +7,8 @@ use super::confidence::confidence;
 use super::context::Context;
 use super::device::limit;
 use super::early;
-use super::evidence::{earlier_epoch, evidence, missing, shared_gpu};
-use super::level::{HIGH, SLIGHT};
+use super::evidence::{at_most_lost, earlier_epoch, evidence, missing, shared_gpu};
+use super::level::SLIGHT;
 use super::rules::{Cause, cause};
 use super::standstill::Standstill;
 use super::waits::{
@@ -280,16 +280,6 @@ fn unknown(
     let mut verdict = with_rank(context, undecided(Kind::Unknown, progress, missing));
     verdict.evidence.extend(at_most_lost(context));
     verdict
-}
-
-/// Returns what a GPU that is seldom idle says of waits that cannot be seen. Not for one of several ranks: a collective
-/// keeps the GPU busy while another rank waits for data.
-fn at_most_lost(context: &Context<'_>) -> Option<Evidence> {
-    let alone =
-        context.job.ranks.len() == 1 && context.rank.world_size.is_none_or(|size| size == 1);
-    let idle = context.gpu_idle().filter(|idle| alone && idle.0 < HIGH)?;
-    let text = format!("GPU idle {idle} of the time: no more than that is lost waiting for data");
-    Some(Evidence::new("gpu-idle", false, idle.0, HIGH, text))
 }
 
 fn against(id: &'static str, text: String) -> Evidence {

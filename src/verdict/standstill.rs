@@ -1,7 +1,7 @@
 //! Whether a job stands still, since when there is no batch, and why.
 
 use super::context::Context;
-use super::waits::{IDLES, idles, like_a_notebook};
+use super::waits::{BETWEEN_CELLS, IDLES, idles, is_notebook};
 use crate::model::Progress;
 use crate::model::rates::RankRates;
 use crate::sample::WorkerNow;
@@ -58,7 +58,11 @@ impl Standstill {
         let seconds = progress.seconds_without_batch.unwrap_or_default();
         let text = format!("no batch was taken for {seconds:.0} s");
         if let Some(idle) = idles(context) {
-            let like = like_a_notebook(context.rank);
+            let like = if is_notebook(context.rank) {
+                BETWEEN_CELLS
+            } else {
+                ""
+            };
             return with(STUCK, format!("{text}: {IDLES}{like}"), idle.hint);
         }
         if is_frozen {

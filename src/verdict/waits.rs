@@ -19,6 +19,7 @@ const LET_IT_REPORT: &str =
 pub(super) const DATA_WAITS: &str = "data-waits";
 /// What a main thread does that is in no function of its program.
 pub(super) const IDLES: &str = "the main thread waits for events";
+pub(super) const BETWEEN_CELLS: &str = ", as a notebook's does between two cells";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
 const MAX_FUNCTIONS: usize = 3;
 const MIN_SHARE: f64 = 0.1;
@@ -108,27 +109,25 @@ pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     let idle = context.rank.idle();
     let seen = context.wait().is_some_and(|wait| wait.low.0 >= MODERATE);
     let hides = idle.0 >= MODERATE && !seen;
-    (idle.0 >= HIGH || hides).then(|| match like_a_notebook(context.rank) {
-        "" => {
-            let why = format!("{IDLES} {idle} of the time: whether it awaits data is not seen");
-            let hint = "let the job report its steps (docs/probe.md)";
-            Missing::new("main-thread", why, hint)
-        }
-        like => {
-            let why = format!("{IDLES} {idle} of the time{like}, or in one that awaits something");
-            Missing::new("main-thread", why, "watch it while it trains")
-        }
+    (idle.0 >= HIGH || hides).then(|| {
+        let (what, hint) = if is_notebook(context.rank) {
+            let what = format!("{BETWEEN_CELLS}, or in one that awaits something");
+            (what, "watch it while it trains")
+        } else {
+            let what = ": whether it awaits data is not seen".to_owned();
+            (what, "let the job report its steps (docs/probe.md)")
+        };
+        Missing::new(
+            "main-thread",
+            format!("{IDLES} {idle} of the time{what}"),
+            hint,
+        )
     })
 }
 
-/// Returns what ends the sentence about a main thread that waits for events, if it is that of a notebook's kernel.
-pub(super) fn like_a_notebook(rank: &RankRates) -> &'static str {
-    let cells = rank.time_not_for_data(CELLS);
-    if 2.0 * cells.0 >= rank.idle().0 {
-        ", as a notebook's does between two cells"
-    } else {
-        ""
-    }
+/// Whether what the main thread waits for in an event loop is mostly the next cell of a notebook.
+pub(super) fn is_notebook(rank: &RankRates) -> bool {
+    2.0 * rank.time_not_for_data(CELLS).0 >= rank.idle().0
 }
 
 /// Returns the missing signal if the trainer was stopped for much of the time, and runs again.

@@ -6,7 +6,6 @@ mod draw;
 mod error;
 
 use std::env;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 use crate::background;
+use crate::folders;
 use crate::units::Bytes;
 
 pub use draw::SIDE;
@@ -201,22 +201,10 @@ fn size(folder: &Path) -> io::Result<u64> {
 /// Returns where data sets are kept: `$XDG_CACHE_HOME/pipetop`, otherwise `~/.cache/pipetop`, otherwise a folder for
 /// this user among the temporary files.
 pub fn root() -> PathBuf {
-    let user = rustix::process::getuid().as_raw();
-    let temporary = env::temp_dir().join(format!("pipetop-{user}"));
-    root_of(
-        env::var_os("XDG_CACHE_HOME"),
-        env::var_os("HOME"),
-        temporary,
-    )
-}
-
-fn root_of(cache: Option<OsString>, home: Option<OsString>, temporary: PathBuf) -> PathBuf {
-    // The standard requires relative paths to be ignored.
-    let absolute =
-        |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute(cache)
-        .or_else(|| absolute(home).map(|home| home.join(".cache")))
-        .map_or(temporary, |cache| cache.join("pipetop"))
+    folders::cache().unwrap_or_else(|| {
+        let user = rustix::process::getuid().as_raw();
+        env::temp_dir().join(format!("pipetop-{user}"))
+    })
 }
 
 #[cfg(test)]

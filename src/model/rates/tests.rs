@@ -8,9 +8,11 @@ use crate::model::literals::{
 };
 use crate::model::{between, rates_of};
 use crate::sample::{
-    BatchClock, BatchCount, COPIES, EVENTS, IoSample, LoaderKind, LoaderSample, MainTally,
-    RankSample, ReadyTally, SYNCHRONIZE, Sample, Wait, WorkerTally,
+    BatchClock, BatchCount, COPIES, EVENTS, GpuProcess, GpuSample, GpuUser, IoSample, LoaderKind,
+    LoaderSample, MainTally, ProcessPlace, RankSample, ReadyTally, SYNCHRONIZE, Sample, UsedBy,
+    Wait, WorkerTally,
 };
+use crate::units::Pid;
 
 fn job(rates: Option<Rates>) -> JobRates {
     rates.unwrap().job.unwrap()
@@ -531,6 +533,54 @@ fn work_on_a_log_that_gets_no_cpu_is_no_wait_for_the_log() {
     // Of the time in which it is ready, it is without a CPU in a quarter. What it waits for is not that.
     close(rank.time_not_for_data("logging").0, 0.2 - 0.1 / 4.0);
     close(rank.time_not_for_data(SYNCHRONIZE).0, 0.1);
+}
+
+#[test]
+fn a_process_that_is_no_part_of_the_job_hides_what_a_rank_does_on_its_gpu() {
+    let hidden = |pid: Pid, percent: f64, place, listed: bool| {
+        let at = |seconds: f64| {
+            let mut sample = training(seconds);
+            let rank = first_rank(&mut sample).key.pid;
+            let user = GpuUser {
+                pid: rank,
+                by: if listed {
+                    UsedBy::Listed
+                } else {
+                    UsedBy::DeviceFile
+                },
+                instance: None,
+            };
+            let process = |pid, percent| GpuProcess {
+                pid,
+                mem: None,
+                sm_percent: Some(percent),
+                sm_at: None,
+                place,
+            };
+            sample.gpus = vec![GpuSample {
+                users: Some(vec![user]),
+                processes: Some(vec![process(rank, 50.0), process(pid, percent)]),
+                ..GpuSample::default()
+            }];
+            sample
+        };
+        let rates = between(&at(4.0), &at(6.0)).unwrap();
+        let rank = &rates.job.as_ref().unwrap().ranks[0];
+        let [used] = rates.known_gpus(rank)[..] else {
+            panic!("{:?}", rates.gpus);
+        };
+        used.other.map(|other| other.pid)
+    };
+    let (other, here) = (Pid(9000), ProcessPlace::Here);
+    assert_eq!(hidden(other, 10.0, here, true), Some(other));
+    assert_eq!(hidden(other, 9.0, here, true), None);
+    // A loader may use the GPU, too.
+    let mut sample = training(4.0);
+    let worker = first_loader(&mut sample).workers[0].key.pid;
+    assert_eq!(hidden(worker, 90.0, here, true), None);
+    // PIDs that may be those of another namespace: one of them may be the rank's.
+    assert_eq!(hidden(other, 90.0, ProcessPlace::Unknown, true), None);
+    assert_eq!(hidden(other, 90.0, here, false), None);
 }
 
 #[test]

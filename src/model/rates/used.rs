@@ -6,7 +6,7 @@ use super::{GpuRates, RankRates, Rates};
 use crate::sample::{GpuProcess, GpuUser, ProcessPlace, UsedBy};
 use crate::units::Pid;
 
-/// Percent of the multiprocessors' time from which on another program's process makes the GPU busy for the job, too.
+/// Percent of the multiprocessors' time from which on another process hides what the rank does.
 const OTHER_IS_BUSY: f64 = 10.0;
 
 /// A GPU that a rank uses, with the evidence; without a `user`, there is no other GPU that it could be.
@@ -14,7 +14,8 @@ const OTHER_IS_BUSY: f64 = 10.0;
 pub struct Used<'a> {
     pub gpu: &'a GpuRates,
     pub user: Option<&'a GpuUser>,
-    /// The busiest process of another program on it: how busy the GPU is does not show what the job does there.
+    /// The busiest process on it that is neither a rank nor a worker of the job: how busy the GPU is does not show what the
+    /// rank does there.
     pub other: Option<&'a GpuProcess>,
 }
 
@@ -25,7 +26,7 @@ impl Used<'_> {
     }
 
     /// Returns the share of time with a kernel, 0 to 1; for a partitioned GPU, that on the rank's part. `None` if the
-    /// driver does not report it, or if another program keeps the GPU busy.
+    /// driver does not report it, or if another process keeps the GPU busy.
     pub fn busy(&self) -> Option<f64> {
         if self.other.is_some() {
             return None;
@@ -61,7 +62,7 @@ impl Rates {
         Some(Used {
             gpu,
             user: None,
-            other: self.other_program(gpu),
+            other: self.other_process(gpu),
         })
     }
 
@@ -73,15 +74,16 @@ impl Rates {
             Some(Used {
                 gpu,
                 user: Some(user),
-                other: self.other_program(gpu),
+                // The driver does not say how busy a process keeps a part.
+                other: self.other_process(gpu).filter(|_| user.instance.is_none()),
             })
         });
         used.collect()
     }
 
-    /// Returns the busiest process on the whole GPU that is none of the job's. `None` also where the driver lists none of
-    /// the ranks: then its PIDs may be those of another namespace.
-    fn other_program<'a>(&self, gpu: &'a GpuRates) -> Option<&'a GpuProcess> {
+    /// Returns the busiest process on the whole GPU that is neither a rank nor a worker. `None` also where the driver lists
+    /// none of the ranks: then its PIDs may be those of another namespace.
+    fn other_process<'a>(&self, gpu: &'a GpuRates) -> Option<&'a GpuProcess> {
         let job = self.job.as_ref()?;
         let mut users = gpu.now.users.iter().flatten();
         users.find(|user| user.by == UsedBy::Listed)?;

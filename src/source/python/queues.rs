@@ -195,6 +195,9 @@ impl Queues {
             let waits = |thread: &&Holder<'_>| in_put(memory, thread.frames) == Some(queue);
             let fills = threads.iter().filter(holds).filter(waits);
             known.fillers.extend(fills.map(|thread| thread.state));
+            // Threads come and go.
+            let is_there = |state: &usize| threads.iter().any(|thread| thread.state == *state);
+            known.fillers.retain(is_there);
             let mut holders = threads.iter().filter(holds).peekable();
             holders.peek().is_some() && holders.all(|thread| known.fillers.contains(&thread.state))
         });
@@ -303,17 +306,18 @@ fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
 
 /// Returns the `queue.Queue` whose `get` a thread in these frames is in.
 fn in_get(memory: &Memory, frames: &[Frame]) -> Option<usize> {
-    at(memory, frames, |frame| frame.code.meaning.hands_over)
+    innermost(memory, frames, |frame| frame.code.meaning.hands_over)
 }
 
 /// Returns the `queue.Queue` in whose `put` it waits for room.
 fn in_put(memory: &Memory, frames: &[Frame]) -> Option<usize> {
-    at(memory, frames, |frame| {
+    innermost(memory, frames, |frame| {
         frame.code.meaning.not_data == Some(FULL_QUEUE)
     })
 }
 
-fn at(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
+/// Returns the `queue.Queue` of the innermost of its functions that `is` one of these.
+fn innermost(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
     let is_here = |frame: &&Frame| is(frame) && frame.code.place.file.ends_with("/queue.py");
     frames.iter().find(is_here)?.first_local(memory).ok()?
 }

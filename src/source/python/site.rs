@@ -131,7 +131,8 @@ impl CallNode {
     }
 
     /// Whether it asks for a batch by its kind, or a `for` loop calls it for its next item, as it calls `map` and what is
-    /// indexed from 0 on, or it hardly does more than to take the next item of an iterator. Frames are read one after another, so a single stack may show a loop that has gone on.
+    /// indexed from 0 on, or it hardly does more than take the next item of an iterator. Frames are read one after another,
+    /// so a single stack may show a loop that has gone on.
     fn asks(&self) -> bool {
         self.asks || 2 * self.in_for > self.stacks.min(FIRST) || self.is_nearly_always(self.draws)
     }

@@ -11,12 +11,17 @@ def produce(load, ready, first, workers):
         ready.put(load(index))
 
 
-def main():
-    given = arguments()
-    model, truth, load = Model(given.step), Truth(given), Load(given)
-    ready = queue.Queue(maxsize=2 * given.workers)
+def filled(given):
+    """A queue that threads fill."""
+    load, ready = Load(given), queue.Queue(maxsize=2 * given.workers)
     for number in range(given.workers):
         threading.Thread(target=produce, args=(load, ready, number, given.workers), daemon=True).start()
+    return ready
+
+
+def main():
+    given = arguments()
+    model, truth, ready = Model(given.step), Truth(given), filled(given)
     while True:
         truth.waits()
         batch = ready.get()

@@ -1,9 +1,7 @@
-"""Threads that fill a `queue.Queue` behind an iterator, and a loop that keeps no batch: it copies each to its device at once."""
+"""The queue of `queue_threads` behind an iterator, and a loop that keeps no batch: it copies each to its device at once."""
 
-import queue
-import threading
-
-from training import ENDLESS, Load, Model, Truth, arguments
+from queue_threads import filled
+from training import Model, Truth, arguments
 
 
 class Batches:
@@ -20,20 +18,12 @@ class Batches:
         return batch
 
 
-def produce(load, ready, first, workers):
-    for index in range(first, ENDLESS, workers):
-        ready.put((load(index), [index]))
-
-
 def main():
     given = arguments()
-    model, truth, load = Model(given.step), Truth(given), Load(given)
-    ready = queue.Queue(maxsize=2 * given.workers)
-    for number in range(given.workers):
-        threading.Thread(target=produce, args=(load, ready, number, given.workers), daemon=True).start()
-    for images, labels in Batches(ready, truth):
-        images, labels = float(images), len(labels)
-        model.train_step(images)
+    model, truth = Model(given.step), Truth(given)
+    for batch in Batches(filled(given), truth):
+        batch = str(batch)
+        model.train_step(batch)
 
 
 if __name__ == "__main__":

@@ -155,25 +155,6 @@ fn a_write_that_fails_in_the_middle_stops_and_keeps_what_was_made() {
 }
 
 #[test]
-fn the_folder_follows_the_environment() {
-    let of = |cache: Option<&str>, home: Option<&str>| {
-        root_of(
-            cache.map(Into::into),
-            home.map(Into::into),
-            "/tmp/pipetop-7".into(),
-        )
-    };
-    assert_eq!(of(Some("/c"), Some("/h")), Path::new("/c/pipetop"));
-    assert_eq!(of(None, Some("/h")), Path::new("/h/.cache/pipetop"));
-    assert_eq!(
-        of(Some("relative"), Some("/h")),
-        Path::new("/h/.cache/pipetop")
-    );
-    assert_eq!(of(Some(""), Some("")), Path::new("/tmp/pipetop-7"));
-    assert_eq!(of(None, None), Path::new("/tmp/pipetop-7"));
-}
-
-#[test]
 fn every_error_is_one_line_and_has_a_hint() {
     let folder = || PathBuf::from("/cache/dataset");
     let why = || File::open("/nowhere/at/all").unwrap_err();
