@@ -37,8 +37,8 @@ pub use gpu::{
     NO_PERMISSION, PcieSampled, ProcessPlace, UsedBy, Xid,
 };
 pub use job::{
-    BEAT, CELLS, COMMUNICATION, COPIES, DeviceTime, EVENTS, GilTally, JobSample, MainTally, Passes,
-    RankSample, ReadyTally, Reported, SYNCHRONIZE, WRITTEN_FILE, Wait,
+    BEAT, CELLS, COMMUNICATION, COPIES, DeviceTime, EVENTS, GilTally, JobSample, MAX_GAP,
+    MainTally, Passes, RankSample, ReadyTally, Reported, SYNCHRONIZE, WRITTEN_FILE, Wait,
 };
 pub use loader::{
     BatchClock, BatchCount, LoaderKind, LoaderSample, LoaderSettings, QueueSource, QueueTally,

@@ -147,6 +147,9 @@ pub struct Passes {
 
 /// Unit of time in which the states of a main thread are counted. It was 10 ms in older versions, and is in their recordings.
 pub const BEAT: Duration = Duration::from_millis(5);
+/// Longest time between two polls that counts: after a longer one the machine was asleep or pipetop was stopped, and nothing
+/// is known of that time.
+pub const MAX_GAP: Duration = Duration::from_secs(1);
 
 /// Time that the trainer's main thread was seen in each state, since attaching, in units of [`BEAT`], which are called polls
 /// here: a poll counts for the time since the one before.

@@ -1,5 +1,6 @@
 //! States of a worker, a trainer or a queue by slots of time, a byte per slot. Does not depend on how polls are made.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -163,6 +164,14 @@ impl PollTrace {
         self.first += surplus as u64;
     }
 
+    /// Returns the rows of at least `least` slots without a poll that lie between two slots with one.
+    pub fn gaps(&self, least: u64) -> Vec<Range<u64>> {
+        let polled = (self.first..).zip(&self.slots);
+        let polled: Vec<_> = polled.filter(|(_, byte)| **byte != BLANK).collect();
+        let between = polled.windows(2).map(|pair| pair[0].0 + 1..pair[1].0);
+        between.filter(|gap| gap.end - gap.start >= least).collect()
+    }
+
     /// Drops the last slots in which nothing but `what` was seen.
     pub fn cut_end(&mut self, what: impl SlotState) {
         let what = what.byte();
@@ -244,6 +253,17 @@ mod tests {
         assert_eq!((polls.first, states(&polls)), (4, seen.to_vec()));
         polls.record(ms(0), WorkerNow::Cpu, 10);
         assert_eq!(states(&polls), seen, "time ran backwards");
+    }
+
+    #[test]
+    fn long_rows_of_slots_without_a_poll_are_gaps() {
+        let mut polls = PollTrace::default();
+        assert_eq!(polls.gaps(1), []);
+        for slot in [4, 5, 9, 12, 13] {
+            polls.record(SLOT * slot, WorkerNow::Cpu, 20);
+        }
+        assert_eq!(polls.gaps(1), [6..9, 10..12]);
+        assert_eq!(polls.gaps(3), std::slice::from_ref(&(6..9)));
     }
 
     #[test]

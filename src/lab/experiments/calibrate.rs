@@ -16,7 +16,7 @@ use crate::lab::experiments::launched;
 use crate::lab::workload::JobSettings;
 use crate::lab::workload::presets::Preset;
 use crate::launch::LoaderOverrides;
-use crate::sample::{Sample, Tail, Wait};
+use crate::sample::{MAX_GAP, PollTrace, SLOT, Sample, Tail, Wait, slot};
 use crate::setup::listen;
 use crate::source::sampler::{Options, Sampler};
 use crate::units::{Share, known};
@@ -24,6 +24,9 @@ use crate::verdict::{Cause, Kind};
 
 /// Time from the start of a job: enough for a verdict, which needs ten seconds after the first batch in unclear cases.
 pub const SPAN: Duration = Duration::from_secs(15);
+
+/// Most slots of polls that are kept: of twice the longest span that anybody watches a preset for.
+const SLOTS: usize = 20_000;
 
 /// Longest step of any preset on a slow machine: what is not reported by then will not be reported.
 const MAX_STEP: Duration = Duration::from_secs(30);
@@ -48,8 +51,8 @@ pub struct CalibrationRow {
 pub struct Finding {
     pub kind: Kind,
     pub cause: Option<Cause>,
-    /// The wait share; from the reports, the exact one over the same time as the one from outside. `None` if it could not
-    /// be observed.
+    /// The wait share; from the reports, the exact one over the time that was polled from outside. `None` if it could not be
+    /// observed.
     pub wait: Option<Share>,
 }
 
@@ -130,7 +133,7 @@ pub fn run(
         preset: preset.name,
         expected: preset.expected,
         exact: Finding {
-            wait: window.and_then(|window| reports.waited(window)),
+            wait: window.and_then(|window| reports.waited(window, &watchers[1].unpolled())),
             ..exact
         },
         seen,
@@ -141,6 +144,8 @@ pub fn run(
 struct Watcher {
     engine: Engine,
     watched: Duration,
+    polls: PollTrace,
+    began: Option<SystemTime>,
 }
 
 impl Watcher {
@@ -148,12 +153,26 @@ impl Watcher {
         Self {
             engine: Engine::new(Duration::MAX),
             watched: Duration::ZERO,
+            polls: PollTrace::default(),
+            began: None,
         }
     }
 
     fn apply(&mut self, sample: Sample) {
         self.watched = sample.at.since_start;
+        self.began = sample.at.wall.checked_sub(self.watched);
+        if let Some(rank) = sample.job.as_ref().and_then(|job| job.ranks.first()) {
+            self.polls.append(&rank.polls, SLOTS);
+        }
         self.engine.push(sample);
+    }
+
+    /// Returns the times that count for nothing, as the machine stood still or gave pipetop no CPU.
+    fn unpolled(&self) -> Vec<Span> {
+        let at = |slot: u64| Some(self.began? + SLOT.mul_f64(slot as f64));
+        let gaps = self.polls.gaps(slot(MAX_GAP)).into_iter();
+        gaps.filter_map(|gap| Some((at(gap.start)?, at(gap.end)?)))
+            .collect()
     }
 
     fn warms_up(&self) -> bool {
@@ -214,17 +233,26 @@ impl ReportedWaits {
         self.to.is_some_and(|exact| exact >= to)
     }
 
-    /// Returns the share of a time span in which the job waited; the reports must reach its end. `None` if reports were
-    /// lost.
-    fn waited(&self, (from, to): Span) -> Option<Share> {
-        let within = |(begun, ended): &Span| {
-            let within = (*ended.min(&to)).duration_since(*begun.max(&from));
-            within.unwrap_or_default()
+    /// Returns the share of a time span, apart from those in `without`, in which the job waited; the reports must reach its
+    /// end. `None` if reports were lost.
+    fn waited(&self, span: Span, without: &[Span]) -> Option<Share> {
+        let counted = |of: Span| {
+            let cut = |other: &Span| length(both(of, *other));
+            length(of).saturating_sub(without.iter().map(cut).sum())
         };
-        let waited: Duration = self.waits.iter().map(within).sum();
-        let whole = to.duration_since(from).ok()?;
-        Share::of(waited.as_secs_f64(), whole.as_secs_f64()).filter(|_| self.lost == 0)
+        let waits = self.waits.iter().map(|wait| counted(both(*wait, span)));
+        let waited: Duration = waits.sum();
+        Share::of(waited.as_secs_f64(), counted(span).as_secs_f64()).filter(|_| self.lost == 0)
     }
+}
+
+/// Returns the time that two spans have in common; it ends before it starts if they have none.
+fn both(one: Span, other: Span) -> Span {
+    (one.0.max(other.0), one.1.min(other.1))
+}
+
+fn length((from, to): Span) -> Duration {
+    to.duration_since(from).unwrap_or_default()
 }
 
 /// Returns the heading of the table.
@@ -342,7 +370,7 @@ mod tests {
         let (reports, began) = reports(&samples);
         let at = |seconds| began + secs(seconds);
         let waited = |from, to, expected: f64| {
-            let share = reports.waited((at(from), at(to))).unwrap();
+            let share = reports.waited((at(from), at(to)), &[]).unwrap();
             assert!((share.0 - expected).abs() < 1e-6, "{share:?}");
         };
         // One wait begins before this span, one ends after it.
@@ -354,11 +382,22 @@ mod tests {
     }
 
     #[test]
+    fn time_without_polls_is_left_out() {
+        let samples: [Sampled<'_>; 1] = [(6.0, &[(1.0, 2.0), (4.0, 5.0)], Some(6.0))];
+        let (reports, began) = reports(&samples);
+        let at = |seconds| began + secs(seconds);
+        // One begins before the span, one cuts a wait.
+        let without = [(at(0.0), at(0.5)), (at(1.5), at(3.5))];
+        let share = reports.waited((at(0.25), at(6.0)), &without).unwrap();
+        assert!((share.0 - 1.5 / 3.5).abs() < 1e-6, "{share:?}");
+    }
+
+    #[test]
     fn missing_or_lost_reports_give_no_share() {
         let (mut reports, began) = reports(&[(1.0, &[(0.0, 0.5)], None)]);
         assert!(!reports.reach(began));
         assert_eq!(reports.waits, []);
         reports.lost = 1;
-        assert_eq!(reports.waited((began, began + secs(1.0))), None);
+        assert_eq!(reports.waited((began, began + secs(1.0)), &[]), None);
     }
 }

@@ -6,12 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::sample::{BEAT, CELLS, MainTally, TrainerNow};
+use crate::sample::{BEAT, CELLS, MAX_GAP, MainTally, TrainerNow};
 use crate::units::Pid;
-
-/// Most beats counted between two polls: after a longer gap the machine was asleep or pipetop was stopped, and nothing is
-/// known of that time.
-const MAX_BEATS: u64 = 200;
 
 /// A poll that begins this much after it was due is delayed: a main thread with short steps does something else by then.
 const DELAYED: Duration = Duration::from_micros(500);
@@ -126,7 +122,7 @@ impl Beats {
         let since = |before: u128| u64::try_from(beat.saturating_sub(before)).unwrap_or(u64::MAX);
         let counted = self.counted.map(|(before, last)| (since(before), last));
         let (beats, last) = counted
-            .filter(|(beats, _)| *beats <= MAX_BEATS)
+            .filter(|(beats, _)| u128::from(*beats) * BEAT.as_millis() <= MAX_GAP.as_millis())
             .unwrap_or_else(|| {
                 self.ready_at_last = None;
                 (1, seen)
