@@ -14,8 +14,8 @@
 //!   polls agree (`p` is 0 or 1), `n` = polls. A poll that counts for more than 5 ms is one poll.
 //! - The interval is Wilson's at 95 % for `p` and `n`, so it has a width for 0 and 1 too. It extends at least one
 //!   percentage point to each side.
-//! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to
-//!   `(in the loader + unseen) / polls`. A main thread that is fed by worker processes does not load batches itself:
+//! - Polls that could not be classified (`unseen`) may have been in the loader, so they raise the upper end to that of
+//!   `(in the loader + unseen) / polls`, as if each poll were independent. A main thread that is fed by worker processes does not load batches itself:
 //!   there, an unseen poll at it on a CPU hides no more than the unpacking of batches, for which a tenth of the polls
 //!   is allowed. Without stacks that is assumed of every poll at it on a CPU; the time that it was ready while no CPU
 //!   was free may have been in the loader, too, and so may all time in which it waited for another of its threads. If a
@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 
 use crate::model::rates::ratio::{ENOUGH, ratio_variance, wilson};
 use crate::model::rates::reported::Grown;
-use crate::model::rates::sequential::{Blocks, Bounds, POLLS_A_SECOND};
+use crate::model::rates::sequential::{self, Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{Estimate, RankRates};
 use crate::sample::{MainTally, Wait};
@@ -111,14 +111,21 @@ pub(super) fn wait(
         _ => grown.waited_before as f64 / (polls + unknown + before),
     };
     let skew = grown.skew.0;
-    let ends = |(low, high): (f64, f64)| Bounds {
-        low: Share((low * known + waited_before).min(p - MIN_WIDTH) - skew).clamped(),
-        high: Share(high.max(p + MIN_WIDTH).max(p + hidden / polls) * known + 1.0 - known + skew)
-            .clamped(),
-    };
     let observed = observed(tally, polls);
+    let with_hidden = (p + hidden / polls).min(1.0);
+    let ends = |(low, high): (f64, f64), z: f64| {
+        let hidden = if hidden > 0.0 {
+            wilson(with_hidden, observed, z).1
+        } else {
+            0.0
+        };
+        Bounds {
+            low: Share((low * known + waited_before).min(p - MIN_WIDTH) - skew).clamped(),
+            high: Share(high.max(p + MIN_WIDTH).max(hidden) * known + 1.0 - known + skew).clamped(),
+        }
+    };
     let independent = independent(p, observed, waits, episodes);
-    let Bounds { low, high } = ends(wilson(p, independent, Z));
+    let Bounds { low, high } = ends(wilson(p, independent, Z), Z);
     Estimate {
         share: Share(p),
         low,
@@ -130,7 +137,7 @@ pub(super) fn wait(
             Unclassified::Workers => Share(asleep / polls).clamped(),
             _ => Share(unseen / tally.polls as f64).clamped(),
         },
-        early: blocks.bounds(p, observed).map(ends),
+        early: (blocks.bounds(p, observed)).map(|bounds| ends(bounds, sequential::Z)),
     }
 }
 

@@ -29,7 +29,7 @@ use crate::sample::Wait;
 use crate::units::Share;
 
 /// Standard deviations of the normal distribution, at every poll.
-const Z: f64 = 3.0;
+pub(super) const Z: f64 = 3.0;
 /// Shortest block, in seconds.
 const SHORTEST: f64 = 0.15;
 /// Readings of a GPU and reports of steps cover all the time between them. They count like this many polls per second.
