@@ -136,6 +136,7 @@ pub(super) fn read_head(path: &Path, bytes: &[u8]) -> Result<(Header, usize), Re
     let version = text
         .next()
         .and_then(|version| version.parse().ok())
+        .filter(|version| *version > 0)
         .ok_or_else(foreign)?;
     if version > VERSION {
         return Err(RecordError::Newer {

@@ -146,6 +146,8 @@ fn other_files_are_rejected() {
         open(&zstd::encode_all(&b"{}"[..], 1).unwrap()),
         RecordError::Foreign { .. }
     ));
+    let no_version = format::skippable(b"pipetop-recording/0\n{}");
+    assert!(matches!(open(&no_version), RecordError::Foreign { .. }));
     let newer = format::skippable(b"pipetop-recording/3\n{}");
     assert!(matches!(
         open(&newer),

@@ -54,11 +54,13 @@ impl Textfile {
             .permissions(Permissions::from_mode(0o644))
             .tempfile_in(folder)
             // Its own text has the name of this file, which the user does not know.
-            .map_err(|error| {
-                if folder.is_dir() {
-                    return io::Error::from(error.kind());
+            .map_err(|error| match (folder.is_dir(), error.kind()) {
+                (false, _) => io::Error::other(format!("there is no folder {}", folder.display())),
+                // As in /proc.
+                (true, io::ErrorKind::NotFound) => {
+                    io::Error::other(format!("no file can be made in {}", folder.display()))
                 }
-                io::Error::other(format!("there is no folder {}", folder.display()))
+                (true, kind) => io::Error::from(kind),
             })?;
         aside.write_all(text.as_bytes())?;
         self.written = Some(aside.persist(&self.path)?);
@@ -116,6 +118,9 @@ mod tests {
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
         let mut nowhere = Textfile::new(folder.path().join("none/pipetop.prom"));
         assert!(nowhere.write("").is_err());
+        let mut in_proc = Textfile::new(PathBuf::from("/proc/pipetop.prom"));
+        let error = in_proc.write("").unwrap_err();
+        assert_eq!(error.to_string(), "no file can be made in /proc");
     }
 
     #[test]

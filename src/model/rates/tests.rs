@@ -1145,8 +1145,8 @@ fn unseen_polls_raise_only_the_upper_bound() {
     );
     assert_eq!((fed.share, fed.low), (seen.share, seen.low));
     // Asleep for an unknown reason: all of it; on a CPU: a tenth of the polls. So 0.3 and 0.95 of 1000 polls, at most.
-    close(fed.high.0, 0.3291244);
-    close(alone.high.0, 0.9618699);
+    close(fed.high.0, 0.329_124_4);
+    close(alone.high.0, 0.961_869_9);
     // Without stacks: every poll that cannot be classified, those on a CPU, and the time that it waited for one.
     tally.unseen = 100;
     let blindly = estimate::wait(
@@ -1158,7 +1158,7 @@ fn unseen_polls_raise_only_the_upper_bound() {
     );
     assert_eq!((blindly.share, blindly.low), (seen.share, seen.low));
     // 0.1 + 0.1 + 0.1 + 0.05 of them.
-    close(blindly.high.0, 0.3800859);
+    close(blindly.high.0, 0.380_085_9);
     close(blindly.unclear.0, 0.1);
 }
 
