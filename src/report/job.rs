@@ -94,7 +94,7 @@ pub struct LoaderReport {
     #[serde(default)]
     pub number: Option<u32>,
     pub kind: LoaderKind,
-    /// Name of a loader of kind `other`. null: no name is known.
+    /// Name of a loader of kind `other`, or of the one that feeds PyTorch's in the main thread. null: no name is known.
     pub name: Option<String>,
     #[serde(flatten)]
     pub settings: LoaderSettings,

@@ -367,18 +367,31 @@ fn threads_that_fill_the_queue_of_a_dataset() {
 
 #[test]
 fn threads_of_keras_behind_a_loader() {
-    let is_advised = |report: &Report| {
-        does_not_load(report)?;
-        let advice = report.list("/verdict/advice");
-        let mut texts = advice.iter().filter_map(Value::as_str);
-        ensure(
-            texts.any(|text| text.contains("workers of PyDataset")),
-            || format!("not in its own words: {advice:?}"),
-        )
-    };
-    loader("keras_pydataset", "keras")
+    loader("keras_fit", "keras")
         .threads(false)
-        .check_also(is_advised);
+        .check_also(|report| {
+            does_not_load(report)?;
+            is_advised_for_keras(report)
+        });
+}
+
+#[test]
+fn a_generator_of_keras_behind_a_loader() {
+    loader("keras_fit", "keras")
+        .loads(50, 2, 0)
+        .other("data-bound", "in-main")
+        .check_also(is_advised_for_keras);
+}
+
+fn is_advised_for_keras(report: &Report) -> Outcome {
+    let advice = report.list("/verdict/advice");
+    let has = |words: &str| {
+        let mut texts = advice.iter().filter_map(Value::as_str);
+        texts.any(|text| text.contains(words))
+    };
+    ensure(has("workers of PyDataset") && !has("num_workers"), || {
+        format!("not in its own words: {advice:?}")
+    })
 }
 
 fn does_not_load(report: &Report) -> Outcome {

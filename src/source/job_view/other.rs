@@ -83,6 +83,9 @@ pub(super) fn add(
         }
         return;
     }
+    if let Some(loader) = loaders.iter_mut().find(|loader| in_main(loader)) {
+        loader.name = main.behind.map(str::to_owned);
+    }
     if main.asks.is_none() && main.queue.is_none() {
         return;
     }
@@ -249,7 +252,7 @@ mod tests {
             let mut loaders = vec![in_main];
             let main = MainSeen {
                 handed_over,
-                behind: handed_over.then_some("Keras PyDataset"),
+                behind: Some("Keras"),
                 ..MainSeen::default()
             };
             add(&mut loaders, &[], &main, Vec::new);
@@ -262,9 +265,9 @@ mod tests {
                 loader.name.clone(),
             )
         };
-        let named = Some("Keras PyDataset".to_owned());
-        assert_eq!(kind(true), (LoaderKind::Other, None, named));
-        assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0), None));
+        let named = Some("Keras".to_owned());
+        assert_eq!(kind(true), (LoaderKind::Other, None, named.clone()));
+        assert_eq!(kind(false), (LoaderKind::PytorchMain, Some(0), named));
     }
 
     #[test]

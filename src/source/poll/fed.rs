@@ -130,8 +130,8 @@ impl FeedEvidence {
         self.dispatched = stack.dispatched;
         self.hands_over = stack.hands_over;
         let loads = stack.loader == InLoader::Loading;
-        if stack.hands_over && loads {
-            self.handed_over = self.handed_over.saturating_add(1);
+        if loads {
+            self.handed_over = self.handed_over.saturating_add(u32::from(stack.hands_over));
             self.behind = stack.behind.or(self.behind);
         }
         self.shares |= stack.dispatched && matches!(stack.asks, Some(Asks::Loader(_)));

@@ -27,7 +27,8 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
 /// Returns the advice to load beside the step.
 pub(super) fn load_ahead(context: &Context<'_>) -> &'static str {
     let kind = context.loader.map(|loader| loader.kind);
-    if kind == Some(LoaderKind::PytorchMain) {
+    // One that feeds PyTorch's has words of its own.
+    if kind == Some(LoaderKind::PytorchMain) && context.known_loader().is_none() {
         "load in worker processes: set num_workers to 1 or more"
     } else {
         "load ahead of the step: in other processes or threads, through a queue"

@@ -1,4 +1,5 @@
-"""Keras on PyTorch: `fit` over a `PyDataset` with threads, whose queue of results a stock loader without workers takes from."""
+"""Keras on PyTorch: `fit` over a `PyDataset` with threads, whose queue of results a stock loader without workers takes from;
+or, without workers, over a generator."""
 
 import os
 
@@ -23,6 +24,13 @@ class Batches(keras.utils.PyDataset):
         return self.data, self.data
 
 
+def batches(given):
+    load, data = Load(given), numpy.ones((4, 8), "float32")
+    for index in range(ENDLESS):
+        load(index)
+        yield data, data
+
+
 class Steps(keras.callbacks.Callback):
     """A step of the given time, after which the next batch is asked for."""
 
@@ -43,7 +51,8 @@ def main():
     step = Model(given.step)
     model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(8)])
     model.compile("sgd", "mse")
-    model.fit(Batches(given), verbose=0, callbacks=[Steps(step, Truth(given))])
+    data = Batches(given) if given.workers else batches(given)
+    model.fit(data, steps_per_epoch=ENDLESS, verbose=0, callbacks=[Steps(step, Truth(given))])
 
 
 if __name__ == "__main__":
