@@ -100,12 +100,25 @@ fn refused(output: &Output) -> (String, String, String) {
     (said.to_owned(), error.to_owned(), hint.to_owned())
 }
 
-/// Returns the script's own figures from the end of a run: its wait share, and the time of a step.
-fn truth(run: &str) -> (f64, f64) {
+/// The script's own figures.
+struct Truth {
+    wait_share: f64,
+    /// Times of a step in ms.
+    mean: f64,
+    median: f64,
+}
+
+/// Returns the script's figures from the end of a run.
+fn truth(run: &str) -> Truth {
     let lines = run.lines().rev();
     let mut said = lines.filter_map(|line| {
-        let (share, time) = line.strip_prefix("waited ")?.split_once(" of ")?;
-        Some((share.parse().ok()?, time.strip_suffix(" ms")?.parse().ok()?))
+        let (share, times) = line.strip_prefix("waited ")?.split_once(" of ")?;
+        let (mean, median) = times.strip_suffix(" ms")?.split_once(" ms, median ")?;
+        Some(Truth {
+            wait_share: share.parse().ok()?,
+            mean: mean.parse().ok()?,
+            median: median.parse().ok()?,
+        })
     });
     said.next().expect(run)
 }
@@ -124,8 +137,8 @@ fn headspace(times: &str, stall: f64) {
         let log = fs::read_to_string(stand.path("log")).expect("both runs' output");
         let runs: Vec<&str> = log.split("begins").skip(1).collect();
         assert_eq!(runs.len(), 2, "{log}");
-        let [(waited, now), (_, free)] = [truth(runs[0]), truth(runs[1])];
-        let own = 1.0 - free / now;
+        let [now, free] = [truth(runs[0]), truth(runs[1])];
+        let (waited, own) = (now.wait_share, 1.0 - free.median / now.median);
         let share = number(&found["gain_share"]);
         let (low, high) = (number(&found["interval"][0]), number(&found["interval"][1]));
         note(&format!(
@@ -214,8 +227,7 @@ fn workers_in_the_words_and_settings_from_outside() {
         let speedup = number(&found["rows"][1]["speedup"]);
         // Two on an idle machine.
         let runs: Vec<&str> = log.split("begins").skip(1).collect();
-        let [(_, one), (_, two)] = [truth(runs[0]), truth(runs[1])];
-        let own = one / two;
+        let own = truth(runs[0]).mean / truth(runs[1]).mean;
         note(&format!("{speedup} times as quick, of itself {own:.3}"));
         assert!(
             (speedup / own - 1.0).abs() < 0.1,

@@ -1,8 +1,10 @@
 """A training whose times are known: loads sleep or compute, steps sleep. Prints the share of its time that it has
-waited for batches, and the time from one to the next, as it sees it.
+waited for batches, and the time from one to the next, as it sees it: the mean, and the median over turns of two workers, which
+a step that something else delays does not change.
 """
 
 import argparse
+import statistics
 import time
 
 import torch
@@ -31,19 +33,23 @@ class Items(Dataset):
 
 torch.set_num_threads(1)
 print("begins with", arguments.workers, "workers", flush=True)
-waited = began = 0.0
-came = time.monotonic()
+waited = 0.0
+# From where a step ends to where the next one does, in ms.
+steps = []
+came = began = time.monotonic()
 for number, batch in enumerate(DataLoader(Items(), num_workers=arguments.workers)):
     had = time.monotonic()
     # Where `headspace --after 5` begins to measure: two workers have four batches ready.
     if number == 10:
-        waited, began = 0.0, came
+        waited, began, steps = 0.0, came, []
     waited += had - came
     if number == arguments.fails_after:
         raise RuntimeError("it fails at its batch %d" % number)
     # By the clock: a sleep that takes too long is made up for.
     time.sleep(max(0.0, had + arguments.step_ms / 1000 - time.monotonic()))
-    came = time.monotonic()
+    came, before = time.monotonic(), came
+    steps.append((came - before) * 1000)
     if number > 11:
-        steps = number - 9
-        print("waited %.4f of %.3f ms" % (waited / (came - began), (came - began) / steps * 1000), flush=True)
+        turns = [sum(turn) / 2 for turn in zip(steps[::2], steps[1::2])]
+        figures = (waited / (came - began), statistics.mean(steps), statistics.median(turns))
+        print("waited %.4f of %.3f ms, median %.3f ms" % figures, flush=True)
