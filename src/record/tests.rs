@@ -146,7 +146,14 @@ fn other_files_are_rejected() {
         open(&zstd::encode_all(&b"{}"[..], 1).unwrap()),
         RecordError::Foreign { .. }
     ));
-    let no_version = format::skippable(b"pipetop-recording/0\n{}");
+    // Only its version is wrong.
+    let header = serde_json::to_string(&Header {
+        pipetop: String::new(),
+        interval: Duration::from_secs(1),
+        command_lines: true,
+    })
+    .unwrap();
+    let no_version = format::skippable(format!("pipetop-recording/0\n{header}").as_bytes());
     assert!(matches!(open(&no_version), RecordError::Foreign { .. }));
     let newer = format::skippable(b"pipetop-recording/3\n{}");
     assert!(matches!(

@@ -25,9 +25,6 @@ use crate::verdict::{Cause, Kind};
 /// Time from the start of a job: enough for a verdict, which needs ten seconds after the first batch in unclear cases.
 pub const SPAN: Duration = Duration::from_secs(15);
 
-/// Most slots of polls that are kept: of twice the longest span that anybody watches a preset for.
-const SLOTS: usize = 20_000;
-
 /// Longest step of any preset on a slow machine: what is not reported by then will not be reported.
 const MAX_STEP: Duration = Duration::from_secs(30);
 
@@ -97,7 +94,8 @@ pub fn run(
         samplers.push(sampler.map_err(|error| Hinted::no_thread(&error))?);
     }
     drop(send);
-    let mut watchers = [Watcher::new(), Watcher::new()];
+    let longest = 2 * span + MAX_STEP;
+    let mut watchers = [Watcher::new(longest), Watcher::new(longest)];
     let mut reports = ReportedWaits::default();
     let mut found = None;
     for (which, sample) in samples {
@@ -121,7 +119,7 @@ pub fn run(
         {
             break;
         }
-        if job.has_ended() || watchers[0].watched >= 2 * span + MAX_STEP {
+        if job.has_ended() || watchers[0].watched >= longest {
             return Err(job.ended_early().into());
         }
     }
@@ -145,15 +143,18 @@ struct Watcher {
     engine: Engine,
     watched: Duration,
     polls: PollTrace,
+    most_slots: usize,
     began: Option<SystemTime>,
 }
 
 impl Watcher {
-    fn new() -> Self {
+    /// `longest`: how long it can go on.
+    fn new(longest: Duration) -> Self {
         Self {
             engine: Engine::new(Duration::MAX),
             watched: Duration::ZERO,
             polls: PollTrace::default(),
+            most_slots: usize::try_from(slot(longest)).unwrap_or_default(),
             began: None,
         }
     }
@@ -162,7 +163,7 @@ impl Watcher {
         self.watched = sample.at.since_start;
         self.began = sample.at.wall.checked_sub(self.watched);
         if let Some(rank) = sample.job.as_ref().and_then(|job| job.ranks.first()) {
-            self.polls.append(&rank.polls, SLOTS);
+            self.polls.append(&rank.polls, self.most_slots);
         }
         self.engine.push(sample);
     }
@@ -329,8 +330,8 @@ pub fn json(rows: &[CalibrationRow]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Reported;
     use crate::sample::literals::{first_rank, secs, training, wait};
+    use crate::sample::{Reported, TrainerNow};
 
     /// The second of a sample, the waits reported by then, and the end of the newest step.
     type Sampled<'a> = (f64, &'a [(f64, f64)], Option<f64>);
@@ -390,6 +391,22 @@ mod tests {
         let without = [(at(0.0), at(0.5)), (at(1.5), at(3.5))];
         let share = reports.waited((at(0.25), at(6.0)), &without).unwrap();
         assert!((share.0 - 1.5 / 3.5).abs() < 1e-6, "{share:?}");
+    }
+
+    #[test]
+    fn only_a_long_time_between_two_polls_is_left_out() {
+        let mut watcher = Watcher::new(secs(60.0));
+        let mut sample = training(6.0);
+        let began = sample.at.wall - sample.at.since_start;
+        let polls = &mut first_rank(&mut sample).polls;
+        *polls = PollTrace::default();
+        for at in [1.0, 1.9, 3.4, 3.5] {
+            polls.record(secs(at), TrainerNow::Waiting, 1000);
+        }
+        watcher.apply(sample);
+        // From the end of the slot of one poll to the beginning of that of the next.
+        let left_out = (began + secs(1.925), began + secs(3.4));
+        assert_eq!(watcher.unpolled(), [left_out]);
     }
 
     #[test]

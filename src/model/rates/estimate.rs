@@ -114,14 +114,12 @@ pub(super) fn wait(
     let observed = observed(tally, polls);
     let with_hidden = (p + hidden / polls).min(1.0);
     let ends = |(low, high): (f64, f64), z: f64| {
-        let hidden = if hidden > 0.0 {
-            wilson(with_hidden, observed, z).1
-        } else {
-            0.0
-        };
+        let high = high
+            .max(p + MIN_WIDTH)
+            .max(wilson(with_hidden, observed, z).1);
         Bounds {
             low: Share((low * known + waited_before).min(p - MIN_WIDTH) - skew).clamped(),
-            high: Share(high.max(p + MIN_WIDTH).max(hidden) * known + 1.0 - known + skew).clamped(),
+            high: Share(high * known + 1.0 - known + skew).clamped(),
         }
     };
     let independent = independent(p, observed, waits, episodes);
