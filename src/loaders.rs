@@ -103,6 +103,7 @@ struct NotData {
 struct DataSite {
     calls: Vec<Pattern>,
     hands_over: Vec<Pattern>,
+    takes: Vec<Pattern>,
     waits: Vec<Pattern>,
     sent: Vec<Pattern>,
     trains: Vec<Pattern>,
@@ -194,6 +195,8 @@ pub(crate) struct Meaning {
     pub asks: bool,
     /// Whether the standard library hands something over here.
     pub hands_over: bool,
+    /// Whether it does while it waits for another thread, where the thread trains.
+    pub takes: bool,
     /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,
     /// Whether a rank receives here what another rank sends.
@@ -264,6 +267,7 @@ impl Names {
             names.not_data.extend(own.not_data);
             names.data_site.calls.extend(own.data_site.calls);
             names.data_site.hands_over.extend(own.data_site.hands_over);
+            names.data_site.takes.extend(own.data_site.takes);
             names.data_site.waits.extend(own.data_site.waits);
             names.data_site.sent.extend(own.data_site.sent);
             names.data_site.trains.extend(own.data_site.trains);
@@ -286,6 +290,7 @@ impl Names {
             not_data: not_data.map(|other| other.means.as_str()),
             asks: any(&self.data_site.calls),
             hands_over: any(&self.data_site.hands_over),
+            takes: any(&self.data_site.takes),
             waits: any(&self.data_site.waits),
             sent: any(&self.data_site.sent),
             trains: any(&self.data_site.trains),

@@ -326,6 +326,15 @@ fn threads_that_fill_a_queue_of_the_scripts_module() {
     loader("queue_of_a_script", "torch").threads(true).check();
 }
 
+#[test]
+fn threads_that_fill_a_buffer_of_the_script() {
+    for loads in [(400, 40, 4), (100, 10, 1)] {
+        let (starved, free, workers) = loads;
+        let by_hand = loader("buffer_by_hand", "torch").loads(starved, free, workers);
+        by_hand.learned().check();
+    }
+}
+
 /// Where the trainer hardly ever waits for the queue and holds nothing that was in it, the other threads show whose it is.
 #[test]
 fn threads_that_fill_a_queue_for_a_device() {

@@ -80,6 +80,7 @@ impl Frame {
             code: self.code.at,
             meaning: self.code.meaning,
             generator: self.code.generator,
+            takes: false,
             expression: self.code.place.function() == "<genexpr>",
             instruction: self.instruction,
         }

@@ -85,6 +85,15 @@ fn joins(frame: &Frame) -> bool {
     place.function() == "join" && place.file.ends_with("/threading.py")
 }
 
+/// Returns the function that waits for another thread in the standard library; `None` where none does. `stack`: outermost
+/// function first.
+fn calls_wait(stack: &mut [Call]) -> Option<&mut Call> {
+    let waits = stack.iter().rev().take_while(|call| call.meaning.waits);
+    let waits = waits.count();
+    let caller = stack.len().checked_sub(waits + 1)?;
+    stack.get_mut(caller).filter(|_| waits > 0)
+}
+
 impl Stacks {
     /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames.
     pub fn main_thread(&mut self, context: ThreadContext) -> Result<MainStack, PythonError> {
@@ -213,7 +222,10 @@ impl Stacks {
         };
         let receives = (receives && !frames.iter().any(is_known)).then(Call::receives);
         let stack = frames.iter().rev().map(Frame::call);
-        let stack: Vec<Call> = stack.chain(receives).collect();
+        let mut stack: Vec<Call> = stack.chain(receives).collect();
+        if let Some(call) = calls_wait(&mut stack) {
+            call.takes = call.meaning.takes;
+        }
         let memory = self.memory;
         let in_for = |depth| {
             let frame = frames.iter().rev().nth(depth);
@@ -225,5 +237,35 @@ impl Stacks {
             frame.is_some_and(|frame| frame.holds_iterator(&memory, shapes))
         };
         self.sites.poll(&stack, in_for, iterates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loaders::Meaning;
+
+    #[test]
+    fn who_waits_for_another_thread_is_the_caller_of_the_standard_library() {
+        let call = |code: usize| Call {
+            code,
+            meaning: Meaning {
+                waits: code >= 10,
+                ..Meaning::default()
+            },
+            generator: false,
+            expression: false,
+            takes: false,
+            instruction: None,
+        };
+        let caller = |codes: &[usize]| {
+            let mut stack: Vec<Call> = codes.iter().map(|code| call(*code)).collect();
+            calls_wait(&mut stack).map(|found| found.code)
+        };
+        assert_eq!(caller(&[1, 2, 11, 10]), Some(2));
+        assert_eq!(caller(&[1, 2]), None);
+        assert_eq!(caller(&[1, 10, 2]), None, "it has come back from a wait");
+        assert_eq!(caller(&[10]), None);
+        assert_eq!(caller(&[]), None);
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Call {
     /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
     pub(super) generator: bool,
     pub(super) expression: bool,
+    /// Whether it waits for another thread to hand over a batch, if this thread is one that trains.
+    pub(super) takes: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
 }
@@ -31,6 +33,7 @@ impl Call {
             },
             generator: false,
             expression: false,
+            takes: false,
             instruction: None,
         }
     }
@@ -86,6 +89,9 @@ pub(super) struct Sites {
     found: Option<usize>,
     /// How often a loop was found around the known one; the first one found counts, too.
     widened: u32,
+    /// Whether a stack showed that the thread trains, and one that it waits for another thread to hand over a batch.
+    trains: bool,
+    takes: bool,
 }
 
 /// One function, called along one path.
@@ -169,6 +175,7 @@ impl Sites {
             self.nodes.push(CallNode::default());
         }
         self.forget();
+        self.learn_who_trains(stack);
         let path = self.count(stack, &in_for);
         self.record_turns(&path, stack.len(), in_for);
         // The outermost loop, even if one within it was found first.
@@ -269,6 +276,17 @@ impl Sites {
         }
     }
 
+    /// Starts anew where stacks before this one were not known to be of a thread that trains, if that matters.
+    fn learn_who_trains(&mut self, stack: &[Call]) {
+        self.takes |= stack.iter().any(|call| call.takes);
+        let trains = stack.iter().any(|call| call.meaning.trains);
+        if trains && !self.trains && self.takes && self.found.is_none() {
+            self.nodes.truncate(1);
+            self.nodes[0] = CallNode::default();
+        }
+        self.trains |= trains;
+    }
+
     /// Counts a stack; gives the nodes along it, as far as they can be a part of the loop or called by it.
     fn count(&mut self, stack: &[Call], in_for: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut path = vec![0];
@@ -277,7 +295,8 @@ impl Sites {
         let all = self.nodes[0].stacks;
         // Known from the innermost call outwards: each call includes those below it.
         let last = |is: fn(&Call) -> bool| stack.iter().rposition(is);
-        let hands_over = last(|call| call.meaning.hands_over);
+        let takes = last(|call| call.takes).filter(|_| self.trains);
+        let hands_over = last(|call| call.meaning.hands_over).or(takes);
         let trains = last(|call| call.meaning.trains);
         let iterator = last(Call::gives_items);
         for (depth, call) in stack.iter().take(MAX_DEPTH).enumerate() {
@@ -362,8 +381,9 @@ impl Sites {
 mod tests {
     use super::*;
 
-    /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `b` a
-    /// backward pass, `e` a generator expression, `r` a wait for what a pipe brings.
+    /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one of
+    /// a buffer written by hand that waits for another thread, `b` a backward pass, `e` a generator expression, `r` a wait
+    /// for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter as usize,
@@ -375,6 +395,7 @@ mod tests {
             },
             generator: matches!(letter, 'g' | 'e'),
             expression: letter == 'e',
+            takes: letter == 'k',
             instruction: Some(0),
         };
         let call = |letter| match letter {
@@ -425,6 +446,24 @@ mod tests {
                 Site::Step
             );
         }
+    }
+
+    #[test]
+    fn a_thread_that_trains_waits_for_batches_in_a_buffer_of_its_own() {
+        assert_eq!(learned(&["mtkw", "mts"]), [Site::Unknown; 2]);
+        let mut sites = Sites::default();
+        let mut poll = |letters| sites.poll(&stack(letters), |_| false, |_| false);
+        for _ in 0..500 {
+            poll("mtkw");
+            poll("mts");
+        }
+        // It is seen to train only now.
+        for _ in 0..20 {
+            poll("mtsb");
+            poll("mtkw");
+        }
+        assert_eq!(poll("mtkw"), Site::Data);
+        assert_eq!(poll("mts"), Site::Step);
     }
 
     #[test]
