@@ -195,7 +195,7 @@ pub(crate) struct Meaning {
     pub asks: bool,
     /// Whether the standard library hands something over here.
     pub hands_over: bool,
-    /// Whether it does while it waits for another thread, where the thread trains.
+    /// Whether a function of the program's own does while it waits, where the thread trains.
     pub takes: bool,
     /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,

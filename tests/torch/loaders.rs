@@ -611,6 +611,15 @@ fn batches_by_a_pipe_in_the_main_thread() {
 }
 
 #[test]
+fn batches_that_a_function_of_the_script_fetches() {
+    let fetched = loader("server_in_main", "torch").loads(50, 1, 0).learned();
+    fetched.check_also(|report| {
+        let cause = report.text("/verdict/cause");
+        ensure(cause == "network", || format!("cause {cause:?}"))
+    });
+}
+
+#[test]
 fn parts_of_a_batch_by_a_queue_of_its_own() {
     loader("queue_of_a_batch", "torch")
         .loads(50, 1, 4)

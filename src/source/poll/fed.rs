@@ -246,6 +246,7 @@ impl FeedEvidence {
         ThreadContext {
             reads: self.reads_for_itself(yields),
             receives: matches!(blocked, Blocked::PipeRead | Blocked::Unix),
+            reads_or_sleeps: reads(blocked) || blocked == Blocked::Timer,
             accelerated,
         }
     }

@@ -7,7 +7,7 @@ use super::PythonError;
 use super::called::name_of_callee;
 use super::layout::{BYTES, BytecodeLayout};
 use super::memory::{Memory, WORD};
-use super::naming::CodeLocation;
+use super::naming::{CodeLocation, is_library};
 use crate::loaders::{Meaning, Names};
 
 /// No function has more locals, or uses more names of other kinds.
@@ -27,6 +27,8 @@ pub(super) struct Code {
     pub(super) place: CodeLocation,
     /// What its name and its file mean.
     pub(super) meaning: Meaning,
+    /// Whether it is of the standard library or an installed package.
+    pub(super) library: bool,
     /// Address of the code object, which identifies it.
     pub(super) at: usize,
     /// Whether it belongs to a generator.
@@ -128,6 +130,7 @@ impl Code {
         };
         Ok(Self {
             meaning: Names::known().meaning(place.function(), &place.file),
+            library: is_library(&place.file),
             place,
             at,
             generator: half(layout.flags)? & GENERATORS != 0,

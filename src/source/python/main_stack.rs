@@ -64,6 +64,8 @@ pub struct ThreadContext {
     pub reads: bool,
     /// It is blocked in reading from a pipe or a local socket.
     pub receives: bool,
+    /// It is blocked in reading from anything, or sleeps for a time.
+    pub reads_or_sleeps: bool,
     /// It may compute on an accelerator.
     pub accelerated: bool,
 }
@@ -83,15 +85,6 @@ const JOIN: usize = 3;
 fn joins(frame: &Frame) -> bool {
     let place = &frame.code.place;
     place.function() == "join" && place.file.ends_with("/threading.py")
-}
-
-/// Returns the function that waits for another thread in the standard library; `None` where none does. `stack`: outermost
-/// function first.
-fn calls_wait(stack: &mut [Call]) -> Option<&mut Call> {
-    let waits = stack.iter().rev().take_while(|call| call.meaning.waits);
-    let waits = waits.count();
-    let caller = stack.len().checked_sub(waits + 1)?;
-    stack.get_mut(caller).filter(|_| waits > 0)
 }
 
 impl Stacks {
@@ -138,7 +131,7 @@ impl Stacks {
         let places = places(frames);
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
-        let site = self.site(frames, context.receives);
+        let site = self.site(frames, context);
         self.queues.poll(self.memory, &mut self.walker, frames);
         let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
         let site = if results { Site::Unknown } else { site };
@@ -206,7 +199,7 @@ impl Stacks {
     }
 
     /// Takes a stack in, and says where in the training loop it is.
-    fn site(&mut self, frames: &[Frame], receives: bool) -> Site {
+    fn site(&mut self, frames: &[Frame], context: ThreadContext) -> Site {
         // A program that imports does not train yet.
         let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
         if frames.iter().any(imports) {
@@ -220,10 +213,16 @@ impl Stacks {
                 || meaning.not_data.is_some()
                 || frame.code.place.file.ends_with("/subprocess.py")
         };
-        let receives = (receives && !frames.iter().any(is_known)).then(Call::receives);
+        let known = frames.iter().any(is_known);
+        let receives = (context.receives && !known).then(Call::receives);
+        let for_thread = frames.first().is_some_and(|frame| frame.code.meaning.waits);
+        let waits = (context.reads_or_sleeps || for_thread) && !known;
         let stack = frames.iter().rev().map(Frame::call);
         let mut stack: Vec<Call> = stack.chain(receives).collect();
-        if let Some(call) = calls_wait(&mut stack) {
+        // The innermost function of the program's own, which waits here, in a library or in C.
+        let own = |frame: &Frame| !frame.code.library;
+        if waits && let Some(own) = frames.iter().position(own) {
+            let call = &mut stack[frames.len() - 1 - own];
             call.takes = call.meaning.takes;
         }
         let memory = self.memory;
@@ -237,35 +236,5 @@ impl Stacks {
             frame.is_some_and(|frame| frame.holds_iterator(&memory, shapes))
         };
         self.sites.poll(&stack, in_for, iterates)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::loaders::Meaning;
-
-    #[test]
-    fn who_waits_for_another_thread_is_the_caller_of_the_standard_library() {
-        let call = |code: usize| Call {
-            code,
-            meaning: Meaning {
-                waits: code >= 10,
-                ..Meaning::default()
-            },
-            generator: false,
-            expression: false,
-            takes: false,
-            instruction: None,
-        };
-        let caller = |codes: &[usize]| {
-            let mut stack: Vec<Call> = codes.iter().map(|code| call(*code)).collect();
-            calls_wait(&mut stack).map(|found| found.code)
-        };
-        assert_eq!(caller(&[1, 2, 11, 10]), Some(2));
-        assert_eq!(caller(&[1, 2]), None);
-        assert_eq!(caller(&[1, 10, 2]), None, "it has come back from a wait");
-        assert_eq!(caller(&[10]), None);
-        assert_eq!(caller(&[]), None);
     }
 }

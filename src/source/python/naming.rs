@@ -290,20 +290,29 @@ fn is_specific(place: &CodeLocation) -> bool {
 /// Returns the package that a file belongs to, or the file's own name if it is in none.
 fn module(file: &str) -> String {
     let parts: Vec<&str> = file.split('/').collect();
+    let package = home(&parts).and_then(|home| parts.get(home + 1));
+    match package {
+        Some(package) => package.trim_end_matches(".py").to_owned(),
+        None => parts.last().copied().unwrap_or_default().to_owned(),
+    }
+}
+
+/// Whether a file belongs to the standard library or to an installed package.
+pub(super) fn is_library(file: &str) -> bool {
+    home(&file.split('/').collect::<Vec<_>>()).is_some()
+}
+
+/// Returns which part of a path is the folder of the standard library or of installed packages.
+fn home(parts: &[&str]) -> Option<usize> {
     let is_library = |part: &&str| matches!(*part, "site-packages" | "dist-packages");
     let is_standard = |part: &&str| {
         part.strip_prefix("python3.")
             .is_some_and(|minor| minor.parse::<u8>().is_ok())
     };
-    let home = parts.iter().rposition(is_library).or_else(|| {
+    parts.iter().rposition(is_library).or_else(|| {
         let standard = parts.iter().rposition(is_standard)?;
         (standard > 0 && matches!(parts[standard - 1], "lib" | "lib64")).then_some(standard)
-    });
-    let package = home.and_then(|home| parts.get(home + 1));
-    match package {
-        Some(package) => package.trim_end_matches(".py").to_owned(),
-        None => parts.last().copied().unwrap_or_default().to_owned(),
-    }
+    })
 }
 
 /// Removes what a terminal would interpret, and shortens the text to the width of a column.

@@ -16,7 +16,7 @@ pub(super) struct Call {
     /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
     pub(super) generator: bool,
     pub(super) expression: bool,
-    /// Whether it waits for another thread to hand over a batch, if this thread is one that trains.
+    /// Whether it waits for a batch, if this thread is one that trains.
     pub(super) takes: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
@@ -89,7 +89,7 @@ pub(super) struct Sites {
     found: Option<usize>,
     /// How often a loop was found around the known one; the first one found counts, too.
     widened: u32,
-    /// Whether a stack showed that the thread trains, and one that it waits for another thread to hand over a batch.
+    /// Whether a stack showed that the thread trains, and one that it waits for a batch if it does.
     trains: bool,
     takes: bool,
 }
@@ -381,8 +381,8 @@ impl Sites {
 mod tests {
     use super::*;
 
-    /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one of
-    /// a buffer written by hand that waits for another thread, `b` a backward pass, `e` a generator expression, `r` a wait
+    /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
+    /// written by hand that waits, `b` a backward pass, `e` a generator expression, `r` a wait
     /// for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
