@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::interval::SampleInterval;
 use crate::model::rates::Rates;
 use crate::model::window::are_missed;
-use crate::sample::{JobSample, LoaderSample, RankSample, Sample};
+use crate::sample::{JobSample, LoaderKind, LoaderSample, RankSample, Sample};
 
 /// What the judge checks before it judges.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -30,6 +30,9 @@ const FIRST_FEW: u64 = 3;
 /// start need less (`git describe` 8 ms).
 const EARLIER_WORKERS: Duration = Duration::from_millis(500);
 
+/// After this time, stacks have shown a loader of the main thread that was there at first.
+const SEEN_BY_STACKS: Duration = Duration::from_millis(1500);
+
 /// Seconds after the start of a rank within which it starts its first workers: before that, it imports modules.
 const FIRST_WORKERS: f64 = 60.0;
 
@@ -40,10 +43,10 @@ const MAX_AGE_AT_LAUNCH: f64 = 1.0;
 #[derive(Debug, Clone, Default)]
 pub(super) struct WarmUp {
     first: Option<Duration>,
-    /// Time of the sample just before which the job's first workers were started or its first batch was taken, if it
-    /// was watched then.
+    /// Time of the sample just before which the job's first loader appeared or its first batch was taken, if it was watched
+    /// then.
     began: Option<Duration>,
-    /// The job has had workers.
+    /// The job has had a loader.
     has_loaded: bool,
     /// The job has reported its first step.
     has_reported: bool,
@@ -61,7 +64,7 @@ pub(super) struct WarmUp {
 }
 
 impl WarmUp {
-    /// Returns whether the newest sample is the first with workers or with a batch: the time before it was the start.
+    /// Returns whether the newest sample is the first with a loader or with a batch: the time before it was the start.
     pub(super) fn has_just_begun(&self) -> bool {
         self.began == Some(self.now) && self.first != self.began
     }
@@ -89,13 +92,21 @@ impl WarmUp {
             });
         self.newest_worker_start = newest_worker_start(job, &SampleInterval::new(sample, sample))
             .or(self.newest_worker_start);
-        // If batches are not counted from the first on, at least exclude the imports from the training.
-        let mut loaders = job.ranks.iter().flat_map(|rank| &rank.loaders);
-        let loads = started_while_watched && loaders.any(|loader| !loader.workers.is_empty());
-        let first_workers = loads && !self.has_loaded;
-        self.has_loaded |= loads;
+        // If batches are not counted from the first on, at least exclude what comes before the training: imports, the
+        // search for files, the making of a model. A loader of the main thread is only seen by its stacks.
+        let loaders = || job.ranks.iter().flat_map(|rank| &rank.loaders);
+        let by_workers = loaders().any(|loader| !loader.workers.is_empty());
+        let in_main = loaders().any(|loader| loader.kind == LoaderKind::PytorchMain);
+        let unseen_until = if by_workers {
+            first
+        } else {
+            first + SEEN_BY_STACKS
+        };
+        let started = started_while_watched || (self.now > unseen_until && !had_workers(job));
+        let first_loader = (by_workers || in_main) && !self.has_loaded && started;
+        self.has_loaded |= by_workers || in_main;
         // The first report contains the wait for the first batch, and comes a step after it.
-        if first_batch || first_workers || (first_report && !self.has_reported) {
+        if first_batch || first_loader || (first_report && !self.has_reported) {
             self.began = Some(self.now);
             self.has_reported |= first_report;
         }
@@ -199,7 +210,7 @@ fn taken(loader: &LoaderSample) -> Option<u64> {
 mod tests {
     use crate::model::Model;
     use crate::model::literals::{first_rank, training, wait};
-    use crate::sample::{BatchClock, BatchCount, Reported, Sample, Tail};
+    use crate::sample::{BatchClock, BatchCount, LoaderKind, Reported, Sample, Tail};
     use std::time::Duration;
 
     /// Returns a sample at this second of a job whose loader has yielded `batches`.
@@ -253,15 +264,16 @@ mod tests {
         assert!((model.window().unwrap().seconds - 5.0).abs() < 1e-9);
     }
 
-    /// Returns the time judged of a job that had no workers at first and whose first count is above the first few. It
-    /// started `began` ticks after pipetop.
-    fn judged(began: i64, samples: &[(f64, Option<u64>)]) -> [Duration; 2] {
+    /// Returns the time judged of a job that had no loader at first and whose first count is above the first few. It
+    /// started `began` ticks after pipetop, and its children that have ended needed this many seconds.
+    fn judged(began: i64, ended: u64, samples: &[(f64, Option<u64>)]) -> [Duration; 2] {
         let mut model = Model::new(Duration::MAX);
         for (seconds, count) in samples {
             let mut sample = at(*seconds, *count);
             let ours = sample.host.boot_ticks_at_start.unwrap();
             let job = sample.job.as_mut().unwrap();
             job.key.start_ticks = ours.saturating_add_signed(began);
+            job.ranks[0].process.children_cpu = Some(Duration::from_secs(ended));
             if count.is_none() {
                 job.ranks[0].loaders.clear();
             }
@@ -275,14 +287,35 @@ mod tests {
     fn importing_is_not_mixed_in_where_the_first_batches_went_unseen() {
         let both = |seconds| [Duration::from_secs(seconds); 2];
         let samples = [(1.0, None), (5.0, Some(19)), (9.0, Some(99))];
-        assert_eq!(judged(-1, &samples), both(4));
-        assert_eq!(judged(90, &samples), both(4));
+        assert_eq!(judged(-1, 0, &samples), both(4));
+        assert_eq!(judged(90, 0, &samples), both(4));
+        assert_eq!(judged(-3000, 0, &samples), both(4));
         // The job may only have been between two epochs.
-        assert_eq!(judged(-3000, &samples), both(8));
+        assert_eq!(judged(-3000, 12, &samples), both(8));
         // As in these samples.
         let epochs = [(10.0, None), (11.0, Some(101)), (12.0, Some(121))];
         let samples = [&samples[..], &epochs].concat();
-        assert_eq!(judged(-1, &samples), both(7));
+        assert_eq!(judged(-1, 0, &samples), both(7));
+    }
+
+    /// What the main thread loads itself is seen only by its stacks, which takes a moment.
+    #[test]
+    fn a_loader_of_the_main_thread_that_appears_late_is_judged_from_then() {
+        let judged = |appears: f64| {
+            let mut model = Model::new(Duration::MAX);
+            for second in [1.0, 2.0, 3.0, 4.0, 9.0] {
+                let mut sample = at(second, (second >= appears).then_some(500));
+                let rank = first_rank(&mut sample);
+                rank.process.children_cpu = Some(Duration::ZERO);
+                rank.loaders[0].workers.clear();
+                rank.loaders[0].kind = LoaderKind::PytorchMain;
+                rank.loaders.retain(|_| second >= appears);
+                model.apply(sample);
+            }
+            model.progress().seconds.round()
+        };
+        assert!((judged(2.0) - 8.0).abs() < 1e-9);
+        assert!((judged(4.0) - 5.0).abs() < 1e-9);
     }
 
     /// New workers are being started for the next epoch.

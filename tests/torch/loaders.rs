@@ -10,15 +10,17 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::clock::sleep;
 use crate::job::Job;
 use crate::report::Report;
 use crate::trial::{
     OBSERVED, Outcome, PIPETOP, TOLERANCE, about, ensure, kinds_near, no_more_workers,
 };
-use support::machine::{Share, each, has, note, skip};
+use support::machine::{Share, each, has, last_torch, note, skip};
 use support::measured::two_of_three_at_once;
 
 pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/loaders");
@@ -688,6 +690,37 @@ fn validation_is_distinguished_from_training() {
         ..validation.other("data-bound", "validation")
     }
     .check_against(is_told);
+}
+
+/// pipetop is started right after the job, as users do: what comes before the loader is no step.
+#[test]
+fn job_that_prepares_before_it_loads() {
+    last_torch(Share::Quarter, |python| {
+        for workers in [2, 0] {
+            let arguments = format!("--load 100 --step 30 --workers {workers}");
+            let arguments: Vec<String> = arguments.split(' ').map(String::from).collect();
+            let script = Path::new(SCRIPTS).join("late_start.py");
+            let outcome = Job::script(&python.path, &[], Share::Quarter, &script, &arguments);
+            let outcome = outcome.and_then(|job| {
+                while job.file("truth").is_empty() {
+                    sleep(Duration::from_millis(20));
+                }
+                let report = Report::of(Command::new(PIPETOP), job.pid(), OBSERVED)?;
+                let truth = job.truth(None);
+                let began = truth.began().unwrap_or_default();
+                let waited = truth.wait_share(began, report.ended);
+                let share = report.number("/verdict/wait_share");
+                note(&format!(
+                    "{workers} workers: {share:?}, of itself {waited:.3}"
+                ));
+                let near = share.is_some_and(|share| (share - waited).abs() <= TOLERANCE);
+                about(&report, ensure(near, || format!("not {waited:.3}")))
+            });
+            if let Err(why) = outcome {
+                panic!("{workers} workers: {why}");
+            }
+        }
+    });
 }
 
 #[test]

@@ -36,6 +36,11 @@ impl Truth {
         }
     }
 
+    /// Returns the moment of the first mark; `None` if the script has not begun.
+    pub(crate) fn began(&self) -> Option<f64> {
+        self.marks.first().map(|(at, _)| *at)
+    }
+
     /// Returns the moment of the last mark; `None` if the script has not begun.
     pub(crate) fn end(&self) -> Option<f64> {
         self.marks.last().map(|(at, _)| *at)
