@@ -228,7 +228,10 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     if process.kernel || process.state == 'Z' || !process.is_python() {
         return false;
     }
-    let service = process.is_multiprocessing_service() || tree.is_fork_server(process);
+    // A worker goes on for a while after its trainer was killed.
+    let service = process.is_multiprocessing_service()
+        || process.is_pytorch_worker()
+        || tree.is_fork_server(process);
     if service || is_helper(tree, process) {
         return false;
     }

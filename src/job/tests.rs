@@ -508,3 +508,15 @@ fn the_built_in_trainer_is_known_before_it_takes_its_name() {
     assert!(!by("pipetop", "pipetop --once 12"));
     assert!(!by("bash", "bash -c pipetop builtin-trainer --workers 4"));
 }
+
+/// They go on for a while after their trainer was killed.
+#[test]
+fn workers_without_a_trainer_are_no_jobs() {
+    let mut orphan = with_framework(process(31, 1, "pt_data_worker", "python3 train.py"));
+    orphan.pipes = Some(vec![]);
+    let trainer = with_framework(process(10, 1, "python3", "python3 train.py"));
+    assert_eq!(super::candidates::candidates(&[orphan.clone()]), []);
+    let found = super::candidates::candidates(&[orphan, trainer]);
+    let ranks = found.iter().flat_map(|job| &job.ranks);
+    assert_eq!(ranks.map(|rank| rank.pid).collect::<Vec<_>>(), [Pid(10)]);
+}

@@ -7,12 +7,14 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, fallocate, linkat};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, StatVfs, fallocate, linkat};
 
 /// Bytes before the read position that a file in memory keeps; at most about twice as many.
 const BEHIND: u64 = 1 << 20;
 /// Maximum number of bytes passed on at once.
 const CHUNK: usize = 1 << 16;
+/// Bytes that a disk must have free for an unnamed file.
+const ROOM: u64 = 256 << 20;
 /// The file name that `nohup` uses.
 const NAME: &str = "nohup.out";
 
@@ -42,6 +44,16 @@ pub enum Kept {
     InMemory,
 }
 
+/// Returns the bytes that a user may still write to a disk.
+fn free(disk: &StatVfs) -> u64 {
+    disk.f_bavail.saturating_mul(disk.f_frsize)
+}
+
+/// Whether the disk of this file has no room left. No also where that cannot be read.
+pub fn is_disk_full(path: &Path) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|disk| free(&disk) == 0)
+}
+
 impl Log {
     /// Opens a file of the user; output is appended.
     ///
@@ -65,7 +77,8 @@ impl Log {
         })
     }
 
-    /// Creates an unnamed file in the first of these directories that supports it, else in memory.
+    /// Creates an unnamed file in the first of these directories that supports it and has room, else in memory: a command
+    /// whose output cannot be written may fail.
     ///
     /// # Errors
     /// Returns an error if there is no memory for it either.
@@ -79,6 +92,9 @@ impl Log {
                 .mode(0o600)
                 .open(directory)
                 .ok()?;
+            if rustix::fs::fstatvfs(&file).is_ok_and(|disk| free(&disk) < ROOM) {
+                return None;
+            }
             Some(Self {
                 file,
                 offset: 0,

@@ -135,7 +135,7 @@ pub(crate) fn speed(text: &str) -> Result<f64, Hinted> {
     number(text, 0.01..=1000.0, hint)
 }
 
-/// Parses a number of bytes with or without a unit: `64MiB`, `2GB`, `4096`.
+/// Parses a number of bytes with or without a unit: `64MiB`, `2GB`, `4000000`.
 pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),
@@ -146,7 +146,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, Hinted> {
         ("GB", 1_000_000_000),
         ("B", 1),
     ];
-    let hint = "use a size such as 64MiB, 2GB or 4096";
+    let hint = "use a size such as 64MiB or 2GB";
     let (digits, unit) = UNITS
         .iter()
         .find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)))

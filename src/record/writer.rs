@@ -62,7 +62,11 @@ impl Writer {
             group: None,
             index: Index::default(),
         };
-        writer.begin().map_err(refused)?;
+        if let Err(error) = writer.begin() {
+            // An empty file would keep the next try from using this name.
+            let _ = std::fs::remove_file(&options.path);
+            return Err(refused(error));
+        }
         Ok(writer)
     }
 

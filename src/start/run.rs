@@ -13,16 +13,25 @@ use std::sync::Arc;
 use crate::cli::RunArgs;
 use crate::error::Hinted;
 use crate::job::{Target, skips_site};
-use crate::launch::{LaunchSpec, LoaderOverrides};
+use crate::launch::{LaunchSpec, LoaderOverrides, is_disk_full};
 use crate::options::PathArgs;
 use crate::sample::Gap;
-use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
+use crate::setup::{config, exists, has_screen, listen, print_error, recorded, sampling, served};
 use crate::source::sampler::Options;
+use crate::units::printable;
 
 /// Runs the command.
 pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let config = config(&args.watch, places)?;
     exists(places)?;
+    if let (Some(log), Some(recording)) = (&args.log, &args.watch.record)
+        && std::path::absolute(log).ok() == std::path::absolute(recording).ok()
+    {
+        return Err(Hinted::new(
+            "--log and --record name the same file",
+            "give each a file of its own",
+        ));
+    }
     let (environment, command) = args.words.parts();
     // A Python that does not load the hook would keep the hook's directory in `sys.path`.
     let unhookable = skips_site(&command);
@@ -49,11 +58,21 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
             "omit -S for exact figures; they are estimates with it",
         ));
     }
-    if has_screen(&args.watch) {
+    let code = if has_screen(&args.watch) {
         screen::run(args, spec, options, config)
     } else {
         headless::run(args, spec, options)
+    };
+    if let Some(log) = args.log.as_deref().filter(|log| is_disk_full(log)) {
+        print_error(&Hinted::new(
+            format!(
+                "no space left on the disk of {}",
+                printable(&log.display().to_string())
+            ),
+            "the command's output ends there, and what it prints may have failed; use another --log",
+        ));
     }
+    code
 }
 
 /// Runs the supervisor, the process that owns the command.

@@ -147,6 +147,10 @@ fn a_command_that_cannot_be_run_is_one_line_and_a_hint() {
             &["--log", "/no/such/log", "--", "true"],
             "cannot write to /no/such/log",
         ),
+        (
+            &["--log", "one", "--record", "./one", "--", "true"],
+            "--log and --record name the same file",
+        ),
     ] {
         let run = place.run(words);
         let errors = text(&run.stderr);

@@ -236,6 +236,28 @@ fn a_recording_that_fills_the_disk_is_a_warning_at_once_and_an_error_at_the_end(
     assert!(lines.lines().count() > 10, "watching goes on: {lines}");
 }
 
+#[test]
+fn a_full_disk_takes_neither_a_recording_nor_the_output_of_a_command() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut command = with_disk(folder.path(), "size=4k");
+    let script = "cd $1; head -c 4096 /dev/zero >fill; $0 run --record new -- true; echo \"code $?\"; \
+                  $0 run --log log --no-hook -- sh -c 'echo hello; exit 0'; echo \"code $?\"; ls";
+    command
+        .args(["sh", "-c", script])
+        .arg(support::pipetop())
+        .arg(folder.path());
+    let Some(ran) = ran(command) else {
+        return;
+    };
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(errors.contains("error: cannot record to new"), "{errors}");
+    let full = "error: no space left on the disk of log\nhint: the command's output ends there";
+    assert!(errors.contains(full), "{errors}");
+    let said = String::from_utf8_lossy(&ran.stdout);
+    // The command's own code stays, and no empty recording is in the way of the next one.
+    assert_eq!(said, "code 1\ncode 0\nfill\nlog\n", "{errors}");
+}
+
 /// Names the mounted disk in the inner run of a test below.
 const SMALL_DISK: &str = "PIPETOP_TEST_SMALL_DISK";
 
