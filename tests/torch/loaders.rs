@@ -40,6 +40,9 @@ struct Loader {
     /// The package that must be installed, by its import name.
     package: &'static str,
     launcher: &'static [&'static str],
+    /// What the report calls the loader while the trainer waits for it, if that is checked: waits are seen without its name,
+    /// too.
+    name: Option<&'static str>,
     /// The first of its ranks, if it has any.
     rank: Option<u64>,
     /// Milliseconds for a worker to load a batch.
@@ -85,6 +88,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         script,
         package,
         launcher: &[],
+        name: None,
         rank: None,
         starved: 400,
         free: 40,
@@ -117,6 +121,13 @@ impl Loader {
     const fn ranks(self) -> Self {
         Self {
             rank: Some(0),
+            ..self
+        }
+    }
+
+    const fn named(self, name: &'static str) -> Self {
+        Self {
+            name: Some(name),
             ..self
         }
     }
@@ -228,6 +239,7 @@ impl Loader {
             ));
             told.fetch_or(report.kind() != "unknown", Relaxed);
             let outcome = self.said.holds(&report, waited, starved);
+            let outcome = outcome.and_then(|()| self.is_named(&report, starved));
             about(&report, outcome.and_then(|()| also(&report, &job, starved)))
         };
         two_of_three_at_once(look)?;
@@ -241,6 +253,12 @@ impl Loader {
         ensure(told.load(Relaxed) || !tells, || {
             "no report of five tells".into()
         })
+    }
+
+    fn is_named(self, report: &Report, starved: bool) -> Outcome {
+        let name = report.text("/job/ranks/0/loader/name");
+        let right = self.name.is_none_or(|expected| expected == name);
+        ensure(right || !starved, || format!("the loader is {name:?}"))
     }
 }
 
@@ -427,13 +445,17 @@ fn processes_that_fill_a_queue() {
 
 #[test]
 fn spdl_in_threads() {
-    loader("spdl_threads", "spdl").threads(true).check();
+    loader("spdl_threads", "spdl")
+        .threads(true)
+        .named("SPDL")
+        .check();
 }
 
 #[test]
 fn spdl_in_a_process_of_its_own() {
     // Its event loop waits for its threads, which sleep.
     loader("spdl_subprocess", "spdl")
+        .named("SPDL")
         .learned()
         .check_also(|report| {
             let cause = report.text("/verdict/cause");
@@ -443,17 +465,26 @@ fn spdl_in_a_process_of_its_own() {
 
 #[test]
 fn grain_in_threads() {
-    loader("grain_threads", "grain").threads(false).check();
+    loader("grain_threads", "grain")
+        .threads(false)
+        .named("Grain")
+        .check();
 }
 
 #[test]
 fn grain_in_processes() {
-    loader("grain_processes", "grain").judged(true).check();
+    loader("grain_processes", "grain")
+        .judged(true)
+        .named("Grain")
+        .check();
 }
 
 #[test]
 fn nodes_of_torchdata() {
-    loader("torchdata_nodes", "torchdata").threads(true).check();
+    loader("torchdata_nodes", "torchdata")
+        .threads(true)
+        .named("torchdata.nodes")
+        .check();
 }
 
 #[test]
@@ -464,13 +495,17 @@ fn torchdatas_loader_with_states() {
 #[test]
 fn augmenter_of_batchgenerators() {
     loader("batchgenerators_nondet", "batchgenerators")
+        .named("batchgenerators")
         .judged(true)
         .check();
 }
 
 #[test]
 fn generator_of_joblib() {
-    loader("joblib_generator", "joblib").judged(false).check();
+    loader("joblib_generator", "joblib")
+        .judged(false)
+        .named("joblib")
+        .check();
 }
 
 #[test]
