@@ -35,9 +35,8 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     let args = match cli::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(Stop::Show(text)) => {
-            // If the output is closed, there is nothing to do.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return ExitCode::SUCCESS;
+            let printed = print(&mut std::io::stdout(), text.as_bytes());
+            return printed.unwrap_or_else(|error| print_error(&error, 1));
         }
         Err(Stop::Usage(error)) => return print_error(&error, 2),
     };

@@ -30,17 +30,20 @@ pub fn script(line: &str) -> String {
     }
 }
 
-/// Whether the command is a Python that does not load `site` and what that loads, such as `python -S` and `python -uS`.
-pub fn skips_site(command: &[OsString]) -> bool {
+/// Returns the option by which the command is a Python that loads no code of others at its start: `S` in `python -uS` leaves
+/// out `site`, `E` and `I` the folders of `PYTHONPATH`.
+pub fn keeps_hook_out(command: &[OsString]) -> Option<char> {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
-    let mut without = false;
+    let mut option = None;
     if let Some((program, arguments)) = words.split_first()
         && file_name(program).starts_with("python")
     {
-        after_options(arguments, |letters| without |= letters.contains('S'));
+        after_options(arguments, |letters| {
+            option = letters.chars().find(|c| "SEI".contains(*c)).or(option);
+        });
     }
-    without
+    option
 }
 
 /// What Python runs, with its arguments.
@@ -110,20 +113,22 @@ fn joined(first: &str, rest: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{script, skips_site};
+    use super::{keeps_hook_out, script};
 
     #[test]
-    fn a_python_without_site_is_known_by_its_own_options() {
-        let leaves_it_out = |line: &str| {
+    fn a_python_that_loads_no_hook_is_known_by_its_own_options() {
+        let option = |line: &str| {
             let words: Vec<_> = line.split(' ').map(Into::into).collect();
-            skips_site(&words)
+            keeps_hook_out(&words)
         };
-        for line in [
-            "python -S t.py",
-            "/usr/bin/python3 -u -OS t.py",
-            "python3 -W x -S t.py",
+        for (line, letter) in [
+            ("python -S t.py", 'S'),
+            ("/usr/bin/python3 -u -OS t.py", 'S'),
+            ("python3 -W x -S t.py", 'S'),
+            ("python3 -I t.py", 'I'),
+            ("python3 -uE -s t.py", 'E'),
         ] {
-            assert!(leaves_it_out(line), "{line}");
+            assert_eq!(option(line), Some(letter), "{line}");
         }
         for line in [
             "python t.py -S",
@@ -134,7 +139,7 @@ mod tests {
             "torchrun -S",
             "python",
         ] {
-            assert!(!leaves_it_out(line), "{line}");
+            assert_eq!(option(line), None, "{line}");
         }
     }
 

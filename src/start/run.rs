@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::cli::RunArgs;
 use crate::error::Hinted;
-use crate::job::{Target, skips_site};
+use crate::job::{Target, keeps_hook_out};
 use crate::launch::{LaunchSpec, LoaderOverrides, is_disk_full};
 use crate::options::PathArgs;
 use crate::sample::Gap;
@@ -34,8 +34,9 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     }
     let (environment, command) = args.words.parts();
     // A Python that does not load the hook would keep the hook's directory in `sys.path`.
-    let unhookable = skips_site(&command);
-    let probe = (!args.no_hook && !unhookable).then(|| listen("use --no-hook to go without it"));
+    let unhookable = keeps_hook_out(&command).filter(|_| !args.no_hook);
+    let probe =
+        (!args.no_hook && unhookable.is_none()).then(|| listen("use --no-hook to go without it"));
     let probe = probe.transpose()?;
     let spec = LaunchSpec {
         command,
@@ -51,11 +52,11 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     let mut options = served.options;
     // Serves until the end of this function.
     let _server = served.server;
-    if unhookable && !args.no_hook {
+    if let Some(option) = unhookable {
         options.lacking.push(Gap::new(
             "probe",
-            "Python's option -S keeps the hook out",
-            "omit -S for exact figures; they are estimates with it",
+            format!("Python's option -{option} keeps the hook out"),
+            format!("omit -{option} for exact figures; they are estimates with it"),
         ));
     }
     let code = if has_screen(&args.watch) {

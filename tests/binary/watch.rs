@@ -317,7 +317,7 @@ fn a_verdict_that_is_to_fail_gives_its_exit_code() {
 #[test]
 fn a_report_that_cannot_be_written_is_an_error() {
     let job = StandIn::start(1);
-    for how in ["--once", "--once --json", "--json", ""] {
+    for how in ["--once", "--once --json", "--json", "", "--help"] {
         let mut command = Command::new(PIPETOP);
         let full = fs::File::options().write(true).open("/dev/full");
         let output = command
