@@ -43,7 +43,9 @@ pub enum NoTarget {
     Kernel(Pid),
     #[error("process {0} ({1}) has exited (zombie)")]
     Zombie(Pid, String),
-    #[error("process {0} ({1}) is not a training job: neither it nor a child process runs Python")]
+    #[error(
+        "process {0} ({1}) is not a training job: neither its program nor that of a child process is named python"
+    )]
     NoPython(Pid, String),
     #[error(
         "process {0} ({1}) is not a training job: no loader workers, no deep-learning library loaded"

@@ -176,7 +176,7 @@ fn a_process_that_is_no_job_is_refused_with_the_reason() {
     assert_eq!(
         error,
         format!(
-            "process {pid} (sleep) is not a training job: neither it nor a child process runs Python"
+            "process {pid} (sleep) is not a training job: neither its program nor that of a child process is named python"
         )
     );
 
@@ -230,7 +230,7 @@ fn a_word_must_be_in_one_training_job() {
     let refused = refused_with(&on(&machine(&[editor(10)]), "train.py"), 1);
     assert_eq!(
         refused.error,
-        "process 10 (vim) is not a training job: neither it nor a child process runs Python"
+        "process 10 (vim) is not a training job: neither its program nor that of a child process is named python"
     );
     let refused = refused_with(&on(&machine(&[editor(10), editor(20)]), "train.py"), 1);
     assert_eq!(
