@@ -41,7 +41,7 @@ use self::gil::Gil;
 pub use self::iterator::IteratorState;
 pub use self::iterator::LoaderIterator;
 use self::layout::Layout;
-pub use self::main_stack::{Asks, MainStack, ThreadContext};
+pub use self::main_stack::{Asks, AsleepIn, MainStack, ThreadContext};
 use self::memory::Memory;
 use self::naming::{CodeLocation, activity, worker_frame, worker_phase};
 pub use self::naming::{InLoader, WorkerPhase};

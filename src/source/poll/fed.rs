@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::beats::Doing;
 use super::blocked::Blocked;
 use crate::sample::WRITTEN_FILE;
-use crate::source::python::{Asks, InLoader, MainStack, ThreadContext};
+use crate::source::python::{Asks, AsleepIn, InLoader, MainStack, ThreadContext};
 
 /// A loader that was not seen for this long no longer feeds the trainer, or never did, such as a validation loader.
 const FORGET_AFTER: Duration = Duration::from_secs(30);
@@ -245,8 +245,12 @@ impl FeedEvidence {
     ) -> ThreadContext {
         ThreadContext {
             reads: self.reads_for_itself(yields),
-            receives: matches!(blocked, Blocked::PipeRead | Blocked::Unix),
-            reads_or_sleeps: reads(blocked) || blocked == Blocked::Timer,
+            asleep: match blocked {
+                Blocked::PipeRead | Blocked::Unix => AsleepIn::Receiving,
+                Blocked::Timer => AsleepIn::ReadingOrSleeping,
+                other if reads(other) => AsleepIn::ReadingOrSleeping,
+                _ => AsleepIn::Other,
+            },
             accelerated,
         }
     }

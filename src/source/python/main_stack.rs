@@ -62,12 +62,21 @@ pub struct ThreadContext {
     /// It takes batches from a loader of its own. It may wait for other ranks where its loop asks for the next: to agree
     /// with them on the end of the data, say.
     pub reads: bool,
-    /// It is blocked in reading from a pipe or a local socket.
-    pub receives: bool,
-    /// It is blocked in reading from anything, or sleeps for a time.
-    pub reads_or_sleeps: bool,
+    pub asleep: AsleepIn,
     /// It may compute on an accelerator.
     pub accelerated: bool,
+}
+
+/// What a thread is asleep in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AsleepIn {
+    /// Reading from a pipe or a local socket.
+    Receiving,
+    /// Reading from anything else, or a sleep for some time.
+    ReadingOrSleeping,
+    /// Anything else, or it is not asleep.
+    #[default]
+    Other,
 }
 
 /// How it is known that the main thread asks for a batch.
@@ -214,9 +223,9 @@ impl Stacks {
                 || frame.code.place.file.ends_with("/subprocess.py")
         };
         let known = frames.iter().any(is_known);
-        let receives = (context.receives && !known).then(Call::receives);
+        let receives = (context.asleep == AsleepIn::Receiving && !known).then(Call::receives);
         let for_thread = frames.first().is_some_and(|frame| frame.code.meaning.waits);
-        let waits = (context.reads_or_sleeps || for_thread) && !known;
+        let waits = (context.asleep != AsleepIn::Other || for_thread) && !known;
         let stack = frames.iter().rev().map(Frame::call);
         let mut stack: Vec<Call> = stack.chain(receives).collect();
         // The innermost function of the program's own, which waits here, in a library or in C.
