@@ -17,6 +17,7 @@ mod main_stack;
 mod memory;
 mod naming;
 mod opcodes;
+mod polled_deque;
 mod queues;
 mod reach;
 mod shape;

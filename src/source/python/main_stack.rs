@@ -96,6 +96,25 @@ fn joins(frame: &Frame) -> bool {
     place.function() == "join" && place.file.ends_with("/threading.py")
 }
 
+/// Whether a frame shows what a thread waits for there. The output of a command that it runs to the end is none of another
+/// program that feeds it.
+fn is_known(frame: &Frame) -> bool {
+    let meaning = frame.code.meaning;
+    meaning.hands_over
+        || meaning.loader.is_some()
+        || meaning.not_data.is_some()
+        || frame.code.place.file.ends_with("/subprocess.py")
+}
+
+/// Returns the place of the innermost function of the program's own, if the thread waits there, in a library or in C, and by
+/// its name that is for a batch.
+fn takes(frames: &[Frame], context: ThreadContext) -> Option<usize> {
+    let for_thread = frames.first()?.code.meaning.waits;
+    let own = frames.iter().position(|frame| !frame.code.library)?;
+    let waits = context.asleep != AsleepIn::Other || for_thread;
+    (waits && frames[own].code.meaning.takes && !frames.iter().any(is_known)).then_some(own)
+}
+
 impl Stacks {
     /// What a trainer's main thread does now. Some 10 us of CPU for a stack of ten frames.
     pub fn main_thread(&mut self, context: ThreadContext) -> Result<MainStack, PythonError> {
@@ -140,8 +159,11 @@ impl Stacks {
         let places = places(frames);
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
-        let site = self.site(frames, context);
-        self.queues.poll(self.memory, &mut self.walker, frames);
+        let takes = takes(frames, context);
+        let site = self.site(frames, context, takes);
+        let own = takes.filter(|_| self.sites.trains());
+        let own = own.map(|own| &frames[own]);
+        self.queues.poll(self.memory, &mut self.walker, frames, own);
         let results = site == Site::Data && self.queues.may_hold_results(&self.memory, frames);
         let site = if results { Site::Unknown } else { site };
         let known = frames.iter().find_map(|frame| frame.code.meaning.loader);
@@ -208,31 +230,18 @@ impl Stacks {
     }
 
     /// Takes a stack in, and says where in the training loop it is.
-    fn site(&mut self, frames: &[Frame], context: ThreadContext) -> Site {
+    fn site(&mut self, frames: &[Frame], context: ThreadContext, takes: Option<usize>) -> Site {
         // A program that imports does not train yet.
         let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
         if frames.iter().any(imports) {
             return Site::Unknown;
         }
-        // The output of a command that it runs to the end is none of another program that feeds it.
-        let is_known = |frame: &Frame| {
-            let meaning = frame.code.meaning;
-            meaning.hands_over
-                || meaning.loader.is_some()
-                || meaning.not_data.is_some()
-                || frame.code.place.file.ends_with("/subprocess.py")
-        };
-        let known = frames.iter().any(is_known);
-        let receives = (context.asleep == AsleepIn::Receiving && !known).then(Call::receives);
-        let for_thread = frames.first().is_some_and(|frame| frame.code.meaning.waits);
-        let waits = (context.asleep != AsleepIn::Other || for_thread) && !known;
+        let receives = context.asleep == AsleepIn::Receiving && !frames.iter().any(is_known);
+        let receives = receives.then(Call::receives);
         let stack = frames.iter().rev().map(Frame::call);
         let mut stack: Vec<Call> = stack.chain(receives).collect();
-        // The innermost function of the program's own, which waits here, in a library or in C.
-        let own = |frame: &Frame| !frame.code.library;
-        if waits && let Some(own) = frames.iter().position(own) {
-            let call = &mut stack[frames.len() - 1 - own];
-            call.takes = call.meaning.takes;
+        if let Some(takes) = takes {
+            stack[frames.len() - 1 - takes].takes = true;
         }
         let memory = self.memory;
         let in_for = |depth| {

@@ -10,16 +10,13 @@ use super::PythonError;
 use super::deque::Deque;
 use super::frames::{Frame, Walker};
 use super::memory::Memory;
+use super::polled_deque::PolledDeque;
 use super::reach::{FoundDeque, Reach};
-use super::supply::{QueuePoll, Supply};
+use super::supply::Supply;
 use crate::loaders::FULL_QUEUE;
 
 /// Maximum number of queues polled.
 const QUEUES: usize = 24;
-/// Number of their first objects remembered from one poll to the next.
-const REMEMBERED: usize = 8;
-/// Polls after which a queue that nothing was taken from is dropped.
-const MAX_IDLE_POLLS: u32 = 1000;
 /// Maximum number of dropped deques remembered, which are not polled again.
 const REFUSED: usize = 64;
 /// Once the main thread was seen in the `get` of some queue this often, it has been seen in the `get` of every queue
@@ -60,22 +57,16 @@ pub(super) struct Queues {
     /// Deques that were dropped.
     refused: HashSet<usize>,
     taken: u64,
+    /// Polls at which the main thread waited for a batch in a function of the program's own, and not for a known deque.
+    waits_elsewhere: u32,
 }
 
-/// A deque that is polled.
-#[derive(Debug)]
-struct PolledDeque {
-    deque: Deque,
-    /// The object that the deque is part of, if that is a queue.
-    queue: Option<usize>,
-    capacity: Option<u32>,
-    supply: Supply,
-    /// Threads that were seen to wait for room in it, by the addresses of their states.
-    fillers: HashSet<usize>,
-    /// Number of objects taken from it when that was last counted.
-    counted: Option<u64>,
-    polls: u32,
-    polls_without: u32,
+/// The limit of the queue that the main thread waits for most, and how often it must be seen in the `get` of another one
+/// that feeds it as well.
+#[derive(Debug, Clone, Copy)]
+struct FrequentGet {
+    limit: Option<u32>,
+    gets: u32,
 }
 
 impl Queues {
@@ -102,18 +93,27 @@ impl Queues {
         known.filter(move |known| feeds(known, frequent_get))
     }
 
-    /// Returns the limit of the queue whose `get` the main thread was seen in so often that it would have been seen in
-    /// that of each queue that feeds it. Other queues of the same limit are used in turn with it.
-    #[expect(
-        clippy::option_option,
-        reason = "no such queue, or one without a limit"
-    )]
-    fn frequent_get(&self) -> Option<Option<u32>> {
-        let most = self
-            .known
-            .iter()
-            .max_by_key(|known| known.supply.main_get_count())?;
-        (most.supply.main_get_count() >= FREQUENT_GETS).then_some(most.capacity)
+    /// Returns the queue whose `get` the main thread was seen in so often that it would have been seen in that of each
+    /// queue that feeds it. Other queues of the same limit are used in turn with it. If it waits elsewhere more often, that
+    /// is no known queue, and one that is hardly waited for beside it holds something else.
+    fn frequent_get(&self) -> Option<FrequentGet> {
+        let gets = |known: &&PolledDeque| known.supply.main_get_count();
+        let most = self.known.iter().max_by_key(gets);
+        let often = most.as_ref().map_or(0, gets);
+        if self.waits_elsewhere.max(often) < FREQUENT_GETS {
+            return None;
+        }
+        Some(if self.waits_elsewhere > often {
+            FrequentGet {
+                limit: None,
+                gets: (self.waits_elsewhere / RARE_RATIO).max(1),
+            }
+        } else {
+            FrequentGet {
+                limit: most?.capacity,
+                gets: 1,
+            }
+        })
     }
 
     fn add(&mut self, memory: Memory, found: FoundDeque) {
@@ -130,6 +130,7 @@ impl Queues {
         if queue.is_some() || deque.read(0).is_ok_and(|content| content.len > 0) {
             self.known.push(PolledDeque {
                 deque,
+                owner,
                 queue: queue.and(owner),
                 capacity: queue.filter(|most| *most > 0),
                 supply: Supply::default(),
@@ -142,8 +143,18 @@ impl Queues {
     }
 
     /// Polls all of them while the main thread is in these frames.
-    pub(super) fn poll(&mut self, memory: Memory, walker: &mut Walker, frames: &[Frame]) {
+    /// `own`: the function of the program's own in which it waits for a batch, if it does.
+    pub(super) fn poll(
+        &mut self,
+        memory: Memory,
+        walker: &mut Walker,
+        frames: &[Frame],
+        own: Option<&Frame>,
+    ) {
         self.record_get(memory, frames);
+        if let Some(own) = own {
+            self.record_own_get(&memory, own);
+        }
         if self.known.is_empty() {
             return;
         }
@@ -250,6 +261,19 @@ impl Queues {
         }
     }
 
+    /// Records that it waits for a batch in this function: a method of an object whose deque is known, or anything else.
+    fn record_own_get(&mut self, memory: &Memory, own: &Frame) {
+        let object = own.first_local(memory).unwrap_or(None);
+        let mut known = self.known.iter_mut();
+        let known = known.find(|known| object.is_some() && known.owner == object);
+        if let Some(known) = known {
+            known.supply.count_main_get();
+            self.waits_elsewhere = 0;
+        } else {
+            self.waits_elsewhere = self.waits_elsewhere.saturating_add(1);
+        }
+    }
+
     /// Counts what was taken from all queues that feed the main thread: from each in turn, or from a new one with each
     /// epoch.
     fn count(&mut self) {
@@ -292,15 +316,13 @@ impl Queues {
     }
 }
 
-#[expect(
-    clippy::option_option,
-    reason = "no such queue, or one without a limit"
-)]
-fn feeds(known: &PolledDeque, frequent_get: Option<Option<u32>>) -> bool {
+fn feeds(known: &PolledDeque, frequent_get: Option<FrequentGet>) -> bool {
     // Where the main thread waits for another queue, that only others fill this one does not show that it is the main one's.
     let seen = known.supply.came_to_main();
-    let in_turn = |limit: Option<u32>| seen && limit.is_some() && limit == known.capacity;
-    let near = |limit| known.supply.main_get_count() > 0 || in_turn(limit);
+    let near = |frequent: FrequentGet| {
+        let in_turn = seen && frequent.limit.is_some() && frequent.limit == known.capacity;
+        known.supply.main_get_count() >= frequent.gets || in_turn
+    };
     known.polls >= MIN_POLLS && known.supply.feeds_main() && frequent_get.is_none_or(near)
 }
 
@@ -320,66 +342,6 @@ fn in_put(memory: &Memory, frames: &[Frame]) -> Option<usize> {
 fn innermost(memory: &Memory, frames: &[Frame], is: impl Fn(&Frame) -> bool) -> Option<usize> {
     let is_here = |frame: &&Frame| is(frame) && frame.code.place.file.ends_with("/queue.py");
     frames.iter().find(is_here)?.first_local(memory).ok()?
-}
-
-impl PolledDeque {
-    /// Polls the queue. Returns false if it is not worth polling any more. `arrived` is what came to the main thread from
-    /// queues nearer to it.
-    fn poll(
-        &mut self,
-        reach: &mut Reach<'_>,
-        held: &HashSet<usize>,
-        arrived: &mut HashSet<usize>,
-    ) -> bool {
-        let content = match self.deque.read(REMEMBERED) {
-            Ok(content) => content,
-            // An inconsistent read: the next poll tries again.
-            Err(PythonError::Torn(_)) => return true,
-            Err(_) => return false,
-        };
-        let taken = |poll: &QueuePoll| content.taken > poll.taken;
-        self.polls = self.polls.saturating_add(1);
-        let moves = self.supply.last().is_none_or(taken);
-        self.polls_without = if moves { 0 } else { self.polls_without + 1 };
-        let mut objects = content.first;
-        let parts = objects.iter().map(|object| reach.parts(*object));
-        let parts: Vec<Vec<usize>> = parts.collect();
-        objects.retain(|object| parts.iter().any(|parts| parts.contains(object)));
-        objects.extend(
-            content
-                .last
-                .iter()
-                .filter(|object| reach.is_unique(**object)),
-        );
-        // Futures and the like are there from when they are ordered. In a queue, an object of a class may also be a batch.
-        let is_ordered = |first: &usize| {
-            reach.is_instance(*first)
-                && (self.queue.is_none() || is_future(&reach.memory, *first).unwrap_or(false))
-        };
-        let ordered = self.supply.last().is_some_and(|poll| poll.ordered)
-            || objects.first().is_some_and(is_ordered);
-        let poll = QueuePoll {
-            taken: content.taken,
-            len: u64::try_from(content.len).unwrap_or(u64::MAX),
-            objects,
-            parts,
-            ordered,
-        };
-        let came = self.supply.poll(poll, held);
-        if came.iter().any(|object| arrived.contains(object)) {
-            self.supply.count_passed_on();
-        }
-        arrived.extend(came);
-        self.polls_without < MAX_IDLE_POLLS && !self.supply.feeds_other()
-    }
-}
-
-/// Whether an instance has what another thread waits for in the standard library until a result is there: the condition of a
-/// future, or the event of a pool's result.
-fn is_future(memory: &Memory, object: usize) -> Result<bool, PythonError> {
-    let attributes = memory.attributes(object)?;
-    let has = |name| Ok(memory.attribute(&attributes, name)?.is_some());
-    Ok(has("_condition")? || has("_event")?)
 }
 
 /// Returns the capacity of the `queue.Queue` or `asyncio.Queue` at `owner` if this is its deque: 0 = no limit, `None` =

@@ -244,6 +244,11 @@ impl Sites {
         self.widened
     }
 
+    /// Whether a stack showed that the thread trains.
+    pub(super) fn trains(&self) -> bool {
+        self.trains
+    }
+
     /// Whether `node` is called from `by`, directly or not.
     fn is_called(&self, node: usize, by: usize) -> bool {
         let mut callers =

@@ -60,7 +60,7 @@ def main():
         truth.waits()
         batch = take()
         truth.steps()
-        model.train_step(batch)
+        model.train_for_a_while(batch)
 
 
 if __name__ == "__main__":

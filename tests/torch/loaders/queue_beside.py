@@ -50,7 +50,7 @@ def main():
         batch = box.take()
         truth.steps()
         seen = figures.get()
-        model.train_step(batch)
+        model.train_for_a_while(batch)
         del seen
 
 

@@ -36,7 +36,7 @@ def main():
         truth.waits()
         batch = fetch(f"http://127.0.0.1:{server.server_port}/")
         truth.steps()
-        model.train_step(batch)
+        model.train_for_a_while(batch)
 
 
 if __name__ == "__main__":
