@@ -95,7 +95,9 @@ impl WarmUp {
         // If batches are not counted from the first on, at least exclude what comes before the training: imports, the
         // search for files, the making of a model. A loader of the main thread is only seen by its stacks.
         let loaders = || job.ranks.iter().flat_map(|rank| &rank.loaders);
-        let by_workers = loaders().any(|loader| !loader.workers.is_empty());
+        // What another loader is learned to be, threads above all, was there long before.
+        let by_workers =
+            loaders().any(|loader| loader.kind != LoaderKind::Other && !loader.workers.is_empty());
         let in_main = loaders().any(|loader| loader.kind == LoaderKind::PytorchMain);
         let unseen_until = if by_workers {
             first
@@ -316,6 +318,24 @@ mod tests {
         };
         assert!((judged(2.0) - 8.0).abs() < 1e-9);
         assert!((judged(4.0) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_loader_that_was_learned_was_there_before() {
+        let judged = |kind: LoaderKind| {
+            let mut model = Model::new(Duration::MAX);
+            for second in [1.0, 2.0, 4.0, 9.0] {
+                let mut sample = at(second, None);
+                let rank = first_rank(&mut sample);
+                rank.process.children_cpu = Some(Duration::ZERO);
+                rank.loaders[0].kind = kind;
+                rank.loaders.retain(|_| second >= 4.0);
+                model.apply(sample);
+            }
+            model.progress().seconds.round()
+        };
+        assert!((judged(LoaderKind::Other) - 8.0).abs() < 1e-9);
+        assert!((judged(LoaderKind::Processes) - 5.0).abs() < 1e-9);
     }
 
     /// New workers are being started for the next epoch.
