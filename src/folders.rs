@@ -1,4 +1,4 @@
-//! Folders by their names: the user's own ones, and the one that a file lies in.
+//! Folders by their names: the user's own ones, and the one that a file lies in; and the room on a disk.
 //!
 //! Creates and reads none of them.
 
@@ -17,6 +17,12 @@ pub(crate) fn config() -> Option<PathBuf> {
 #[cfg(feature = "lab")]
 pub(crate) fn cache() -> Option<PathBuf> {
     of_user("XDG_CACHE_HOME", ".cache")
+}
+
+/// Returns the bytes that may still be written to the disk of this path. `None` if its file system does not report them.
+pub(crate) fn room(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn of_user(variable: &str, usual: &str) -> Option<PathBuf> {

@@ -25,7 +25,7 @@ pub use exit_tracker::ExitTracker;
 pub use hook::Cache;
 pub use hook::{Hook, LoaderOverrides};
 pub use limits::{have_memory, raise_open_files, survive_the_limit_of_file_sizes};
-pub use log::{Kept, Log, is_disk_full};
+pub use log::{Kept, Log};
 pub use protocol::{Ending, LaunchSpec, SupervisorEvent};
 pub use running::{CommandHandle, LaunchError, OutputTarget, Running};
 pub use signals::Forward;

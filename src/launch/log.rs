@@ -7,7 +7,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, StatVfs, fallocate, linkat};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, MemfdFlags, OFlags, fallocate, linkat};
+
+use crate::folders;
 
 /// Bytes before the read position that a file in memory keeps; at most about twice as many.
 const BEHIND: u64 = 1 << 20;
@@ -44,16 +46,6 @@ pub enum Kept {
     InMemory,
 }
 
-/// Returns the bytes that a user may still write to a disk.
-fn free(disk: &StatVfs) -> u64 {
-    disk.f_bavail.saturating_mul(disk.f_frsize)
-}
-
-/// Whether the disk of this file has no room left. No also where that cannot be read.
-pub fn is_disk_full(path: &Path) -> bool {
-    rustix::fs::statvfs(path).is_ok_and(|disk| free(&disk) == 0)
-}
-
 impl Log {
     /// Opens a file of the user; output is appended.
     ///
@@ -84,6 +76,9 @@ impl Log {
     /// Returns an error if there is no memory for it either.
     pub fn unnamed(directories: &[PathBuf]) -> io::Result<Self> {
         let unnamed = |directory: &PathBuf| {
+            if folders::room(directory).is_some_and(|room| room < ROOM) {
+                return None;
+            }
             let flags = (OFlags::TMPFILE | OFlags::APPEND).bits();
             let file = OpenOptions::new()
                 .read(true)
@@ -92,9 +87,6 @@ impl Log {
                 .mode(0o600)
                 .open(directory)
                 .ok()?;
-            if rustix::fs::fstatvfs(&file).is_ok_and(|disk| free(&disk) < ROOM) {
-                return None;
-            }
             Some(Self {
                 file,
                 offset: 0,

@@ -6,17 +6,20 @@ mod printed;
 mod screen;
 mod summary;
 
+use std::io::Write as _;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use crate::cli::RunArgs;
 use crate::error::Hinted;
+use crate::folders;
 use crate::job::{Target, keeps_hook_out};
-use crate::launch::{LaunchSpec, LoaderOverrides, is_disk_full};
+use crate::launch::{LaunchSpec, LoaderOverrides};
 use crate::options::PathArgs;
 use crate::sample::Gap;
-use crate::setup::{config, exists, has_screen, listen, print_error, recorded, sampling, served};
+use crate::setup::{config, exists, has_screen, listen, recorded, sampling, served};
 use crate::source::sampler::Options;
 use crate::units::printable;
 
@@ -33,10 +36,10 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
         ));
     }
     let (environment, command) = args.words.parts();
-    // A Python that does not load the hook would keep the hook's directory in `sys.path`.
     let unhookable = keeps_hook_out(&command).filter(|_| !args.no_hook);
-    let probe =
-        (!args.no_hook && unhookable.is_none()).then(|| listen("use --no-hook to go without it"));
+    // With -S the hook's directory would stay in `sys.path`; with -E and -I, what the command starts still loads the hook.
+    let hook = !args.no_hook && unhookable != Some('S');
+    let probe = hook.then(|| listen("use --no-hook to go without it"));
     let probe = probe.transpose()?;
     let spec = LaunchSpec {
         command,
@@ -55,8 +58,8 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     if let Some(option) = unhookable {
         options.lacking.push(Gap::new(
             "probe",
-            format!("Python's option -{option} keeps the hook out"),
-            format!("omit -{option} for exact figures; they are estimates with it"),
+            format!("Python's option -{option} keeps the hook out of it"),
+            format!("omit -{option} for exact figures"),
         ));
     }
     let code = if has_screen(&args.watch) {
@@ -64,14 +67,14 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     } else {
         headless::run(args, spec, options)
     };
-    if let Some(log) = args.log.as_deref().filter(|log| is_disk_full(log)) {
-        print_error(&Hinted::new(
-            format!(
-                "no space left on the disk of {}",
-                printable(&log.display().to_string())
-            ),
-            "the command's output ends there, and what it prints may have failed; use another --log",
-        ));
+    let full = |log: &&Path| folders::room(log) == Some(0);
+    if let Some(log) = args.log.as_deref().filter(full) {
+        let log = printable(&log.display().to_string());
+        // If the output is closed, there is nothing to do.
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: no space left on the disk of {log}: the command's output may be cut off, and its writes may have failed"
+        );
     }
     code
 }

@@ -49,7 +49,7 @@ const ARROWS: [(&str, &[&str]); 36] = [
     ),
     (
         "launch",
-        &["background", "job", "loaders", "probe", "units"],
+        &["background", "folders", "job", "loaders", "probe", "units"],
     ),
     ("model", &["sample", "units"]),
     ("verdict", &["loaders", "model", "sample", "units"]),
@@ -186,6 +186,7 @@ const ARROWS: [(&str, &[&str]); 36] = [
             "engine",
             "error",
             "fleet",
+            "folders",
             "headless",
             "job",
             "lab",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pipetop::testing::lab::workload::dataset::{DatasetError, prepare};
+use pipetop::testing::launch::Log;
 use pipetop::units::Bytes;
 use serde_json::Value;
 use support::for_everyone;
@@ -251,11 +252,23 @@ fn a_full_disk_takes_neither_a_recording_nor_the_output_of_a_command() {
     };
     let errors = String::from_utf8_lossy(&ran.stderr);
     assert!(errors.contains("error: cannot record to new"), "{errors}");
-    let full = "error: no space left on the disk of log\nhint: the command's output ends there";
+    let full = "warning: no space left on the disk of log: the command's output may be cut off";
     assert!(errors.contains(full), "{errors}");
     let said = String::from_utf8_lossy(&ran.stdout);
     // The command's own code stays, and no empty recording is in the way of the next one.
     assert_eq!(said, "code 1\ncode 0\nfill\nlog\n", "{errors}");
+}
+
+#[test]
+fn output_that_a_disk_has_little_room_for_is_kept_in_memory() {
+    let Some(disk) = disk(
+        "output_that_a_disk_has_little_room_for_is_kept_in_memory",
+        "size=64m",
+    ) else {
+        return;
+    };
+    let log = Log::unnamed(&[disk]).expect("memory");
+    assert_eq!(log.kept_location(), "kept in memory");
 }
 
 /// Names the mounted disk in the inner run of a test below.

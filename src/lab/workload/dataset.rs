@@ -68,7 +68,7 @@ impl Dataset {
         let lock = File::create(self.folder.join("lock"))?;
         let _ = lock.lock();
         let missing = self.missing();
-        if free(&self.folder).is_some_and(|free| free < bytes_of(missing.len())) {
+        if folders::room(&self.folder).is_some_and(|room| Bytes(room) < bytes_of(missing.len())) {
             return Err(ErrorKind::StorageFull.into());
         }
         let next = Mutex::new(missing.iter());
@@ -140,7 +140,7 @@ pub fn prepare(
     let _ = fs::remove_dir_all(&folder);
     Err(DatasetError::Full {
         needed: bytes_of(missing.len()),
-        free: free(root),
+        free: folders::room(root).map(Bytes),
         folder,
     })
 }
@@ -148,12 +148,6 @@ pub fn prepare(
 /// Returns about how many bytes these images take on the disk.
 fn bytes_of(images: usize) -> Bytes {
     Bytes(draw::USUAL_BYTES * images as u64)
-}
-
-/// Returns how many bytes may still be written. `None` if the file system does not report it.
-fn free(folder: &Path) -> Option<Bytes> {
-    let disk = rustix::fs::statvfs(folder).ok()?;
-    (disk.f_blocks > 0).then(|| Bytes(disk.f_bavail.saturating_mul(disk.f_frsize)))
 }
 
 /// Removes every data set under `root`, of any version, and returns how much space they took on the disk.

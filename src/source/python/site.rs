@@ -387,8 +387,7 @@ mod tests {
     use super::*;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `b` a backward pass, `e` a generator expression, `r` a wait
-    /// for what a pipe brings.
+    /// written by hand that waits, `b` a backward pass, `e` a generator expression, `r` a wait for what a pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter as usize,

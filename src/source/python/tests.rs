@@ -215,7 +215,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     let mut queues = Queues::default();
     queues.search(memory, &mut walker, &frames);
     for _ in 0..2 {
-        queues.poll(memory, &mut walker, &frames, None);
+        queues.poll(memory, &mut walker, &frames, frames.first());
         queues.poll_other(&memory, &frames);
         let _ = queues.feeding().count();
         let _ = ThreadCache::default().poll(memory, &mut walker, &mut queues);
