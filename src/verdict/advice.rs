@@ -102,7 +102,7 @@ fn advice(
             let sleeps = may_share_a_limit(situation.context).filter(|_| !more.is_empty());
             let mut all: Vec<_> = each_epoch(situation.context).into_iter().chain(more).chain(sleeps).collect();
             if all.is_empty() && situation.context.workers().is_empty() {
-                all.push("find out why batches come late: pipetop cannot see what loads them".into());
+                all.push("find out why batches arrive late: pipetop cannot see what loads them".into());
             }
             all
         }
@@ -120,7 +120,7 @@ fn advice(
             [model].into_iter().chain(about).map(Into::into).collect()
         }
         Kind::CommunicationBound => vec![
-            "look for the rank that comes last: the others wait for it in each collective".into(),
+            "find the rank that arrives last: the others wait for it in each collective".into(),
             "communicate less often, or in parallel with the step: larger buckets, gradient accumulation with no_sync()"
                 .into(),
         ],
@@ -142,7 +142,7 @@ fn longer_epochs(context: &Context<'_>) -> Option<String> {
     let kept = context.loader?.settings.persistent_workers == Some(true);
     kept.then(|| {
         format!(
-            "longer epochs: {first} of the time is spent waiting for the first batch of an epoch; ConcatDataset([data] * 10) makes ten epochs one"
+            "use longer epochs: {first} of the time goes to each epoch's first batch; ConcatDataset([data] * 10) merges ten epochs"
         )
     })
 }
@@ -152,7 +152,7 @@ fn may_share_a_limit(context: &Context<'_>) -> Option<String> {
     let asleep = context.of_busy(|worker| worker.asleep);
     let asleep = asleep.filter(|share| share.0 >= MIN_SHARE_OF_BUSY)?;
     Some(format!(
-        "workers sleep {asleep} of their busy time: if a shared limit makes them, such as a server's rate, more workers do not help"
+        "workers sleep {asleep} of their busy time: if a shared rate limit causes it, more workers do not help"
     ))
 }
 
@@ -162,7 +162,7 @@ fn keep_workers(context: &Context<'_>) -> Option<String> {
     let kept = context.loader?.settings.persistent_workers == Some(true);
     (!kept).then(|| {
         format!(
-            "persistent_workers=True: {startup} of the time goes to starting workers in each epoch"
+            "persistent_workers=True: restarting workers each epoch takes {startup} of the time"
         )
     })
 }
@@ -210,7 +210,7 @@ fn larger_reserve_advice(situation: &Situation<'_>) -> Vec<String> {
         let more = factor.saturating_mul(4);
         let batches = workers.now.saturating_mul(more - factor);
         format!(
-            "prefetch_factor {factor} -> {more} (a larger reserve covers slow batches): {gain}; memory for {batches} more batches"
+            "prefetch_factor {factor} -> {more} (a larger reserve covers slow batches): {gain}; {batches} more batches in memory"
         )
     });
     let any_order = (loader.settings.in_order == Some(true)).then(|| {

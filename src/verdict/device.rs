@@ -126,13 +126,13 @@ fn last_rank_suffix(context: &Context<'_>, own: Share) -> String {
             || format!("process {}", last.key.pid),
             |rank| format!("rank {rank}"),
         );
-        format!(", {name} {share}: it comes last")
+        format!(", {name} {share}: the last to arrive")
     })
 }
 
 /// Returns the fact that the rank's process has NCCL threads.
 fn nccl(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
-    let text = "threads of NCCL run in this rank";
+    let text = "this rank runs NCCL threads";
     (kind == Kind::CommunicationBound && context.rank.nccl)
         .then(|| Evidence::new("nccl-threads", true, 1.0, None, text))
 }
@@ -150,7 +150,7 @@ fn kernels_of_collectives(context: &Context<'_>) -> Option<Evidence> {
     let busy = gpu.busy?.0 >= BUSY;
     (several && busy && active.0 < COLLECTIVE && memory.0 < COLLECTIVE).then(|| {
         let text = format!(
-            "GPU never without a kernel, yet {active} of its SMs and {memory} of its memory in use"
+            "GPU mostly busy, yet uses {active} of its SMs and {memory} of its memory bandwidth"
         );
         Evidence::supporting("collectives", active.0, COLLECTIVE, text)
     })
@@ -182,7 +182,7 @@ fn overlap(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         Kind::Balanced | Kind::HostBound if waited.0 >= MODERATE => part.0 < MAJORITY,
         _ => return None,
     };
-    let text = format!("GPU idle {part} of the time that the trainer waits");
+    let text = format!("GPU idle during {part} of the trainer's waits");
     Some(Evidence::new("overlap", supports, part.0, MAJORITY, text))
 }
 
@@ -258,7 +258,7 @@ fn counters(context: &Context<'_>, kind: Kind, limit: Option<Limit>) -> Option<E
 fn throttled(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let reasons = context.gpu()?.now.throttle.as_ref()?;
     (kind == Kind::ComputeBound && !reasons.is_empty()).then(|| {
-        let text = format!("the GPU's clock is held back: {}", reasons.join(", "));
+        let text = format!("the GPU clock is throttled: {}", reasons.join(", "));
         Evidence::new("clock-held-back", true, 1.0, None, text)
     })
 }

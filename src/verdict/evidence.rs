@@ -64,7 +64,7 @@ fn waits(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
     let wait = context.wait()?.share;
     let much = wait.0 >= MODERATE;
     let supports = much == (kind == Kind::DataBound);
-    let text = format!("trainer in the loader {wait} of the time");
+    let text = format!("trainer waits {wait} of the time");
     Some(Evidence::new("wait", supports, wait.0, MODERATE, text))
 }
 
@@ -132,7 +132,7 @@ fn gpu(context: &Context<'_>, kind: Kind) -> Option<Evidence> {
         _ => return None,
     };
     let text = if context.reported_idle().is_some() {
-        format!("device idle {idle} of the time, by the job's own report")
+        format!("device idle {idle} of the time, as the job reports")
     } else {
         format!("GPU idle {idle} of the time")
     };
@@ -194,7 +194,7 @@ pub(super) fn earlier_epoch(context: &Context<'_>) -> Option<Missing> {
         .loader
         .filter(|loader| loader.kind != LoaderKind::Other)?;
     let seconds = loader.gone_seconds.filter(|_| !context.job.ended)?;
-    let why = format!("no loader now: its figures are from {seconds:.0} s ago");
+    let why = format!("no loader now: figures are {seconds:.0} s old");
     let hint = "the next epoch starts its workers again";
     Some(Missing::new("loader", why, hint))
 }
@@ -206,7 +206,7 @@ pub(super) fn shared_gpu(context: &Context<'_>) -> Option<Missing> {
     let (index, other) = shared.next()?;
     let (pid, percent) = (other.pid, other.sm_percent?);
     let why = format!(
-        "process {pid} computes on GPU {index}, too ({percent:.0} %): how busy the GPU is does not show what this rank does"
+        "process {pid} also uses GPU {index} ({percent:.0} %): GPU load does not show what this rank does"
     );
     let hint = "run nothing else on this GPU, or let the job report its steps (docs/probe.md)";
     Some(Missing::new("gpu", why, hint))

@@ -56,14 +56,11 @@ impl Verdict {
                 "",
             ]
             .map(str::to_owned),
-            (Kind::Unknown, _) => [
-                "the evidence does not allow an answer",
-                "not enough can be seen",
-                "",
-            ]
-            .map(str::to_owned),
+            (Kind::Unknown, _) => {
+                ["the evidence is inconclusive", "not enough can be seen", ""].map(str::to_owned)
+            }
             (Kind::HostBound, _) if self.gpu_idle.is_some() => self.idle_device(rates),
-            (_, None) => ["the share lost is unknown", "share lost unknown", ""].map(str::to_owned),
+            (_, None) => ["the time lost is unknown", "time lost unknown", ""].map(str::to_owned),
             (_, Some(Interval { share, low, high })) => {
                 let (low, high) = (low.percent(), high.percent());
                 [

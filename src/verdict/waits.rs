@@ -19,7 +19,7 @@ const LET_IT_REPORT: &str =
 pub(super) const DATA_WAITS: &str = "data-waits";
 /// What a main thread does that is in no function of its program.
 pub(super) const IDLES: &str = "the main thread waits for events";
-pub(super) const BETWEEN_CELLS: &str = ", as a notebook's does between two cells";
+pub(super) const BETWEEN_CELLS: &str = ", as between two notebook cells";
 /// Maximum number of the main thread's functions to list, and the minimum share of the time of each.
 const MAX_FUNCTIONS: usize = 3;
 const MIN_SHARE: f64 = 0.1;
@@ -66,7 +66,7 @@ pub(super) fn unseen(context: &Context<'_>) -> Missing {
         Some(_) => ("no batch was seen to leave the loader", LET_IT_REPORT),
     };
     let seen = main_functions(context);
-    let why = format!("{why}: waits for data cannot be distinguished from other work{seen}");
+    let why = format!("{why}: waits for data cannot be told from other work{seen}");
     Missing::new(DATA_WAITS, why, hint)
 }
 
@@ -81,7 +81,7 @@ fn main_functions(context: &Context<'_>) -> String {
     let seen: Vec<String> = seen.collect();
     match &seen[..] {
         [] => String::new(),
-        seen => format!("; the main thread is {}", seen.join(", ")),
+        seen => format!("; the main thread spends {}", seen.join(", ")),
     }
 }
 
@@ -92,13 +92,13 @@ pub(super) fn nothing_runs(context: &Context<'_>) -> Option<Missing> {
     let blocked = Some(Share(blocked)).filter(|blocked| blocked.0 >= HIGH)?;
     let unclear = context.rank.wait.as_ref().is_none_or(is_unclear);
     let waits = if unclear {
-        "its main thread waits, but waits for data cannot be distinguished from other work"
+        "its main thread waits, but waits for data cannot be told from other work"
     } else {
         "its main thread waits, but not in the loader"
     };
     context.gpu_idle().is_none().then(|| {
         let seen = main_functions(context);
-        let why = format!("nothing of the process runs {blocked} of the time: {waits}{seen}");
+        let why = format!("the process is blocked {blocked} of the time: {waits}{seen}");
         Missing::new("main-thread", why, "look at what that function waits for")
     })
 }
@@ -111,7 +111,7 @@ pub(super) fn idles(context: &Context<'_>) -> Option<Missing> {
     let hides = idle.0 >= MODERATE && !seen;
     (idle.0 >= HIGH || hides).then(|| {
         let (what, hint) = if is_notebook(context.rank) {
-            let what = format!("{BETWEEN_CELLS}, or in one that awaits something");
+            let what = format!("{BETWEEN_CELLS}, or while one awaits");
             (what, "watch it while it trains")
         } else {
             let what = ": whether it awaits data is not seen".to_owned();
@@ -144,8 +144,8 @@ pub(super) fn unclassified_cpu(context: &Context<'_>) -> Option<Missing> {
     let blind = context.job.access == Tier::T1 && context.gpu_idle().is_none();
     blind.then(|| {
         let why = format!(
-            "the main thread is on a CPU {cpu} of the time: without Python stacks or a GPU, work on batches cannot be \
-             distinguished from the step"
+            "the main thread is on a CPU {cpu} of the time: without Python stacks or a GPU, work on batches cannot be told \
+             from the step"
         );
         Missing::new("main-thread", why, LET_IT_REPORT)
     })
@@ -160,8 +160,8 @@ pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
     // Without stacks, the loader is known but not what it waits for.
     if access == Tier::T1 && wait.unclear.0 > HIGH && wait.unknown == Share::ZERO {
         let why = format!(
-            "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be \
-             distinguished from other work",
+            "the main thread waits for another thread {} of the time: without Python stacks, waits for data cannot be told \
+             from other work",
             wait.unclear
         );
         return Missing::new(DATA_WAITS, why, LET_IT_REPORT);
@@ -171,13 +171,12 @@ pub(super) fn unclear(access: Tier, wait: &Estimate) -> Missing {
         wait.unknown > Share::ZERO && wait.high.0 - wait.low.0 - wait.unknown.0 <= UNCLEAR;
     let why = if unrecognised {
         format!(
-            "the loader was not recognised in {} of this time: there, waits for data cannot be distinguished from other \
-             work",
+            "the loader was not recognised {} of the time: then, waits for data cannot be told from other work",
             wait.unknown
         )
     } else {
         let range = anywhere(wait);
-        format!("too little was seen of the waits: their share may be {range}")
+        format!("too little was seen: the waits' share may be {range}")
     };
     let hint = "watch for longer, or let the job report its steps (docs/probe.md)";
     Missing::new(DATA_WAITS, why, hint)
@@ -217,13 +216,9 @@ mod tests {
             };
             unclear(Tier::T2, &wait).why
         };
-        assert!(
-            why(0.8).contains("was not recognised in 80 %"),
-            "{}",
-            why(0.8)
-        );
-        assert!(why(0.8).contains("waits for data cannot be distinguished from other work"));
-        assert!(why(0.1).starts_with("too little was seen of the waits"));
+        assert!(why(0.8).contains("was not recognised 80 %"), "{}", why(0.8));
+        assert!(why(0.8).contains("waits for data cannot be told from other work"));
+        assert!(why(0.1).starts_with("too little was seen: "));
         // The loader was recognised all the time.
         let asleep = Estimate {
             high: Share(0.37),
@@ -233,7 +228,7 @@ mod tests {
         let why = |access| unclear(access, &asleep).why;
         let blind = "the main thread waits for another thread 26 %";
         assert!(why(Tier::T1).starts_with(blind), "{}", why(Tier::T1));
-        let seen = "too little was seen of the waits: their share may be anywhere from 0 % to 37 %";
+        let seen = "too little was seen: the waits' share may be anywhere from 0 % to 37 %";
         assert_eq!(why(Tier::T2), seen);
     }
 }

@@ -73,7 +73,7 @@ fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Opt
         return Some("the main thread loads: a worker's load time is unknown".to_owned());
     }
     if context.has_fixed_workers() {
-        return Some("the workers that are seen pass on what others load".to_owned());
+        return Some("the visible workers only pass on what others load".to_owned());
     }
     let waited_for = |loader: &LoaderRates| loader.wait.is_none_or(|wait| wait.0 >= SLIGHT);
     if context.other_loaders().any(waited_for) {
@@ -81,7 +81,7 @@ fn another_limit(context: &Context<'_>, kind: Kind, cause: Option<Cause>) -> Opt
     }
     if let Some(cause) = cause.filter(|cause| !cause.rule().what_if) {
         return Some(format!(
-            "load and step time do not tell what other workers would change (cause: {})",
+            "load and step time cannot predict other worker counts (cause: {})",
             cause.words()
         ));
     }

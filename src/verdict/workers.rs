@@ -170,17 +170,17 @@ pub(super) fn more_workers(
     let gain = gain(stall, with_a_cpu / f64::from(now.max(1)));
     let limit = match (workers.match_step, workers.cpu_allows) {
         (Some(wanted), Some(cpus)) if cpus < wanted => {
-            format!("all that the CPUs allow; {wanted} would match the step")
+            format!("all that the CPUs allow; the step needs {wanted}")
         }
         (Some(wanted), None) if advised < wanted => {
-            format!("then watch again; {wanted} would match the step")
+            format!("then watch again; the step needs {wanted}")
         }
-        (_, Some(cpus)) => format!("matches the step; the CPUs allow {cpus}"),
-        _ => "matches the step".into(),
+        (_, Some(cpus)) => format!("enough for the step; the CPUs allow {cpus}"),
+        _ => "enough for the step".into(),
     };
     let reserve = loader.settings.prefetch_factor.map(|factor| {
         let batches = factor.saturating_mul(advised.saturating_sub(now));
-        format!("; memory for {batches} more batches")
+        format!("; {batches} more batches in memory")
     });
     let cost = reserve.unwrap_or_default();
     Some(format!("{name} {now} -> {advised} ({limit}): {gain}{cost}"))

@@ -334,7 +334,7 @@ impl ExpectedVerdict {
 }
 
 /// Part of the reason if no mechanism sees the waits.
-const UNSEEN: &str = "waits for data cannot be distinguished from other work";
+const UNSEEN: &str = "waits for data cannot be told from other work";
 
 #[test]
 fn threads_that_fill_a_queue() {

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| {
         texts(&[
             "save checkpoints and other files less often, or to a faster disk",
-            "save in the background: torch.distributed.checkpoint.async_save, or a copy in memory that a thread writes",
+            "save in the background: torch.distributed.checkpoint.async_save, or a thread that writes an in-memory copy",
         ])
     },
 };

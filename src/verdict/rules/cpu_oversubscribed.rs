@@ -21,7 +21,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let delay = delayed(context)?;
     let too_many = context.cpus().is_none_or(|cpus| cpu_wanted(context) > cpus);
     (mostly_cpu(context).is_some() && too_many && delay.0 >= DELAYED).then(|| {
-        let text = format!("workers are runnable but not running {delay} of their busy time");
+        let text = format!("workers wait for a CPU {delay} of their busy time");
         Evidence::supporting("run-delay", delay.0, DELAYED, text)
     })
 }

@@ -6,7 +6,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "another rank reads its batches",
+    words: "batches come from another rank",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Other,
     picture: Picture::ReadyBatches,

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 fn advice(situation: &Situation<'_>) -> Vec<String> {
     texts(&[
         load_ahead(situation.context),
-        "then watch again to see how many workers match the step",
+        "then watch again to see how many workers the step needs",
     ])
 }
 

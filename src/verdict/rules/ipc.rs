@@ -7,7 +7,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, Situation, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "handing batches over",
+    words: "receiving batches",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Handover,
     picture: Picture::ReadyBatches,

@@ -5,7 +5,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "the main thread launches too slowly",
+    words: "slow kernel launches",
     checks: &[(Kind::HostBound, check)],
     resource: Resource::Other,
     picture: Picture::BusyWorkers,
@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| {
         texts(&[
             "give the GPU more work at a time: larger batches, torch.compile, or CUDA graphs",
-            "keep Python out of the step: log, measure and check only every so many steps",
+            "keep Python out of the step: log, measure and check only every N steps",
         ])
     },
 };

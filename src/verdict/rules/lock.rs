@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
         let inside = hottest.map_or_else(String::new, |(name, _)| format!(" in {name}"));
         vec![
             format!(
-                "hold the lock{inside} for less of the work, or fill the queue there faster: more workers would also wait"
+                "hold the lock{inside} more briefly, or fill that queue faster: more workers would only wait too"
             ),
             "give each worker its own file, connection or queue".into(),
         ]

@@ -5,7 +5,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "waiting for its log",
+    words: "slow logging",
     checks: &[(Kind::HostBound, check)],
     resource: Resource::Other,
     picture: Picture::ReadyBatches,
@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "log every so many steps instead of each, or from another thread",
+            "log every N steps instead of every step, or from another thread",
             "find what reads the log too slowly: a pipe into another program, a terminal, a network disk",
         ])
     },

@@ -34,9 +34,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
 
 fn workers_wait(context: &Context<'_>) -> Option<String> {
     let delay = delayed(context).filter(|delay| delay.0 >= DELAYED)?;
-    Some(format!(
-        "workers are runnable but not running {delay} of their busy time"
-    ))
+    Some(format!("workers wait for a CPU {delay} of their busy time"))
 }
 
 /// The same of a trainer that receives batches, or works on them, for most of its wait.
@@ -48,7 +46,7 @@ fn trainer_waits(context: &Context<'_>) -> Option<String> {
         .main_run_delay
         .filter(|delay| delay.0 >= at_batches.0 / 2.0)?;
     Some(format!(
-        "the trainer takes batches that are ready, and is runnable but not running {delay} of the time"
+        "batches are ready, but the trainer waits for a CPU {delay} of the time"
     ))
 }
 
@@ -68,7 +66,7 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
     if who.is_empty() {
         who.push("`top` lists them".to_owned());
     } else if seen.iter().map(|program| program.cpus).sum::<f64>() < others / 2.0 {
-        who.push("and others that run for seconds only".to_owned());
+        who.push("and short-lived others".to_owned());
     }
     let who = who.join(", ");
     vec![

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     what_if: false,
     advice: |_| {
         texts(&[
-            "one thread in each worker: cv2.setNumThreads(0) in worker_init_fn, OMP_NUM_THREADS=1 before Python starts",
+            "use one thread per worker: cv2.setNumThreads(0) in worker_init_fn, OMP_NUM_THREADS=1 before Python starts",
         ])
     },
 };
@@ -44,7 +44,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let full = all + delayed >= FULL * cpus;
     (full && mostly_cpu(context).is_some() && others.0 >= OTHER_THREADS).then(|| {
         let text = format!(
-            "{others} of the workers' CPU time is that of further threads, and they use {all:.1} of {cpus:.0} CPUs"
+            "extra threads use {others} of the workers' CPU time; the workers use {all:.1} of {cpus:.0} CPUs"
         );
         Evidence::supporting("further-threads", others.0, OTHER_THREADS, text)
     })

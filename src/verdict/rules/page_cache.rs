@@ -8,7 +8,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, Situation};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "data that the page cache does not hold",
+    words: "data exceeds the page cache",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Input,
     picture: Picture::BusyWorkers,
@@ -25,7 +25,9 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let epoch = context.rank.epoch.filter(|epoch| *epoch > 1)?;
     let share = from_disk(context)?;
     (share.0 >= FROM_DISK).then(|| {
-        let text = format!("in epoch {epoch} since attaching {share} of what workers read still comes from the disk");
+        let text = format!(
+            "in epoch {epoch} since attaching, {share} of the workers' reads still come from disk"
+        );
         Evidence::supporting("read-again", share.0, FROM_DISK, text)
     })
 }
@@ -46,12 +48,12 @@ fn advice(situation: &Situation<'_>) -> Vec<String> {
     let group = situation.context.cgroup();
     let limit = group.and_then(|group| group.mem_limit);
     let memory = match limit {
-        Some(limit) => format!(
-            "raise the memory limit of the job ({limit}), which its page cache counts towards"
-        ),
+        Some(limit) => {
+            format!("raise the job's memory limit ({limit}): its page cache counts towards it")
+        }
         None => "leave more memory to the page cache: fewer workers, a smaller prefetch_factor"
             .to_owned(),
     };
-    let smaller = "make the data smaller than the memory, once before training: resize or compress it, or give each rank its own part";
+    let smaller = "shrink the data to fit in memory before training: resize or compress it, or give each rank its own part";
     vec![memory, smaller.to_owned()]
 }

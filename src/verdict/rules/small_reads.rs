@@ -40,7 +40,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let kib = bytes / reads.max(1.0) / 1024.0;
     (reads >= MIN_READS && kib <= MAX_READ_KIB).then(|| {
         let text = format!(
-            "workers wait for the disk {share} of their busy time, which reads {kib:.0} KiB at a time, {reads:.0} times a second"
+            "workers wait for the disk {share} of their busy time; it does {reads:.0} reads/s of {kib:.0} KiB each"
         );
         Evidence::supporting("read-size", kib, MAX_READ_KIB, text)
     })

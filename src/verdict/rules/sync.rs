@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     advice: |_| {
         texts(&[
             "synchronise only where a result is needed: no torch.cuda.synchronize() in the step",
-            "read losses and metrics only every so many steps: .item() and .cpu() wait for the GPU too",
+            "read losses and metrics only every N steps: .item() and .cpu() wait for the GPU too",
         ])
     },
 };

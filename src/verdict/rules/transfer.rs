@@ -78,7 +78,7 @@ fn reported(context: &Context<'_>) -> Option<Evidence> {
     let part = Share::of(exposed, idle)?;
     (part.0 >= MIN_SHARE_OF_IDLE).then(|| {
         let text = format!(
-            "batches are copied to the device {copying} of the time; it is idle {bound}{} for that",
+            "copying batches takes {copying} of the time; the device idles {bound}{} for it",
             Share(exposed)
         );
         Evidence::supporting("copying", part.0, MIN_SHARE_OF_IDLE, text)
@@ -93,12 +93,12 @@ fn pinned(context: &Context<'_>) -> Option<bool> {
 fn advice(situation: &Situation<'_>) -> Vec<String> {
     let overlap = match pinned(situation.context) {
         Some(false) => {
-            "pin_memory=True (it is off), then .to(device, non_blocking=True) on a stream of its own"
+            "pin_memory=True (it is off), then .to(device, non_blocking=True) on a separate stream"
         }
         Some(true) => {
-            "copy the next batch during the step: .to(device, non_blocking=True) on a stream of its own"
+            "copy the next batch during the step: .to(device, non_blocking=True) on a separate stream"
         }
-        None => "pin_memory=True and .to(device, non_blocking=True) on a stream of its own",
+        None => "pin_memory=True and .to(device, non_blocking=True) on a separate stream",
     };
     let smaller = "send fewer bytes: uint8 or float16, converted on the device";
     vec![overlap.into(), smaller.into()]

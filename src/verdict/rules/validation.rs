@@ -33,7 +33,7 @@ fn check(context: &Context<'_>) -> Option<Evidence> {
     let validation = context.rank.validation?;
     let waiting = most_of_the_wait(context, Some(validation.waiting))?;
     let text = format!(
-        "the trainer waits {waiting} of the time in validation, which takes {} of it",
+        "the trainer waits {waiting} of the time in validation, which takes {} in all",
         validation.time
     );
     Some(Evidence::supporting(

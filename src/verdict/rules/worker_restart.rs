@@ -6,7 +6,7 @@ use crate::verdict::rule::{Picture, Resource, Rule, texts};
 use crate::verdict::{Evidence, Kind};
 
 pub(super) const RULE: Rule = Rule {
-    words: "workers start anew each epoch",
+    words: "workers restart each epoch",
     checks: &[(Kind::DataBound, check)],
     resource: Resource::Other,
     picture: Picture::IdleWorkers,
