@@ -68,8 +68,8 @@ actions! {
     Redraw, "redraw", "redraw the screen";
     Suspend, "suspend", "suspend to the shell";
     EndCommand, "stop it", "when quitting: stop the launched command";
-    PrintCommand, "command", "in the fleet: quit, print the command";
+    PrintCommand, "command", "in `fleet`: quit, print the command";
     Detach, "detach", "when quitting: leave the launched command running";
-    Cancel, "close", "close; clear the filter; do not quit";
+    Cancel, "close", "close; clear the filter; stay";
     Quit, "quit", "quit";
 }

@@ -162,7 +162,7 @@ fn meanings(view: &View<'_>, width: u16) -> Vec<Line<'static>> {
         lines.extend(entry(view, width, (paint, &sign), 6, text));
     }
     for (now, text) in [
-        (WorkerNow::Sleep, "asleep while a batch is due"),
+        (WorkerNow::Sleep, "asleep with a batch to load"),
         (WorkerNow::Starting, "starting"),
     ] {
         let (paint, _, sign) = doing(now, view.glyphs());

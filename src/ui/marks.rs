@@ -14,8 +14,8 @@ pub(super) const MEANINGS: [(MarkKind, &str); 7] = [
         MarkKind::Validation,
         "validation: the trainer reads other data",
     ),
-    (MarkKind::Checkpoint, "a checkpoint was written"),
-    (MarkKind::Worker, "a single worker ended or was restarted"),
+    (MarkKind::Checkpoint, "a checkpoint started"),
+    (MarkKind::Worker, "a worker ended or restarted"),
     (MarkKind::Verdict, "the verdict changed"),
     (MarkKind::JobEnd, "the job ended"),
 ];

@@ -77,7 +77,7 @@ pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, border: B
         let mut row = view.row(inner.width);
         row.space(indent).text(
             Unknown,
-            "n/a  what the job's processes sleep in cannot be seen, or was not recorded",
+            "n/a  what the processes wait for is not visible, or was not recorded",
         );
         return panel::write(frame, inner, vec![row.line()]);
     }
@@ -127,7 +127,7 @@ fn at_cursor(view: &View<'_>, scale: &Scale) -> Option<String> {
     let timeline = view.history.timeline();
     let waits: Vec<_> = timeline.waits(rank.key).copied().collect();
     let Some(at_cursor) = cells::at_cursor(&waits, f64::midpoint(from, to)) else {
-        return Some("not known which batch".to_owned());
+        return Some("batch unknown".to_owned());
     };
     let mut words = format!("batch {}", at_cursor.batch);
     if let Some((loader, worker)) = view.loader().zip(rows::worker_of(view)(at_cursor.batch)) {

@@ -948,7 +948,7 @@ fn a_recording_that_is_played() {
     let help = text(&scene, 120, 60);
     assert!(help.contains("go back one sample"), "{help}");
     assert!(help.contains("pause or resume"), "{help}");
-    assert!(help.contains("▄▄  asleep while a batch is due"), "{help}");
+    assert!(help.contains("▄▄  asleep with a batch to load"), "{help}");
     scene.state.replay = None;
     let help = text(&scene, 120, 60);
     assert!(help.contains("update more often"), "{help}");
@@ -1334,7 +1334,7 @@ fn sixteen_gpus() {
     let mut scene = sixteen();
     in_sizes("sixteen_gpus", &scene, &SIZES);
     let small = text(&scene, 80, 24);
-    for what in ["16 GPUs", "1 n/a", "Xid 94", "Xid 79", "1 held back"] {
+    for what in ["16 GPUs", "1 n/a", "Xid 94", "Xid 79", "1 throttled"] {
         assert!(small.contains(what), "{what} is seen at a glance: {small}");
     }
     scene.state.focus = Panel::Gpu;
@@ -1903,7 +1903,7 @@ fn an_unpolled_timeline_gives_the_reason() {
     let scene = opened(starved(), Panel::Timeline);
     let text = text(&scene, 120, 40);
     assert!(
-        text.contains("cannot be seen, or was not recorded"),
+        text.contains("is not visible, or was not recorded"),
         "{text}"
     );
     // It takes no room if it was not requested.
@@ -2074,10 +2074,7 @@ fn one_slow_batch_stands_out_among_the_last() {
         under_way.for_ms = 31_400;
     });
     let shown = screen(&scene);
-    assert!(
-        shown.contains("batch 2082     31.4 s  in work so far"),
-        "{shown}"
-    );
+    assert!(shown.contains("batch 2082     31.4 s  so far"), "{shown}");
 }
 
 #[test]

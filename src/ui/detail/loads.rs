@@ -77,14 +77,7 @@ fn bars(view: &View<'_>, loads: &LoadRates, width: u16) -> Vec<Line<'static>> {
     let longest = ended().chain(so_far).fold(1.0, f64::max);
     let under_way = |now: UnderWay| {
         let time = f64::from(now.for_ms);
-        line(
-            view,
-            width,
-            now.batch,
-            time,
-            "in work so far",
-            time / longest,
-        )
+        line(view, width, now.batch, time, "so far", time / longest)
     };
     let ended = loads.last.iter().map(|load| {
         let time = load.middle_ms();

@@ -159,7 +159,7 @@ fn spreads(view: &View<'_>, rank: &RankRates, width: u16) -> Result<Parts, Strin
         0 => "no complete wait for a batch was seen: batches are ready in time, or waits are invisible"
             .to_owned(),
         all => format!(
-            "only {kept} of {all} steps could be told apart; {MIN_STEPS} and half of all are needed. Waits below 10 ms (more \
+            "only {kept} of {all} steps could be told apart; at least {MIN_STEPS} and half are needed. Waits below 10 ms (more \
              on a busy machine) are not seen from outside; with `pipetop run` the job reports each step"
         ),
     })?;

@@ -101,7 +101,7 @@ fn figures(view: &View<'_>, verdict: &Verdict, width: u16) -> Vec<Line<'static>>
     let limits = verdict.workers.map(|workers| {
         let known = |count: Option<u32>| format::known(count);
         format!(
-            "{} now; {} match the step; the CPUs allow {}",
+            "{} now; the step needs {}; the CPUs allow {}",
             workers.now,
             known(workers.match_step),
             known(workers.cpu_allows)

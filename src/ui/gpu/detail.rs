@@ -96,7 +96,7 @@ fn memory(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let traffic = percent(now.mem_util_percent);
     row.item(
         3,
-        &[(Dim, "in use "), (Text, &traffic), (Dim, " of the time")],
+        &[(Dim, "active "), (Text, &traffic), (Dim, " of the time")],
     );
     if let Some(reserved) = now.mem_reserved.filter(|reserved| reserved.0 > 0) {
         row.figure(3, "reserved ", &reserved.to_string());
@@ -136,9 +136,9 @@ fn clock(gpu: &GpuRates, mut row: LineBuilder<'_>) -> Line<'static> {
     let sm = format::known(now.sm_clock_mhz.map(|mhz| format!("{mhz:.0} MHz")));
     row.text(Text, &sm);
     let held = match errors::throttle_reason(gpu) {
-        _ if now.throttle.is_none() => (Unknown, "held back: n/a".to_owned()),
-        None => (Text, "not held back".to_owned()),
-        Some(reasons) => (Trouble, format!("held back: {reasons}")),
+        _ if now.throttle.is_none() => (Unknown, "throttled: n/a".to_owned()),
+        None => (Text, "not throttled".to_owned()),
+        Some(reasons) => (Trouble, format!("throttled: {reasons}")),
     };
     row.text(Dim, ", ").sentence(held.0, &held.1);
     if let Some(gap) = now.gap.as_ref().filter(|_| gpu.util_percent.is_some()) {

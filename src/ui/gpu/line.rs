@@ -71,7 +71,7 @@ pub(super) fn add_problems(row: &mut LineBuilder<'_>, gpus: &[GpuRates]) {
         row.item(2, &[(Trouble, &what)]);
     }
     if held > 0 {
-        row.item(2, &[(Trouble, &format!("{held} held back"))]);
+        row.item(2, &[(Trouble, &format!("{held} throttled"))]);
     }
 }
 

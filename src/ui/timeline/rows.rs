@@ -260,7 +260,7 @@ pub(super) fn gpu_row(view: &View<'_>, place: usize, gpu: &GpuRates, scale: &Sca
             Text,
             format::known(busy.map(|busy| format!("busy {}", format::whole_percent(busy)))),
         ),
-        why: "n/a  the driver does not tell how busy it is",
+        why: "n/a  the driver does not report its load",
     }
 }
 
