@@ -103,7 +103,7 @@ pub(crate) enum Command {
         #[arg(long)]
         control: i32,
     },
-    /// Check what pipetop can see on this machine, and how to fix what it cannot
+    /// Check what pipetop can see on this machine, and how to see more
     Doctor {
         /// Print JSON
         #[arg(long)]
@@ -160,7 +160,7 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     if args.command.is_some() && (args.target.is_some() || args.watch != WatchArgs::default()) {
         return Err(Stop::Usage(Hinted::new(
             "a command takes no target, and its options come after it",
-            "to watch a process with the name of a command, put `--` before it",
+            "to watch a process named like a command, put `--` first",
         )));
     }
     match &args.command {
@@ -302,7 +302,7 @@ fn habit(message: &str) -> Option<String> {
         "-d" => "`--interval 2s` sets the time between samples",
         "-n" | "-b" | "-1" => "`--once` prints one report and exits",
         "-s" => "on the screen, `o` sorts by the next column",
-        "-u" | "--user" => "a job is named by its PID or by a word of its command line",
+        "-u" | "--user" => "name a job by its PID or a word of its command line",
         "-i" => "`--interval 2s` sets the time between samples, `--gpu 0` shows one GPU",
         "-t" | "-H" => "on the screen, `t` shows the process tree",
         "-C" => "`--theme mono` uses no colours",

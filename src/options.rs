@@ -80,7 +80,7 @@ pub struct Web {
     #[arg(long = "web.telemetry-path", value_name = "PATH", value_parser = value::telemetry_path)]
     pub metrics: Option<String>,
 
-    /// Take certificate and passwords from this file, in the format of Prometheus' own exporters
+    /// Read the certificate and passwords from this Prometheus web configuration file
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub config_file: Option<PathBuf>,
 }

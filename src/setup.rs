@@ -153,7 +153,7 @@ pub(crate) fn exists(places: &PathArgs) -> Result<(), Hinted> {
     }
     if places.proc_root == Path::new("/proc") && !numbers_as_here(&places.proc_root) {
         return Err(Hinted::new(
-            "/proc belongs to another PID namespace: a process has another number there",
+            "/proc belongs to another PID namespace: PIDs differ there",
             "enter the namespace with its own /proc, as `unshare --pid --fork --mount-proc` does",
         ));
     }

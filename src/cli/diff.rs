@@ -9,7 +9,7 @@ use crate::units::Share;
 
 /// Compare two runs: did the change help?
 ///
-/// Give two recordings made with --record, or two reports made with --once --json. Only recordings show whether a difference
+/// Use two recordings made with --record, or two reports made with --once --json. Only recordings show whether a difference
 /// may be chance.
 #[derive(Debug, PartialEq, Args)]
 #[command(next_help_heading = "Comparison")]
@@ -26,7 +26,7 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Exit with code 3 if AFTER is slower by more than this, e.g. 5%, and that is not chance
+    /// Exit with code 3 if AFTER is significantly slower, by more than this, e.g. 5%
     #[arg(long, value_name = "PERCENT", value_parser = value::percent)]
     pub fail_if_slower: Option<Share>,
 }

@@ -8,7 +8,7 @@ use crate::config::ThemeName;
 use crate::error::Hinted;
 use crate::options::value;
 
-/// Show all runs in a Prometheus server, those that lose most first
+/// Show all runs known to a Prometheus server, worst first
 ///
 /// Prometheus has to scrape `pipetop serve` on each node. Credentials come from the environment:
 /// `PIPETOP_PROMETHEUS_TOKEN`, or `PIPETOP_PROMETHEUS_BASIC` as USER:PASSWORD.
@@ -19,7 +19,7 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "URL")]
     pub prometheus: String,
 
-    /// Only this run, with all of its ranks
+    /// Show only this run, all its ranks
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
 
@@ -66,7 +66,7 @@ impl FleetArgs {
         };
         let is_address = value::address(&address).is_ok() && !address.starts_with(':');
         if !is_address || !self.prometheus.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return plain("give it as in http://prometheus:9090");
+            return plain("use one like http://prometheus:9090");
         }
         Ok(())
     }

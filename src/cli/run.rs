@@ -9,8 +9,8 @@ use crate::options::{WatchArgs, Words};
 
 /// Exit codes of `run`.
 const CODES: &str = "Exit codes: the command's own, or 128 plus the signal number if a signal ended it; 0 if pipetop \
-stopped it or left it running; 3 if it succeeded and the verdict matches --fail-if; 126 if it cannot be executed; \
-127 if it was not found.";
+stopped it or left it running; 3 if it succeeded and the verdict matches --fail-if; 126 if it is not executable; \
+127 if it is not found.";
 
 /// Start a training command and watch it, with exact steps and waits.
 ///

@@ -27,7 +27,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub web: Web,
 
-    /// Write the metrics to this file, for the node exporter's textfile collector; listens only with --web.listen-address
+    /// Write the metrics to this file, for the node exporter's textfile collector; opens no port without --web.listen-address
     #[arg(long, value_name = "FILE")]
     pub textfile: Option<PathBuf>,
 

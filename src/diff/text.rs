@@ -89,20 +89,16 @@ fn sentence(comparison: &Comparison) -> String {
     let file = &comparison.after.file;
     match comparison.outcome {
         Outcome::Faster => {
-            format!(
-                "{file} is faster: {ratio:.2} times the batches per second ({low:.2} to {high:.2})."
-            )
+            format!("{file} is faster: {ratio:.2}x the batches per second ({low:.2} to {high:.2}).")
         }
         Outcome::Slower => {
-            format!(
-                "{file} is slower: {ratio:.2} times the batches per second ({low:.2} to {high:.2})."
-            )
+            format!("{file} is slower: {ratio:.2}x the batches per second ({low:.2} to {high:.2}).")
         }
         Outcome::NotToldApart => format!(
             "The two cannot be told apart: {low:.2} to {high:.2} times the batches per second."
         ),
         Outcome::Unknown => format!(
-            "Whether it is faster is unknown: {}.",
+            "It is unknown whether it is faster: {}.",
             comparison.why.as_deref().unwrap_or_default()
         ),
     }

@@ -95,7 +95,7 @@ fn attach(facts: &Facts) -> Check {
     if facts.process.pid.is_none() {
         return limited(
             "unknown: no process can be read",
-            "give the mount point of a procfs as --proc-root, such as /proc",
+            "name the mount point of a procfs with --proc-root, e.g. /proc",
         );
     }
     let privileged = facts.process.cap_sys_ptrace == Some(true);
@@ -133,7 +133,7 @@ fn python(facts: &Facts) -> Check {
     };
     Check {
         found: found.to_owned(),
-        hint: (attach.state != CheckState::Ok).then(|| "see attach".to_owned()),
+        hint: (attach.state != CheckState::Ok).then(|| "see `attach` above".to_owned()),
         ..attach
     }
 }
@@ -143,7 +143,7 @@ fn loaders(facts: &Facts) -> Check {
     match &facts.loaders {
         Ok(names) => ok(format!("PyTorch, {}", names.join(", "))),
         Err(trouble) => limited(
-            format!("ignoring your own loader names: {trouble}"),
+            format!("pipetop will not start: {trouble}"),
             "`pipetop config --check` checks the file",
         ),
     }
@@ -164,7 +164,7 @@ fn processes(facts: &Facts) -> Check {
     match &facts.hidepid {
         None if !facts.mounts_known => limited(
             "unknown: how /proc is mounted cannot be read",
-            "give the mount point of a procfs as --proc-root, such as /proc",
+            "name the mount point of a procfs with --proc-root, e.g. /proc",
         ),
         None => ok("all processes are visible"),
         Some(option) if facts.process.cap_sys_ptrace == Some(true) => ok(format!(

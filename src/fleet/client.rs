@@ -109,10 +109,10 @@ impl Client {
         // Anything but an address of this interface is something else: a page for signing in.
         let address = to.and_then(|to| to.strip_suffix(QUERY));
         match address.filter(|to| to.starts_with("http") && to.len() < MAX_ADDRESS) {
-            Some(address) => Hinted::new(message, format!("give it: --prometheus {address}")),
+            Some(address) => Hinted::new(message, format!("use --prometheus {address}")),
             None => Hinted::new(
                 message,
-                "give the address of the Prometheus behind it, as in --prometheus http://HOST:9090",
+                "use the address of the Prometheus behind it, as in --prometheus http://HOST:9090",
             ),
         }
     }
@@ -126,7 +126,7 @@ impl Client {
         };
         Hinted::new(
             format!("cannot read {}: {why}", self.url),
-            "give the address of a running Prometheus, as in --prometheus http://HOST:9090",
+            "use the address of a running Prometheus, as in --prometheus http://HOST:9090",
         )
     }
 
@@ -135,15 +135,14 @@ impl Client {
         if let Some(error) = error {
             return Hinted::new(
                 format!("{} refuses a query: {error}", self.url),
-                "pipetop fleet needs Prometheus 2.26 or newer, or a server that speaks its language",
+                "pipetop fleet needs Prometheus 2.26 or newer, or a PromQL-compatible server",
             );
         }
-        let mut message = format!("{} does not answer as a Prometheus does", self.url);
+        let mut message = format!("{} does not answer like a Prometheus server", self.url);
         if !status.is_success() {
             message.extend([": ", status.to_string().as_str()]);
         }
-        let hint =
-            "give the address that has /api/v1 below it, as in --prometheus http://HOST:9090";
+        let hint = "use the address that has /api/v1 below it, as in --prometheus http://HOST:9090";
         Hinted::new(message, hint)
     }
 }

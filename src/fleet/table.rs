@@ -44,7 +44,7 @@ pub(super) const HISTORY: usize = 7;
 /// Columns of [`RUNS`] that are dropped if the line is too narrow, in this order.
 const DROP_ORDER: [usize; 9] = [11, HISTORY, 1, 2, 9, 10, 3, 5, 8];
 
-pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no metrics of pipetop";
+pub(super) const NO_RUNS: &str = "no runs: this Prometheus has no pipetop metrics";
 
 /// Returns the table as printed, including the last line end.
 pub(crate) fn text(report: &FleetReport, ascii: bool) -> String {
@@ -261,6 +261,6 @@ mod tests {
     #[test]
     fn no_runs_are_no_table() {
         let text = text(&FleetReport::default(), false);
-        assert_eq!(text, "no runs: this Prometheus has no metrics of pipetop\n");
+        assert_eq!(text, "no runs: this Prometheus has no pipetop metrics\n");
     }
 }

@@ -37,14 +37,14 @@ const WORD: usize = 100;
 /// Why there is nothing to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NoTarget {
-    #[error("no process {0} here")]
+    #[error("no process with PID {0}")]
     NoProcess(Pid),
     #[error("process {0} is a kernel thread")]
     Kernel(Pid),
     #[error("process {0} ({1}) has exited (zombie)")]
     Zombie(Pid, String),
     #[error(
-        "process {0} ({1}) is not a training job: neither its program nor that of a child process is named python"
+        "process {0} ({1}) is not a training job: neither its program nor a child's is named python"
     )]
     NoPython(Pid, String),
     #[error(
@@ -73,7 +73,7 @@ impl NoTarget {
             }
             Self::Several(_) | Self::SeveralBelow(..) => "choose one by its PID: `pipetop PID`",
             Self::Unread(_) => "raise the open file limit (`ulimit -n`), or free memory",
-            _ => "give the trainer or its launcher, or run `pipetop` alone to find jobs",
+            _ => "name the trainer or its launcher, or run `pipetop` alone to find jobs",
         }
     }
 }

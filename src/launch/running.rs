@@ -101,7 +101,7 @@ impl LaunchError {
             Errno::NOENT => "check its name, its path and the interpreter in its first line",
             Errno::ACCESS => "make it executable (chmod +x), or run its interpreter: python FILE",
             Errno::NOEXEC => "run its interpreter, as in `sh FILE` or `python FILE`",
-            _ => "running the same command with `env` fails the same way",
+            _ => "check it without pipetop: `env COMMAND`",
         }
         .to_owned()
     }
@@ -196,7 +196,7 @@ impl Running {
                 let command = name.unwrap_or_default();
                 return Err(LaunchError::Command { command, error });
             }
-            _ => return Err(io::Error::other("it ended at once").into()),
+            _ => return Err(io::Error::other("it exited at once").into()),
         }
         spawn("events", move || {
             // If the supervisor was killed, no more events come either.

@@ -98,7 +98,7 @@ pub(crate) fn address(text: &str) -> Result<String, Hinted> {
     }
     Err(Hinted::new(
         "not an address to listen on",
-        "give host and port as in 127.0.0.1:9977, or only the port as in :9977",
+        "use host and port as in 127.0.0.1:9977, or only the port as in :9977",
     ))
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn telemetry_path(text: &str) -> Result<String, Hinted> {
     const TAKEN: [&str; 4] = ["/", "/report", "/-/healthy", "/-/ready"];
     let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
     if TAKEN.contains(&text) || !text.starts_with('/') || !plain || text.contains(['?', '#']) {
-        return Err(Hinted::new("not a free path", "give one such as /metrics"));
+        return Err(Hinted::new("not a free path", "use one such as /metrics"));
     }
     Ok(text.to_owned())
 }

@@ -66,7 +66,7 @@ impl RecordError {
             }
             Self::Create { .. } => "--record needs a file in a writable directory",
             Self::Thread { .. } => "raise the process limit (ulimit -u)",
-            Self::Read { .. } => "give a file made with --record",
+            Self::Read { .. } => "use a file made with --record",
             Self::Foreign { .. } => "make a recording with `pipetop --record FILE`",
             Self::Newer { .. } => "use a newer pipetop",
             Self::Empty { .. } => {

@@ -114,10 +114,10 @@ fn listen(address: &str) -> Result<TcpListener, Hinted> {
     TcpListener::bind(&whole).map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "another exporter may be running: give another port with --web.listen-address"
+                "another exporter may be running: use another port with --web.listen-address"
             }
             std::io::ErrorKind::PermissionDenied => {
-                "ports below 1024 are for root: give another port with --web.listen-address"
+                "ports below 1024 are for root: use another port with --web.listen-address"
             }
             _ => "--web.listen-address needs an address of this machine, as in 127.0.0.1:9977",
         };

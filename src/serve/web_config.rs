@@ -108,7 +108,7 @@ fn secret(path: &Path, mode: u32, what: &str) -> Result<(), Hinted> {
 
 fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Hinted> {
     let wrong = |path: &Path, why: &dyn std::fmt::Display| {
-        let hint = "give a certificate and its private key in PEM format";
+        let hint = "use a certificate and its private key in PEM format";
         Hinted::new(format!("{}: {why}", path.display()), hint)
     };
     let (bytes, _) = read(certificate)?;

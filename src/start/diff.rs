@@ -70,7 +70,7 @@ fn report(path: &Path) -> Result<Report, Hinted> {
     let mut text = vec![];
     regular_file::read(path, MAX_REPORT, &mut text).explain(
         format_args!("cannot read {}", path.display()),
-        "give a recording, or a report made with --once --json",
+        "use a recording, or a report made with --once --json",
     )?;
     untrusted::from_json(&text).map_err(|_| foreign(path, &text))
 }

@@ -72,7 +72,7 @@ fn secret(from: &OsStr, token: String) -> Result<Credentials, Hinted> {
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Hinted::new(
             format!("{} holds no token", from.display()),
-            "a token is one line of letters, digits and signs",
+            "a token is one line of letters, digits and symbols",
         ));
     }
     Ok(Credentials::Bearer(token))

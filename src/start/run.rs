@@ -32,7 +32,7 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     {
         return Err(Hinted::new(
             "--log and --record name the same file",
-            "give each a file of its own",
+            "use one file for each",
         ));
     }
     let (environment, command) = args.words.parts();
@@ -58,7 +58,7 @@ pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted>
     if let Some(option) = unhookable {
         options.lacking.push(Gap::new(
             "probe",
-            format!("Python's option -{option} keeps the hook out of it"),
+            format!("Python's option -{option} disables the hook in it"),
             format!("omit -{option} for exact figures"),
         ));
     }

@@ -163,7 +163,7 @@ fn on(root: &FakeRoot, line: &str) -> Output {
 #[test]
 fn a_process_that_is_no_job_is_refused_with_the_reason() {
     let (error, hint) = refused(&["2147483647"]);
-    assert_eq!(error, "no process 2147483647 here");
+    assert_eq!(error, "no process with PID 2147483647");
     assert!(hint.contains("without a target"), "{hint}");
 
     let mut sleep = Command::new("sleep").arg("60").spawn().expect("it starts");
@@ -176,7 +176,7 @@ fn a_process_that_is_no_job_is_refused_with_the_reason() {
     assert_eq!(
         error,
         format!(
-            "process {pid} (sleep) is not a training job: neither its program nor that of a child process is named python"
+            "process {pid} (sleep) is not a training job: neither its program nor a child's is named python"
         )
     );
 
@@ -230,7 +230,7 @@ fn a_word_must_be_in_one_training_job() {
     let refused = refused_with(&on(&machine(&[editor(10)]), "train.py"), 1);
     assert_eq!(
         refused.error,
-        "process 10 (vim) is not a training job: neither its program nor that of a child process is named python"
+        "process 10 (vim) is not a training job: neither its program nor a child's is named python"
     );
     let refused = refused_with(&on(&machine(&[editor(10), editor(20)]), "train.py"), 1);
     assert_eq!(
@@ -315,13 +315,13 @@ fn a_stat_file_that_cannot_be_read_or_understood_is_no_process() {
     ] {
         root.file(&format!("proc/{pid}/stat"), stat);
         let refused = refused_with(&on(&root, &pid.to_string()), 1);
-        assert_eq!(refused.error, format!("no process {pid} here"));
+        assert_eq!(refused.error, format!("no process with PID {pid}"));
     }
     root.file("proc/15/stat/is-a-directory", "");
     root.file("proc/99999999999/stat", "99999999999 (a) S 1");
     assert_eq!(
         refused_with(&on(&root, "15"), 1).error,
-        "no process 15 here"
+        "no process with PID 15"
     );
     // The job beside them is still found.
     let report = document(&on(&root, "--once --json --for 1s --interval 200ms"));
@@ -335,7 +335,10 @@ fn a_machine_without_processes_has_no_job() {
         let refused = refused_with(&on(&root, line), 1);
         assert_eq!(refused.error, "no training job is running");
     }
-    assert_eq!(refused_with(&on(&root, "1"), 1).error, "no process 1 here");
+    assert_eq!(
+        refused_with(&on(&root, "1"), 1).error,
+        "no process with PID 1"
+    );
     let output = on(&root, "--for 1s --interval 200ms");
     let lines = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0));

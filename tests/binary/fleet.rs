@@ -144,12 +144,12 @@ fn other_servers_are_one_line_and_a_hint() {
         (
             "200 OK",
             |_| "<html>hello</html>".to_owned(),
-            "does not answer as a Prometheus",
+            "does not answer like a Prometheus server",
         ),
         (
             "502 Bad Gateway",
             |_| "<html>".to_owned(),
-            "Prometheus does: 502 Bad Gateway",
+            "Prometheus server: 502 Bad Gateway",
         ),
         (
             "401 Unauthorized",
@@ -159,12 +159,12 @@ fn other_servers_are_one_line_and_a_hint() {
         (
             "301 Moved Permanently\r\nLocation: https://there/prom/api/v1/query",
             |_| String::new(),
-            "redirects to another address\nhint: give it: --prometheus https://there/prom\n",
+            "redirects to another address\nhint: use --prometheus https://there/prom\n",
         ),
         (
             "307 Temporary Redirect\r\nLocation: /login",
             |_| String::new(),
-            "redirects to another address\nhint: give the address of the Prometheus behind it",
+            "redirects to another address\nhint: use the address of the Prometheus behind it",
         ),
         (
             "400 Bad Request",

@@ -258,7 +258,7 @@ fn serve_errors_have_one_line() {
             "cannot write no/folder/pipetop.prom: there is no folder no/folder",
             1,
         ),
-        ("2147483647".to_owned(), "no process 2147483647", 1),
+        ("2147483647".to_owned(), "no process with PID 2147483647", 1),
         (
             "--all --web.telemetry-path /report".to_owned(),
             "--web.telemetry-path",

@@ -16,7 +16,7 @@ use crate::options::{Words, value};
 
 /// Exit codes of an experiment on a command.
 const CODES: &str = "Exit codes: 0 success; 1 no result (prints the reason and the last lines of the command's \
-output); 2 usage error; 126 the command cannot be executed; 127 command not found; 128 plus the signal number if a \
+output); 2 usage error; 126 the command is not executable; 127 it is not found; 128 plus the signal number if a \
 signal ended pipetop, which stops the command first.";
 
 /// The user's own training command as the job of an experiment.

@@ -33,7 +33,7 @@ const STOP: Duration = Duration::from_secs(10);
 /// Printed at the end of a tour.
 const END: &str = "\
 watch one of them again:    pipetop demo --preset NAME
-watch a job that runs:      pipetop
+watch a running job:        pipetop
 start a job and watch it:   pipetop run -- python train.py
 ";
 

@@ -254,7 +254,7 @@ impl<'a> Trial<'a> {
             ),
             JobSearch::Nothing => Hinted::new(
                 "the command ended too soon to see anything",
-                "give the training command; `pipetop run` shows its output",
+                "name the training command; `pipetop run` shows its output",
             ),
         }
     }

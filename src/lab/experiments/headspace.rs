@@ -151,7 +151,7 @@ pub fn text(headspace: &MeasuredHeadspace) -> String {
     );
     let advice = match headspace.steps_needed() {
         Some(steps) => format!(
-            "{} steps cannot tell whether loading costs time, as the range holds 0:\nuse --steps {steps}, or a quieter machine",
+            "{} steps are too few to tell if loading costs time: the range includes 0;\nuse --steps {steps}, or a quieter machine",
             headspace.steps
         ),
         None if headspace.gain_share() < MIN_GAIN => {
@@ -236,7 +236,7 @@ mod tests {
             notes: None,
         };
         let said = text(&found);
-        assert!(said.contains("20 steps cannot tell"), "{said}");
+        assert!(said.contains("20 steps are too few"), "{said}");
         assert!(said.contains("--steps 100,"), "{said}");
         assert!(!said.contains("optimise the model"), "{said}");
         assert!(said.lines().all(|line| line.len() <= 80), "{said}");

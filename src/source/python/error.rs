@@ -8,7 +8,7 @@ pub enum PythonError {
     #[error("no permission to read the memory of process {0}")]
     NoRight(Pid),
     /// Memory is read by PID, which below the given proc root may belong to another process.
-    #[error("process {0} may have another number here, so its memory is not read")]
+    #[error("process {0} may have another PID here, so its memory is not read")]
     OtherNumbers(Pid),
     #[error("process {0} does not run Python")]
     NotPython(Pid),

@@ -94,7 +94,7 @@ impl LaunchSearch {
         let (reason, hint) = match self.seen {
             Below::Nothing => (
                 "the command has not started Python",
-                "give the training script, or the script that starts it",
+                "name the training script, or the script that starts it",
             ),
             Below::Python => (
                 "the command's Python has not loaded PyTorch",
@@ -102,7 +102,7 @@ impl LaunchSearch {
             ),
             Below::Framework => (
                 "the command has loaded PyTorch, but has not trained",
-                "give the training script, or the script that starts it",
+                "name the training script, or the script that starts it",
             ),
             Below::Job => return None,
         };

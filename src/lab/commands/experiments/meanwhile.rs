@@ -71,7 +71,7 @@ fn warning(before: Times, now: Times, took: Duration) -> Option<String> {
     let cpus = now.cpus;
     (others >= BUSY * cpus).then(|| {
         format!(
-            "warning: other programs used {others:.1} of {cpus} CPUs meanwhile: repeat it on a quieter machine\n"
+            "warning: other programs used {others:.1} of {cpus} CPUs: repeat on a quieter machine\n"
         )
     })
 }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(after(18.0, 15.0), None);
         let said = after(19.0, 4.0).unwrap();
         assert!(
-            said.starts_with("warning: other programs used 1.5 of 2 CPUs meanwhile"),
+            said.starts_with("warning: other programs used 1.5 of 2 CPUs: "),
             "{said}"
         );
     }

@@ -226,11 +226,11 @@ fn notes(measured: &Measured, ranks: usize) -> Vec<String> {
             "epochs of {steps} steps: their starts are left out; --steps {steps} includes them"
         )),
         EpochLengths::Several => notes.push(
-            "loops of different lengths were measured: if the script also validates its\nmodel, choose --steps so that measuring ends before".to_owned(),
+            "loops of different lengths were measured: if the script also validates its\nmodel, choose --steps so that this is not measured".to_owned(),
         ),
     }
     if ranks > 1 {
-        notes.push(format!("the figures are for the lowest of {ranks} ranks"));
+        notes.push(format!("the figures are for the first of {ranks} ranks"));
     }
     notes
 }

@@ -91,7 +91,7 @@ pub fn conclusion(sweep: &Sweep) -> String {
     let others = others.fold(0.0, f64::max);
     if others >= BUSY * f64::from(cpus) {
         lines.push(format!(
-            "other programs used up to {others:.1} CPUs meanwhile: repeat it on a quieter machine"
+            "other programs used up to {others:.1} CPUs: repeat on a quieter machine"
         ));
     }
     let not_set = sweep.rows.iter().filter_map(|row| {
