@@ -97,7 +97,7 @@ fn remark(view: &View<'_>, loader: &LoaderRates, all: &[WorkerRow<'_>], found: u
                 view.state.filter.text().trim()
             )
         }
-        _ if loader.kind == LoaderKind::Reported => String::new(),
+        _ if all == 0 || loader.kind == LoaderKind::Reported => String::new(),
         0 => format!("{busy} busy, {idle} idle"),
         1 if other == all => "1 worker".to_owned(),
         _ if other == all => format!("{other} workers"),

@@ -2022,6 +2022,8 @@ fn all_of_a_worker() {
         &screen(&scene, 120, 40),
         "none: the trainer's main thread loads",
     );
+    // Nobody counts workers where there are none.
+    assert!(!text(&scene, 120, 40).contains("busy, "));
     scene.each_job(|job| job.ranks[0].loaders.clear());
     find(&screen(&scene, 40, 10), "no loader found yet");
 }
