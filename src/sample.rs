@@ -152,7 +152,6 @@ pub struct HostSample {
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,
     /// Pages that were read back from swap since boot, from `/proc/vmstat`.
-    #[serde(default)]
     pub swapped_in: Option<u64>,
     /// From `/proc/pressure/*`, or from the job's own cgroup if that has it. `None` without PSI.
     pub pressure: Option<PressureSample>,

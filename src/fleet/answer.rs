@@ -36,9 +36,7 @@ pub(super) type Answer = (Vec<Series>, Vec<String>);
 #[derive(Deserialize)]
 struct Body {
     status: String,
-    #[serde(default)]
     error: Option<String>,
-    #[serde(default)]
     data: Option<Data>,
     /// For example from a server that queries others, one of which did not answer.
     #[serde(default)]
@@ -56,7 +54,6 @@ struct ResponseSeries {
     #[serde(default)]
     metric: BTreeMap<String, String>,
     /// Set for an instant query.
-    #[serde(default)]
     value: Option<ResponsePoint>,
     /// Set for a range query.
     #[serde(default)]

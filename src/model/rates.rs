@@ -47,9 +47,6 @@ pub struct Rates {
     pub job: Option<JobRates>,
     /// CPU time of pipetop itself, as a share of one core.
     pub own_cpu: Option<Share>,
-    pub own_rss: Option<Bytes>,
-    /// Polls that came late in this time.
-    pub own_late: u64,
 }
 
 /// A share with its 95 % confidence interval.

@@ -18,7 +18,6 @@ pub struct GpuSample {
     pub uuid: Option<String>,
     pub name: Option<String>,
     /// The N of `/dev/nvidiaN`; may differ from the index.
-    #[serde(default)]
     pub minor: Option<u32>,
     /// When these figures were read; stays at an old moment if the driver hangs.
     pub read_at: Option<Moment>,
@@ -30,50 +29,39 @@ pub struct GpuSample {
     pub util_samples: Tail<(u64, f64)>,
     /// Driver time at the start of pipetop, in us: converts sample times to time since pipetop started. `None` = not
     /// known.
-    #[serde(default)]
     pub driver_zero_us: Option<u64>,
     pub mem_used: Option<Bytes>,
     pub mem_total: Option<Bytes>,
     /// Memory reserved by the driver, in addition to what is used.
-    #[serde(default)]
     pub mem_reserved: Option<Bytes>,
     /// One-second average on Ampere and newer.
     pub power_watts: Option<f64>,
     /// Power at this moment, if the driver reports it.
-    #[serde(default)]
     pub power_instant_watts: Option<f64>,
     /// The limit that is currently enforced.
     pub power_limit_watts: Option<f64>,
     /// Energy since the driver was loaded, in joules.
-    #[serde(default)]
     pub energy_joules: Option<f64>,
     /// When that was read, which is seldom. `None` in older recordings, where it was read for each sample.
-    #[serde(default)]
     pub energy_read_at: Option<Moment>,
     pub temperature_c: Option<f64>,
-    #[serde(default)]
     pub mem_temperature_c: Option<f64>,
     pub sm_clock_mhz: Option<f64>,
     pub mem_clock_mhz: Option<f64>,
     /// Reasons for a lowered clock, in words; `None` = not known, empty = not throttled.
     pub throttle: Option<Vec<String>>,
     /// Performance counters over the time between two polls of them (Hopper and newer).
-    #[serde(default)]
     pub counters: Option<GpuCounters>,
-    #[serde(default)]
     pub traffic: Option<GpuTraffic>,
-    #[serde(default)]
     pub health: Option<GpuHealth>,
     /// Errors that the driver reported since pipetop started: the newest sixteen, oldest first. `None` if it does not
     /// report them.
-    #[serde(default)]
     pub xids: Option<Vec<Xid>>,
     /// The parts of a GPU that is partitioned by MIG; empty if it is not.
     #[serde(default)]
     pub instances: Vec<GpuInstance>,
     pub processes: Option<Vec<GpuProcess>>,
     /// Ranks of the watched job that use it, with the evidence. `None` = not known.
-    #[serde(default)]
     pub users: Option<Vec<GpuUser>>,
     /// Time spent in calls of the driver for this GPU, since pipetop started.
     #[serde(default)]
@@ -213,7 +201,6 @@ pub struct GpuProcess {
     /// Share of the multiprocessors' time at the driver's last sample of this process, in percent.
     pub sm_percent: Option<f64>,
     /// When the driver took that sample, measured from when pipetop started. `None` = not known.
-    #[serde(default)]
     pub sm_at: Option<Duration>,
     #[serde(default)]
     pub place: ProcessPlace,

@@ -30,7 +30,6 @@ pub struct JobSample {
     /// Its command line, cleaned of control characters.
     pub command: String,
     /// `None` in recordings of older versions.
-    #[serde(default)]
     pub run: Option<Run>,
     pub access: Tier,
     /// Ordered by rank, then by pid.
@@ -63,7 +62,6 @@ pub struct RankSample {
     /// `WORLD_SIZE` in its environment.
     pub world_size: Option<u32>,
     /// `LOCAL_RANK` in its environment: its rank among those on this machine.
-    #[serde(default)]
     pub local_rank: Option<u32>,
     /// Threads of an NCCL process group were seen in it. Also `false` if they have no name: before PyTorch 2.4 or so,
     /// unless NCCL was configured to name its threads.
@@ -74,7 +72,6 @@ pub struct RankSample {
     pub main: Option<MainTally>,
     /// The value of `main` when pipetop found where the main thread requests its batches: polls before that cannot tell
     /// waits from steps. `None` if that was known from the start, or is not known yet.
-    #[serde(default)]
     pub recognised: Option<MainTally>,
     /// Its reports of its own steps. `None` if it has reported nothing.
     pub reported: Option<Reported>,
@@ -94,7 +91,6 @@ pub struct RankSample {
     #[serde(default)]
     pub passes: Vec<Passes>,
     /// Time that the main thread was seen writing a checkpoint, in units of [`BEAT`]. `None` without stacks.
-    #[serde(default)]
     pub saving: Option<u64>,
     /// Time that the main thread was seen waiting for something other than a batch, by what it waited for (such as
     /// `communication`). In units of [`BEAT`].
@@ -206,10 +202,8 @@ pub struct MainTally {
     pub delay: Duration,
     /// Part of all polls: asleep until another thread of the process releases Python's lock (the GIL). `None` if such
     /// waits cannot be distinguished from others.
-    #[serde(default)]
     pub gil: Option<GilTally>,
     /// `None` if the kernel does not count it, and in recordings of older versions.
-    #[serde(default)]
     pub ready: Option<ReadyTally>,
 }
 
@@ -267,7 +261,6 @@ pub struct Reported {
     pub busy: Option<DeviceTime>,
     /// Time of the waits in which the device had nothing to do, that is, lost time. `None` if the rank does not report
     /// it.
-    #[serde(default)]
     pub idle: Option<DeviceTime>,
     /// Time that the device computed for a step beyond the step's own length: it was still busy when the step ended. 0
     /// if computing is not reported, either.

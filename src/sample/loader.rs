@@ -15,7 +15,6 @@ pub struct LoaderSample {
     pub id: u64,
     pub kind: LoaderKind,
     /// Name of the library if the kind is [`LoaderKind::Other`]; `None` if no name is known.
-    #[serde(default)]
     pub name: Option<String>,
     pub settings: LoaderSettings,
     /// Ordered by worker id, then by start.
@@ -26,7 +25,6 @@ pub struct LoaderSample {
     /// Batches yielded, over all epochs. `None` if nothing counts them.
     pub batches: Option<BatchCount>,
     /// Polls that found the trainer in it. `None` if polls do not show which of its loaders a trainer is in.
-    #[serde(default)]
     pub waits: Option<u64>,
     /// The data that its newest iterator goes through: one of the rank's `passes`. `None` if no iterator shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,6 @@ pub struct ProcessSample {
     pub cpu: Option<Duration>,
     /// CPU time of the children that have ended and that it has waited for (`cutime + cstime`). `None` in recordings of
     /// older versions.
-    #[serde(default)]
     pub children_cpu: Option<Duration>,
     /// Time on a CPU of the main thread, from its `schedstat`.
     pub main_cpu: Option<Duration>,

@@ -25,7 +25,6 @@ pub struct WorkerSample {
     /// Python functions that it was seen in while busy, with the number of polls; empty without stacks.
     pub activity: BTreeMap<String, u64>,
     /// Its batches one by one. `None` if it cannot be seen which of them is being made.
-    #[serde(default)]
     pub loads: Option<WorkerLoads>,
     /// Its states, poll by poll: the newest.
     #[serde(rename = "looks", default, skip_serializing_if = "PollTrace::is_empty")]

@@ -28,7 +28,6 @@ pub(crate) struct Glyphs {
     pub(crate) slot_empty: &'static str,
     pub(crate) bar_full: &'static str,
     pub(crate) bar_low: &'static str,
-    pub(crate) bar_empty: &'static str,
     /// The arrow from one part of the pipeline to the next.
     pub(crate) arrow: &'static str,
     pub(crate) mark: &'static str,
@@ -107,7 +106,6 @@ pub(crate) static UNICODE: Glyphs = Glyphs {
     slot_empty: "▯",
     bar_full: "█",
     bar_low: "▄",
-    bar_empty: "░",
     arrow: "─▸",
     mark: "▸",
     more: "…",
@@ -147,7 +145,6 @@ pub(crate) static ASCII: Glyphs = Glyphs {
     slot_empty: "-",
     bar_full: "#",
     bar_low: "=",
-    bar_empty: ".",
     arrow: "->",
     mark: ">",
     more: "~",

@@ -37,7 +37,7 @@ use crate::model::rates::sequential::{self, Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{Estimate, RankRates};
 use crate::sample::{MainTally, Wait};
-use crate::units::Share;
+use crate::units::{Share, whole};
 
 /// Quantile of the normal distribution, two-sided 95 %.
 const Z: f64 = 1.96;
@@ -187,12 +187,7 @@ pub(super) fn reported(grown: &Grown, waits: &VecDeque<Wait>) -> Estimate {
         high: Share(high.max(p + MIN_WIDTH) * (1.0 - unreported) + unreported).clamped(),
     };
     let Bounds { low, high } = ends(wilson(p, n, Z));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a difference of two counts"
-    )]
-    let polls = grown.steps as u64;
+    let polls = whole(grown.steps) as u64;
     Estimate {
         share: Share(p),
         low,

@@ -22,7 +22,7 @@ use crate::sample::{
     CELLS, CgroupSample, EVENTS, JobSample, LoaderSample, MainTally, ProcessSample, RankSample,
     Reported, SYNCHRONIZE, Tier, Wait,
 };
-use crate::units::{BytesPerSecond, ProcessKey, Share};
+use crate::units::{BytesPerSecond, ProcessKey, Share, whole};
 
 /// Sums of the window and of the whole session.
 #[derive(Debug, Clone, Copy)]
@@ -308,12 +308,7 @@ fn device(grown: Option<Grown>, reported: Option<&Reported>) -> Option<DeviceRat
 fn reported_step(reported: &Grown, loading: Option<Share>, loaders: &[LoaderRates]) -> StepRates {
     let batches_per_s = reported.per_second();
     let period_ms = batches_per_s.map(|rate| 1000.0 / rate);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a difference of two counts"
-    )]
-    let batches = (reported.steps + reported.lost) as u64;
+    let batches = whole(reported.steps + reported.lost) as u64;
     StepRates {
         batches: Some(batches),
         batches_per_s,

@@ -12,7 +12,7 @@ use crate::sample::{
     BEAT, CELLS, COMMUNICATION, COPIES, EVENTS, MainTally, QueueSource, QueueTally, RankSample,
     ReadyTally, SYNCHRONIZE,
 };
-use crate::units::Share;
+use crate::units::{Share, whole};
 
 /// Number of functions kept of an activity: the hottest.
 const MAX_FUNCTIONS: usize = 8;
@@ -173,15 +173,9 @@ fn post_stratified(polled: MainTally) -> MainTally {
         ready_polls / awake as f64,
         (all as f64 - ready_polls) / asleep as f64,
     );
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the count of all looks"
-    )]
     let weighed = |awake: u64, asleep: u64| {
-        (awake as f64)
-            .mul_add(for_awake, asleep as f64 * for_asleep)
-            .round() as u64
+        let weighed = (awake as f64).mul_add(for_awake, asleep as f64 * for_asleep);
+        whole(weighed.round()) as u64
     };
     let split = |of: u64, awake: u64| weighed(awake, of.saturating_sub(awake));
     let running = weighed(polled.running, 0);
@@ -190,14 +184,9 @@ fn post_stratified(polled: MainTally) -> MainTally {
     let receiving = split(polled.receiving, ready.receiving);
     let loading = split(polled.loading, ready.loading);
     let stopped = weighed(0, polled.stopped);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a share of a count"
-    )]
     let part = |part: u64, of: u64, weighed: u64| {
         let share = Share::of(part as f64, of as f64).unwrap_or_default();
-        (share.0 * weighed as f64).round() as u64
+        whole((share.0 * weighed as f64).round()) as u64
     };
     let outside = polled.running.saturating_add(polled.disk);
     let outside = outside.saturating_add(polled.other);

@@ -46,7 +46,6 @@ fn the_measured_interval_is_what_counts() {
     assert_eq!(rates.host.pressure_io, Some(Share::ZERO));
     assert_eq!(rates.host.pressure_memory, None);
     close(rates.own_cpu.map(|cpu| cpu.0), 0.01);
-    assert_eq!(rates.own_late, 0);
     let disk = &rates.disks[0];
     close(disk.read.0, 50e6);
     close(disk.util.0, 0.1);
@@ -388,7 +387,7 @@ fn unread_values_stay_unknown() {
     loader.workers[0].batches = None;
     let rates = between(&training(4.0), &newer).unwrap();
     assert_eq!(rates.host, HostRates::default());
-    assert_eq!((rates.own_cpu, rates.own_rss), (None, None));
+    assert_eq!(rates.own_cpu, None);
     assert_eq!(
         (rates.gpus[0].util_percent, rates.gpus[0].busy),
         (None, None)
@@ -1163,14 +1162,11 @@ fn unseen_polls_raise_only_the_upper_bound() {
 }
 
 #[test]
-fn own_figures_and_late_polls_are_differences() {
+fn own_cpu_is_a_difference() {
     let mut newer = machine(6.0);
-    newer.own.late = 5;
     newer.own.cpu = Some(secs(0.04));
     let rates = between(&machine(4.0), &newer).unwrap();
-    assert_eq!(rates.own_late, 3);
     assert_eq!(rates.own_cpu, Some(Share::ZERO));
-    assert_eq!(rates.own_rss, Some(Bytes(8 << 20)));
     assert_eq!(rates.job, None);
     let mut other = training(6.0);
     other.job.as_mut().unwrap().key = key(101);

@@ -41,8 +41,6 @@ impl Rates {
                 job::rates(same, job, sums, &interval)
             }),
             own_cpu: own_cpu.and_then(|cpu| Share::of(cpu, seconds)),
-            own_rss: newer.own.rss,
-            own_late: newer.own.late.saturating_sub(older.own.late),
         })
     }
 }

@@ -787,8 +787,6 @@ fn rates(scenario: &Scenario) -> Rates {
             rchar: None,
         }),
         own_cpu: None,
-        own_rss: None,
-        own_late: 0,
     }
 }
 

@@ -343,8 +343,6 @@ pub fn scene(pace: Pace, gpus: u32, ranks: u32) -> Scene {
         gpus: (0..gpus).map(|index| gpu(index, gpus, pace)).collect(),
         job: Some(job(pace, ranks)),
         own_cpu: Some(Share(0.004)),
-        own_rss: Some(Bytes(12 << 20)),
-        own_late: 0,
     };
     let mut scene = Scene {
         window: Some(rates(10.0)),
