@@ -2,7 +2,7 @@
 //!
 //! Pure. Does not depend on jobs: [`super::candidates`] decides which processes make up one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::tree::ProcessTree;
 use crate::units::{Pid, ProcessKey};
@@ -16,6 +16,9 @@ pub const BUILTIN_WORKER: &str = "pipetop-worker";
 pub const BUILTIN_COMMAND: &str = "pipetop builtin-trainer ";
 /// Bytes that a worker of the built-in job writes for each batch, and nothing else.
 pub const BUILTIN_MESSAGE: usize = 64;
+/// Forked copies of a process whose pipes tell what they are; further ones are taken for the same. Each copy holds the
+/// pipes of those before it, so reading all of them takes the square of their number.
+const COPIES: usize = 16;
 
 /// The facts that discovery needs about a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -174,6 +177,23 @@ impl<'a> Tree<'a> {
         workers.retain(|child| self.is_worker(child, trainer));
         workers.sort_by_key(|worker| (worker.key.start_ticks, worker.key.pid));
         workers
+    }
+
+    /// Returns the processes that are known for workers without their pipes: by their name, or as copies like others of
+    /// the same process.
+    pub fn spare_copies(&self) -> BTreeSet<ProcessKey> {
+        let mut spare = BTreeSet::new();
+        for parent in self.by_pid.values() {
+            let is_copy = |child: &&Process| {
+                child.command == parent.command
+                    && !child.is_fresh_child()
+                    && self.started.children(child.key.pid).is_empty()
+            };
+            let copies = self.children(parent.key.pid).filter(is_copy).enumerate();
+            let known = copies.filter(|(at, copy)| copy.is_pytorch_worker() || *at >= COPIES);
+            spare.extend(known.map(|(_, copy)| copy.key));
+        }
+        spare
     }
 
     /// Returns the trainer that `process` loads for, if it is a worker.

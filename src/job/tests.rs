@@ -75,6 +75,20 @@ fn workers_that_share_a_result_pipe_are_one_loader() {
     );
 }
 
+/// Named workers, and the copies after the first sixteen; not what has started others, and not another program.
+#[test]
+fn of_many_copies_a_few_show_what_all_are() {
+    let mut processes = forked();
+    processes.push(process(13, 10, "python3", "python3 other.py"));
+    processes.push(process(14, 10, "python3", "python3 train.py"));
+    processes.push(process(15, 14, "python3", "python3 other.py"));
+    processes.push(process(16, 1, "python3", "python3 train.py"));
+    let others = (17..37).map(|pid| process(pid, 16, "python3", "python3 train.py"));
+    processes.extend(others);
+    let spare: Vec<_> = Tree::new(&processes).spare_copies().into_iter().collect();
+    assert_eq!(spare, [11, 12, 33, 34, 35, 36].map(key));
+}
+
 #[test]
 fn a_second_loader_with_inherited_pipes_is_distinguished() {
     let mut processes = forked();

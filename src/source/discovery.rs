@@ -139,7 +139,7 @@ impl Discovery {
             }
             found.push(process);
         }
-        self.with_pipes(found)
+        self.with_pipes(found, &BTreeSet::new())
     }
 
     /// Returns what the last call of [`Discovery::below`] or [`Discovery::family`] read, including further descendants.
@@ -262,10 +262,16 @@ impl Discovery {
     }
 
     /// Adds the pipes of the processes that may train. What they start, also through a fork server, comes with new pipes.
-    /// Cached processes that are not in `found` are dropped.
-    fn with_pipes(&mut self, mut found: Vec<Process>) -> Vec<Process> {
+    /// Cached processes that are not in `found` are dropped. The pipes of those in `unneeded` are not read.
+    fn with_pipes(
+        &mut self,
+        mut found: Vec<Process>,
+        unneeded: &BTreeSet<ProcessKey>,
+    ) -> Vec<Process> {
         let tree = Tree::new(&found);
+        let is_needed = |process: &&Process| !unneeded.contains(&process.key);
         let trainers = found.iter().filter(|process| process.may_train());
+        let trainers = trainers.filter(is_needed);
         let mut started: BTreeMap<Pid, Vec<Pid>> = trainers
             .map(|process| {
                 let started = tree.started(process).into_iter();
@@ -297,7 +303,8 @@ impl Discovery {
 
     /// Adds the pipes, and which of those only wait that started others.
     fn with_activity(&mut self, found: Vec<Process>) -> Vec<Process> {
-        let mut found = self.with_pipes(found);
+        let unneeded = Tree::new(&found).spare_copies();
+        let mut found = self.with_pipes(found, &unneeded);
         starters::look_at(&mut found, |pid| self.reader.only_waits(pid));
         found
     }
@@ -307,7 +314,7 @@ impl Discovery {
             return None;
         }
         if stat.kernel || stat.state == 'Z' {
-            return Some(unread(stat));
+            return Some(stat.into_process());
         }
         // In the middle of an `exec` the new name is already set, but there are no arguments yet.
         let known = self.known.remove(&stat.key);
@@ -324,7 +331,17 @@ impl Discovery {
         (process.parent, process.state) = (parent, state);
         // A loaded library stays, and a missing one may still be loaded. The built-in job has none.
         if process.is_python() && process.framework != Some(true) {
-            process.framework = self.framework(&process);
+            // A fork has what its parent had mapped: reading the maps of each worker would take long.
+            let inherited = self.parent(&process).is_some_and(|parent| {
+                parent.framework == Some(true)
+                    && parent.command == process.command
+                    && !process.is_fresh_child()
+            });
+            process.framework = if inherited {
+                Some(true)
+            } else {
+                self.framework(&process)
+            };
         }
         let known = KnownProcess {
             process: process.clone(),
@@ -333,6 +350,16 @@ impl Discovery {
         };
         self.known.insert(process.key, known);
         Some(process)
+    }
+
+    /// Returns the parent, if it has been read.
+    fn parent(&self, process: &Process) -> Option<&Process> {
+        let number = |start_ticks| ProcessKey {
+            pid: process.parent,
+            start_ticks,
+        };
+        let mut known = self.known.range(number(0)..=number(u64::MAX));
+        known.next().map(|(_, known)| &known.process)
     }
 
     fn ask(&mut self, stat: Stat) -> Process {
@@ -348,7 +375,7 @@ impl Discovery {
             rank,
             world_size,
             local_rank,
-            ..unread(stat)
+            ..stat.into_process()
         }
     }
 
@@ -357,18 +384,6 @@ impl Discovery {
         let found = self.reader.has_framework(process.key.pid)?;
         let now = self.reader.uptime_ticks()?;
         (found || process.key.start_ticks + YOUNG_TICKS < now).then_some(found)
-    }
-}
-
-/// Returns a process with only what `stat` contains.
-fn unread(stat: Stat) -> Process {
-    Process {
-        key: stat.key,
-        parent: stat.parent,
-        comm: stat.comm,
-        state: stat.state,
-        kernel: stat.kernel,
-        ..Process::default()
     }
 }
 
@@ -569,6 +584,40 @@ mod tests {
         process(root.path(), 61, 50, &[61], "");
         fs::write(root.path().join("50/task/50/children"), "61").unwrap();
         assert_eq!(pipes(), [100, 200]);
+    }
+
+    /// A search for a job with hundreds of workers takes no longer for what they have inherited.
+    #[test]
+    fn what_workers_have_inherited_is_not_read_in_a_search() {
+        let root = tempfile::tempdir().unwrap();
+        process(root.path(), 42, 1, &[42], "50");
+        process(root.path(), 50, 42, &[50], "");
+        fs::write(root.path().join("50/cmdline"), "python3\0\x342.py\0").unwrap();
+        let stat = "50 (pt_data_worker) S 42 1 1 0 -1 0 0 0 0 0 7 3 0 0 20 0 1 0 9 0 2 0";
+        fs::write(root.path().join("50/stat"), stat).unwrap();
+        fs::write(root.path().join("uptime"), "9999.00 9999.00\n").unwrap();
+        for pid in ["42", "50"] {
+            fs::create_dir(root.path().join(pid).join("fd")).unwrap();
+            symlink("pipe:[100]", root.path().join(pid).join("fd/3")).unwrap();
+        }
+        fs::write(
+            root.path().join("42/maps"),
+            "0-1 r-xp 0 0 0 /lib/libtorch.so\n",
+        )
+        .unwrap();
+        let mut discovery = Discovery::new(root.path());
+        let read = |found: Vec<Process>| -> Vec<(Option<bool>, Option<usize>)> {
+            let pipes = |process: &Process| process.pipes.as_ref().map(Vec::len);
+            found
+                .iter()
+                .map(|process| (process.framework, pipes(process)))
+                .collect()
+        };
+        let [trainer, search] = [(Some(true), Some(1)), (Some(true), None)];
+        assert_eq!(read(discovery.everything()), [trainer, search]);
+        // To tell loaders apart, their pipes are needed.
+        assert_eq!(read(discovery.family(&[key(42)], false)), [trainer; 2]);
+        assert_eq!(read(discovery.everything()), [trainer; 2]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use procfs::process::{Io, Schedstat};
 
+use crate::job::Process;
 use crate::sample::IoSample;
 use crate::source::file::{field, parse};
 use crate::units::{Bytes, Pid, ProcessKey, printable};
@@ -38,6 +39,18 @@ pub struct Stat {
 }
 
 impl Stat {
+    /// Returns a process with only what this contains.
+    pub(in crate::source) fn into_process(self) -> Process {
+        Process {
+            key: self.key,
+            parent: self.parent,
+            comm: self.comm,
+            state: self.state,
+            kernel: self.kernel,
+            ..Process::default()
+        }
+    }
+
     /// Parses the file's text. The name may contain anything, even `) `: it ends at the last `)`.
     pub fn parse(text: &str) -> Option<Self> {
         let (head, tail) = text.rsplit_once(')')?;
