@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::PythonError;
 use super::code::{Code, UNIT};
 use super::layout::{BytecodeLayout, C_OWNED, FrameOfThread};
-use super::memory::{Memory, WORD};
+use super::memory::{LastPage, Memory, WORD};
 use super::shape::Shapes;
 use super::site::Call;
 
@@ -253,11 +253,13 @@ impl Walker {
     fn walk(&mut self, memory: &Memory, mut at: usize) -> Result<(Vec<Frame>, usize), PythonError> {
         let mut root = 0;
         let mut frames = Vec::with_capacity(32);
+        let mut page = LastPage::default();
         for _ in 0..MAX_DEPTH {
             if at == 0 {
                 return Ok((frames, root));
             }
-            let (previous, frame) = self.frame(memory, at)?;
+            let words = page.words(memory, at)?;
+            let (previous, frame) = self.frame(memory, at, words)?;
             frames.extend(frame);
             root = at;
             at = previous;
@@ -277,14 +279,15 @@ impl Walker {
         Ok(())
     }
 
-    /// Returns the address of the caller of the frame at `at`, and the frame, unless it belongs to C code.
+    /// Returns the address of the caller of the frame at `at` with these first words, and the frame, unless it belongs to
+    /// C code.
     pub(super) fn frame(
         &mut self,
         memory: &Memory,
         at: usize,
+        words: [usize; 10],
     ) -> Result<(usize, Option<Frame>), PythonError> {
         let layout = &memory.layout.frame;
-        let words: [usize; 10] = memory.words(at)?;
         let previous = words[layout.previous / 8];
         let owner = layout
             .owner
@@ -318,7 +321,7 @@ impl Walker {
         if at == 0 {
             return Ok(None);
         }
-        Ok(self.frame(memory, at)?.1)
+        Ok(self.frame(memory, at, memory.words(at)?)?.1)
     }
 
     fn innermost(&mut self, memory: &Memory) -> Result<usize, PythonError> {

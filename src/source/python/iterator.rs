@@ -16,8 +16,6 @@ pub struct LoaderIterator {
     attributes: Attributes,
     /// Type object of its counters.
     int_type: usize,
-    /// Whether it has worker processes; otherwise the trainer loads by itself.
-    has_workers: bool,
     /// Deque of the plain queue that the pin-memory thread fills.
     pinned: Option<usize>,
     settings: LoaderSettings,
@@ -30,20 +28,8 @@ pub struct LoaderIterator {
 pub struct IteratorState {
     /// Batches handed to the trainer: `_num_yielded`.
     pub yielded: u64,
-    /// The following are `None` for a loader without workers.
-    pub workers: Option<WorkerCounts>,
     /// Pinned batches that are ready for the trainer. `None` without a pin-memory thread.
     pub pinned: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WorkerCounts {
-    /// Number of the batch that the trainer takes next: `_rcvd_idx`.
-    pub next: u64,
-    /// Batches that were sent to the workers: `_send_idx`.
-    pub sent: u64,
-    /// Batches sent and not yet received by the trainer, except parked ones: `_tasks_outstanding`.
-    pub outstanding: u64,
 }
 
 /// Whether a class of this name is an iterator that can be read.
@@ -75,7 +61,6 @@ impl LoaderIterator {
             object,
             attributes,
             int_type,
-            has_workers: type_name.starts_with("_Multi"),
             pinned,
             settings,
             dataset,
@@ -127,47 +112,11 @@ impl LoaderIterator {
             return Err(gone);
         }
         let yielded = self.count("_num_yielded")?;
-        let workers = if self.has_workers {
-            let next = self.count("_rcvd_idx")?;
-            let sent = self.count("_send_idx")?;
-            let outstanding = self.count("_tasks_outstanding")?;
-            // The trainer keeps running between two reads, but never by this much.
-            if next > sent + 1 || outstanding > sent + 1 {
-                return Err(self.memory.torn());
-            }
-            Some(WorkerCounts {
-                next,
-                sent,
-                outstanding,
-            })
-        } else {
-            None
-        };
         let pinned = match self.pinned {
             Some(deque) => Some(small(self.memory.len(deque)?).ok_or(self.memory.torn())?),
             None => None,
         };
-        Ok(IteratorState {
-            yielded,
-            workers,
-            pinned,
-        })
-    }
-
-    /// Returns the number of batches that were received ahead of their turn and are parked in the trainer; 0 without
-    /// workers. Costs one read per batch in flight.
-    #[cfg(feature = "testing")]
-    pub fn parked(&self) -> Result<u32, PythonError> {
-        let Some(tasks) = self.memory.attribute(&self.attributes, "_task_info")? else {
-            return Ok(0);
-        };
-        let mut parked = 0;
-        for (_, slot) in self.memory.entries(tasks)? {
-            let task = self.memory.word(slot)?;
-            // `(worker,)` until the batch has arrived, then `(worker, batch)`.
-            parked += u32::from(task != 0 && self.memory.len(task)? == 2);
-        }
-        Ok(parked)
+        Ok(IteratorState { yielded, pinned })
     }
 
     fn count(&self, name: &str) -> Result<u64, PythonError> {

@@ -18,6 +18,8 @@ const OB_SIZE: usize = 16;
 const TP_NAME: usize = 24;
 /// Limits: enough for every name worth showing and every instance of a loader.
 const MAX_CHARACTERS: usize = 1024;
+/// Bytes of a page of memory, at least.
+const PAGE: usize = 4096;
 pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// The memory of one Python process.
@@ -57,11 +59,9 @@ impl Memory {
         if count > 2 * MAX_ENTRIES {
             return Err(self.torn());
         }
-        Ok(self
-            .bytes(at, count * WORD)?
-            .chunks_exact(WORD)
-            .map(number)
-            .collect())
+        let bytes = self.bytes(at, count * WORD)?;
+        let (words, _) = bytes.as_chunks();
+        Ok(words.iter().copied().map(usize::from_ne_bytes).collect())
     }
 
     fn error(&self, error: remoteprocess::Error) -> PythonError {
@@ -92,7 +92,7 @@ impl Memory {
     pub(super) fn type_name(&self, of_type: usize) -> Result<String, PythonError> {
         let name = self.word(of_type.wrapping_add(TP_NAME))?;
         // A name may be at the end of a mapping, so the first read stays within its page.
-        let to_page_end = 4096 - name % 4096;
+        let to_page_end = PAGE - name % PAGE;
         let mut bytes = self.bytes(name, to_page_end.min(64))?;
         if !bytes.contains(&0) && bytes.len() < 64 {
             bytes.extend(self.bytes(name.wrapping_add(to_page_end), 64 - to_page_end)?);
@@ -153,6 +153,39 @@ impl Memory {
     }
 }
 
+/// Words of the page that was read last: the frames of a stack are mostly next to each other, and a read of a page takes
+/// hardly longer than one of a frame.
+#[derive(Debug, Default)]
+pub(super) struct LastPage {
+    from: usize,
+    bytes: Vec<u8>,
+}
+
+impl LastPage {
+    /// Reads words from the last page, or, if it does not hold them, from the page of the first word, up to the last one.
+    pub(super) fn words<const N: usize>(
+        &mut self,
+        memory: &Memory,
+        at: usize,
+    ) -> Result<[usize; N], PythonError> {
+        let size = N * WORD;
+        let offset = at.wrapping_sub(self.from);
+        let end = offset.checked_add(size);
+        if end.is_none_or(|end| end > self.bytes.len()) {
+            self.from = at - at % PAGE;
+            self.bytes.resize(at % PAGE + size, 0);
+            if let Err(error) = memory.fill(self.from, &mut self.bytes) {
+                self.bytes.clear();
+                return Err(error);
+            }
+        }
+        let (held, _) = self.bytes[at - self.from..].as_chunks();
+        Ok(std::array::from_fn(|place| {
+            usize::from_ne_bytes(held[place])
+        }))
+    }
+}
+
 /// Returns the value of a `PyLongObject` of at most two digits of 30 bits.
 fn long(layout: LongLayout, size: usize, digits: usize) -> Option<i64> {
     let (count, is_negative) = match layout {
@@ -172,13 +205,6 @@ fn long(layout: LongLayout, size: usize, digits: usize) -> Option<i64> {
     })
     .ok()?;
     Some(if is_negative { -value } else { value })
-}
-
-fn number(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |word, byte| word << 8 | usize::from(*byte))
 }
 
 #[cfg(test)]

@@ -198,7 +198,7 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     );
     let _ = (memory.type_name(object), memory.integer(object));
     if let Ok(iterator) = LoaderIterator::at(memory, object) {
-        let _ = (iterator.read(), iterator.parked());
+        let _ = iterator.read();
     }
     if let Some(gil) = Gil::at(&memory, minor, object) {
         let _ = gil.holder(&memory);
@@ -207,8 +207,9 @@ fn ask(memory: Memory, minor: u64, heap: &Heap, rng: &mut Rng) {
     let _ = walker.main_frames(&memory);
     let mut frames = walker.frames_of(&memory, object).unwrap_or_default();
     frames.extend(
-        walker
-            .frame(&memory, heap.at(FRAME))
+        memory
+            .words(heap.at(FRAME))
+            .and_then(|words| walker.frame(&memory, heap.at(FRAME), words))
             .ok()
             .and_then(|(_, frame)| frame),
     );
@@ -285,8 +286,9 @@ fn generators_that_hold_each_other_end_a_search() {
     heap.put(inner, 64, 0);
     heap.put(CODE, memory.layout.code.locals, 8_000);
     let mut walker = Walker::new(0);
+    let words = memory.words(heap.at(inner)).expect("it can be read");
     let (_, first) = walker
-        .frame(&memory, heap.at(inner))
+        .frame(&memory, heap.at(inner), words)
         .expect("it can be read");
     let mut reach = Reach {
         memory,

@@ -64,13 +64,7 @@ fn loader_with_workers(python: &str, method: &str) {
             .ok()
             .filter(|state| state.yielded > before + 5)
     });
-    let workers = after.workers.expect("has workers");
     assert_eq!(after.pinned, None);
-    assert!(workers.outstanding <= 6, "{after:?}");
-    assert!(
-        (5..=7).contains(&(workers.sent - workers.next)),
-        "{after:?}"
-    );
 
     let numbers: BTreeSet<_> = descendants(job.pid())
         .into_iter()
@@ -117,10 +111,8 @@ fn loader_in_main(python: &str) {
             .filter(|name| main.loader == InLoader::Loading && name == "decode (train.py)")
     });
     until(TORCH_TIMEOUT, || {
-        iterator
-            .read()
-            .ok()
-            .filter(|state| state.yielded > 5 && state.workers.is_none())
+        let state = iterator.read().ok()?;
+        (state.yielded > 5).then_some(())
     });
 }
 
