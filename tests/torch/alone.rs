@@ -44,7 +44,7 @@ fn many_small_tensors() {
 #[test]
 fn cpu_quota() {
     check_last(
-        heavy("quota").cause("cpu-quota").limit(Limit::Cpus(1.0)),
+        busy("quota").cause("cpu-quota").limit(Limit::Cpus(1.0)),
         no_more_workers,
     );
 }

@@ -20,7 +20,7 @@ use crate::report::Report;
 use crate::trial::{
     OBSERVED, Outcome, PIPETOP, TOLERANCE, about, ensure, kinds_near, no_more_workers,
 };
-use support::machine::{Share, each, has, last_torch, note, skip};
+use support::machine::{Share, all_at_once, each, has, last_torch, note, skip};
 use support::measured::two_of_three_at_once;
 
 pub(crate) const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/loaders");
@@ -198,13 +198,19 @@ impl Loader {
                 return skip(&format!("{python} has no {package}"));
             }
         }
-        each(&[true, false], self.share, |starved| {
+        let run = |starved: &bool| {
             let outcome = self.run(&python, *starved, &also);
             if let Err(why) = outcome {
                 let which = if *starved { "starved" } else { "free" };
                 panic!("{} {which}: {why}", self.script);
             }
-        });
+        };
+        if self.share == Share::Whole && !self.computes {
+            // Two that sleep leave each other enough.
+            all_at_once(&[true, false], run);
+        } else {
+            each(&[true, false], self.share, run);
+        }
     }
 
     fn run(
@@ -682,6 +688,11 @@ fn sampler_that_computes() {
 #[test]
 fn sampler_that_waits() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
+    // Its main thread sleeps twice in each step of a tenth of a second: where it wakes late, polls come late, too.
+    let sampler = Loader {
+        share: Share::Quarter,
+        ..sampler
+    };
     sampler.check_also(names_the_sampler);
 }
 
@@ -717,11 +728,11 @@ fn validation_is_distinguished_from_training() {
             format!("the cause is {cause:?}")
         })
     };
-    // A load in the main thread is detected by polls alone, which are late if other jobs run.
-    let share = Share::Whole;
+    // A load in the main thread is detected by polls alone, which are late if other jobs run, and few in a debug build.
     let validation = loader("validation", "torch").loads(150, 1, 2);
     Loader {
-        share,
+        share: Share::Whole,
+        observed: 2 * OBSERVED,
         ..validation.other("data-bound", "validation")
     }
     .check_against(is_told);
