@@ -9,6 +9,7 @@ mod serve;
 mod target;
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::{self, Args, Command, Stop};
@@ -65,6 +66,7 @@ fn print_error(error: &Hinted, code: u8) -> ExitCode {
 /// # Errors
 /// Returns an error with one line and a hint, for exit code 1.
 fn run(args: Args) -> Result<ExitCode, Hinted> {
+    writes_each_file_once(&args)?;
     if let Some(path) = &args.log_file {
         logging::start(path, std::env::var(logging::VARIABLE).ok().as_deref())?;
     }
@@ -105,6 +107,33 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         Some(Command::Rules) => print(&mut out, RULES.as_bytes()),
         Some(Command::Dashboards) => print(&mut out, DASHBOARD.as_bytes()),
         Some(Command::Config { check: None }) => print(&mut out, DEFAULT_FILE.as_bytes()),
+    }
+}
+
+/// Returns an error if two options name the same file to write.
+fn writes_each_file_once(args: &Args) -> Result<(), Hinted> {
+    let (log, record) = match &args.command {
+        None => (None, args.watch.record.as_ref()),
+        Some(Command::Run(run)) => (run.log.as_ref(), run.watch.record.as_ref()),
+        Some(_) => (None, None),
+    };
+    let named = [
+        ("--log", log),
+        ("--log-file", args.log_file.as_ref()),
+        ("--record", record),
+    ];
+    let absolute = |path: &PathBuf| std::path::absolute(path).ok();
+    let named = named.into_iter();
+    let mut named: Vec<_> = named
+        .filter_map(|(name, path)| Some((absolute(path?)?, name)))
+        .collect();
+    named.sort();
+    match named.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        Some(pair) => Err(Hinted::new(
+            format!("{} and {} name the same file", pair[0].1, pair[1].1),
+            "use one file for each",
+        )),
+        None => Ok(()),
     }
 }
 

@@ -27,14 +27,6 @@ use crate::units::printable;
 pub(super) fn run(args: &RunArgs, places: &PathArgs) -> Result<ExitCode, Hinted> {
     let config = config(&args.watch, places)?;
     exists(places)?;
-    if let (Some(log), Some(recording)) = (&args.log, &args.watch.record)
-        && std::path::absolute(log).ok() == std::path::absolute(recording).ok()
-    {
-        return Err(Hinted::new(
-            "--log and --record name the same file",
-            "use one file for each",
-        ));
-    }
     let (environment, command) = args.words.parts();
     let unhookable = keeps_hook_out(&command).filter(|_| !args.no_hook);
     // With -S the hook's directory would stay in `sys.path`; with -E and -I, what the command starts still loads the hook.

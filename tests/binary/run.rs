@@ -151,6 +151,10 @@ fn a_command_that_cannot_be_run_is_one_line_and_a_hint() {
             &["--log", "one", "--record", "./one", "--", "true"],
             "--log and --record name the same file",
         ),
+        (
+            &["--log", "one", "--log-file", "./one", "--", "true"],
+            "--log and --log-file name the same file",
+        ),
     ] {
         let run = place.run(words);
         let errors = text(&run.stderr);
