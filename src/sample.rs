@@ -148,6 +148,8 @@ pub struct HostSample {
     pub cpus: u32,
     /// Busy time of all CPUs together, from `/proc/stat`.
     pub cpu_busy: Option<Duration>,
+    /// The part of it in which a hypervisor ran something else. The kernel counts it for no process.
+    pub cpu_stolen: Option<Duration>,
     /// Total and available memory, from `/proc/meminfo`.
     pub mem_total: Option<Bytes>,
     pub mem_available: Option<Bytes>,

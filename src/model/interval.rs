@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use crate::sample::Sample;
-use crate::units::ProcessKey;
+use crate::sample::{HostSample, Sample};
+use crate::units::{ProcessKey, Share};
 
 /// The time between two samples, in seconds since pipetop started.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +13,8 @@ pub(crate) struct SampleInterval {
     pub(crate) from: f64,
     pub(crate) to: f64,
     pub(crate) seconds: f64,
+    /// The part of the time on a CPU that a hypervisor took; zero if that is not known.
+    pub(crate) stolen: Share,
     /// Ticks between boot and pipetop's start, and ticks per second.
     clock: Option<(u64, u64)>,
 }
@@ -23,6 +25,7 @@ impl SampleInterval {
             from: older.at.since_start.as_secs_f64(),
             to: newer.at.since_start.as_secs_f64(),
             seconds: newer.at.seconds_since(&older.at),
+            stolen: stolen(&older.host, &newer.host).unwrap_or_default(),
             clock: newer
                 .host
                 .boot_ticks_at_start
@@ -40,6 +43,11 @@ impl SampleInterval {
         let (boot, per_second) = self.clock?;
         Some((process.start_ticks as f64 - boot as f64) / per_second as f64)
     }
+}
+
+fn stolen(older: &HostSample, newer: &HostSample) -> Option<Share> {
+    let stolen = seconds_grown(older.cpu_stolen, newer.cpu_stolen)?;
+    Share::of(stolen, seconds_grown(older.cpu_busy, newer.cpu_busy)?)
 }
 
 /// Returns the seconds by which a counted time grew; `None` if either is missing or it went backwards.

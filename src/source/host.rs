@@ -41,7 +41,8 @@ impl Host {
         let stat = self.proc_root.join("stat");
         match file::read(&stat) {
             Ok(text) => {
-                sample.cpu_busy = cpu_busy(&text, rustix::param::clock_ticks_per_second());
+                (sample.cpu_busy, sample.cpu_stolen) =
+                    cpu_times(&text, rustix::param::clock_ticks_per_second()).unzip();
                 listed = cpus_listed(&text);
                 if sample.cpu_busy.is_none() || listed == 0 {
                     gaps.push(unparsable("host", &stat));
@@ -152,15 +153,15 @@ fn resident(statm: StatM) -> Option<Bytes> {
 }
 
 /// Returns the busy time of all CPUs together, from the `cpu` line of `/proc/stat`: user, nice, system, interrupts and
-/// steal. Steal counts, because the CPU was not available; waiting for I/O does not; guest time is already included in
-/// user time.
-fn cpu_busy(stat: &str, ticks_per_second: u64) -> Option<Duration> {
+/// steal; and steal alone. It counts as busy, because the CPU was not available; waiting for I/O does not; guest time is
+/// already included in user time.
+fn cpu_times(stat: &str, ticks_per_second: u64) -> Option<(Duration, Duration)> {
     let mut times = stat
         .lines()
         .find_map(|line| line.strip_prefix("cpu "))?
         .split_ascii_whitespace()
         .map(|ticks| ticks.parse::<u64>().ok());
-    let mut busy = 0_u64;
+    let (mut busy, mut last) = (0_u64, 0);
     for name in [
         "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
     ] {
@@ -168,9 +169,13 @@ fn cpu_busy(stat: &str, ticks_per_second: u64) -> Option<Duration> {
         if !matches!(name, "idle" | "iowait") {
             busy = busy.checked_add(ticks)?;
         }
+        last = ticks;
     }
-    let nanoseconds = u128::from(busy) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
-    u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
+    let time = |ticks: u64| {
+        let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+        u64::try_from(nanoseconds).ok().map(Duration::from_nanos)
+    };
+    time(busy).zip(time(last))
 }
 
 /// Counts the lines `cpu0`, `cpu1`, ...: one for each online CPU.
@@ -209,11 +214,12 @@ mod tests {
     #[test]
     fn busy_leaves_out_idle_and_waiting_and_counts_guests_once() {
         let stat = "cpu  10 20 30 1000 500 1 2 3 7 7\ncpu0 1 1\ncpu1 1 1\nintr 5\n";
-        assert_eq!(cpu_busy(stat, 100), Some(Duration::from_millis(660)));
+        let [busy, stolen] = [660, 30].map(Duration::from_millis);
+        assert_eq!(cpu_times(stat, 100), Some((busy, stolen)));
         assert_eq!(cpus_listed(stat), 2);
-        assert_eq!(cpu_busy("cpu  10 20 30\n", 100), None);
-        assert_eq!(cpu_busy("cpu  10 20 x 1 1 1 1 1\n", 100), None);
-        assert_eq!(cpu_busy("", 100), None);
+        assert_eq!(cpu_times("cpu  10 20 30\n", 100), None);
+        assert_eq!(cpu_times("cpu  10 20 x 1 1 1 1 1\n", 100), None);
+        assert_eq!(cpu_times("", 100), None);
     }
 
     #[test]
@@ -251,7 +257,7 @@ mod tests {
             "some avg10=1.42 avg60=0.56 avg300=0.35 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
             "4096 2048 512 1 0 999 0\n",
         ])) {
-            let _ = cpu_busy(&text, 100);
+            let _ = cpu_times(&text, 100);
             let _ = cpus_listed(&text);
             let _ = cpus_in_list(&text);
             let _ = (meminfo(&text, "MemTotal:"), meminfo(&text, "MemAvailable:"));

@@ -137,7 +137,7 @@ fn rank(
     let sums = all.window.rank(newer.key).unwrap_or(&empty);
     let session = all.session.rank(newer.key).unwrap_or(&empty);
     let main_before = older.and_then(|older| older.main);
-    let polled = tally::main(main_before, newer.main, newer.recognised);
+    let polled = tally::main(main_before, newer.main, newer.recognised, interval.stolen);
     let main = polled.map(|polled| polled.tally);
     let before = older.and_then(|older| older.reported.as_ref());
     let reported = Grown::between(before, newer.reported.as_ref(), interval);

@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::sequential::Blocks;
 use super::tally::MainGrown;
 use super::*;
+use crate::model::interval::SampleInterval;
 use crate::model::literals::{
     first_loader, first_rank, key, machine, moment, secs, training, worker,
 };
@@ -910,7 +911,7 @@ fn polls_that_misjudge_how_long_the_thread_was_ready_may_misjudge_more() {
         }),
         ..MainTally::default()
     };
-    let grown = |observed| tally::main(None, Some(newer(observed)), None).unwrap();
+    let grown = |observed| tally::main(None, Some(newer(observed)), None, Share::ZERO).unwrap();
     close(grown(1000).skew.0, 0.3 - 2.0 * (0.24_f64 / 1000.0).sqrt());
     // So few polls may be off by chance.
     assert_eq!(grown(6).skew, Share::ZERO);
@@ -966,7 +967,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
         ..MainTally::default()
     };
     let skew = |delay, batches| {
-        let grown = tally::main(None, Some(newer(delay)), None).unwrap();
+        let grown = tally::main(None, Some(newer(delay)), None, Share::ZERO).unwrap();
         grown.with_delays(batches).skew.0
     };
     close(skew(2, Some(150.0)), 0.6 - 0.48);
@@ -978,7 +979,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
         delayed_in_loader: 192,
         ..newer(2)
     };
-    let even = tally::main(None, Some(even), None).unwrap();
+    let even = tally::main(None, Some(even), None, Share::ZERO).unwrap();
     close(even.with_delays(Some(150.0)).skew.0, 0.25 * 0.4);
     // In time, all of them.
     let in_time = MainTally {
@@ -986,7 +987,7 @@ fn delayed_polls_may_misjudge_by_as_much_as_they_change() {
         delayed_in_loader: 0,
         ..newer(0)
     };
-    let in_time = tally::main(None, Some(in_time), None).unwrap();
+    let in_time = tally::main(None, Some(in_time), None, Share::ZERO).unwrap();
     assert_eq!(in_time.with_delays(None).skew, Share::ZERO);
 }
 
@@ -1033,7 +1034,7 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
         other: 720,
         ..MainTally::default()
     };
-    let polled = tally::main(Some(older), Some(newer), Some(from)).expect("it grew");
+    let polled = tally::main(Some(older), Some(newer), Some(from), Share::ZERO).expect("it grew");
     assert_eq!((polled.before, polled.waited_before), (100, 30));
     assert_eq!(polled.tally.polls, 900);
     let by = |polled, may_be| estimate::wait(&polled, &no_waits(), 100, may_be, &Blocks::default());
@@ -1059,8 +1060,39 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     close(seen.unclear.0, 0.1);
     close(seen.unknown.0, 0.19);
     // A window that starts later contains none of them.
-    let later = tally::main(Some(from), Some(newer), Some(from)).expect("it grew");
+    let later = tally::main(Some(from), Some(newer), Some(from), Share::ZERO).expect("it grew");
     assert_eq!((later.before, later.tally.polls), (0, 900));
+}
+
+/// The kernel counts no time for a thread while a hypervisor has its CPU.
+#[test]
+fn polls_are_not_weighted_by_kernel_time_where_a_hypervisor_takes_the_cpus() {
+    let times = |busy, stolen| {
+        let mut sample = machine(4.0 + busy);
+        sample.host.cpu_busy = Some(secs(busy));
+        sample.host.cpu_stolen = Some(secs(stolen));
+        sample
+    };
+    let stolen = |older: &Sample, newer: &Sample| SampleInterval::new(older, newer).stolen;
+    assert_eq!(stolen(&times(1.0, 0.5), &times(3.0, 1.0)), Share(0.25));
+    assert_eq!(stolen(&machine(4.0), &times(3.0, 1.0)), Share::ZERO);
+    let ready = ReadyTally {
+        time: Duration::from_millis(600),
+        span: Duration::from_secs(1),
+        ..ReadyTally::default()
+    };
+    let newer = MainTally {
+        polls: 200,
+        running: 100,
+        other: 100,
+        ready: Some(ready),
+        ..MainTally::default()
+    };
+    let running = |stolen| {
+        let grown = tally::main(None, Some(newer), None, Share(stolen));
+        grown.expect("it grew").tally.running
+    };
+    assert_eq!([0.0, 0.02, 0.03].map(running), [120, 120, 100]);
 }
 
 #[test]
@@ -1082,7 +1114,11 @@ fn polls_are_weighted_by_kernel_time() {
         ready: Some(ready),
         ..MainTally::default()
     };
-    let main = |newer| tally::main(None, Some(newer), None).expect("it grew").tally;
+    let main = |newer| {
+        tally::main(None, Some(newer), None, Share::ZERO)
+            .expect("it grew")
+            .tally
+    };
     let weighed = main(newer);
     assert_eq!(
         (

@@ -45,6 +45,7 @@ pub(crate) fn machine(at: f64) -> Sample {
         host: HostSample {
             cpus: 4,
             cpu_busy: Some(secs(2.0 * at)),
+            cpu_stolen: Some(secs(0.01 * at)),
             mem_total: Some(Bytes(64 << 30)),
             mem_available: Some(Bytes(32 << 30)),
             swapped_in: Some(0),

@@ -259,6 +259,7 @@ impl Noise {
             host: HostSample {
                 cpus: 64,
                 cpu_busy: Some(micros(second * 20_000_000 + self.below(1000) * 10_000)),
+                cpu_stolen: Some(micros(second * 10_000)),
                 mem_total: Some(Bytes(256 << 30)),
                 mem_available: Some(Bytes((200 << 30) + self.below(1 << 20) * 4096)),
                 swapped_in: Some(0),
