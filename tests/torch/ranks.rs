@@ -27,7 +27,7 @@ fn the_last_rank_is_named_by_the_rank_waiting_for_it() {
                 report.kind() == "communication-bound" && rank == Some(0),
                 || "rank 0 waits for rank 1".into(),
             );
-            let named = words.contains("rank 1 ") && words.contains("comes last");
+            let named = words.contains("rank 1 ") && words.contains("the last to arrive");
             let named = ensure(named, || "does not name rank 1".into());
             about(&report, kind.and(named))
         })
