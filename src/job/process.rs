@@ -16,8 +16,8 @@ pub const BUILTIN_WORKER: &str = "pipetop-worker";
 pub const BUILTIN_COMMAND: &str = "pipetop builtin-trainer ";
 /// Bytes that a worker of the built-in job writes for each batch, and nothing else.
 pub const BUILTIN_MESSAGE: usize = 64;
-/// Forked copies of a process whose pipes tell what they are; further ones are taken for the same. Each copy holds the
-/// pipes of those before it, so reading all of them takes the square of their number.
+/// Forked copies of one process whose pipes are read to tell what they are; further ones are taken to be the same. Each copy
+/// holds the pipes of those before it, so the time to read all of them grows with the square of their number.
 const COPIES: usize = 16;
 
 /// The facts that discovery needs about a process.
@@ -179,8 +179,8 @@ impl<'a> Tree<'a> {
         workers
     }
 
-    /// Returns the processes that are known for workers without their pipes: by their name, or as copies like others of
-    /// the same process.
+    /// Returns the processes that are known to be workers without reading their pipes: by their name, or as further copies
+    /// of a process that has sixteen others.
     pub fn spare_copies(&self) -> BTreeSet<ProcessKey> {
         let mut spare = BTreeSet::new();
         for parent in self.by_pid.values() {

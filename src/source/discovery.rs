@@ -359,7 +359,7 @@ impl Discovery {
             start_ticks,
         };
         let mut known = self.known.range(number(0)..=number(u64::MAX));
-        known.next().map(|(_, known)| &known.process)
+        known.next_back().map(|(_, known)| &known.process)
     }
 
     fn ask(&mut self, stat: Stat) -> Process {

@@ -2022,10 +2022,17 @@ fn all_of_a_worker() {
         &screen(&scene, 120, 40),
         "none: the trainer's main thread loads",
     );
-    // Nobody counts workers where there are none.
-    assert!(!text(&scene, 120, 40).contains("busy, "));
     scene.each_job(|job| job.ranks[0].loaders.clear());
     find(&screen(&scene, 40, 10), "no loader found yet");
+}
+
+#[test]
+fn where_no_workers_are_known_none_are_counted() {
+    let mut scene = starved();
+    let is_counted = |scene: &Scene| text(scene, 120, 40).contains(" idle  last ");
+    assert!(is_counted(&scene));
+    scene.each_job(|job| job.ranks[0].loaders[0].workers.clear());
+    assert!(!is_counted(&scene));
 }
 
 /// Changes what is known of each worker's single batches.

@@ -26,7 +26,8 @@ const DELAYED_OFF: f64 = 0.25;
 /// From a wait to a step, and from that to the next wait.
 const CHANGES_A_BATCH: f64 = 2.0;
 /// The part of the time on a CPU that a hypervisor may take before the kernel's count of the time in which a thread was ready is
-/// too low: `update_rq_clock_task` leaves that part out. 25 % made the waits of a main thread that computed in them .08 too short.
+/// too low: `update_rq_clock_task` leaves that part out. Where it took 25 %, the waits of a main thread that computes in them were .05
+/// and .08 too short in two reports.
 const STOLEN: Share = Share(0.02);
 /// Standard deviations within which a difference is chance.
 const CHANCE: f64 = 2.0;

@@ -153,8 +153,7 @@ impl Memory {
     }
 }
 
-/// Words of the page that was read last: the frames of a stack are mostly next to each other, and a read of a page takes
-/// hardly longer than one of a frame.
+/// Words of the page that was read last: the frames of a stack are mostly next to each other, so one read serves several.
 #[derive(Debug, Default)]
 pub(super) struct LastPage {
     from: usize,
