@@ -148,24 +148,15 @@ pub enum Share {
     Whole,
 }
 
-/// Who has which part of the machine, and who waits. Larger parts go first: parts of one size fill the machine without a gap.
-/// Whoever needs it whole comes last, so that the machine empties once for all of them, not once for each.
+/// Who has which part of the machine. Smaller parts are given in the order of asking. Whoever needs it whole comes when nobody
+/// waits for a smaller part, so that the machine empties once for all of them, not once for each.
 struct Places {
     /// Parts of [`WHOLE`].
     free: u8,
-    /// The part that each one who waits wants.
-    wanted: Vec<u8>,
-}
-
-impl Places {
-    /// Whether a part of this size is free and is the next to be given.
-    fn gives(&self, parts: u8) -> bool {
-        let before = |other: u8| match parts {
-            WHOLE => other != WHOLE,
-            _ => other != WHOLE && other > parts,
-        };
-        parts <= self.free && !self.wanted.iter().any(|other| before(*other))
-    }
+    /// The number that the next one to ask for a part gets.
+    next: u64,
+    /// The number whose turn it is.
+    turn: u64,
 }
 
 /// How many parts the machine has: a number that all shares divide.
@@ -173,7 +164,8 @@ const WHOLE: u8 = 120;
 
 static PLACES: Mutex<Places> = Mutex::new(Places {
     free: WHOLE,
-    wanted: Vec::new(),
+    next: 0,
+    turn: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -181,7 +173,7 @@ static CHANGED: Condvar = Condvar::new();
 pub struct Place(u8);
 
 impl Place {
-    /// Waits until the machine is free enough and nobody waits who goes first.
+    /// Waits for its turn, and until the machine is free enough.
     pub fn take(share: Share) -> Self {
         let parts = match share {
             Share::Tenth => WHOLE / 10,
@@ -191,14 +183,23 @@ impl Place {
             Share::Half => WHOLE / 2,
             Share::Whole => WHOLE,
         };
+        let whole = share == Share::Whole;
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        places.wanted.push(parts);
+        let number = places.next;
+        if !whole {
+            places.next += 1;
+        }
+        let waits = |places: &mut Places| {
+            let turn = if whole { places.next } else { number };
+            places.turn != turn || places.free < parts
+        };
         let mut places = CHANGED
-            .wait_while(places, |places| !places.gives(parts))
+            .wait_while(places, waits)
             .unwrap_or_else(PoisonError::into_inner);
-        let this = places.wanted.iter().position(|other| *other == parts);
-        places.wanted.swap_remove(this.expect("this one waits"));
         places.free -= parts;
+        if !whole {
+            places.turn += 1;
+        }
         CHANGED.notify_all();
         Self(parts)
     }
