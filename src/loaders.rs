@@ -104,6 +104,7 @@ struct DataSite {
     calls: Vec<Pattern>,
     hands_over: Vec<Pattern>,
     takes: Vec<Pattern>,
+    reads: Vec<Pattern>,
     waits: Vec<Pattern>,
     sent: Vec<Pattern>,
     trains: Vec<Pattern>,
@@ -197,6 +198,8 @@ pub(crate) struct Meaning {
     pub hands_over: bool,
     /// Whether a function of the program's own does while it waits, where the thread trains.
     pub takes: bool,
+    /// Whether a library reads samples from files here, where the thread trains.
+    pub reads: bool,
     /// Whether a thread waits for another here, in the standard library.
     pub waits: bool,
     /// Whether a rank receives here what another rank sends.
@@ -268,6 +271,7 @@ impl Names {
             names.data_site.calls.extend(own.data_site.calls);
             names.data_site.hands_over.extend(own.data_site.hands_over);
             names.data_site.takes.extend(own.data_site.takes);
+            names.data_site.reads.extend(own.data_site.reads);
             names.data_site.waits.extend(own.data_site.waits);
             names.data_site.sent.extend(own.data_site.sent);
             names.data_site.trains.extend(own.data_site.trains);
@@ -291,10 +295,17 @@ impl Names {
             asks: any(&self.data_site.calls),
             hands_over: any(&self.data_site.hands_over),
             takes: any(&self.data_site.takes),
+            reads: any(&self.data_site.reads),
             waits: any(&self.data_site.waits),
             sent: any(&self.data_site.sent),
             trains: any(&self.data_site.trains),
         }
+    }
+
+    /// Whether a function written in C that is called by this name hands over a batch while the thread sleeps in it.
+    pub(crate) fn takes(&'static self, name: &str) -> bool {
+        let mut patterns = self.data_site.takes.iter();
+        patterns.any(|known| known.names(name, ""))
     }
 
     /// Returns what a function written in C means that a program with a device calls by this name.
@@ -387,6 +398,9 @@ mod tests {
             meaning("synchronize", "torch/cuda/__init__.py").not_data,
             Some("synchronize")
         );
+        assert!(Names::known().takes("recv_into") && !Names::known().takes("append"));
+        assert!(meaning("__getitem__", "h5py/_hl/dataset.py").reads);
+        assert!(!meaning("__getitem__", "torch/_tensor.py").reads);
         let collective = |name| meaning(name, "torch/distributed/distributed_c10d.py").sent;
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);

@@ -361,6 +361,12 @@ fn threads_that_fill_a_buffer_of_the_script() {
     }
 }
 
+/// A function written in C leaves no frame: it is known by the name that is called.
+#[test]
+fn threads_that_fill_a_queue_written_in_c() {
+    loader("simple_queue", "torch").learned().check();
+}
+
 /// Where the trainer hardly ever waits for the queue and holds nothing that was in it, the other threads show whose it is.
 #[test]
 fn threads_that_fill_a_queue_for_a_device() {
@@ -676,6 +682,14 @@ fn batches_by_map_or_by_index_in_the_main_thread() {
         let mapped = loader("mapped_in_main", "torch").loads(50, 1, workers);
         mapped.learned().check();
     }
+}
+
+/// The library's own function unpacks them.
+#[test]
+fn samples_of_a_file_in_the_main_thread() {
+    let read = loader("hdf5_in_main", "h5py").loads(50, 5, 0).learned();
+    let share = Share::Half;
+    Loader { share, ..read }.check();
 }
 
 #[test]

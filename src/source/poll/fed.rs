@@ -236,12 +236,13 @@ impl FeedEvidence {
             .or(device)
     }
 
-    /// What is known of the main thread beside its stack.
+    /// What is known of the main thread beside its stack. `at_gil`: it may wait for the interpreter's lock.
     pub(super) fn context(
         &self,
         yields: bool,
         blocked: Blocked,
         accelerated: bool,
+        at_gil: impl FnOnce() -> bool,
     ) -> ThreadContext {
         ThreadContext {
             reads: self.reads_for_itself(yields),
@@ -249,6 +250,7 @@ impl FeedEvidence {
                 Blocked::PipeRead | Blocked::Unix => AsleepIn::Receiving,
                 Blocked::Timer => AsleepIn::ReadingOrSleeping,
                 other if reads(other) => AsleepIn::ReadingOrSleeping,
+                Blocked::Lock if !at_gil() => AsleepIn::Lock,
                 _ => AsleepIn::Other,
             },
             accelerated,

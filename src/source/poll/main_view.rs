@@ -207,7 +207,7 @@ impl MainView {
         self.fed.dispatched &= !at_queue;
         self.run_before_wait = times.filter(|_| waits);
         if self.thread.attachable() && self.needs_stack(now, poll, waits) {
-            self.poll_stack(now, poll, times);
+            self.poll_stack(now, poll, times, for_gil);
         }
         if for_gil {
             self.poll_gil_holder(now);
@@ -290,14 +290,15 @@ impl MainView {
         Some(waits.then(|| pin.poll().ok())??.blocked != Blocked::Poll)
     }
 
-    fn poll_stack(&mut self, now: Duration, poll: Polled, times: Option<u64>) {
+    fn poll_stack(&mut self, now: Duration, poll: Polled, times: Option<u64>, for_gil: bool) {
         let Some(stacks) = self.python.stacks(now, None) else {
             self.in_loader = None;
             return self.fed.lose_stack();
         };
         let asleep = times.filter(|_| poll.blocked != Blocked::Running);
         let yields = self.iterators.yields();
-        let context = self.fed.context(yields, poll.blocked, self.accelerated);
+        let at_gil = || for_gil || !stacks.has_gil();
+        let context = (self.fed).context(yields, poll.blocked, self.accelerated, at_gil);
         let unmoved = self.asleep_at_stack.take() == asleep && asleep.is_some();
         let unmoved = unmoved.then(|| stacks.main_if_unchanged(context)).flatten();
         // After an inconsistent read the last result is kept.

@@ -80,7 +80,7 @@ impl Frame {
             code: self.code.at,
             meaning: self.code.meaning,
             generator: self.code.generator,
-            takes: false,
+            takes: self.code.meaning.reads,
             expression: self.code.place.function() == "<genexpr>",
             instruction: self.instruction,
         }
@@ -186,6 +186,8 @@ pub(super) struct Walked {
     pub(super) outer: Option<usize>,
     /// What the innermost frame does with the device in a function without a frame.
     pub(super) device: Option<&'static str>,
+    /// Whether it sleeps in such a function, which by its name hands over a batch.
+    pub(super) takes: bool,
 }
 
 /// Walks the main thread's frames.

@@ -74,6 +74,8 @@ pub enum AsleepIn {
     Receiving,
     /// Reading from anything else, or a sleep for some time.
     ReadingOrSleeping,
+    /// Waiting for a lock, surely not the interpreter's.
+    Lock,
     /// Anything else, or it is not asleep.
     #[default]
     Other,
@@ -129,16 +131,22 @@ impl Stacks {
         let object = loader_frame(&all).and_then(of).transpose()?.flatten();
         let outer = outer_loader(&all).and_then(of).transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
-        let innermost = frames.first().filter(|_| context.accelerated);
+        let asleep = context.asleep != AsleepIn::Other;
+        let matters = |frame: &&Frame| context.accelerated || (asleep && !frame.code.library);
+        let innermost = frames.first().filter(matters);
         // Where that cannot be read, the stack still can.
         let called = innermost.and_then(|frame| frame.called(&self.memory).ok()?);
-        let device = called.and_then(|name| Names::known().device_call(&name));
+        let device = called.as_deref().filter(|_| context.accelerated);
+        let device = device.and_then(|name| Names::known().device_call(name));
+        let in_c = called.is_some_and(|name| Names::known().takes(&name));
+        let takes = asleep && in_c && frames.first().is_some_and(|frame| !frame.code.library);
         let walked = Walked {
             frames,
             object,
             class,
             outer,
             device,
+            takes,
         };
         let stack = self.main_stack(&walked, context);
         self.last = Some(walked);
@@ -160,7 +168,7 @@ impl Stacks {
         let is_iterator = class.is_some_and(iterator::is_iterator);
         let mut loader = in_loader(&places, class);
         let takes = takes(frames, context);
-        let site = self.site(frames, context, takes);
+        let site = self.site(walked, context, takes);
         let own = takes.filter(|_| self.sites.trains());
         let own = own.map(|own| &frames[own]);
         self.queues.poll(self.memory, &mut self.walker, frames, own);
@@ -230,16 +238,20 @@ impl Stacks {
     }
 
     /// Takes a stack in, and says where in the training loop it is.
-    fn site(&mut self, frames: &[Frame], context: ThreadContext, takes: Option<usize>) -> Site {
+    fn site(&mut self, walked: &Walked, context: ThreadContext, takes: Option<usize>) -> Site {
+        let frames = &walked.frames;
         // A program that imports does not train yet.
         let imports = |frame: &Frame| frame.code.place.file.starts_with(IMPORTS);
         if frames.iter().any(imports) {
             return Site::Unknown;
         }
-        let receives = context.asleep == AsleepIn::Receiving && !frames.iter().any(is_known);
-        let receives = receives.then(Call::receives);
+        let without_frame = match context.asleep {
+            _ if frames.iter().any(is_known) => None,
+            AsleepIn::Receiving => Some(Call::receives()),
+            _ => walked.takes.then(Call::takes_in_c),
+        };
         let stack = frames.iter().rev().map(Frame::call);
-        let mut stack: Vec<Call> = stack.chain(receives).collect();
+        let mut stack: Vec<Call> = stack.chain(without_frame).collect();
         if let Some(takes) = takes {
             stack[frames.len() - 1 - takes].takes = true;
         }

@@ -16,7 +16,7 @@ pub(super) struct Call {
     /// Whether it yields items. A generator expression does, too, but mostly for a sum or a list.
     pub(super) generator: bool,
     pub(super) expression: bool,
-    /// Whether it waits for a batch, if this thread is one that trains.
+    /// Whether it waits for a batch or reads one, if this thread is one that trains.
     pub(super) takes: bool,
     /// The instruction that it runs, which identifies where it calls the next function; `None` if not known.
     pub(super) instruction: Option<usize>,
@@ -35,6 +35,16 @@ impl Call {
             expression: false,
             takes: false,
             instruction: None,
+        }
+    }
+
+    /// A function written in C in which the thread sleeps, and which by its name hands over a batch.
+    pub(super) fn takes_in_c() -> Self {
+        Self {
+            code: usize::MAX - 1,
+            meaning: Meaning::default(),
+            takes: true,
+            ..Self::receives()
         }
     }
 
@@ -89,7 +99,7 @@ pub(super) struct Sites {
     found: Option<usize>,
     /// How often a loop was found around the known one; the first one found counts, too.
     widened: u32,
-    /// Whether a stack showed that the thread trains, and one that it waits for a batch if it does.
+    /// Whether a stack showed that the thread trains, and one that it takes a batch if it does.
     trains: bool,
     takes: bool,
 }
@@ -387,7 +397,8 @@ mod tests {
     use super::*;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `b` a backward pass, `e` a generator expression, `r` a wait for what a pipe brings.
+    /// written by hand that waits, `z` one written in C, `b` a backward pass, `e` a generator expression, `r` a wait for what a
+    /// pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
             code: letter as usize,
@@ -404,6 +415,7 @@ mod tests {
         };
         let call = |letter| match letter {
             'r' => Call::receives(),
+            'z' => Call::takes_in_c(),
             letter => call(letter),
         };
         letters.chars().map(call).collect()
@@ -468,6 +480,15 @@ mod tests {
         }
         assert_eq!(poll("mtkw"), Site::Data);
         assert_eq!(poll("mts"), Site::Step);
+    }
+
+    #[test]
+    fn a_function_in_c_hands_over_batches_to_a_thread_that_trains() {
+        assert_eq!(learned(&["mtz", "mts"]), [Site::Unknown; 2]);
+        assert_eq!(learned(&["mtz", "mtsb"]), [Site::Data, Site::Step]);
+        // Beside an iterator, it may be the result of a step that is made elsewhere.
+        let seen = learned_where(true, &["mtz", "mtnw", "mtsb", "mts"]);
+        assert_eq!(seen[..2], [Site::Unknown, Site::Data]);
     }
 
     #[test]
