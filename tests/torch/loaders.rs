@@ -630,6 +630,14 @@ fn queue_of_figures_next_to_the_batches() {
     Loader { said, ..beside }.check();
 }
 
+/// It is no batch, whatever the function is called.
+#[test]
+fn answer_of_a_server_in_the_step() {
+    let answer = loader("answer_in_step", "torch");
+    let said = ExpectedVerdict::RightOrUnknown("waits");
+    Loader { said, ..answer }.check();
+}
+
 #[test]
 fn training_in_a_thread() {
     let in_thread = loader("train_in_thread", "torch");

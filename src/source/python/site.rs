@@ -218,10 +218,11 @@ impl Sites {
             .get(at + 1)
             .is_some_and(|node| self.nodes[*node].asks());
         // Beside an iterator that may give the batches, what is handed over may be the result of a step: of one that is made
-        // elsewhere, where no model is trained here. A queue is hardly used for anything but batches where it is.
+        // elsewhere, where no model is trained here. A queue is hardly used for anything but batches where it is; a pipe, or
+        // what is known only by its name, may bring anything.
         let may_be_result = || {
-            let receives = stack.last() == Some(&Call::receives());
-            (receives || self.nodes[found].trains == 0) && iterates(at - 1)
+            let brings = |call: &Call| call.takes || *call == Call::receives();
+            (stack.iter().any(brings) || self.nodes[found].trains == 0) && iterates(at - 1)
         };
         match self.nodes[found].asked {
             true if path.len() > at + 1
@@ -397,7 +398,7 @@ mod tests {
     use super::*;
 
     /// Functions by letters, outermost first: `g` a generator, `n` an iterator's `__next__`, `q` a queue's `get`, `k` one
-    /// written by hand that waits, `z` one written in C, `b` a backward pass, `e` a generator expression, `r` a wait for what a
+    /// written by hand that waits, `y` one written in C, `b` a backward pass, `e` a generator expression, `r` a wait for what a
     /// pipe brings.
     fn stack(letters: &str) -> Vec<Call> {
         let call = |letter: char| Call {
@@ -415,7 +416,7 @@ mod tests {
         };
         let call = |letter| match letter {
             'r' => Call::receives(),
-            'z' => Call::takes_in_c(),
+            'y' => Call::takes_in_c(),
             letter => call(letter),
         };
         letters.chars().map(call).collect()
@@ -484,10 +485,14 @@ mod tests {
 
     #[test]
     fn a_function_in_c_hands_over_batches_to_a_thread_that_trains() {
-        assert_eq!(learned(&["mtz", "mts"]), [Site::Unknown; 2]);
-        assert_eq!(learned(&["mtz", "mtsb"]), [Site::Data, Site::Step]);
-        // Beside an iterator, it may be the result of a step that is made elsewhere.
-        let seen = learned_where(true, &["mtz", "mtnw", "mtsb", "mts"]);
+        assert_eq!(learned(&["mty", "mts"]), [Site::Unknown; 2]);
+        assert_eq!(learned(&["mty", "mtsb"]), [Site::Data, Site::Step]);
+        // Beside an iterator, it may be the result of a step that is made elsewhere, or an answer.
+        assert_eq!(
+            learned_where(true, &["mty", "mtsb"]),
+            [Site::Unknown, Site::Step]
+        );
+        let seen = learned_where(true, &["mty", "mtnw", "mtsb", "mts"]);
         assert_eq!(seen[..2], [Site::Unknown, Site::Data]);
     }
 
