@@ -148,47 +148,24 @@ pub enum Share {
     Whole,
 }
 
-/// Who has which part of the machine, and who waits. Parts are given in the order of asking, but a few that are small may go
-/// before a large one for which there is no room yet. Whoever needs it whole comes when nobody waits for a smaller part, so
-/// that the machine empties once for all of them, not once for each.
+/// Who has which part of the machine. Smaller parts are given in the order of asking. Whoever needs it whole comes when nobody
+/// waits for a smaller part, so that the machine empties once for all of them, not once for each.
 struct Places {
     /// Parts of [`WHOLE`].
     free: u8,
-    /// The number that the next one to ask gets.
+    /// The number that the next one to ask for a part gets.
     next: u64,
-    /// The number and the part of each one who waits, in the order of asking.
-    waiting: Vec<(u64, u8)>,
-    /// How many went before the first who waits.
-    passed: u8,
-}
-
-impl Places {
-    /// Whether this one's part is free and it is its turn.
-    fn is_turn(&self, number: u64, parts: u8) -> bool {
-        let turn = match self.first() {
-            None => true,
-            Some(first) => parts != WHOLE && (first == number || self.passed < PATIENCE),
-        };
-        turn && parts <= self.free
-    }
-
-    /// Returns the number of the first who waits for less than the whole.
-    fn first(&self) -> Option<u64> {
-        let mut smaller = self.waiting.iter().filter(|(_, parts)| *parts != WHOLE);
-        smaller.next().map(|(number, _)| *number)
-    }
+    /// The number whose turn it is.
+    turn: u64,
 }
 
 /// How many parts the machine has: a number that all shares divide.
 const WHOLE: u8 = 120;
-/// How many may go before one who waits.
-const PATIENCE: u8 = 8;
 
 static PLACES: Mutex<Places> = Mutex::new(Places {
     free: WHOLE,
     next: 0,
-    waiting: Vec::new(),
-    passed: 0,
+    turn: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -206,19 +183,23 @@ impl Place {
             Share::Half => WHOLE / 2,
             Share::Whole => WHOLE,
         };
+        let whole = share == Share::Whole;
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         let number = places.next;
-        places.next += 1;
-        places.waiting.push((number, parts));
-        let mut places = CHANGED
-            .wait_while(places, |places| !places.is_turn(number, parts))
-            .unwrap_or_else(PoisonError::into_inner);
-        places.passed = match places.first() {
-            Some(first) if first != number => places.passed + 1,
-            _ => 0,
+        if !whole {
+            places.next += 1;
+        }
+        let waits = |places: &mut Places| {
+            let turn = if whole { places.next } else { number };
+            places.turn != turn || places.free < parts
         };
-        places.waiting.retain(|(other, _)| *other != number);
+        let mut places = CHANGED
+            .wait_while(places, waits)
+            .unwrap_or_else(PoisonError::into_inner);
         places.free -= parts;
+        if !whole {
+            places.turn += 1;
+        }
         CHANGED.notify_all();
         Self(parts)
     }
