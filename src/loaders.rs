@@ -401,6 +401,10 @@ mod tests {
         assert!(Names::known().takes("recv_into") && !Names::known().takes("append"));
         assert!(meaning("__getitem__", "h5py/_hl/dataset.py").reads);
         assert!(!meaning("__getitem__", "torch/_tensor.py").reads);
+        // Images are also written while a model trains.
+        assert!(
+            meaning("load", "PIL/ImageFile.py").reads && !meaning("save", "PIL/Image.py").reads
+        );
         let collective = |name| meaning(name, "torch/distributed/distributed_c10d.py").sent;
         assert!(collective("broadcast_object_list") && !collective("all_reduce"));
         assert!(meaning("__next__", "mine.py").asks);

@@ -74,7 +74,7 @@ pub enum AsleepIn {
     Receiving,
     /// Reading from anything else, or a sleep for some time.
     ReadingOrSleeping,
-    /// Waiting for a lock, surely not the interpreter's.
+    /// Waiting for a lock that is known not to be the interpreter's.
     Lock,
     /// Anything else, or it is not asleep.
     #[default]
@@ -113,7 +113,9 @@ fn is_known(frame: &Frame) -> bool {
 fn takes(frames: &[Frame], context: ThreadContext) -> Option<usize> {
     let for_thread = frames.first()?.code.meaning.waits;
     let own = frames.iter().position(|frame| !frame.code.library)?;
-    let waits = context.asleep != AsleepIn::Other || for_thread;
+    // Any library may use locks: where one in C does, the name of the function says little.
+    let asleep = !matches!(context.asleep, AsleepIn::Lock | AsleepIn::Other);
+    let waits = asleep || for_thread;
     (waits && frames[own].code.meaning.takes && !frames.iter().any(is_known)).then_some(own)
 }
 
@@ -131,15 +133,15 @@ impl Stacks {
         let object = loader_frame(&all).and_then(of).transpose()?.flatten();
         let outer = outer_loader(&all).and_then(of).transpose()?.flatten();
         let class = object.map(|object| self.type_name_of(object)).transpose()?;
+        let innermost = frames.first();
         let asleep = context.asleep != AsleepIn::Other;
-        let matters = |frame: &&Frame| context.accelerated || (asleep && !frame.code.library);
-        let innermost = frames.first().filter(matters);
+        let may_take = asleep && innermost.is_some_and(|frame| !frame.code.library);
+        let innermost = innermost.filter(|_| context.accelerated || may_take);
         // Where that cannot be read, the stack still can.
         let called = innermost.and_then(|frame| frame.called(&self.memory).ok()?);
         let device = called.as_deref().filter(|_| context.accelerated);
         let device = device.and_then(|name| Names::known().device_call(name));
-        let in_c = called.is_some_and(|name| Names::known().takes(&name));
-        let takes = asleep && in_c && frames.first().is_some_and(|frame| !frame.code.library);
+        let takes = may_take && called.is_some_and(|name| Names::known().takes(&name));
         let walked = Walked {
             frames,
             object,
