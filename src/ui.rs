@@ -100,32 +100,17 @@ pub fn draw(view: &View<'_>, frame: &mut Frame<'_>) {
     }
 }
 
-/// Returns the functions of each panel.
-fn part(panel: Panel) -> PanelFunctions {
-    let part = |wanted, draw, page| PanelFunctions { wanted, draw, page };
-    match panel {
-        Panel::Verdict => part(
-            verdict::wanted,
-            verdict::draw,
-            Some(detail::verdict::content),
-        ),
-        Panel::Pipeline => part(
-            pipeline::wanted,
-            pipeline::draw,
-            Some(detail::rank::content),
-        ),
-        Panel::Gpu => part(gpu::wanted, gpu::draw, Some(detail::gpu::content)),
-        Panel::Workers => part(
-            workers::wanted,
-            workers::draw,
-            Some(detail::worker::content),
-        ),
-        Panel::Disk => part(disk::wanted, disk::draw, Some(detail::disk::content)),
-        Panel::Timeline => part(timeline::wanted, timeline::draw, None),
-        Panel::History => part(history::wanted, history::draw, None),
-        Panel::Log => part(log::wanted, log::draw, None),
-    }
+macro_rules! functions {
+    ($($(#[$_attribute:meta])* $name:ident: $file:ident,)*) => {
+        /// Returns the functions of a panel, from its file.
+        fn part(panel: Panel) -> PanelFunctions {
+            match panel {
+                $(Panel::$name => PanelFunctions { wanted: $file::wanted, draw: $file::draw },)*
+            }
+        }
+    };
 }
+state::panels!(functions);
 
 /// Lines of the graph in the panel that the verdict is about.
 const GRAPH: u16 = 4;

@@ -2,20 +2,21 @@
 //!
 //! Draws the frame of a page; the content of each page is in its own file.
 
-pub(super) mod content;
-pub(super) mod disk;
+mod content;
+mod disk;
 mod figures;
-pub(super) mod gpu;
+mod gpu;
 mod loads;
-pub(super) mod rank;
-pub(super) mod verdict;
-pub(super) mod worker;
+mod rank;
+mod verdict;
+mod worker;
 
 use ratatui::Frame;
 use ratatui::layout::{Margin, Rect};
 
 use super::layout::{self, BorderStyle, count, indented, take, take_last};
 use super::panel::PanelFunctions;
+use super::state::Panel;
 use super::{View, footer, header, panel};
 use crate::config::Role::{Dim, Title};
 use content::Content;
@@ -34,10 +35,16 @@ pub(super) fn draw_frame(view: &View<'_>, frame: &mut Frame<'_>, area: Rect) -> 
 pub(super) fn draw(view: &View<'_>, frame: &mut Frame<'_>, area: Rect, part: &PanelFunctions) {
     let body = draw_frame(view, frame, area);
     let border = layout::border(area);
-    match part.page {
-        Some(content) => page(view, frame, body, border, content),
-        None => (part.draw)(view, frame, body, border),
-    }
+    let content: fn(&View<'_>, u16) -> Content = match view.state.focus {
+        Panel::Verdict => verdict::content,
+        Panel::Pipeline => rank::content,
+        Panel::Gpu => gpu::content,
+        Panel::Workers => worker::content,
+        Panel::Disk => disk::content,
+        // The same on more lines.
+        _ => return (part.draw)(view, frame, body, border),
+    };
+    page(view, frame, body, border, content);
 }
 
 /// Draws as many lines of a page as fit, and shows which ones these are.

@@ -5,7 +5,6 @@ use ratatui::layout::{Margin, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::Block;
 
-use super::detail::content::Content;
 use super::layout::{BorderStyle, indented, take};
 use super::line_builder::LineBuilder;
 use super::state::Panel;
@@ -17,8 +16,6 @@ pub(super) struct PanelFunctions {
     /// Returns how many lines it could fill at this width; 0 = there is nothing to show.
     pub(super) wanted: fn(&View<'_>, u16) -> u16,
     pub(super) draw: fn(&View<'_>, &mut Frame<'_>, Rect, BorderStyle),
-    /// Its page of details; `None` = the same content on more lines.
-    pub(super) page: Option<fn(&View<'_>, u16) -> Content>,
 }
 
 /// Draws box or rule with the panel's name on the left and a remark on the right; returns the area inside.

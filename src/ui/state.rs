@@ -12,8 +12,27 @@ use crate::config::Column;
 /// Lines moved by a page key.
 const PAGE: usize = 10;
 
+/// The list of panels, each with its file, in the order of the screen; `$with` is the macro that reads it.
 macro_rules! panels {
-    ($($(#[$attribute:meta])* $name:ident,)*) => {
+    ($with:ident) => {
+        $with! {
+            Verdict: verdict,
+            Pipeline: pipeline,
+            Gpu: gpu,
+            #[default]
+            Workers: workers,
+            Disk: disk,
+            Timeline: timeline,
+            History: history,
+            /// Output of a launched command.
+            Log: log,
+        }
+    };
+}
+pub(super) use panels;
+
+macro_rules! define {
+    ($($(#[$attribute:meta])* $name:ident: $file:ident,)*) => {
         /// The panels that can be focused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub enum Panel {
@@ -26,19 +45,7 @@ macro_rules! panels {
         }
     };
 }
-
-panels! {
-    Verdict,
-    Pipeline,
-    Gpu,
-    #[default]
-    Workers,
-    Disk,
-    Timeline,
-    History,
-    /// Output of a launched command.
-    Log,
-}
+panels!(define);
 
 /// What fills the screen between header and footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
