@@ -1,6 +1,7 @@
 //! A training script that runs for one test, and always ends with it.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -156,6 +157,12 @@ impl Job {
     /// Returns a file of the script as far as it is written; empty if it has not begun.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.directory.path().join(name)).unwrap_or_default()
+    }
+
+    /// Changes the beginning of a file of the script, without truncating it.
+    pub(crate) fn overwrite(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let path = self.directory.path().join(name);
+        File::options().write(true).open(path)?.write_all(bytes)
     }
 
     /// Waits until the script has had this many batches. From then on its niceness is normal.

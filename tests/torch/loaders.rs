@@ -1,5 +1,5 @@
-//! Loaders other than torch's own, and loops written by hand: each script of `tests/torch/loaders` once with a trainer
-//! that waits about half of its time, and once with a loader that is far ahead of it.
+//! Loaders other than torch's own, and loops written by hand: each script of `tests/torch/loaders` first with a trainer
+//! that waits about half of its time, and then with a loader that is far ahead of it.
 //!
 //! A script's own wait share decides what is right, as other load can change what the script does. The interpreter is
 //! `PIPETOP_LOADERS_PYTHON`, which has torch and the packages. The verdict must be right, within the tolerance, or
@@ -54,6 +54,8 @@ struct Loader {
     /// A load computes in Python.
     computes: bool,
     share: Share,
+    /// The script cannot change its load: a second job has the other.
+    two_jobs: bool,
     /// Seconds that each report takes.
     observed: u32,
     said: ExpectedVerdict,
@@ -96,6 +98,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         workers: 4,
         computes: false,
         share: Share::Tenth,
+        two_jobs: false,
         observed: OBSERVED,
         said: ExpectedVerdict::Right {
             workers: 4,
@@ -163,6 +166,13 @@ impl Loader {
         }
     }
 
+    const fn two_jobs(self) -> Self {
+        Self {
+            two_jobs: true,
+            ..self
+        }
+    }
+
     const fn computes(self, share: Share) -> Self {
         Self {
             computes: true,
@@ -198,37 +208,65 @@ impl Loader {
                 return skip(&format!("{python} has no {package}"));
             }
         }
-        let run = |starved: &bool| {
-            let outcome = self.run(&python, *starved, &also);
-            if let Err(why) = outcome {
-                let which = if *starved { "starved" } else { "free" };
-                panic!("{} {which}: {why}", self.script);
+        let run = |loads: &&[bool]| {
+            if let Err(why) = self.run(&python, loads, &also) {
+                panic!("{}: {why}", self.script);
             }
+        };
+        let jobs: &[&[bool]] = if self.two_jobs {
+            &[&[true], &[false]]
+        } else {
+            &[&[true, false]]
         };
         if self.share == Share::Whole && !self.computes {
             // Two that sleep leave each other enough.
-            all_at_once(&[true, false], run);
+            all_at_once(jobs, run);
         } else {
-            each(&[true, false], self.share, run);
+            each(jobs, self.share, run);
         }
     }
 
+    /// Runs one job, and checks it with each load: the large one if `starved`.
     fn run(
         self,
         python: &str,
-        starved: bool,
+        loads: &[bool],
         also: impl Fn(&Report, &Job, bool) -> Outcome + Sync,
     ) -> Outcome {
-        let load = if starved { self.starved } else { self.free };
+        let milliseconds = |starved: bool| if starved { self.starved } else { self.free };
         let figures = format!(
-            "--load {load} --step {} --workers {}",
-            self.step, self.workers
+            "--load {} --step {} --workers {}",
+            milliseconds(loads[0]),
+            self.step,
+            self.workers
         );
         let arguments = figures.split(' ').chain(self.computes.then_some("--cpu"));
         let arguments: Vec<String> = arguments.map(String::from).collect();
         let script = Path::new(SCRIPTS).join(self.script).with_extension("py");
         let mut job = Job::script(python, self.launcher, self.share, &script, &arguments)?;
-        job.reach(STEADY, self.rank)?;
+        for starved in loads {
+            let load = milliseconds(*starved);
+            let before = job.truth(self.rank).batches();
+            if before > 0 {
+                let seconds = f64::from(load) / 1e3;
+                let changed = job.overwrite("load", &seconds.to_ne_bytes());
+                changed.map_err(|error| format!("the load does not change: {error}"))?;
+            }
+            job.reach(before + STEADY, self.rank)?;
+            let outcome = self.look(&job, load, *starved, &also);
+            outcome.map_err(|why| format!("{load} ms: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// Checks the verdict about a job in its steady state.
+    fn look(
+        self,
+        job: &Job,
+        load: u32,
+        starved: bool,
+        also: impl Fn(&Report, &Job, bool) -> Outcome + Sync,
+    ) -> Outcome {
         let told = AtomicBool::new(false);
         let look = || {
             let report = Report::of(Command::new(PIPETOP), job.pid(), self.observed)?;
@@ -246,7 +284,7 @@ impl Loader {
             told.fetch_or(report.kind() != "unknown", Relaxed);
             let outcome = self.said.holds(&report, waited, starved);
             let outcome = outcome.and_then(|()| self.is_named(&report, starved));
-            about(&report, outcome.and_then(|()| also(&report, &job, starved)))
+            about(&report, outcome.and_then(|()| also(&report, job, starved)))
         };
         two_of_three_at_once(look)?;
         // A loader that is far ahead is seldom asked: one report may miss that, five do not.
@@ -527,7 +565,7 @@ fn thread_of_monai_before_torchs_workers() {
 
 #[test]
 fn shards_of_webdataset_from_a_slow_command() {
-    loader("webdataset_pipe", "webdataset").check();
+    loader("webdataset_pipe", "webdataset").two_jobs().check();
 }
 
 #[test]
@@ -662,6 +700,7 @@ fn steps_in_another_process() {
 #[test]
 fn batches_by_a_pipe_in_the_main_thread() {
     loader("pipe_in_main", "torch")
+        .two_jobs()
         .loads(100, 10, 1)
         .learned()
         .check();
@@ -754,6 +793,7 @@ fn validation_is_distinguished_from_training() {
     let validation = loader("validation", "torch").loads(150, 1, 2);
     Loader {
         share: Share::Whole,
+        two_jobs: true,
         observed: 2 * OBSERVED,
         ..validation.other("data-bound", "validation")
     }

@@ -148,15 +148,13 @@ pub enum Share {
     Whole,
 }
 
-/// Who has which part of the machine. Smaller parts are given in the order of asking. Whoever needs it whole comes when nobody
-/// waits for a smaller part, so that the machine empties once for all of them, not once for each.
+/// Who has which part of the machine. Smaller parts are given first: many of them fill the machine, where a larger one that
+/// waits for its turn would leave it empty, and it empties once for all that need it whole.
 struct Places {
     /// Parts of [`WHOLE`].
     free: u8,
-    /// The number that the next one to ask for a part gets.
-    next: u64,
-    /// The number whose turn it is.
-    turn: u64,
+    /// The parts that are asked for, by those who wait.
+    wanted: Vec<u8>,
 }
 
 /// How many parts the machine has: a number that all shares divide.
@@ -164,8 +162,7 @@ const WHOLE: u8 = 120;
 
 static PLACES: Mutex<Places> = Mutex::new(Places {
     free: WHOLE,
-    next: 0,
-    turn: 0,
+    wanted: Vec::new(),
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -173,7 +170,7 @@ static CHANGED: Condvar = Condvar::new();
 pub struct Place(u8);
 
 impl Place {
-    /// Waits for its turn, and until the machine is free enough.
+    /// Waits until nobody waits for a smaller part and the machine is free enough.
     pub fn take(share: Share) -> Self {
         let parts = match share {
             Share::Tenth => WHOLE / 10,
@@ -183,23 +180,17 @@ impl Place {
             Share::Half => WHOLE / 2,
             Share::Whole => WHOLE,
         };
-        let whole = share == Share::Whole;
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = places.next;
-        if !whole {
-            places.next += 1;
-        }
+        places.wanted.push(parts);
         let waits = |places: &mut Places| {
-            let turn = if whole { places.next } else { number };
-            places.turn != turn || places.free < parts
+            places.free < parts || places.wanted.iter().any(|wanted| *wanted < parts)
         };
         let mut places = CHANGED
             .wait_while(places, waits)
             .unwrap_or_else(PoisonError::into_inner);
+        let own = places.wanted.iter().position(|wanted| *wanted == parts);
+        own.map(|own| places.wanted.swap_remove(own));
         places.free -= parts;
-        if !whole {
-            places.turn += 1;
-        }
         CHANGED.notify_all();
         Self(parts)
     }

@@ -32,7 +32,7 @@ def main():
     given = arguments()
     truth, gradients = Truth(given), queue.SimpleQueue()
     threading.Thread(target=work, args=(given.step, gradients), daemon=True).start()
-    for _ in Timed(pinned(Samples(Load(given)), given.workers, 0.0), truth):
+    for _ in Timed(pinned(Samples(Load(given)), given.workers, lambda batch: batch), truth):
         backward(gradients)
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch.utils.data import DataLoader
 
-from training import ENDLESS, Model, Truth, arguments, augment
+from training import ENDLESS, Load, Model, Truth, arguments, augment
 
 
 class Samples:
@@ -14,10 +14,10 @@ class Samples:
         return torch.zeros(64)
 
 
-def regrouped(loader, seconds):
+def regrouped(loader, load):
     """Mixes the batch with another."""
     for batch in loader:
-        augment(seconds)
+        augment(load.seconds())
         yield batch
 
 
@@ -26,7 +26,7 @@ def main():
     model, truth = Model(given.step), Truth(given)
     loader = DataLoader(Samples(), batch_size=4, num_workers=given.workers)
     truth.waits()
-    for batch in regrouped(loader, given.load):
+    for batch in regrouped(loader, Load(given)):
         truth.steps()
         model.train_step(batch)
         truth.waits()

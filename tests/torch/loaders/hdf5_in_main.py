@@ -6,7 +6,7 @@ import time
 import h5py
 import numpy
 
-from training import Model, Truth, arguments
+from training import Load, Model, Truth, arguments
 
 CHUNKS = 32
 
@@ -23,10 +23,10 @@ def written(path):
 def main():
     given = arguments()
     images = h5py.File(written(os.path.join(given.directory, "images.h5")))["images"]
-    model, truth, index = Model(given.step), Truth(given), 0
+    model, truth, load, index = Model(given.step), Truth(given), Load(given), 0
     while True:
         truth.waits()
-        until, batch = time.monotonic() + given.load, []
+        until, batch = time.monotonic() + load.seconds(), []
         while time.monotonic() < until:
             batch.append(images[index % CHUNKS])
             index += 1

@@ -26,7 +26,7 @@ def receive(pipe):
 
 def main():
     given = arguments()
-    model, truth, load = Model(given.step), Truth(given), Load(given, given.load / given.workers)
+    model, truth, load = Model(given.step), Truth(given), Load(given, parts=given.workers)
     reading, writing = os.pipe()
     if os.fork() == 0:
         produce(load, writing, given.workers)

@@ -2,13 +2,13 @@
 
 from pinned import pinned
 from samples import Samples
-from training import Model, Timed, Truth, arguments
+from training import Load, Model, Timed, Truth, arguments
 
 
 def main():
     given = arguments()
     model, truth = Model(given.step), Truth(given)
-    loader = pinned(Samples(lambda index: index), given.workers, given.load)
+    loader = pinned(Samples(lambda index: index), given.workers, Load(given))
     for batch in Timed(loader, truth):
         model.train_step(batch)
 

@@ -41,7 +41,7 @@ def measure(figures):
 
 def main():
     given = arguments()
-    model, truth, load = Model(given.step), Truth(given), Load(given, given.load / given.workers)
+    model, truth, load = Model(given.step), Truth(given), Load(given, parts=given.workers)
     box, figures = Box(), queue.Queue(8)
     threading.Thread(target=produce, args=(load, box), daemon=True).start()
     threading.Thread(target=measure, args=(figures,), daemon=True).start()

@@ -9,10 +9,10 @@ from samples import Samples
 from training import Load, Model, Truth, arguments
 
 
-def read_slowly(reader, bytes_per_second):
+def read_slowly(reader, line, load):
     while True:
         os.read(reader, 4096)
-        time.sleep(4096 / bytes_per_second)
+        time.sleep(4096 / len(line) * load.seconds())
 
 
 def main():
@@ -20,7 +20,7 @@ def main():
     reader, writer = os.pipe()
     line = b"loss " + b"." * 4090 + b"\n"
     if os.fork() == 0:
-        read_slowly(reader, len(line) / given.load)
+        read_slowly(reader, line, Load(given))
     model, truth = Model(given.step), Truth(given)
     loader = DataLoader(Samples(Load(given, 0.001)), batch_size=1, num_workers=given.workers)
     truth.waits()

@@ -20,7 +20,7 @@ def batches(load):
 
 def main():
     given = arguments()
-    truth, load = Truth(given), Load(given, given.load / 10)
+    truth, load = Truth(given), Load(given, parts=10)
     ours, theirs = multiprocessing.Pipe()
     multiprocessing.get_context("fork").Process(target=run, args=(theirs, given.step), daemon=True).start()
     import torch  # noqa: F401  it is a trainer

@@ -3,13 +3,18 @@
     SCRIPT DIRECTORY --load MS --step MS --workers N [--cpu] [--seconds S]
 
 A script appends `wait T` to DIRECTORY/truth (each rank to its own truth.RANK) when it asks for a batch and `step T` when it
-has one, with T in seconds of CLOCK_MONOTONIC. The first line, `pid N`, names the process that trains. All ends after so many
-seconds, so that nothing is left behind when a test is killed.
+has one, with T in seconds of CLOCK_MONOTONIC. The first line, `pid N`, names the process that trains. A test changes the load by
+writing another one to DIRECTORY/load: seconds, as a double of this machine. All ends after so many seconds, so that nothing is
+left behind when a test is killed.
 """
 
 import argparse
+import contextlib
+import functools
+import mmap
 import os
 import signal
+import struct
 import time
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -29,19 +34,39 @@ def arguments():
     given = parser.parse_args()
     given.load /= 1000
     given.step /= 1000
+    create(os.path.join(given.directory, "load"), struct.pack("d", given.load))
     end_after(given.seconds)
     return given
 
 
-class Load:
-    """Makes one batch; goes to other processes, too."""
+def create(path, content):
+    """Of several ranks, the first does so."""
+    own = f"{path}.{os.getpid()}"
+    with open(own, "wb") as file:
+        file.write(content)
+    with contextlib.suppress(FileExistsError):
+        os.link(own, path)
 
-    def __init__(self, given, seconds=None):
-        self.seconds, self.cpu = seconds or given.load, given.cpu
+
+class Load:
+    """Makes one of so many parts of a batch; goes to other processes, too. `fixed` seconds are those that no test changes."""
+
+    def __init__(self, given, fixed=None, parts=1):
+        self.path, self.fixed, self.parts, self.cpu = os.path.join(given.directory, "load"), fixed, parts, given.cpu
+
+    def seconds(self):
+        return self.fixed or struct.unpack("d", mapped(self.path))[0] / self.parts
 
     def __call__(self, index):
-        (augment if self.cpu else fetch)(self.seconds)
+        (augment if self.cpu else fetch)(self.seconds())
         return index
+
+
+@functools.cache
+def mapped(path):
+    """Mapped once in each process."""
+    with open(path, "rb") as file:
+        return mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 
 
 def fetch(seconds):
