@@ -113,7 +113,7 @@ mod tests {
     use support::fuzz::{self, Rng};
 
     use super::*;
-    use crate::source::python::opcodes::{V3_8, V3_10, V3_11, V3_12, V3_13};
+    use crate::source::python::opcodes::{V3_8, V3_10, V3_11, V3_12, V3_13, V3_14};
 
     /// Pairs of bytes; `0` stands for a cache.
     fn units(code: &[(u8, u8, usize)]) -> Vec<[u8; 2]> {
@@ -181,6 +181,18 @@ mod tests {
             (57, 2, 0),
         ];
         assert_eq!(callee(&V3_13, &code), Some(7));
+        let code = [(86, 0, 0), (80, 15, 9), (87, 1, 0), (82, 2, 0), (55, 2, 0)];
+        assert_eq!(callee(&V3_14, &code), Some(7));
+        // `x.to(*a)`
+        let code = [
+            (86, 0, 0),
+            (182, 14, 9),
+            (33, 0, 0),
+            (86, 1, 0),
+            (33, 0, 0),
+            (4, 0, 0),
+        ];
+        assert_eq!(callee(&V3_14, &code), Some(7));
     }
 
     #[test]
@@ -232,7 +244,7 @@ mod tests {
         #[test]
         fn fuzzed_bytecode(seed: u64) {
             let mut rng = Rng::with_seed(seed);
-            for opcodes in [&V3_8, &V3_10, &V3_11, &V3_12, &V3_13] {
+            for opcodes in [&V3_8, &V3_10, &V3_11, &V3_12, &V3_13, &V3_14] {
                 let known = |opcode: &u8| {
                     let effect = opcodes.instructions[usize::from(*opcode)].effect;
                     !matches!(effect, StackUse::Other | StackUse::Hidden)

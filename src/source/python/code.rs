@@ -79,9 +79,10 @@ impl Code {
         memory: &Memory,
         unit: usize,
     ) -> Result<Option<String>, PythonError> {
-        let Some(bytecode) = memory.layout.bytecode.filter(|_| unit < MAX_UNITS) else {
+        if unit >= MAX_UNITS {
             return Ok(None);
-        };
+        }
+        let bytecode = memory.layout.bytecode;
         let (at, units) = match bytecode.at {
             BytecodeLayout::Inside(offset) => {
                 let begin = self.at.wrapping_add(offset);

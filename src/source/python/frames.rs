@@ -50,10 +50,7 @@ impl Frame {
 
     /// Returns the index of the unit of bytecode that it runs. `None` if that is not known.
     fn unit(&self, memory: &Memory) -> Result<Option<usize>, PythonError> {
-        let Some(bytecode) = memory.layout.bytecode else {
-            return Ok(None);
-        };
-        Ok(match bytecode.at {
+        Ok(match memory.layout.bytecode.at {
             BytecodeLayout::Inside(offset) => {
                 let begin = self.code.at.wrapping_add(offset);
                 let bytes = self.instruction.and_then(|at| at.checked_sub(begin));

@@ -28,7 +28,7 @@ pub(super) struct Layout {
     pub(super) cached_keys: usize,
     /// The opcode that takes the next item of a loop, which differs in nearly each version. `None` = not known.
     pub(super) for_iter: Option<u8>,
-    pub(super) bytecode: Option<Bytecode>,
+    pub(super) bytecode: Bytecode,
 }
 
 /// Where a frame's instructions are, and what they mean.
@@ -160,28 +160,28 @@ const V3_8: Layout = Layout {
     instance: InstanceLayout::DictOffset,
     cached_keys: 872,
     for_iter: None,
-    bytecode: Some(Bytecode {
+    bytecode: Bytecode {
         at: BytecodeLayout::Pointed {
             bytes: 48,
             last: 104,
             counts: 1,
         },
         opcodes: &opcodes::V3_8,
-    }),
+    },
 };
 const V3_10: Layout = Layout {
     frame: FrameLayout {
         locals: 352,
         ..FRAME_3_8
     },
-    bytecode: Some(Bytecode {
+    bytecode: Bytecode {
         at: BytecodeLayout::Pointed {
             bytes: 48,
             last: 96,
             counts: 2,
         },
         opcodes: &opcodes::V3_10,
-    }),
+    },
     ..V3_8
 };
 const CODE_3_11: CodeLayout = CodeLayout {
@@ -213,10 +213,10 @@ const V3_11: Layout = Layout {
     keys: KeysLayout::Compact,
     instance: InstanceLayout::ValuesBefore,
     for_iter: Some(93),
-    bytecode: Some(Bytecode {
+    bytecode: Bytecode {
         at: BytecodeLayout::Inside(184),
         opcodes: &opcodes::V3_11,
-    }),
+    },
     ..V3_8
 };
 const FRAME_3_12: FrameLayout = FrameLayout {
@@ -245,10 +245,10 @@ const V3_12: Layout = Layout {
     long: LongLayout::Tag,
     instance: InstanceLayout::Tagged,
     cached_keys: 880,
-    bytecode: Some(Bytecode {
+    bytecode: Bytecode {
         at: BytecodeLayout::Inside(192),
         opcodes: &opcodes::V3_12,
-    }),
+    },
     ..V3_11
 };
 const V3_13: Layout = Layout {
@@ -256,10 +256,10 @@ const V3_13: Layout = Layout {
     frame_of_thread: FrameOfThread::Direct(72),
     for_iter: None,
     instance: InstanceLayout::Inline,
-    bytecode: Some(Bytecode {
+    bytecode: Bytecode {
         at: BytecodeLayout::Inside(200),
         opcodes: &opcodes::V3_13,
-    }),
+    },
     ..V3_12
 };
 const V3_14: Layout = Layout {
@@ -269,7 +269,10 @@ const V3_14: Layout = Layout {
         ..FRAME_3_12
     },
     tuple_items: 32,
-    bytecode: None,
+    bytecode: Bytecode {
+        at: BytecodeLayout::Inside(208),
+        opcodes: &opcodes::V3_14,
+    },
     ..V3_13
 };
 

@@ -95,9 +95,7 @@ impl Heap {
 
     /// Gives the code some instructions, most of them of calls, and the frame one of these.
     fn put_bytecode(&self, layout: &Layout, rng: &mut Rng) {
-        let Some(bytecode) = layout.bytecode else {
-            return;
-        };
+        let bytecode = layout.bytecode;
         let effects = bytecode.opcodes.instructions.iter().enumerate();
         let known =
             effects.filter(|(_, one)| !matches!(one.effect, StackUse::Other | StackUse::Hidden));
