@@ -97,7 +97,7 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
         step: 50,
         workers: 4,
         computes: false,
-        share: Share::Tenth,
+        share: Share::Eighth,
         two_jobs: false,
         observed: OBSERVED,
         said: ExpectedVerdict::Right {

@@ -218,7 +218,7 @@ fn the_node_exporter_reads_the_file() {
 
 #[test]
 fn the_dashboard_has_grafanas_own_types() {
-    last_torch(Share::Tenth, |python| {
+    last_torch(Share::Eighth, |python| {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/torch/dashboard.py");
         let has = Command::new(&python.path)
             .args(["-c", "import grafana_foundation_sdk"])
@@ -245,12 +245,12 @@ fn prometheus_stores_what_two_jobs_measured_of_themselves() {
     if !there("prometheus") || !there("promtool") {
         return skip("no prometheus with promtool (Debian: prometheus)");
     }
-    last_torch(Share::Half, |python| {
+    last_torch(Share::Quarter, |python| {
         let (_exporter, exporter) = exporter(&[]);
         let folder = tempfile::tempdir().expect("a folder");
         let (_prometheus, prometheus) = prometheus(folder.path(), &exporter, "");
         let mut jobs = ["starved", "matched"].map(|situation| {
-            let job = Job::start(&python.path, situation, Start::Plain, Share::Half, None)
+            let job = Job::start(&python.path, situation, Start::Plain, Share::Quarter, None)
                 .expect("it starts");
             (situation, job)
         });

@@ -1,4 +1,4 @@
-//! Jobs that sleep most of the time: up to ten run side by side.
+//! Jobs that sleep most of the time: up to eight run side by side.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;

@@ -39,12 +39,12 @@ pub(crate) struct Situation {
     cause: Option<&'static str>,
 }
 
-/// A data-bound job that sleeps most of the time, so that nine others may run beside it.
+/// A data-bound job that sleeps most of the time, so that seven others may run beside it.
 pub(crate) const fn light(name: &'static str) -> Situation {
     Situation {
         name,
         start: Start::Plain,
-        share: Share::Tenth,
+        share: Share::Eighth,
         limit: None,
         steady: 14,
         kinds: &["data-bound"],

@@ -134,9 +134,7 @@ pub fn is_root() -> bool {
 /// How much of the machine a test needs for its timing to mean something.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Share {
-    /// A job that sleeps most of the time: nine others may run beside it.
-    Tenth,
-    /// The same where the time of each poll matters.
+    /// A job that sleeps most of the time: seven others may run beside it.
     Eighth,
     /// A short job, much of which are its imports.
     Sixth,
@@ -173,7 +171,6 @@ impl Place {
     /// Waits until nobody waits for a smaller part and the machine is free enough.
     pub fn take(share: Share) -> Self {
         let parts = match share {
-            Share::Tenth => WHOLE / 10,
             Share::Eighth => WHOLE / 8,
             Share::Sixth => WHOLE / 6,
             Share::Quarter => WHOLE / 4,

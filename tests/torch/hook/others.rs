@@ -32,7 +32,7 @@ fn exact(script: &str, package: &str) {
             return skip(&format!("{python} has no {package}"));
         }
     }
-    each(&[400, 40], Share::Tenth, |load| {
+    each(&[400, 40], Share::Eighth, |load| {
         let stand = HookSession::new();
         let folder = tempfile::tempdir().expect("a folder");
         let figures = format!("--load {load} --step 50 --workers 4 --seconds 30");

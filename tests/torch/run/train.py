@@ -1,4 +1,5 @@
-"""A training of the test's: sleeps for its loading and its steps, and says at its end how long it waited.
+"""A training of the test's: sleeps for its loading and its steps, and says at its end when it waited: pairs of seconds since
+its first batch.
 
 usage: train.py BATCHES WORKERS LOAD_SECONDS STEP_SECONDS
 """
@@ -25,20 +26,16 @@ class Samples(Dataset):
 def main():
     loader = DataLoader(Samples(), batch_size=1, num_workers=WORKERS)
     print("training begins", flush=True)
-    waited = 0
+    waits = []
     batches = iter(loader)
-    first = None
     for _ in range(BATCHES):
-        came = time.monotonic_ns()
+        came = time.monotonic()
         next(batches)
-        had = time.monotonic_ns()
-        if first is None:
-            first = had
-        else:
-            waited += had - came
+        waits.append((came, time.monotonic()))
         time.sleep(STEP)
-    total = time.monotonic_ns() - first
-    print(json.dumps({"rank": os.environ.get("RANK"), "wait_share": waited / total}), flush=True)
+    first = waits[0][1]
+    since = [(came - first, had - first) for came, had in waits[1:]]
+    print(json.dumps({"rank": os.environ.get("RANK"), "waits": since}), flush=True)
 
 
 if __name__ == "__main__":
