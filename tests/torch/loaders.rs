@@ -416,7 +416,7 @@ fn threads_that_fill_a_queue_for_a_device() {
 fn threads_that_fill_a_queue_beside_a_server() {
     let loader = loader("server_beside", "torch").learned();
     Loader {
-        share: Share::Half,
+        share: Share::Third,
         ..loader
     }
     .check();
@@ -652,7 +652,7 @@ fn kernel_of_a_notebook() {
 fn work_in_the_main_thread_after_the_loader() {
     // It assembles batches in the main thread, alternating with the step.
     let collate = loader("collate_in_main", "torch").loads(50, 1, 2);
-    let share = Share::Half;
+    let share = Share::Third;
     Loader { share, ..collate }.check();
 }
 
@@ -735,14 +735,14 @@ fn batches_by_map_or_by_index_in_the_main_thread() {
 #[test]
 fn samples_of_a_file_in_the_main_thread() {
     let read = loader("hdf5_in_main", "h5py").loads(50, 5, 0).learned();
-    let share = Share::Half;
+    let share = Share::Third;
     Loader { share, ..read }.check();
 }
 
 #[test]
 fn sampler_that_computes() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
-    sampler.computes(Share::Half).check_also(names_the_sampler);
+    sampler.computes(Share::Third).check_also(names_the_sampler);
 }
 
 /// For something that is far away.

@@ -140,6 +140,8 @@ pub enum Share {
     Sixth,
     /// A job that computes now and then: three others may run beside it.
     Quarter,
+    /// A job that computes half of the time.
+    Third,
     /// A job that keeps one CPU busy.
     Half,
     /// A job that keeps all CPUs busy, or a comparison of times.
@@ -174,6 +176,7 @@ impl Place {
             Share::Eighth => WHOLE / 8,
             Share::Sixth => WHOLE / 6,
             Share::Quarter => WHOLE / 4,
+            Share::Third => WHOLE / 3,
             Share::Half => WHOLE / 2,
             Share::Whole => WHOLE,
         };

@@ -35,7 +35,8 @@ def main():
         time.sleep(STEP)
     first = waits[0][1]
     since = [(came - first, had - first) for came, had in waits[1:]]
-    print(json.dumps({"rank": os.environ.get("RANK"), "waits": since}), flush=True)
+    seconds = time.monotonic() - first
+    print(json.dumps({"rank": os.environ.get("RANK"), "waits": since, "seconds": seconds}), flush=True)
 
 
 if __name__ == "__main__":
