@@ -253,14 +253,14 @@ impl Loader {
                 changed.map_err(|error| format!("the load does not change: {error}"))?;
             }
             job.reach(before + STEADY, self.rank)?;
-            let outcome = self.look(&job, load, *starved, &also);
+            let outcome = self.check_load(&job, load, *starved, &also);
             outcome.map_err(|why| format!("{load} ms: {why}"))?;
         }
         Ok(())
     }
 
     /// Checks the verdict about a job in its steady state.
-    fn look(
+    fn check_load(
         self,
         job: &Job,
         load: u32,

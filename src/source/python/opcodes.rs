@@ -1,9 +1,9 @@
 //! The bytecode of CPython, as far as it takes to tell what a call calls.
 //!
 //! Numbers and caches are those of `Include/opcode.h` (up to 3.10), `Include/opcode.h` and
-//! `Include/internal/pycore_opcode.h` (3.11, 3.12: `_PyOpcode_Deopt`, `_PyOpcode_Caches`), and `Include/opcode_ids.h` and
-//! `Include/internal/pycore_opcode_metadata.h` (3.13, 3.14). An instruction that is rewritten while it runs counts as the one that
-//! it was. Does not depend on how a process is read.
+//! `Include/internal/pycore_opcode.h` (3.11, 3.12: `_PyOpcode_Deopt`, `_PyOpcode_Caches`), `Include/opcode_ids.h` and
+//! `Include/internal/pycore_opcode_metadata.h` (3.13), and `Lib/opcode.py` and `Lib/_opcode_metadata.py` (3.14). An
+//! instruction that is rewritten while it runs counts as the one that it was. Does not depend on how a process is read.
 
 /// What an instruction does with the value stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -258,7 +258,7 @@ const ONLY_3_14: &Rows = &[
     // NOP, NOT_TAKEN
     (StackUse::Nothing, 0, &[27, 28]),
     (StackUse::Extends, 0, &[69, 69]),
-    // LOAD_CONST, LOAD_DEREF, LOAD_FAST, LOAD_FAST_BORROW, LOAD_FAST_CHECK, LOAD_SMALL_INT
+    // LOAD_COMMON_CONSTANT, LOAD_CONST, LOAD_DEREF, LOAD_FAST, LOAD_FAST_BORROW, LOAD_FAST_CHECK, LOAD_SMALL_INT
     (
         StackUse::Push(1),
         0,
