@@ -96,7 +96,7 @@ fn every_busy_preset_gets_its_verdict_and_is_seen_rightly_from_outside() {
 
 #[test]
 fn every_preset_that_sleeps_gets_its_verdict_and_is_seen_rightly_from_outside() {
-    let _machine = Place::take(Share::Half);
+    let _machine = Place::take(Share::Quarter);
     let cache = tempfile::tempdir().unwrap();
     let fault = |preset: &Preset| wrong(cache.path(), preset.name).err();
     let asleep = PRESETS.iter().filter(|preset| sleeps(preset));

@@ -32,7 +32,7 @@ fn median(found: &[Value], figure: impl Fn(&Value) -> f64) -> f64 {
 
 #[test]
 fn a_known_headspace_is_measured() {
-    let _machine = machine::Place::take(Share::Half);
+    let _machine = machine::Place::take(Share::Quarter);
     let place = Place::new();
     // 46 ms per step, of which 6 ms are waits.
     let line = "headspace --load-ms 184 --step-ms 40 --workers 4 --in-order --device sim \

@@ -1,7 +1,6 @@
 //! Jobs that need one CPU or all for themselves.
 
 use crate::cgroup::Limit;
-use crate::job::Start;
 use crate::trial::{
     Situation, busy, check, check_last, ensure, heavy, last_python, no_more_workers,
     throughput_ratio,
@@ -56,21 +55,6 @@ fn spawned_workers_with_short_epochs() {
         heavy("short-epochs").cause("worker-restart"),
         no_more_workers,
     );
-}
-
-#[test]
-fn two_ranks() {
-    let situation = busy("two-ranks").start(Start::Torchrun);
-    check(situation, |report| {
-        let rank = |rank: &serde_json::Value| {
-            let workers = rank.get("workers")?.as_array()?.len();
-            Some((rank.get("rank")?.as_u64()?, workers))
-        };
-        let ranks: Vec<_> = report.list("/job/ranks").iter().map(rank).collect();
-        ensure(ranks == [Some((0, 2)), Some((1, 2))], || {
-            format!("ranks and their workers: {ranks:?}")
-        })
-    });
 }
 
 #[test]

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cgroup::Limit;
 use crate::clock::{now, sleep};
-use crate::job::{Job, NOBODY};
+use crate::job::{Job, NOBODY, Start};
 use crate::loads::loads_are_as_the_workers_say;
 use crate::report::Report;
 use crate::trial::{
@@ -77,6 +77,20 @@ fn matched() {
 #[test]
 fn over_provisioned() {
     check(OVER_PROVISIONED, no_more_workers);
+}
+
+#[test]
+fn two_ranks() {
+    check(light("two-ranks").start(Start::Torchrun), |report| {
+        let rank = |rank: &serde_json::Value| {
+            let workers = rank.get("workers")?.as_array()?.len();
+            Some((rank.get("rank")?.as_u64()?, workers))
+        };
+        let ranks: Vec<_> = report.list("/job/ranks").iter().map(rank).collect();
+        ensure(ranks == [Some((0, 2)), Some((1, 2))], || {
+            format!("ranks and their workers: {ranks:?}")
+        })
+    });
 }
 
 #[test]

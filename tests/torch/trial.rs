@@ -305,7 +305,7 @@ pub(crate) fn no_ptrace() -> Option<PathBuf> {
 /// Returns batches per second of one running job with pipetop divided by those while pipetop is stopped. They take short
 /// turns, as the pace of the machine changes within seconds.
 pub(crate) fn throughput_ratio(situation: Situation, python: &Python) -> Result<f64, String> {
-    const TURNS: u32 = 10;
+    const TURNS: u32 = 7;
     const TURN: Duration = Duration::from_secs(2);
     let job = situation.job(python)?;
     let mut watching = Command::new(PIPETOP);

@@ -92,7 +92,7 @@ def events(quick):
 
 #[test]
 fn steps_take_as_long_as_without_it() {
-    last_torch(Share::Whole, |python| {
+    last_torch(Share::Third, |python| {
         let python = &python.path;
         let more = median_of(3, || {
             let run = HookSession::new().run(&mut job(python, "in_pairs"));
@@ -112,7 +112,7 @@ fn steps_take_as_long_as_without_it() {
 fn a_python_that_loads_no_torch_starts_as_quickly() {
     // CPU time since the process began, which hardly depends on other load.
     const SCRIPT: &str = "import time; print(time.process_time_ns())";
-    each_interpreter(Share::Whole, |python| {
+    each_interpreter(Share::Third, |python| {
         let stand = HookSession::new();
         let environment = stand
             .hook
