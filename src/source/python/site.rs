@@ -188,7 +188,27 @@ impl Sites {
         self.learn_who_trains(stack);
         let path = self.count(stack, &in_for);
         self.record_turns(&path, stack.len(), in_for);
-        // The outermost loop, even if one within it was found first.
+        self.find_loop(&path);
+        let Some(found) = self.found else {
+            return self.site_without_loop(&path, stack);
+        };
+        let Some(at) = path.iter().position(|node| *node == found) else {
+            return Site::Elsewhere;
+        };
+        if !self.nodes[found].asked {
+            return Site::Step;
+        }
+        // What is called may bring something else than a batch, unless it is an iterator.
+        let may_be_other =
+            || self.is_ambiguous(found) || (self.may_be_result(found, stack) && iterates(at - 1));
+        match path.get(at + 1) {
+            Some(called) if !self.nodes[*called].asks() && may_be_other() => Site::Unknown,
+            _ => Site::Data,
+        }
+    }
+
+    /// Looks for the training loop along this path: the outermost one, even if one within it was found first.
+    fn find_loop(&mut self, path: &[usize]) {
         let known = self.found;
         let mut outermost = path.iter().copied();
         let outermost = outermost.find(|node| self.is_loop(*node, MIN_COVERAGE, OF_EACH));
@@ -199,41 +219,26 @@ impl Sites {
         }
         self.found =
             outermost.or_else(|| known.filter(|known| self.is_loop(*known, MIN_COVERAGE_KEPT, 1)));
-        let Some(found) = self.found else {
-            // One in which a model is trained is the loop itself.
-            let mut functions = path.iter().skip(1).zip(stack);
-            let makes = functions.any(|(node, call)| {
-                call.generator && !call.expression && self.nodes[*node].trains == 0
-            });
-            return if makes {
-                Site::Generator
-            } else {
-                Site::Unknown
-            };
-        };
-        let Some(at) = path.iter().position(|node| *node == found) else {
-            return Site::Elsewhere;
-        };
-        let asks = path
-            .get(at + 1)
-            .is_some_and(|node| self.nodes[*node].asks());
-        // Beside an iterator that may give the batches, what is handed over may be the result of a step: of one that is made
-        // elsewhere, where no model is trained here. A queue is hardly used for anything but batches where it is; a pipe, or
-        // what is known only by its name, may bring anything.
-        let may_be_result = || {
-            let brings = |call: &Call| call.takes || *call == Call::receives();
-            (stack.iter().any(brings) || self.nodes[found].trains == 0) && iterates(at - 1)
-        };
-        match self.nodes[found].asked {
-            true if path.len() > at + 1
-                && !asks
-                && (self.is_ambiguous(found) || may_be_result()) =>
-            {
-                Site::Unknown
-            }
-            true => Site::Data,
-            false => Site::Step,
+    }
+
+    /// Returns what a stack says before the loop is found. A generator in which a model is trained is the loop itself.
+    fn site_without_loop(&self, path: &[usize], stack: &[Call]) -> Site {
+        let mut functions = path.iter().skip(1).zip(stack);
+        let makes = functions.any(|(node, call)| {
+            call.generator && !call.expression && self.nodes[*node].trains == 0
+        });
+        if makes {
+            return Site::Generator;
         }
+        Site::Unknown
+    }
+
+    /// Whether what is handed over may be the result of a step, if the loop also holds an iterator that may give the batches:
+    /// of a step that is made elsewhere, where no model is trained here. A queue is hardly used for anything but batches where
+    /// one is; a pipe, or what is known only by its name, may bring anything.
+    fn may_be_result(&self, found: usize, stack: &[Call]) -> bool {
+        let brings = |call: &Call| call.takes || *call == Call::receives();
+        stack.iter().any(brings) || self.nodes[found].trains == 0
     }
 
     /// Whether something is handed over at a place of the loop where nothing else shows that it is a batch, while the
