@@ -1,16 +1,20 @@
 //! How often a verdict is right at which stated confidence: jobs of many loaders with random settings, each labelled by
 //! its own measurements. Writes the runs to docs/accuracy.csv, from which the factors of the confidence are
-//! fitted and the tables of docs/accuracy.md are made.
+//! fitted and the tables of docs/accuracy.md are made. And how soon the first verdict about a clear case comes.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use serde_json::Value;
 use support::fuzz::Rng;
 use support::machine::{Share, each, has, note, skip};
+use support::measured::median;
+use support::waiting::ended;
 
+use crate::clock::now;
 use crate::job::Job;
 use crate::loaders::SCRIPTS;
 use crate::report::Report;
@@ -216,4 +220,78 @@ fn stated_confidence_is_a_frequency() {
         "wrong at 60 % or more: {wrong:#?}\nnot run: {failed:#?}"
     ));
     assert!(failed.len() * 20 < draws.len(), "{failed:?}");
+}
+
+/// Returns the first verdict about a job that clearly waits, or clearly does not, and after how many seconds it came. `None`
+/// if 20 s show none.
+fn first_verdict(
+    python: &str,
+    script: &str,
+    starved: bool,
+) -> Result<Option<(f64, String)>, String> {
+    let figures = match (script, starved) {
+        // The main thread assembles its batches.
+        ("collate_in_main", true) => "--load 200 --step 50 --workers 4",
+        ("collate_in_main", false) => "--load 2 --step 100 --workers 2",
+        (_, true) => "--load 400 --step 50 --workers 4",
+        (_, false) => "--load 40 --step 100 --workers 2",
+    };
+    let arguments: Vec<String> = figures.split(' ').map(String::from).collect();
+    let path = Path::new(SCRIPTS).join(script).with_extension("py");
+    let mut job = Job::script(python, &[], Share::Eighth, &path, &arguments)?;
+    job.reach(STEADY, None)?;
+    let began = now();
+    let watching = Command::new(PIPETOP)
+        .args([&*job.pid().to_string(), "--json"])
+        .args(["--interval", "500ms", "--for", "20s"])
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut watching = watching.map_err(|error| error.to_string())?;
+    let mut first: Option<(f64, String)> = None;
+    for line in BufReader::new(watching.stdout.take().expect("piped")).lines() {
+        let line = line.map_err(|error| error.to_string())?;
+        let report: Value = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+        let kind = report["verdict"]["kind"].as_str().unwrap_or_default();
+        match &first {
+            Some((_, first)) if first != kind => return Err(format!("{first}, then {kind}")),
+            None if !["warming-up", "unknown"].contains(&kind) => {
+                first = Some((now() - began, kind.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    ended(&mut watching);
+    Ok(first)
+}
+
+#[test]
+#[ignore = "takes three minutes; its figures are in docs/accuracy.md"]
+fn clear_cases_are_judged_in_seconds() {
+    let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
+        return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+    };
+    let loaders = LOADERS
+        .iter()
+        .filter(|(_, package)| has(&python, package))
+        .flat_map(|(script, _)| [(*script, true), (*script, false)]);
+    let loaders: Vec<(&str, bool)> = loaders.collect();
+    let seconds = Mutex::new(vec![]);
+    each(&loaders, Share::Eighth, |(script, starved)| {
+        let first = first_verdict(&python, script, *starved);
+        let first = first.unwrap_or_else(|why| panic!("{script}, starved {starved}: {why}"));
+        note(&format!("{script}, starved {starved}: {first:?}"));
+        let Some((after, kind)) = first else { return };
+        let right = if *starved {
+            "data-bound"
+        } else {
+            "compute-bound"
+        };
+        assert_eq!(kind, right, "{script}");
+        seconds.lock().unwrap().push(after);
+    });
+    let seconds = seconds.into_inner().unwrap();
+    assert!(3 * seconds.len() >= 2 * loaders.len(), "{seconds:?}");
+    let median = median(seconds);
+    note(&format!("the median is {median:.1} s"));
+    assert!(median <= 4.0, "{median} s");
 }
