@@ -16,7 +16,7 @@ use support::waiting::ended;
 
 use crate::clock::now;
 use crate::job::Job;
-use crate::loaders::SCRIPTS;
+use crate::loaders::{SCRIPTS, python_with_loaders};
 use crate::report::Report;
 use crate::trial::{OBSERVED, PIPETOP, UNPRIVILEGED, kind_of, no_ptrace};
 
@@ -197,8 +197,8 @@ fn run(python: &str, draw: &Draw) -> Result<Outcome, String> {
 #[test]
 #[ignore = "takes half an hour; its runs are docs/accuracy.csv"]
 fn stated_confidence_is_a_frequency() {
-    let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
-        return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+    let Some(python) = python_with_loaders() else {
+        return;
     };
     let draws: Vec<Draw> = (0..RUNS)
         .map(draw)
@@ -267,31 +267,33 @@ fn first_verdict(
 #[test]
 #[ignore = "takes three minutes; its figures are in docs/accuracy.md"]
 fn clear_cases_are_judged_in_seconds() {
-    let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
-        return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+    let Some(python) = python_with_loaders() else {
+        return;
     };
-    let loaders = LOADERS
+    let jobs: Vec<(&str, &str, bool)> = LOADERS
         .iter()
-        .filter(|(_, package)| has(&python, package))
-        .flat_map(|(script, _)| [(*script, true), (*script, false)]);
-    let loaders: Vec<(&str, bool)> = loaders.collect();
+        .flat_map(|(script, package)| [true, false].map(|starved| (*script, *package, starved)))
+        .collect();
     let seconds = Mutex::new(vec![]);
-    each(&loaders, Share::Eighth, |(script, starved)| {
+    each(&jobs, Share::Eighth, |(script, package, starved)| {
+        if !has(&python, package) {
+            return skip(&format!("{python} has no {package}"));
+        }
         let first = first_verdict(&python, script, *starved);
         let first = first.unwrap_or_else(|why| panic!("{script}, starved {starved}: {why}"));
         note(&format!("{script}, starved {starved}: {first:?}"));
-        let Some((after, kind)) = first else { return };
         let right = if *starved {
             "data-bound"
         } else {
             "compute-bound"
         };
-        assert_eq!(kind, right, "{script}");
+        let after = first.map_or(f64::INFINITY, |(after, kind)| {
+            assert_eq!(kind, right, "{script}");
+            after
+        });
         seconds.lock().unwrap().push(after);
     });
-    let seconds = seconds.into_inner().unwrap();
-    assert!(3 * seconds.len() >= 2 * loaders.len(), "{seconds:?}");
-    let median = median(seconds);
+    let median = median(seconds.into_inner().unwrap());
     note(&format!("the median is {median:.1} s"));
     assert!(median <= 4.0, "{median} s");
 }

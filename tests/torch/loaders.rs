@@ -107,6 +107,15 @@ const fn loader(script: &'static str, package: &'static str) -> Loader {
     }
 }
 
+/// Returns the Python with the loaders; `None`, and says so, if none is named.
+pub(crate) fn python_with_loaders() -> Option<String> {
+    let python = std::env::var("PIPETOP_LOADERS_PYTHON").ok();
+    if python.is_none() {
+        skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+    }
+    python
+}
+
 impl Loader {
     const fn loads(self, starved: u32, free: u32, workers: usize) -> Self {
         Self {
@@ -200,8 +209,8 @@ impl Loader {
 
     /// Checks both runs; `also` must hold for each. It gets the job for its own figures.
     fn check_against(self, also: impl Fn(&Report, &Job, bool) -> Outcome + Sync) {
-        let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
-            return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+        let Some(python) = python_with_loaders() else {
+            return;
         };
         for package in ["torch", self.package] {
             if !has(&python, package) {

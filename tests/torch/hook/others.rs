@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::stand::HookSession;
-use crate::loaders::SCRIPTS;
+use crate::loaders::{SCRIPTS, python_with_loaders};
 use crate::truth::Truth;
 use support::machine::{Share, each, has, skip};
 
@@ -24,8 +24,8 @@ runpy.run_path(sys.argv[0], run_name='__main__')";
 /// Runs the script for 30 seconds, of which its imports may take most beside other tests: with four workers that need 400 ms
 /// for a batch and a step of 50 ms, and with workers that need 40 ms.
 fn exact(script: &str, package: &str) {
-    let Ok(python) = std::env::var("PIPETOP_LOADERS_PYTHON") else {
-        return skip("PIPETOP_LOADERS_PYTHON names no Python with the loaders");
+    let Some(python) = python_with_loaders() else {
+        return;
     };
     for package in ["torch", package] {
         if !has(&python, package) {
