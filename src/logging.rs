@@ -3,9 +3,10 @@
 //! Decides where lines go and which levels are written; the modules choose what they log with `tracing`.
 
 use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use rustix::fs::OFlags;
 use tracing_subscriber::filter::Targets;
@@ -17,6 +18,9 @@ use crate::error::{Explain as _, Hinted};
 /// Environment variable with the level, or levels by module: `debug`, `info,pipetop::source=trace`.
 pub(crate) const VARIABLE: &str = "PIPETOP_LOG";
 const LEVEL: &str = "info";
+
+/// The first error in writing a line. The lines come from everywhere, and none of these places can handle it.
+static FAILED: OnceLock<Hinted> = OnceLock::new();
 
 /// Appends log lines to `path` from now on. `filter` is the value of [`VARIABLE`].
 ///
@@ -34,7 +38,7 @@ pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     )?;
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(Mutex::new(file));
+        .with_writer(Mutex::new(LogFile(file)));
     // A second call, as in a test, keeps the first subscriber.
     let _ = tracing_subscriber::registry()
         .with(levels)
@@ -44,8 +48,29 @@ pub(crate) fn start(path: &Path, filter: Option<&str>) -> Result<(), Hinted> {
     Ok(())
 }
 
+/// Returns why lines are missing in the log. `None` if none is.
+pub(crate) fn failure() -> Option<&'static Hinted> {
+    FAILED.get()
+}
+
+struct LogFile(File);
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write(line).inspect_err(|error| {
+            let message = format!("the log file is incomplete: {error}");
+            let hint = "free space there, or name another file with --log-file";
+            let _ = FAILED.set(Hinted::new(message, hint));
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Opens the file, readable by its owner alone: it contains command lines. A FIFO or a device would block or lose them.
-fn open(path: &Path) -> std::io::Result<File> {
+fn open(path: &Path) -> io::Result<File> {
     let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new()
         .append(true)
@@ -56,7 +81,7 @@ fn open(path: &Path) -> std::io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    Err(std::io::Error::other("it is not a regular file"))
+    Err(io::Error::other("it is not a regular file"))
 }
 
 #[cfg(test)]
@@ -70,7 +95,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         for _ in 0..2 {
-            std::io::Write::write_all(&mut open(&path).unwrap(), b"line\n").unwrap();
+            open(&path).unwrap().write_all(b"line\n").unwrap();
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "line\nline\n");
         let mode = path.metadata().unwrap().permissions().mode();

@@ -46,10 +46,11 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
         let hint = "redirect it to a file; `>/dev/null` discards what is printed";
         return print_error(&Hinted::new("standard output is closed", hint), 1);
     }
-    match run(args) {
-        Ok(code) => code,
-        Err(error) => print_error(&error, 1),
+    let code = run(args).unwrap_or_else(|error| print_error(&error, 1));
+    if let Some(incomplete) = logging::failure() {
+        let _ = writeln!(std::io::stderr(), "{}", incomplete.note());
     }
+    code
 }
 
 /// Prints an error and returns its exit code.
@@ -67,6 +68,7 @@ fn print_error(error: &Hinted, code: u8) -> ExitCode {
 /// Returns an error with one line and a hint, for exit code 1.
 fn run(args: Args) -> Result<ExitCode, Hinted> {
     writes_each_file_once(&args)?;
+    survive_the_limit_of_file_sizes();
     if let Some(path) = &args.log_file {
         logging::start(path, std::env::var(logging::VARIABLE).ok().as_deref())?;
     }
@@ -80,7 +82,6 @@ fn run(args: Args) -> Result<ExitCode, Hinted> {
         })?;
         raise_open_files();
     }
-    survive_the_limit_of_file_sizes();
     match args.command {
         None => watch(args),
         Some(Command::Run(command)) => run::run(&command, &args.places),

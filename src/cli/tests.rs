@@ -198,6 +198,7 @@ fn usage_errors_have_one_line_and_one_hint() {
             "shorter than --interval",
             "--for 14s",
         ),
+        ("--for 14 s", "`s` is read as the job to watch", "14s"),
         ("--gpu zero", "not a GPU index or UUID", "nvidia-smi -L"),
         ("--fail-if slow", "invalid value 'slow'", "data-bound"),
         ("--onec", "unexpected argument '--onec'", "--once"),

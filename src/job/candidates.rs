@@ -95,6 +95,10 @@ pub fn resolve(
         Target::Below(pid) => Ok(below(&tree, *pid, &[])),
         Target::Any => {
             let mut found = candidates(processes);
+            // A notebook that runs no cell is not meant where something trains.
+            if found.iter().any(|job| !is_idle_notebook(&tree, job)) {
+                found.retain(|job| !is_idle_notebook(&tree, job));
+            }
             match found.len() {
                 0 => Ok(None),
                 1 => Ok(found.pop()),
@@ -239,6 +243,12 @@ fn is_trainer(tree: &Tree<'_>, process: &Process) -> bool {
     }
     let trains = process.framework == Some(true) && !starts_trainers(tree, process);
     (trains || !tree.workers(process).is_empty()) && !starts_ranks(tree, process)
+}
+
+fn is_idle_notebook(tree: &Tree<'_>, job: &Candidate) -> bool {
+    let kernel = job.ranks.first().and_then(|rank| tree.get(rank.pid));
+    let idle = |process: &Process| process.is_notebook_kernel() && process.only_waits == Some(true);
+    job.workers == 0 && kernel.is_some_and(idle)
 }
 
 /// Whether it runs a part of the program that started it: a worker, a process of a pool, a logger. A process with its

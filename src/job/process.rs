@@ -43,7 +43,7 @@ pub struct Process {
     /// Whether it has an NVIDIA GPU open. `None` if not read or not permitted.
     pub gpu: Option<bool>,
     /// Whether its main thread only waited for a child, descriptors or a time whenever it was looked at. `None` if not
-    /// read: it is read only if the process and one of its children have loaded a framework.
+    /// read: it is read only of notebook kernels, and if the process and one of its children have loaded a framework.
     pub only_waits: Option<bool>,
     /// Open pipe ends, by descriptor. `None` if not read or not permitted.
     pub pipes: Option<Vec<PipeEnd>>,
@@ -75,6 +75,11 @@ impl Process {
         program.starts_with("python")
             || self.comm.starts_with("python")
             || self.comm.starts_with("pt_")
+    }
+
+    /// Whether it runs the cells of a notebook.
+    pub(crate) fn is_notebook_kernel(&self) -> bool {
+        self.command.contains("ipykernel")
     }
 
     /// Whether it is the trainer of the built-in job.

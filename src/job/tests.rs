@@ -453,6 +453,23 @@ fn a_trainer_that_starts_another_program_with_a_framework_is_meant_by_its_pid() 
     ));
 }
 
+#[test]
+fn a_notebook_that_runs_no_cell_is_not_meant_beside_a_training() {
+    let kernel = |only_waits| Process {
+        only_waits,
+        ..with_framework(process(10, 1, "python3", "python3 -m ipykernel_launcher"))
+    };
+    let any = |processes: &[Process]| {
+        let found = resolve(processes, &Target::Any, &[]);
+        found.map(|found| found.unwrap().ranks)
+    };
+    let training = with_framework(process(11, 1, "python3", "python3 train.py"));
+    let both = |only_waits| any(&[kernel(only_waits), training.clone()]);
+    assert_eq!(both(Some(true)), Ok(vec![key(11)]));
+    assert!(both(Some(false)).is_err() && both(None).is_err());
+    assert_eq!(any(&[kernel(Some(true))]), Ok(vec![key(10)]));
+}
+
 /// A shell with two jobs below it, and `timeout`, which has started pipetop to search for one of them.
 fn two_below_a_shell() -> Vec<Process> {
     let job = |pid, command: &str| Process {

@@ -1,4 +1,5 @@
-//! Whether a process that has started others with a framework trains, or only waits for them, as launchers do.
+//! Whether a process that has started others with a framework trains, or only waits for them, as launchers do; and whether
+//! a notebook kernel only waits for its next cell.
 //!
 //! Does not decide what is a job.
 
@@ -21,29 +22,32 @@ pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option
     let loaded = |process: &&Process| process.framework == Some(true);
     // `multiprocessing` starts parts of a job, which are told apart by other means.
     let programs = |process: &&Process| loaded(process) && !process.is_fresh_child();
-    let mut starters: BTreeMap<Pid, Option<bool>> = BTreeMap::new();
+    let kernels = found.iter().filter(loaded);
+    let kernels = kernels.filter(|process| process.is_notebook_kernel());
+    let mut looked_at: BTreeMap<Pid, Option<bool>> =
+        kernels.map(|kernel| (kernel.key.pid, None)).collect();
     for child in found.iter().filter(programs) {
         let mut all = found.iter().filter(loaded);
         let parent = all.find(|parent| parent.key.pid == child.parent);
         // Forked workers have the same command.
         if parent.is_some_and(|parent| parent.command != child.command) {
-            starters.insert(child.parent, None);
+            looked_at.insert(child.parent, None);
         }
     }
     for round in 0..LOOKS {
-        if starters.values().all(|waits| *waits == Some(false)) {
+        if looked_at.values().all(|waits| *waits == Some(false)) {
             break;
         }
         if round > 0 {
             std::thread::sleep(PAUSE);
         }
-        for (pid, waits) in &mut starters {
+        for (pid, waits) in &mut looked_at {
             let both = [*waits, look(*pid)].into_iter().flatten();
             *waits = both.reduce(|before, now| before && now);
         }
     }
     for process in found {
-        process.only_waits = starters.get(&process.key.pid).copied().flatten();
+        process.only_waits = looked_at.get(&process.key.pid).copied().flatten();
     }
 }
 
@@ -65,6 +69,17 @@ mod tests {
             framework: Some(true),
             ..Process::default()
         }
+    }
+
+    #[test]
+    fn a_notebook_kernel_is_looked_at() {
+        let mut found = [
+            loaded(10, 1, "python3 -m ipykernel_launcher -f kernel.json"),
+            loaded(20, 1, "python3 train.py"),
+        ];
+        look_at(&mut found, |pid| Some(pid.0 == 10));
+        let waits = found.map(|process| process.only_waits);
+        assert_eq!(waits, [Some(true), None]);
     }
 
     #[test]

@@ -714,6 +714,26 @@ fn note(line: &str) {
 }
 
 #[test]
+fn a_log_that_is_not_written_whole_is_reported() {
+    let folder = TempDir::new().expect("a temporary directory");
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", PIPETOP])
+        .args(["rules", "--log-file"])
+        .arg(folder.path().join("log"))
+        .to_end();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!output.stdout.is_empty());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let (first, second) = errors.split_once('\n').expect("two lines");
+    assert!(
+        first.starts_with("note: the log file is incomplete: File too large"),
+        "{errors}"
+    );
+    assert!(second.starts_with("hint: "), "{errors}");
+    assert_eq!(errors.lines().count(), 2, "{errors}");
+}
+
+#[test]
 fn a_log_says_what_was_watched_and_what_could_not_be_read() {
     let job = StandIn::start(2);
     let folder = TempDir::new().expect("a temporary directory");
