@@ -14,6 +14,7 @@ use super::worst::worst_rank;
 use super::{Kind, WarmingUp};
 use crate::model::Progress;
 use crate::model::rates::{Bounds, Rates};
+use crate::sample::LoaderKind;
 use crate::units::Share;
 
 /// Minimum that must have been seen of a job before any verdict.
@@ -29,9 +30,11 @@ pub(super) const JOINT_LEVEL: f64 = 0.975;
 
 /// Workers busy for less than this share of the time have time to spare.
 const MAX_BUSY: f64 = 0.9;
-/// Share of time that a queue with a reserve may be empty, and how full it must be if no worker is seen.
+/// Share of time that a queue with a reserve may be empty, how full it must be if no worker is seen, and if all seem busy:
+/// some loaders' workers wait at a full queue as if they were loading.
 const EMPTY: f64 = 0.1;
 const FULL: f64 = 0.5;
+const ALWAYS_FULL: f64 = 0.95;
 
 /// Returns whether enough was seen to give a verdict, clear or not.
 pub(super) fn is_enough(progress: &Progress) -> bool {
@@ -154,15 +157,19 @@ fn is_fed(context: &Context<'_>, progress: &Progress) -> bool {
 }
 
 fn has_reserve(context: &Context<'_>) -> bool {
-    if context.loads_in_main() {
+    let queue = context.loader.and_then(|loader| loader.queue);
+    if context.loader.map(|loader| loader.kind) == Some(LoaderKind::PytorchMain) {
         // It makes each batch when it is needed: there is nothing that could run empty.
         return true;
     }
     let busy = context.mean_share(|worker| worker.busy);
     let empty = context.queue_empty_any_source();
-    let occupancy = || context.loader?.queue?.occupancy;
-    let full = || occupancy().is_some_and(|share| share.0 >= FULL);
-    let to_spare = busy.map_or_else(full, |busy| busy.0 < MAX_BUSY);
+    let full = queue.and_then(|queue| queue.occupancy);
+    let full_from = |least: f64| full.is_some_and(|share| share.0 >= least);
+    let to_spare = match busy {
+        Some(busy) => busy.0 < MAX_BUSY || full_from(ALWAYS_FULL),
+        None => full_from(FULL),
+    };
     to_spare && empty.is_none_or(|empty| empty.0 < EMPTY)
 }
 

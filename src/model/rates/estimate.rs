@@ -21,7 +21,8 @@
 //!   was free may have been in the loader, too, and so may all time in which it waited for another of its threads. If a
 //!   loader is of another library, unseen polls are left out: `p` is that of the others, and both ends allow for them
 //!   as for unreported time. The same goes for polls before it was known where the main thread requests its batches
-//!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too.
+//!   (`before`), except that waits for a PyTorch loader were recognised as waits then, too. For an early verdict these polls
+//!   do not count once as much was seen since: it is on the time since.
 //! - Polls that misjudge how long the main thread was ready, which the kernel counts exactly, may misjudge what it did
 //!   by as much: both ends allow for that, beyond two standard deviations. So they do for what delayed polls may get
 //!   wrong, unless batches are so slow that a poll hardly misses what it was meant to see.
@@ -43,6 +44,8 @@ use crate::units::{Share, whole};
 const Z: f64 = 1.96;
 /// Minimum distance of either end from the share.
 const MIN_WIDTH: f64 = 0.01;
+/// Polls after which an early verdict can be on the time since the loader was recognised: two seconds.
+const SINCE: f64 = 400.0;
 /// Maximum share of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 
@@ -113,7 +116,7 @@ pub(super) fn wait(
     let skew = grown.skew.0;
     let observed = observed(tally, polls);
     let with_hidden = (p + hidden / polls).min(1.0);
-    let ends = |(low, high): (f64, f64), z: f64| {
+    let ends = |(low, high): (f64, f64), z: f64, known: f64, waited_before: f64| {
         let high = high
             .max(p + MIN_WIDTH)
             .max(wilson(with_hidden, observed, z).1);
@@ -123,7 +126,14 @@ pub(super) fn wait(
         }
     };
     let independent = independent(p, observed, waits, episodes);
-    let Bounds { low, high } = ends(wilson(p, independent, Z), Z);
+    let Bounds { low, high } = ends(wilson(p, independent, Z), Z, known, waited_before);
+    let early = |bounds| {
+        if polls >= before.max(SINCE) {
+            ends(bounds, sequential::Z, polls / (polls + unknown), 0.0)
+        } else {
+            ends(bounds, sequential::Z, known, waited_before)
+        }
+    };
     Estimate {
         share: Share(p),
         low,
@@ -135,7 +145,7 @@ pub(super) fn wait(
             Unclassified::Workers => Share(asleep / polls).clamped(),
             _ => Share(unseen / tally.polls as f64).clamped(),
         },
-        early: (blocks.bounds(p, observed)).map(|bounds| ends(bounds, sequential::Z)),
+        early: blocks.bounds(p, observed).map(early),
     }
 }
 

@@ -1047,6 +1047,18 @@ fn time_before_a_loader_was_recognised_is_neither_waits_nor_steps() {
     let after = wait(self::polled(polled.tally, 0));
     close(seen.low.0, after.low.0 * 0.9);
     close(seen.high.0, after.high.0.mul_add(0.9, 0.1));
+    // An early verdict is on the time since, once that is enough and most of the time.
+    let early = |polls, before| {
+        let tally = MainTally {
+            polls,
+            other: polls,
+            ..MainTally::default()
+        };
+        wait(self::polled(tally, before)).early.expect("bounds")
+    };
+    assert_eq!(early(500, 400), early(500, 0));
+    assert!(early(399, 100).high.0 > 0.2);
+    assert!(early(500, 501).high.0 > 0.5);
     // Waits for a PyTorch loader were recognised before, too.
     let pytorch = by(polled, estimate::Unclassified::Workers);
     close(pytorch.low.0, after.low.0.mul_add(0.9, 0.03));

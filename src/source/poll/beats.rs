@@ -48,9 +48,13 @@ impl Beat {
             Doing::Stopped => Some(TrainerNow::Stopped),
             doing if doing.is_in_loader() => Some(TrainerNow::Waiting),
             _ if self.not_data == Some(CELLS) => Some(TrainerNow::Idle),
-            _ => (!self.unseen && !self.unclear && !self.in_generator)
-                .then_some(TrainerNow::Stepping),
+            _ => (!self.may_load()).then_some(TrainerNow::Stepping),
         }
+    }
+
+    /// Whether it may be in a loader although it seems outside.
+    fn may_load(self) -> bool {
+        self.unseen || self.unclear || self.in_generator
     }
 }
 
@@ -134,6 +138,11 @@ impl Beats {
             *saving += beats;
         }
         self.add(last, beats / 2);
+        // Mostly unclear so far: it was not yet known where it asks for batches.
+        let unclear = self.tally.unseen > 0 && 2 * self.tally.unseen >= self.tally.polls;
+        if unclear && !seen.may_load() && self.recognised.is_none() {
+            self.recognised = Some(self.tally);
+        }
         self.add(seen, beats - beats / 2);
     }
 
@@ -232,7 +241,7 @@ impl Beats {
                 &mut gil.in_loader
             }) += beats;
         }
-        if outside && (seen.unseen || seen.unclear || seen.in_generator) {
+        if outside && seen.may_load() {
             tally.unseen += beats;
             let known_later = !seen.unseen && !seen.in_generator;
             self.unclear += if known_later { beats } else { 0 };
@@ -341,6 +350,39 @@ mod tests {
         assert_eq!(counted(&beats), Some(150));
         beats.record_stack(2);
         assert_eq!(counted(&beats), Some(150));
+    }
+
+    #[test]
+    fn polls_before_the_first_clear_one_do_not_count_if_most_were_unclear() {
+        let unclear_then_clear = |first: u32, unclear: u32| {
+            let mut beats = Beats::default();
+            steps(&mut beats, 10..10 + 10 * first);
+            for at in (10 + 10 * first..).step_by(10).take(unclear as usize) {
+                let step = seen(Doing::Running, ThreadState::Ready);
+                let beat = Beat {
+                    unclear: true,
+                    ..step
+                };
+                beats.count(after(at), beat);
+            }
+            let from = 10 + 10 * (first + unclear);
+            steps(&mut beats, from..from + 500);
+            beats
+        };
+        assert_eq!(counted(&unclear_then_clear(10, 90)), Some(100));
+        assert_eq!(counted(&unclear_then_clear(90, 10)), None);
+        // What is unclear later remains a part of what was seen.
+        let mut beats = unclear_then_clear(0, 10);
+        let step = seen(Doing::Running, ThreadState::Ready);
+        let unclear = Beat {
+            unclear: true,
+            ..step
+        };
+        for at in [610, 620] {
+            beats.count(after(at), unclear);
+            steps(&mut beats, at + 10..at + 20);
+        }
+        assert_eq!(counted(&beats), Some(10));
     }
 
     #[test]

@@ -158,6 +158,8 @@ struct Rank {
     queue_empty: Option<f64>,
     /// The same as `queue_empty` if absent.
     queue_empty_at_most: Option<f64>,
+    /// How full the queue is; absent = not known.
+    occupancy: Option<f64>,
     /// Reports of the rank's device: computing, copying; whether it is idle at the end of each step.
     device_busy: Option<f64>,
     copying: Option<f64>,
@@ -440,7 +442,7 @@ fn loader(rank: &Rank) -> LoaderRates {
             ready: 0,
             mean_ready: 0.0,
             capacity: Some(2 * num_workers),
-            occupancy: None,
+            occupancy: rank.occupancy.map(Share),
             empty: Share(empty),
             empty_at_most: Share(rank.queue_empty_at_most.unwrap_or(empty)),
             source: QueueSource::Pipe,
