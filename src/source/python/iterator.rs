@@ -1,6 +1,7 @@
 //! The iterator of a PyTorch `DataLoader` in the memory of a trainer: its settings and its counters.
 //!
-//! Depends on the attribute names of `torch/utils/data/dataloader.py` (1.13 to 2.15). The caller finds the iterator;
+//! Depends on the attribute names of `torch/utils/data/dataloader.py` (1.13 to 2.15), which torchdata's
+//! `StatefulDataLoader` has, too. The caller finds the iterator;
 //! reading it again takes a handful of small reads, so it can serve as the batch clock.
 
 use super::PythonError;
@@ -35,8 +36,10 @@ pub struct IteratorState {
 /// Whether a class of this name is an iterator that can be read.
 pub(super) fn is_iterator(type_name: &str) -> bool {
     matches!(
-        type_name,
-        "_MultiProcessingDataLoaderIter" | "_SingleProcessDataLoaderIter"
+        type_name
+            .strip_prefix("_Stateful")
+            .or(type_name.strip_prefix('_')),
+        Some("MultiProcessingDataLoaderIter" | "SingleProcessDataLoaderIter")
     )
 }
 

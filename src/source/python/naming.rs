@@ -59,10 +59,17 @@ pub enum WorkerPhase {
     Handover,
 }
 
-const DATALOADER: &str = "torch/utils/data/dataloader.py";
+/// PyTorch's loader, and that of torchdata, which is the same with states that can be saved.
+const DATALOADER: &[&str] = &[
+    "torch/utils/data/dataloader.py",
+    "torchdata/stateful_dataloader/stateful_dataloader.py",
+];
 /// How the files of the import system begin.
 pub(super) const IMPORTS: &str = "<frozen importlib";
-const WORKER: &str = "torch/utils/data/_utils/worker.py";
+const WORKER: &[&str] = &[
+    "torch/utils/data/_utils/worker.py",
+    "torchdata/stateful_dataloader/worker.py",
+];
 const COLLATE: &str = "torch/utils/data/_utils/collate.py";
 const FETCH: &str = "torch/utils/data/_utils/fetch.py";
 const QUEUES: &[&str] = &["multiprocessing/queues.py", "/queue.py"];
@@ -75,16 +82,17 @@ const RECEIVING: &[&str] = &[
 
 /// Returns the index of the innermost frame inside the loader's own file.
 pub(super) fn loader_frame(places: &[&CodeLocation]) -> Option<usize> {
-    places.iter().position(|place| place.is_in(&[DATALOADER]))
+    places.iter().position(|place| place.is_in(DATALOADER))
 }
 
 /// Returns the index of the frame of the loader that takes the batches of the one of [`loader_frame`] in its dataset, the
 /// outermost of several.
 pub(super) fn outer_loader(places: &[&CodeLocation]) -> Option<usize> {
-    let is_next =
-        |place: &&CodeLocation| place.is_in(&[DATALOADER]) && place.function() == "__next__";
+    let is_next = |place: &&CodeLocation| place.is_in(DATALOADER) && place.function() == "__next__";
     let outermost = places.iter().rposition(is_next)?;
-    places[..outermost].iter().any(is_next).then_some(outermost)
+    // One that it calls directly is its superclass's.
+    let called = outermost.checked_sub(1)?;
+    places[..called].iter().any(is_next).then_some(outermost)
 }
 
 /// Returns how the loader is in use. `iterator_type` is the class of `self` in the frame of [`loader_frame`].
@@ -94,7 +102,7 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
     };
     let loader: Vec<&str> = places
         .iter()
-        .filter(|place| place.is_in(&[DATALOADER]))
+        .filter(|place| place.is_in(DATALOADER))
         .map(|place| place.function())
         .collect();
     let any = |names: &[&str]| loader.iter().any(|name| names.contains(name));
@@ -113,7 +121,9 @@ pub(super) fn in_loader(places: &[&CodeLocation], iterator_type: Option<&str>) -
         // A `DataLoader` that is only being constructed has no workers yet.
         let makes_or_ends = any(&["__init__", "_shutdown_workers", "__del__"]);
         return match iterator_type {
-            Some("DataLoader") if loader[0] == "__init__" => InLoader::Outside,
+            Some("DataLoader" | "StatefulDataLoader") if loader[0] == "__init__" => {
+                InLoader::Outside
+            }
             Some(name) if name.contains("SingleProcess") => InLoader::Loading,
             Some(name) if name.contains("MultiProcess") && makes_or_ends => InLoader::Starting,
             _ => InLoader::Waiting,
@@ -154,7 +164,7 @@ pub(super) fn loading(places: &[&CodeLocation]) -> Option<String> {
 pub(super) fn worker_frame(places: &[&CodeLocation]) -> Option<usize> {
     places
         .iter()
-        .position(|place| place.function() == "_worker_loop" && place.is_in(&[WORKER]))
+        .position(|place| place.function() == "_worker_loop" && place.is_in(WORKER))
 }
 
 /// Returns what a worker does. `has_index`: the loop holds the number of a batch.
@@ -166,7 +176,7 @@ pub(super) fn worker_phase(places: &[&CodeLocation], has_index: bool) -> WorkerP
     match callee {
         Some(place) if place.is_in(QUEUES) && place.function() == "get" => WorkerPhase::Idle,
         Some(place) if place.is_in(QUEUES) && place.function() == "put" => WorkerPhase::Handover,
-        Some(place) if place.is_in(&[WORKER]) => WorkerPhase::Idle,
+        Some(place) if place.is_in(WORKER) => WorkerPhase::Idle,
         Some(place) if has_index || place.is_in(&[FETCH]) => WorkerPhase::Busy,
         None if has_index => WorkerPhase::Busy,
         _ => WorkerPhase::Preparing,
@@ -229,8 +239,6 @@ pub(super) fn saves(places: &[&CodeLocation]) -> bool {
 
 /// Files that only pass a call on: naming them would not show where the time goes.
 const CARRIERS: &[&str] = &[
-    "torch/utils/data/dataloader.py",
-    "torch/utils/data/_utils/worker.py",
     "torch/utils/data/_utils/fetch.py",
     "torch/utils/data/dataset.py",
     "torch/nn/modules/module.py",
@@ -283,7 +291,7 @@ fn is_specific(place: &CodeLocation) -> bool {
     !CARRIER_NAMES.contains(&place.function())
         // The code of `python -c`: the start of a spawned process.
         && place.file != "<string>"
-        && !place.is_in(CARRIERS)
+        && ![DATALOADER, WORKER, CARRIERS].iter().any(|files| place.is_in(files))
         && !CARRIER_PARTS.iter().any(|part| place.file.contains(part))
 }
 

@@ -104,6 +104,34 @@ fn a_loader_in_the_dataset_of_another_is_within_it() {
     assert_eq!(outer(&thrice), Some(11));
 }
 
+/// Its iterator is a subclass of PyTorch's, with functions of its own and of that.
+#[test]
+fn the_loader_of_torchdata_is_one_of_pytorch() {
+    let stack = [
+        "L/multiprocessing/queues.py:Queue.get",
+        "P/torchdata/stateful_dataloader/stateful_dataloader.py:_StatefulMultiProcessingDataLoaderIter._try_get_data",
+        "P/torchdata/stateful_dataloader/stateful_dataloader.py:_StatefulMultiProcessingDataLoaderIter._next_data",
+        "P/torch/utils/data/dataloader.py:_BaseDataLoaderIter.__next__",
+        "P/torchdata/stateful_dataloader/stateful_dataloader.py:_StatefulBaseDataLoaderIter.__next__",
+        "/home/me/train.py:main",
+    ];
+    let multi = Some("_StatefulMultiProcessingDataLoaderIter");
+    let found = places(&stack);
+    let found: Vec<_> = found.iter().collect();
+    assert_eq!(in_loader(&found[1..], multi), InLoader::Waiting);
+    assert_eq!(in_loader(&found, multi), InLoader::Receiving);
+    assert_eq!(outer_loader(&found), None);
+    assert!(super::super::iterator::is_iterator(
+        "_StatefulMultiProcessingDataLoaderIter"
+    ));
+    let worker = places(&[
+        "L/multiprocessing/queues.py:Queue.get",
+        "P/torchdata/stateful_dataloader/worker.py:_worker_loop",
+    ]);
+    let worker: Vec<_> = worker.iter().collect();
+    assert_eq!(worker_phase(&worker, false), WorkerPhase::Idle);
+}
+
 #[test]
 fn a_pinned_loader_waits_on_a_condition() {
     let stack = [
