@@ -909,11 +909,18 @@ fn cpus_that_others_take() {
 
 #[test]
 fn threads_that_compute_in_python() {
-    for (script, package) in [("queue_threads", "torch"), ("spdl_threads", "spdl")] {
-        loader(script, package)
-            .loads(400, 5, 2)
-            .computes(Share::Half)
-            .learned()
-            .check();
-    }
+    computes_in_threads("queue_threads", "torch");
+}
+
+#[test]
+fn threads_of_spdl_that_compute_in_python() {
+    computes_in_threads("spdl_threads", "spdl");
+}
+
+fn computes_in_threads(script: &'static str, package: &'static str) {
+    loader(script, package)
+        .loads(400, 5, 2)
+        .computes(Share::Half)
+        .learned()
+        .check();
 }
