@@ -764,9 +764,11 @@ fn sampler_that_computes() {
 #[test]
 fn sampler_that_waits() {
     let sampler = loader("slow_sampler", "torch").loads(50, 1, 2);
-    // Its main thread sleeps twice in each step of a tenth of a second: where it wakes late, polls come late, too.
+    // Its main thread sleeps twice in each step of a tenth of a second: where it wakes late, polls come late, too. Each poll
+    // reads its stack, so a debug build makes few of them.
     let sampler = Loader {
         share: Share::Quarter,
+        observed: 2 * OBSERVED,
         ..sampler
     };
     sampler.check_also(names_the_sampler);
