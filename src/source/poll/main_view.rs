@@ -375,19 +375,21 @@ impl MainView {
         seen.tally = self.beats.tally;
         seen.recognised = self.beats.recognised;
         self.waits.publish(seen);
+        // Counts of batches that lag behind the time would make rates too low.
+        seen.queue = self.queue.seen;
+        seen.iterators.clone_from(&self.iterators.seen);
     }
 
     /// Reports what seldom changes or is large, so not at every poll.
     pub(super) fn publish_rest(&self, now: Duration, seen: &mut MainSeen) {
         seen.polls.clone_from(&self.polls);
         seen.segments.clone_from(&self.segments.clocks);
-        seen.iterators.clone_from(&self.iterators.seen);
         seen.passes = self.iterators.passes();
         (seen.saving, seen.handed_over) = (self.beats.saving, self.fed.is_handed_over());
         seen.behind = self.fed.behind;
         seen.not_data.clone_from(&self.beats.not_data);
         (seen.not_data_ready).clone_from(&self.beats.not_data_ready);
-        (seen.asks, seen.queue) = (self.fed.seen(now), self.queue.seen);
+        seen.asks = self.fed.seen(now);
         seen.threads = self.threads.seen();
         seen.activity.clone_from(&self.activity);
         seen.gil_holders.clone_from(&self.gil_holders);

@@ -38,9 +38,8 @@ const ROUNDS_PER_WORKER_POLL: usize = 5;
 /// Shortest time between two polls of the batch in work of one worker, and of any worker.
 const BATCH_POLL_INTERVAL: Duration = Duration::from_millis(45);
 const BATCH_POLL_INTERVAL_OF_ALL: Duration = Duration::from_millis(5);
-/// Time between two reports of what is large or seldom changes. It includes the counts of batches, so it is no longer when
-/// rounds are slow.
-const FULL_REPORT_AFTER: Duration = Duration::from_millis(100);
+/// Large data is reported every this many rounds.
+const ROUNDS_PER_FULL_REPORT: usize = 10;
 
 pub(super) struct Poller {
     proc_root: PathBuf,
@@ -57,8 +56,6 @@ pub(super) struct Poller {
     queues: Vec<(ProcessKey, u64, QueueView)>,
     /// When a stack of any worker was last polled.
     worker_stack_at: Duration,
-    /// When all was reported.
-    reported_at: Option<Duration>,
     frozen: bool,
 }
 
@@ -79,7 +76,6 @@ impl Poller {
             ended: Vec::new(),
             queues: Vec::new(),
             worker_stack_at: Duration::ZERO,
-            reported_at: None,
             frozen: false,
         }
     }
@@ -296,12 +292,12 @@ impl Poller {
                 queue.poll(now);
             }
         }
-        self.publish(now, late);
+        self.publish(now, round, late);
     }
 
     /// Publishes counts every round, larger data less often.
-    fn publish(&mut self, now: Duration, late: bool) {
-        let whole = (self.reported_at).is_none_or(|at| now.saturating_sub(at) >= FULL_REPORT_AFTER);
+    fn publish(&mut self, now: Duration, round: usize, late: bool) {
+        let whole = round.is_multiple_of(ROUNDS_PER_FULL_REPORT);
         let mut seen = lock(&self.seen);
         seen.late += u64::from(late);
         for view in &mut self.mains {
@@ -312,7 +308,6 @@ impl Poller {
             }
         }
         if whole {
-            self.reported_at = Some(now);
             seen.published = slot(now);
             for (view, loader) in &mut self.workers {
                 let id = view.id();
