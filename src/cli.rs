@@ -50,8 +50,6 @@ const EXAMPLES: &str = "  pipetop                           find the training jo
   pipetop diff old.rec new.rec      see whether a change made it faster
   pipetop serve --all               serve metrics of all jobs to Prometheus
   pipetop fleet --prometheus URL    show what Prometheus knows of all runs";
-/// Units of a duration, which nobody means as the text of a command line.
-const UNITS: [&str; 7] = ["ms", "s", "sec", "m", "min", "h", "hours"];
 const EXIT_CODES: &str =
     "Exit codes: 0 success, 1 error, 2 usage error, 3 the verdict matches --fail-if.";
 
@@ -167,7 +165,7 @@ pub(crate) fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Args, St
     }
     if let Some(Target::Word(unit)) = &args.target
         && (args.watch.span.is_some() || args.watch.interval.is_some())
-        && UNITS.contains(&unit.as_str())
+        && value::is_unit(unit)
     {
         return Err(Stop::Usage(Hinted::new(
             format!("`{unit}` is read as the job to watch"),

@@ -48,7 +48,7 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
     }
     let code = run(args).unwrap_or_else(|error| print_error(&error, 1));
     if let Some(incomplete) = logging::failure() {
-        let _ = writeln!(std::io::stderr(), "{}", incomplete.note());
+        write_error(&incomplete.note());
     }
     code
 }
@@ -56,10 +56,13 @@ pub(crate) fn main(stdout_is_closed: bool) -> ExitCode {
 /// Prints an error and returns its exit code.
 fn print_error(error: &Hinted, code: u8) -> ExitCode {
     tracing::error!(hint = error.hint, "{}", error.message);
-    // In one write: several processes of a job may fail at once and share the output.
-    let lines = format!("{}\n", error.lines());
-    let _ = std::io::stderr().write_all(lines.as_bytes());
+    write_error(&error.lines());
     ExitCode::from(code)
+}
+
+/// Writes these lines at once: several processes of a job may fail at the same time and share the output.
+fn write_error(lines: &str) {
+    let _ = std::io::stderr().write_all(format!("{lines}\n").as_bytes());
 }
 
 /// Runs the command.

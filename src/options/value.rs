@@ -190,6 +190,11 @@ pub(crate) fn within(text: &str, range: &RangeInclusive<Duration>) -> Result<Dur
     Err(Hinted::new("out of range", hint))
 }
 
+/// Whether the word is a unit of a duration, such as `s` or `min`.
+pub(crate) fn is_unit(word: &str) -> bool {
+    humantime::parse_duration(&format!("1{word}")).is_ok()
+}
+
 /// Parses a kind by its name in the report.
 pub(crate) fn kinds() -> impl TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(KINDS)

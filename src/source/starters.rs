@@ -3,7 +3,7 @@
 //!
 //! Does not decide what is a job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::job::Process;
@@ -24,8 +24,9 @@ pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option
     let programs = |process: &&Process| loaded(process) && !process.is_fresh_child();
     let kernels = found.iter().filter(loaded);
     let kernels = kernels.filter(|process| process.is_notebook_kernel());
+    let kernels: BTreeSet<Pid> = kernels.map(|kernel| kernel.key.pid).collect();
     let mut looked_at: BTreeMap<Pid, Option<bool>> =
-        kernels.map(|kernel| (kernel.key.pid, None)).collect();
+        kernels.iter().map(|kernel| (*kernel, None)).collect();
     for child in found.iter().filter(programs) {
         let mut all = found.iter().filter(loaded);
         let parent = all.find(|parent| parent.key.pid == child.parent);
@@ -42,7 +43,9 @@ pub(super) fn look_at(found: &mut [Process], mut look: impl FnMut(Pid) -> Option
             std::thread::sleep(PAUSE);
         }
         for (pid, waits) in &mut looked_at {
-            let both = [*waits, look(*pid)].into_iter().flatten();
+            // A launcher may be on a CPU for a moment; a kernel that is may run a cell.
+            let now = look(*pid).or(kernels.contains(pid).then_some(false));
+            let both = [*waits, now].into_iter().flatten();
             *waits = both.reduce(|before, now| before && now);
         }
     }
@@ -74,12 +77,22 @@ mod tests {
     #[test]
     fn a_notebook_kernel_is_looked_at() {
         let mut found = [
-            loaded(10, 1, "python3 -m ipykernel_launcher -f kernel.json"),
+            loaded(10, 1, "python3 -m ipykernel_launcher -f idle.json"),
             loaded(20, 1, "python3 train.py"),
+            loaded(30, 1, "python3 -m ipykernel_launcher -f busy.json"),
         ];
-        look_at(&mut found, |pid| Some(pid.0 == 10));
+        let mut looks = 0;
+        look_at(&mut found, |pid| match pid.0 {
+            10 => Some(true),
+            // On a CPU once.
+            30 => {
+                looks += 1;
+                (looks != 2).then_some(true)
+            }
+            _ => panic!("{pid} is no kernel"),
+        });
         let waits = found.map(|process| process.only_waits);
-        assert_eq!(waits, [Some(true), None]);
+        assert_eq!(waits, [Some(true), None, Some(false)]);
     }
 
     #[test]

@@ -37,15 +37,15 @@ use crate::model::rates::reported::Grown;
 use crate::model::rates::sequential::{self, Blocks, Bounds, POLLS_A_SECOND};
 use crate::model::rates::tally::MainGrown;
 use crate::model::rates::{Estimate, RankRates};
-use crate::sample::{MainTally, Wait};
+use crate::sample::{BEAT, MainTally, Wait};
 use crate::units::{Share, whole};
 
 /// Quantile of the normal distribution, two-sided 95 %.
 const Z: f64 = 1.96;
 /// Minimum distance of either end from the share.
 const MIN_WIDTH: f64 = 0.01;
-/// Polls after which an early verdict can be on the time since the loader was recognised: two seconds.
-const SINCE: f64 = 400.0;
+/// Beats of polls after which an early verdict can be on the time since the loader was recognised: two seconds.
+const SINCE: f64 = 2.0 / BEAT.as_secs_f64();
 /// Maximum share of the time that unpacking batches may take unseen.
 const UNPACKING: f64 = 0.1;
 

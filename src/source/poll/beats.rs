@@ -354,18 +354,17 @@ mod tests {
 
     #[test]
     fn polls_before_the_first_clear_one_do_not_count_if_most_were_unclear() {
-        let unclear_then_clear = |first: u32, unclear: u32| {
+        let unclear = Beat {
+            unclear: true,
+            ..seen(Doing::Running, ThreadState::Ready)
+        };
+        let unclear_then_clear = |first: u32, times: u32| {
             let mut beats = Beats::default();
             steps(&mut beats, 10..10 + 10 * first);
-            for at in (10 + 10 * first..).step_by(10).take(unclear as usize) {
-                let step = seen(Doing::Running, ThreadState::Ready);
-                let beat = Beat {
-                    unclear: true,
-                    ..step
-                };
-                beats.count(after(at), beat);
+            let from = 10 + 10 * (first + times);
+            for at in (10 + 10 * first..from).step_by(10) {
+                beats.count(after(at), unclear);
             }
-            let from = 10 + 10 * (first + unclear);
             steps(&mut beats, from..from + 500);
             beats
         };
@@ -373,11 +372,6 @@ mod tests {
         assert_eq!(counted(&unclear_then_clear(90, 10)), None);
         // What is unclear later remains a part of what was seen.
         let mut beats = unclear_then_clear(0, 10);
-        let step = seen(Doing::Running, ThreadState::Ready);
-        let unclear = Beat {
-            unclear: true,
-            ..step
-        };
         for at in [610, 620] {
             beats.count(after(at), unclear);
             steps(&mut beats, at + 10..at + 20);
